@@ -120,7 +120,7 @@ def document(found: Diagnosis) -> Json:
 def render(found: Diagnosis, now: datetime) -> Text:
     """For people: the sentence, the reasons, and why the parts stand where they stand."""
     meta, why = found.metadata, found.record.why
-    text = Text(f"{found.verdict.word}:", style=STYLES.get(found.verdict.word, "bold green"))
+    text = Text(f"{found.verdict.word}:", style=STYLES.get(found.verdict.word, "bold yellow"))
     text.append(f" {found.verdict.sentence}\n", "default")
     place = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
     text.append(f"{found.resource.kind} {place}", "bold").append(f"  generation {meta.generation}", "default")
@@ -149,7 +149,7 @@ def _planned(why: Why | None, generation: int, now: datetime) -> str:
 
 def _append_reasons(text: Text, reasons: Sequence[Reason], indent: str) -> None:
     for reason in reasons:
-        text.append(f"{indent}• ", style="yellow").append(reason.message, "default")
+        text.append(f"{indent}• ", style="yellow").append(reason.sentence, "default")
         text.append(f"  [{reason.code}]\n", style="dim")
 
 

@@ -13,7 +13,7 @@ from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.assembly import controller_service
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Chain, Intent, Plan
+from flotilla_common.control.plan import Chain, Intent, Plan, State
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch, owned
@@ -92,9 +92,9 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
     ready = snapshot.child.status.ready_replicas if snapshot.child is not None else 0
     if ready < (sample.spec.replicas or 0):
         text = f"{ready} of {sample.spec.replicas} pods of CloneSet {sample.metadata.name} are ready"
-        draft.reason("WaitingForChildren", text, (sample.metadata.name,))
+        draft.reason(State.WAITING, "WaitingForChildren", text, (sample.metadata.name,))
     if missing:
-        draft.reason("Growing", f"{len(missing)} of {len(wanted)} ConfigMaps are missing", missing)
+        draft.reason(State.PROGRESSING, "Growing", f"{len(missing)} of {len(wanted)} ConfigMaps are missing", missing)
     status = {"size": len(maps), "readyReplicas": ready}
     changed = sample.status != Status(size=len(maps), ready_replicas=ready)
     return draft.plan(status=write_status(SAMPLES, sample.metadata, status, on_version=False) if changed else None)

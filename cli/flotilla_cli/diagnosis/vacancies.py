@@ -10,8 +10,7 @@ import msgspec
 
 from flotilla_cli.views.kindview import Served
 from flotilla_common.api.core import Pod
-from flotilla_common.control.plan import Reason
-from flotilla_common.control.refusals import CODES as REFUSALS
+from flotilla_common.control.plan import Reason, State
 from flotilla_common.control.wording import named
 from flotilla_common.workload.causes import Cause, Group
 from flotilla_common.workload.placement import node_of
@@ -73,5 +72,10 @@ def _of_pods(pods: Sequence[Pod], causes: Mapping[str, Cause]) -> str:
 
 def _told(node: str, reasons: Sequence[Reason]) -> str:
     """What the service says of the node, or of all that it cannot create."""
-    said = (one.message for one in reasons if node in one.objects or one.code in REFUSALS)
+    said = (one.sentence for one in reasons if node in one.objects or _is_about_all(one))
     return next(said, TO_COME)
+
+
+def _is_about_all(reason: Reason) -> bool:
+    """Return whether the reason keeps every pod from being made."""
+    return reason.state is State.STUCK and not reason.symptom and not reason.objects

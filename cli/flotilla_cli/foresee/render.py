@@ -9,6 +9,7 @@ from flotilla_cli.ages import span
 from flotilla_cli.foresee.steps import Change, Step
 from flotilla_cli.foresee.story import CREATED, REFUSED, SKIPPED, UNCHANGED, Story, Wave
 from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.control.plan import State
 
 NAMED = 5
 """Names that a line gives before it only counts."""
@@ -135,8 +136,8 @@ def _plain(value: object) -> str:
 
 def _append_end(text: Text, story: Story) -> Text:
     for reason in story.reasons:
-        text.append("   → ", style="green" if reason.code == "Complete" else "yellow")
-        text.append(reason.message).append(f"  [{reason.code}]\n", style="dim")
+        text.append("   → ", style="green" if reason.state is State.DONE else "yellow")
+        text.append(reason.sentence).append(f"  [{reason.code}]\n", style="dim")
     if story.waves:
         text.append(f"  {_totals(story)}\n")
     for note in story.notes:

@@ -11,16 +11,19 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.history.operations import Operation, Wave, Work
-from flotilla_cli.history.waits import DONE, WORK, Wait
+from flotilla_cli.history.waits import Wait
 from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
 from flotilla_common.api.discreet import change_text
+from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named
 
 WISHED = ("replicas", "partition", "maxUnavailable", "maxSurge")
 """Numbers of a decision that the spec asks for."""
 
 _NOISE = "last-applied-configuration"
+_WORK = (State.PROGRESSING, State.DONE)
+_OVER = (State.DONE, State.NOTE)
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +49,7 @@ def first_step(decisions: Sequence[Why]) -> Iterable[Step]:
     first = next((one for one in decisions if one.at is not None), None)
     if first is not None and first.at is not None:
         numbers = ", ".join(f"{name} {first.numbers[name]}" for name in WISHED if name in first.numbers)
-        work = [reason.message for reason in first.reasons if reason.code.startswith(WORK)]
+        work = [reason.message for reason in first.reasons if reason.state in _WORK]
         text = f"decided{f' ({numbers})' if numbers else ''}{': ' if work else ''}{'; '.join(work)}"
         yield Step(at=first.at, tone="decision", text=text)
 
@@ -117,7 +120,7 @@ def done_at(decisions: Sequence[Why]) -> datetime | None:
     """Since when nothing is left to do; None while there is."""
     done: datetime | None = None
     for one in decisions:
-        over = not one.errors and all(reason.code.startswith(DONE) for reason in one.reasons)
+        over = not one.errors and all(reason.state in _OVER for reason in one.reasons)
         done = (done or one.at) if over else None
     return done
 

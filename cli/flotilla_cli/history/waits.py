@@ -1,19 +1,19 @@
 """How long an object waited, and for what: a reason that is given again and again is one wait."""
 
-import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import msgspec
 
 from flotilla_cli.tree.why import Why
-from flotilla_common.control.plan import Reason
+from flotilla_common.control.plan import State
 
-DONE = "Complete"
-"""How the codes of reasons begin that say that nothing is left to do."""
+LASTING = (State.STUCK, State.HELD, State.WAITING)
+"""States of reasons that tell what kept the object from getting on."""
 
-WORK = ("Updating", "ScalingUp", "Deleting", DONE)
-"""How the codes of reasons begin that tell what a pass did, which its writes tell as well."""
+Key = tuple[str, int]
+"""What makes it the same wait: the code, and the place among the reasons of this code in one decision."""
 
 
 class Wait(msgspec.Struct, kw_only=True):
@@ -30,35 +30,27 @@ class Wait(msgspec.Struct, kw_only=True):
 def waits(decisions: Sequence[Why], until: datetime) -> list[Wait]:
     """All reasons to wait, in the order in which they came up. A decision holds until the next one, the last one
     `until` the end."""
-    found: dict[str, Wait] = {}
-    held: set[str] = set()  # what the decision before gave, as keys of `found`
+    found: dict[Key, Wait] = {}
+    held: set[Key] = set()  # what the decision before gave
     moments = [one.at for one in decisions if one.at is not None]
     for one, end in zip(decisions, [*moments[1:], until], strict=False):
         began = one.at or until
-        now: set[str] = set()
-        for code, message, gist, bad in _given(one):
-            wait = found.setdefault(gist, Wait(code=code, message=message, began=began, bad=bad))
+        now: set[Key] = set()
+        for key, message, bad in _given(one):
+            wait = found.setdefault(key, Wait(code=key[0], message=message, began=began, bad=bad))
             wait.message = message
             wait.seconds += max((end - began).total_seconds(), 0)
-            wait.times += gist not in held
-            now.add(gist)
+            wait.times += key not in held
+            now.add(key)
         held = now
     return list(found.values())
 
 
-def _given(one: Why) -> list[tuple[str, str, str, bool]]:
-    """Code, message, what makes it the same wait, and whether something could not be done."""
-    reasons = [
-        (reason.code, reason.message, f"{reason.code} {_gist(reason)}", False)
-        for reason in one.reasons
-        if not reason.code.startswith(WORK)
-    ]
-    failed = [(f"failed {error.phase}".rstrip(), error.message) for error in one.errors]
-    return reasons + [(code, message, code, True) for code, message in failed]
-
-
-def _gist(reason: Reason) -> str:
-    """The message without the pods that it names, and without numbers: they change while the wait goes on."""
-    names = "|".join(map(re.escape, sorted(reason.objects, key=len, reverse=True)))
-    words = re.sub(names, "", reason.message) if names else reason.message
-    return re.sub(r"\band \d+ more\b|[\d,\s]+", "", words)
+def _given(one: Why) -> Iterator[tuple[Key, str, bool]]:
+    """Return what makes it the same wait, the text, and whether something could not be done."""
+    told = [(reason.code, reason.sentence, False) for reason in one.reasons if reason.state in LASTING]
+    told += [(f"failed {error.phase}".rstrip(), error.message, True) for error in one.errors]
+    seen = Counter[str]()
+    for code, text, bad in told:
+        yield (code, seen[code]), text, bad
+        seen[code] += 1

@@ -102,7 +102,7 @@ def _why_old(pod: Pod, one: SidecarSet, why: Why | None) -> str:
     keys = {pod.metadata.name, f"{pod.metadata.namespace}/{pod.metadata.name}"}
     for reason in why.reasons if why is not None else ():
         if keys & set(reason.objects):
-            return reason.message
+            return reason.sentence
     strategy = one.spec.update_strategy
     annotations = pod.metadata.annotations
     plain = hash_of(annotations, one.metadata.name, SIDECAR_SET_HASH_WITHOUT_IMAGE)

@@ -180,7 +180,7 @@ def _words(plan: Plan, said: Why | None, renamed: dict[str, str]) -> Iterator[st
 
 
 def _line(reason: Reason, renamed: dict[str, str]) -> str:
-    text = f"{reason.message} [{reason.code}]"
+    text = f"{reason.state}: {reason.message} [{reason.code}]"
     for planned, made in renamed.items():
         text = text.replace(planned, made)
     return text

@@ -7,7 +7,7 @@ import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Recorded
 from flotilla_cli.traffic.act import Act
-from flotilla_cli.tree.why import Why
+from flotilla_cli.tree.why import Why, decode_why
 
 IDLE = timedelta(seconds=2)
 """A service that has said nothing for so long has published all that it did, and planned everything that it heard."""
@@ -49,8 +49,8 @@ def act_of(recorded: Recorded) -> Act | None:
 
 
 def why_of(recorded: Recorded) -> Why | None:
-    """The reasons that a message tells, if it does."""
-    return msgspec.convert(recorded.body, Why) if recorded.subject.startswith("why.v1.") else None
+    """The reasons that a message tells, if it does, and if they can be read."""
+    return decode_why(msgspec.json.encode(recorded.body)) if recorded.subject.startswith("why.v1.") else None
 
 
 def passes(bundle: Bundle) -> list[Pass]:
@@ -62,8 +62,8 @@ def passes(bundle: Bundle) -> list[Pass]:
         if trace and trace not in earlier:
             heard.setdefault(trace, []).append(position)
     ended = _ended(bundle)
-    found = [_pass(trace, positions, bundle.heard, trace in ended) for trace, positions in heard.items()]
-    return [one for one in found if one.why is not None or one.at > bundle.begin]
+    found = (_pass(trace, positions, bundle.heard, trace in ended) for trace, positions in heard.items())
+    return [one for one in found if one is not None and (one.why is not None or one.at > bundle.begin)]
 
 
 def last_why(messages: Sequence[Recorded]) -> Why | None:
@@ -95,9 +95,12 @@ def _sequence(recorded: Recorded) -> int:
     return sequence if isinstance(sequence, int) else 0
 
 
-def _pass(trace: str, positions: Sequence[int], heard: Sequence[Recorded], whole: bool) -> Pass:
+def _pass(trace: str, positions: Sequence[int], heard: Sequence[Recorded], whole: bool) -> Pass | None:
+    """Return the pass; None if nothing of it can be read."""
     whys = [why for why in (why_of(heard[position]) for position in positions) if why is not None]
     acts = [act for act in (act_of(heard[position]) for position in positions) if act is not None]
+    if not whys and not acts:
+        return None
     why = whys[0] if whys else None
     began = min((act.at - timedelta(milliseconds=act.latency_ms) for act in acts), default=heard[positions[0]].at)
     return Pass(

@@ -59,7 +59,7 @@ def _append_step(text: Text, step: Step, number: int) -> None:
     text.append(f"\n#{number} {_clock(step.at)}  ", "bold").append(f"{who}, generation {step.generation}", "default")
     text.append(f", {step.behind} changes behind\n" if step.behind else "\n", "dim")
     for reason in step.plan.reasons:
-        text.append("  • ", "yellow").append(reason.message).append(f"  [{reason.code}]\n", "dim")
+        text.append("  • ", "yellow").append(reason.sentence).append(f"  [{reason.code}]\n", "dim")
     numbers = " ".join(f"{name}={number}" for name, number in step.plan.numbers.items())
     text.append(f"  {numbers}\n" if numbers else "", "dim")
     for write in step.writes[:WRITES_SHOWN]:

@@ -15,6 +15,7 @@ from flotilla_common.api.discreet import change_text
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
+from flotilla_common.control.plan import State
 from flotilla_common.installed import published
 
 REMEMBERED = 5000
@@ -123,7 +124,7 @@ def _wish(body: Json) -> str:
 
 
 def _why(body: Json, now: datetime) -> Line:
-    reasons = [text(reason.get("message")) for reason in mappings(body.get("reasons"))]
+    reasons = [_sentence(reason) for reason in mappings(body.get("reasons"))]
     writes = [f"{count} {verb}" for verb, count in mapping(body.get("actions")).items() if count]
     errors = [text(error.get("message")) for error in mappings(body.get("errors"))]
     return Line(
@@ -138,6 +139,11 @@ def _why(body: Json, now: datetime) -> Line:
         outcome="; ".join(errors) or ", ".join(writes) or "no writes",
         message=body,
     )
+
+
+def _sentence(reason: Json) -> str:
+    """What `Reason.sentence` is, also of a record of another release."""
+    return f"{'waiting: ' if reason.get('state') == State.WAITING else ''}{text(reason.get('message'))}"
 
 
 def _heartbeat(body: Json, now: datetime, service: str, replica: str) -> Line:

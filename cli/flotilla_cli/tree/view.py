@@ -135,7 +135,7 @@ def view(
         numbers=workload.numbers,
         details=workload.details,
         causes=tuple(group.sentence for group in grouped(known)),
-        waiting_for=told or tuple(reason.message for reason in waits_for(workload)),
+        waiting_for=told or tuple(reason.sentence for reason in waits_for(workload)),
         told_by="bus" if told else "status",
         revisions=shown,
         older_revisions=len(revisions) - sum(any(one.name == it.metadata.name for one in shown) for it in revisions),

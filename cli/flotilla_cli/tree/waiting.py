@@ -5,15 +5,16 @@ from collections.abc import Iterator
 from flotilla_cli.tree.facts import PodFacts
 from flotilla_cli.tree.workload import Workload
 from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
-from flotilla_common.control.plan import Reason
+from flotilla_common.control.plan import Reason, State
+from flotilla_common.control.wording import pods_word
 
 
 def waits_for(workload: Workload) -> tuple[Reason, ...]:
     """One reason per thing that is still to come, besides what its pods wait for; empty when nothing is."""
     wanted, seen = workload.metadata.generation, workload.observed_generation
     if seen < wanted:
-        text = f"waiting: the service has not looked at generation {wanted} yet, only at {seen}"
-        return (Reason(code="NotPlanned", message=text),)
+        text = f"the service has not looked at generation {wanted} yet, only at {seen}"
+        return (Reason(State.WAITING, "NotPlanned", text),)
     return (*_counts(workload), *_limits(workload))
 
 
@@ -29,13 +30,13 @@ def pod_waits_for(facts: PodFacts) -> str:
 def _counts(workload: Workload) -> Iterator[Reason]:
     want, have = workload.numbers.desired, workload.numbers.total
     if have < want:
-        text = f"waiting for {want - have} more {_noun(want - have)}: {have} of {want} exist"
-        yield Reason(code="ScalingUp", message=text)
+        text = f"{pods_word(want - have)} to be created: {have} of {want} exist"
+        yield Reason(State.WAITING, "ScalingUp", text)
     elif have > want:
-        text = f"waiting for {have - want} {_noun(have - want)} fewer: {have} exist, {want} are wanted"
-        yield Reason(code="ScalingDown", message=text)
+        text = f"{pods_word(have - want)} to be deleted: {have} exist, {want} are wanted"
+        yield Reason(State.WAITING, "ScalingDown", text)
     elif (missing := want - workload.numbers.ready) > 0:
-        yield Reason(code="WaitingForAvailability", message=f"waiting for {missing} {_noun(missing)} to be ready")
+        yield Reason(State.WAITING, "WaitingForAvailability", f"{pods_word(missing)} to become ready")
 
 
 def _limits(workload: Workload) -> Iterator[Reason]:
@@ -44,17 +45,12 @@ def _limits(workload: Workload) -> Iterator[Reason]:
     if workload.update_revision == workload.current_revision:
         return
     if workload.paused:
-        yield Reason(code="PausedByUser", message="waiting for somebody to unpause the update")
+        yield Reason(State.HELD, "PausedByUser", "paused by the user: somebody has to unpause the update")
     elif workload.on_delete and old > 0:
-        text = f"waiting for somebody to delete {old} old {_noun(old)} (OnDelete)"
-        yield Reason(code="OnDelete", message=text)
+        yield Reason(State.HELD, "OnDelete", f"somebody has to delete {pods_word(old)} of older revisions (OnDelete)")
     elif not workload.on_delete and todo > 0:
-        text = f"waiting for {todo} more {_noun(todo)} to be updated to {workload.update_revision}"
-        yield Reason(code="Updating", message=text)
+        yield Reason(State.WAITING, "Updating", f"{pods_word(todo)} to be updated to {workload.update_revision}")
     elif not workload.on_delete and workload.partition and old > 0:
-        kept = f"{workload.partition} keeps the other pods at {workload.current_revision or 'older revisions'}"
-        yield Reason(code="PartitionReached", message=f"waiting for a smaller partition: {kept}")
-
-
-def _noun(count: int) -> str:
-    return "pod" if count == 1 else "pods"
+        older = workload.current_revision or "older revisions"
+        text = f"partition {workload.partition} keeps {pods_word(old)} at {older}"
+        yield Reason(State.HELD, "PartitionReached", text)

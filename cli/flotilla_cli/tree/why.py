@@ -44,12 +44,13 @@ class Why(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     def told_besides(self, codes: Collection[str]) -> tuple[str, ...]:
         """Likewise, without reasons of these codes."""
-        reasons = [reason for reason in self.reasons if reason.code not in codes]
-        return tuple(one.message for one in (*reasons, *self.errors))
+        reasons = (reason.sentence for reason in self.reasons if reason.code not in codes)
+        return (*reasons, *(failure.message for failure in self.errors))
 
 
 def decode_why(data: bytes) -> Why | None:
-    """Read a payload; None for one that cannot be read: written by another release, or by hand."""
+    """Read a payload; None for one that cannot be read: written by another release (reasons without a state), or by
+    hand."""
     try:
         return msgspec.json.decode(data, type=Why)
     except msgspec.MsgspecError:

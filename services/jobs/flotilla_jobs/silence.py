@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from flotilla_common.api.moments import later
-from flotilla_common.control.plan import Reason
+from flotilla_common.control.plan import Reason, State
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.wording import first_names, named, nodes_word
 
@@ -30,4 +30,4 @@ def no_agent(nodes: Mapping[str, datetime]) -> Reason:
     names = sorted(nodes)
     since = min(nodes.values()).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     message = f"no node agent has answered since {since} on {nodes_word(len(names))}: {named(names)}; {TO_DO}"
-    return Reason(code="WaitingForNodeAgent", message=message, objects=first_names(names))
+    return Reason(State.STUCK, "WaitingForNodeAgent", message, first_names(names), symptom=True)

@@ -148,7 +148,7 @@ async def test_what_flotilla_tells(flotilla: Fleet, space: Space):
     assert card.splitlines()[0].startswith(
         f"ContainerRecreateRequest {space.name}/restart  Recreating: pod web on {NODE}"
     )
-    assert "waiting for the kubelet to start container app again" in card
+    assert "waiting: the kubelet has not started container app again yet" in card
     assert [line.split()[-5:-2] for line in card.splitlines()[-2:]] == [
         ["app", "Recreating", "yes"],
         ["side", "Pending", "no"],

@@ -151,9 +151,9 @@ def test_what_is_said_of_a_run():
     with pytest.raises(AssertionError):
         world.passes()
     name = f"a-{unix('10:01')}"
-    assert [(reason.code, reason.message, reason.objects) for reason in world.last.reasons] == [
+    assert [(reason.code, reason.sentence, reason.objects) for reason in world.last.reasons] == [
         ("Starting", f"starting the run of 2026-03-04T10:01:00Z as {name}", (name,)),
-        ("Waiting", "the next run is due at 2026-03-04T10:02:00Z", ()),
+        ("Waiting", "waiting: the next run is due at 2026-03-04T10:02:00Z", ()),
     ]
 
 
@@ -173,7 +173,7 @@ def test_what_is_said_of_a_run_that_waits():
     world.until("10:02:10")
     name = f"a-{unix('10:01')}"
     (text,) = [reason.message for reason in world.last.reasons if reason.code == "ForbiddenByPolicy"]
-    assert text == f"the run of {stamp('10:02')} waits: concurrencyPolicy is Forbid, and {name} has not ended"
+    assert text == f"the run of {stamp('10:02')} is put off: concurrencyPolicy is Forbid, and {name} has not ended"
     world.until("10:02:40")
     world.passes()
     (text,) = [reason.message for reason in world.last.reasons if reason.code == "TooLate"]

@@ -177,7 +177,7 @@ class Planned:
         return [reason.code for reason in self.plan.reasons]
 
     def reason(self, code: str) -> str:
-        (message,) = (reason.message for reason in self.plan.reasons if reason.code == code)
+        (message,) = (f"{reason.state}: {reason.message}" for reason in self.plan.reasons if reason.code == code)
         return message
 
     @property

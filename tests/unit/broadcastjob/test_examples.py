@@ -59,7 +59,7 @@ def test_5_less_parallelism_deletes_nothing() -> None:
     assert found.events == ["TooManyActivePods: Number of active pods exceed parallelism limit"]
     again = planned(lowered, pods("1R 2R 3R 4P"), notes=found.plan.notes)
     assert again.events == []
-    assert again.reason("TooManyActivePods").startswith("4 pods are active, more than parallelism 2")
+    assert again.reason("TooManyActivePods").startswith("waiting: 4 pods are active, more than parallelism 2")
 
 
 @pytest.mark.parametrize("present", ["1R 2R", "1S 2R", "1P 2R"])
@@ -68,7 +68,7 @@ def test_9_a_pod_on_a_node_that_is_cordoned_goes(present: str) -> None:
     assert (found.deleted, found.plan.numbers["desired"]) == (["j-1"], 1)
     assert "SuccessfulDelete: Delete pod: j-1" in found.events
     assert found.reason("NodesExcluded") == (
-        "no pod goes to 1 node: has the untolerated taint node.kubernetes.io/unschedulable:NoSchedule (n1)"
+        "note: no pod goes to 1 node: has the untolerated taint node.kubernetes.io/unschedulable:NoSchedule (n1)"
     )
 
 
@@ -83,7 +83,7 @@ def test_the_verdict_does_not_count_pods_that_go_first() -> None:
 def test_a_pod_that_waits_for_a_node_that_is_gone_goes_too() -> None:
     found = planned(job(status=running()), pods("1R 2P 3R 4PT 5S"), [node("n1")])
     assert (found.deleted, found.created, found.plan.numbers["desired"]) == (["j-2"], [], 1)
-    assert found.reason("Deleting") == "deleting j-2: its node does not exist any more"
+    assert found.reason("Deleting") == "progressing: deleting j-2: its node does not exist any more"
 
 
 def test_9_one_on_its_way_out_is_let_go() -> None:

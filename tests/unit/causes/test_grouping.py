@@ -3,6 +3,7 @@
 import msgspec
 
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
 from flotilla_common.workload.causes import LOOKED_AT, Cause, explain_pods, grouped, root_cause
 from tests.unit.causes.build import NOW, around, ended, pod, running, waiting
 
@@ -30,8 +31,8 @@ def test_many_pods_are_named_up_to_a_limit() -> None:
 
 def test_a_reason_carries_code_and_pods_and_replaces_what_says_less() -> None:
     draft = Draft()
-    draft.reason("WaitingForMaxUnavailable", "waiting: web-1", ["web-1"])
-    draft.reason("StartError", "waiting for web-1", ["web-1"])
+    draft.reason(State.WAITING, "WaitingForMaxUnavailable", "web-1", ["web-1"])
+    draft.reason(State.WAITING, "StartError", "web-1", ["web-1"])
     groups = explain_pods(draft, [pod(waiting("RunContainerError", "exec: no"))], around())
     assert [(one.code, one.objects) for one in draft.reasons] == [
         ("WaitingForMaxUnavailable", ("web-1",)),

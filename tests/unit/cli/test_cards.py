@@ -24,7 +24,7 @@ from flotilla_cli.views import (
 )
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.plan import Reason
+from flotilla_common.control.plan import Reason, State
 
 Json = dict[str, Any]
 METADATA = {"name": "side", "uid": "u1", "creationTimestamp": "2026-03-01T08:00:00Z"}
@@ -44,7 +44,7 @@ def request(status: Json | None = None) -> bytes:
 
 
 def why(*messages: str, uid: str = "u1", failure: str = "") -> Why:
-    reasons = tuple(Reason(code="C", message=message) for message in messages)
+    reasons = tuple(Reason(State.WAITING, "C", message) for message in messages)
     return Why(uid=uid, reasons=reasons, errors=(Failure("status", failure),) if failure else ())
 
 
@@ -53,9 +53,9 @@ def shown(raw: bytes, record: Why | None = None) -> str:
 
 
 def test_a_request_that_nobody_has_seen():
-    assert shown(request(), why("waiting for the agent of node n1 to take the request up")) == (
+    assert shown(request(), why("the agent of node n1 has not taken the request up yet")) == (
         "ContainerRecreateRequest shop/restart-app  not taken up: pod web-1 on n1  age 2m\n"
-        "├── waiting for the agent of node n1 to take the request up\n"
+        "├── waiting: the agent of node n1 has not taken the request up yet\n"
         "└── CONTAINER  STATE  KILLED  NEW ID  READY  MESSAGE\n"
         "    app        -      -       -       -\n"
         "    side       -      -       -       -\n"

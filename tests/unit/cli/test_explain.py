@@ -16,7 +16,7 @@ from flotilla_cli.plain import plain
 from flotilla_cli.tree.why import decode_why
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.control.plan import Reason
+from flotilla_common.control.plan import Reason, State
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
@@ -33,11 +33,17 @@ RECORD = {
     "trace": "t",
     "reasons": [
         {
+            "state": "waiting",
             "code": "WaitingForMaxUnavailable",
-            "message": "waiting: maxUnavailable 2 is used by web-3, web-5",
+            "message": "maxUnavailable 2 is used by web-3, web-5",
             "objects": [],
         },
-        {"code": "MinReadySeconds", "message": "web-4 counts as available in 12s", "objects": ["web-4"]},
+        {
+            "state": "waiting",
+            "code": "MinReadySeconds",
+            "message": "web-4 counts as available in 12s",
+            "objects": ["web-4"],
+        },
     ],
     "numbers": {"replicas": 10, "maxUnavailable": 2, "updateNow": 0},
     "actions": {"create": 0, "patch": 2, "delete": 1},
@@ -49,12 +55,14 @@ RECORD = {
 PART = RECORD | {
     "kind": "ImagePullJob",
     "name": "list-a",
-    "reasons": [{"code": "WaitingForNodes", "message": "waiting: 1 node at work: n1", "objects": ["n1"]}],
+    "reasons": [{"state": "waiting", "code": "WaitingForNodes", "message": "1 node at work: n1", "objects": ["n1"]}],
 }
 
 
 META = ObjectMeta(name="web", namespace="shop", uid="u", generation=3)
-IMAGE = Reason(code="ErrImagePull", message="web-3, web-5: image shop:2 cannot be pulled", objects=("web-3", "web-5"))
+IMAGE = Reason(
+    State.STUCK, "ErrImagePull", "web-3, web-5: image shop:2 cannot be pulled", ("web-3", "web-5"), symptom=True
+)
 STUCK = Verdict(word=Word.STUCK, sentence=IMAGE.message, causes=(IMAGE,))
 
 
@@ -76,7 +84,7 @@ def test_record():
 
 def test_the_parts_that_it_waits_for_say_why():
     assert shown(diagnosis(RECORD, PART))[4:7] == [
-        "  • web-4 counts as available in 12s  [MinReadySeconds]",
+        "  • waiting: web-4 counts as available in 12s  [MinReadySeconds]",
         "    ImagePullJob list-a",
         "      • waiting: 1 node at work: n1  [WaitingForNodes]",
     ]
@@ -135,7 +143,7 @@ def test_the_document_is_the_record_and_what_was_found_out():
         name: value for name, value in msgspec.to_builtins(diagnosis(RECORD).record.why).items() if name != "reasons"
     }
     assert (found["verdict"], found["sentence"], found["notes"]) == ("stuck", IMAGE.message, ["n"])
-    assert found["causes"] == ({"code": "ErrImagePull", "message": IMAGE.message, "objects": ("web-3", "web-5")},)
+    assert found["causes"] == (msgspec.to_builtins(IMAGE),)
     bare = document(diagnosis(None))
     assert (bare["kind"], bare["namespace"], bare["name"], bare["verdict"]) == ("CloneSet", "shop", "web", "stuck")
 

@@ -22,7 +22,7 @@ from flotilla_cli.history.story import Story, Told, story
 from flotilla_cli.plain import plain
 from flotilla_cli.traffic.act import Act, Owner, decode_act
 from flotilla_cli.tree.why import Failure, Why
-from flotilla_common.control.plan import Intent, Reason
+from flotilla_common.control.plan import Intent, Reason, State
 
 START = datetime(2026, 11, 24, 12, 0, 0, tzinfo=UTC)
 RECORDED = Path(__file__).parent / "golden" / "history.jsonl"
@@ -57,8 +57,9 @@ def wish(seconds: float, generation: int = 2, action: str = "update", **more: An
 
 
 def decision(seconds: float, *reasons: str, generation: int = 2, errors: tuple[str, ...] = (), **numbers: int) -> Why:
-    """Reasons as `Code: text`."""
-    given = tuple(Reason(code=code, message=text) for code, _, text in (one.partition(": ") for one in reasons))
+    """Reasons as `state Code: text`."""
+    parted = (one.replace(": ", " ", 1).split(" ", 2) for one in reasons)
+    given = tuple(Reason(State(state), code, text) for state, code, text in parted)
     failures = tuple(Failure("scale", text) for text in errors)
     return Why(
         kind="CloneSet", uid="u", generation=generation, at=at(seconds), reasons=given, numbers=numbers, errors=failures
@@ -118,12 +119,14 @@ def test_a_recorded_rollout_is_told_from_the_change_to_the_last_pod() -> None:
 
 def test_fifty_pods_fit_on_one_screen() -> None:
     writes = [act for pod in range(50) for act in in_place(pod * 0.1, f"web-{pod}", f"t{pod}")]
-    waits = [decision(pod * 0.1, f"WaitingForMaxUnavailable: used by web-{pod}", replicas=50) for pod in range(50)]
-    found = told(wish(-1), *waits, *writes, decision(9, "Complete: all done"))
+    waits = [
+        decision(pod * 0.1, f"waiting WaitingForMaxUnavailable: used by web-{pod}", replicas=50) for pod in range(50)
+    ]
+    found = told(wish(-1), *waits, *writes, decision(9, "done Complete: all done"))
     shown = plain(render(found, everything=False)).splitlines()
     assert len(shown) <= 24
     assert any("50 of 50" in line for line in shown)
-    assert any("used by web-49  [WaitingForMaxUnavailable, 9.0 s]" in line for line in shown)
+    assert any("waiting: used by web-49  [WaitingForMaxUnavailable, 9.0 s]" in line for line in shown)
     assert "150 writes, 3.0 for each of 50 pods; 51 decisions" in shown[-2]
     assert len(plain(render(found, everything=True)).splitlines()) > 150
 
@@ -153,11 +156,29 @@ def test_a_created_pod_is_ready_when_it_says_so_unless_it_was_updated_since() ->
 
 
 def test_a_reason_that_comes_and_goes_is_one_wait() -> None:
-    hook = "WaitingForHook: a hook holds web-1"
-    (chapter,) = told(wish(0), decision(1, hook), decision(4, "Updating: 1 pod"), decision(5, hook)).chapters
+    hook = "held WaitingForHook: a hook holds web-1"
+    (chapter,) = told(
+        wish(0), decision(1, hook), decision(4, "progressing Updating: 1 pod"), decision(5, hook)
+    ).chapters
     assert "a hook holds web-1  [WaitingForHook, 98.0 s in 2 parts]" in lines(chapter)
     assert lines(chapter)[-1] == "not done: a hook holds web-1"
     assert chapter.done is None
+
+
+def test_reasons_of_one_code_are_told_apart_by_their_place() -> None:
+    both = ("waiting WaitingForPod: web-1", "waiting WaitingForPod: web-2")
+    (chapter,) = told(wish(0), decision(1, *both), decision(51, "waiting WaitingForPod: web-2")).chapters
+    assert [text for text in lines(chapter) if "[" in text] == [
+        "waiting: web-2  [WaitingForPod, 99.0 s]",
+        "waiting: web-2  [WaitingForPod, 50.0 s]",
+    ]
+
+
+def test_notes_are_no_waits_and_keep_nothing_from_being_done() -> None:
+    note, work = "note NodesExcluded: 1 node", "progressing Creating: 2 pods"
+    (chapter,) = told(wish(0), decision(1, note, work), decision(5, note, "done AllNodesDone: 2 of 2")).chapters
+    assert chapter.done == at(5)
+    assert lines(chapter) == ["decided: 2 pods", "1 node; 2 of 2"]
 
 
 def test_what_failed_is_told_once_with_its_number_and_text() -> None:
@@ -252,7 +273,7 @@ def test_a_story_is_one_json_document() -> None:
 
 def test_a_creation_that_was_refused_is_a_chapter_of_its_own() -> None:
     refused = wish(0, 1, "create", outcome="Denied", message="spec.selector: Required value", uid="")
-    again = told(refused, wish(5, 1, "create"), decision(6, "Complete: done", generation=1))
+    again = told(refused, wish(5, 1, "create"), decision(6, "done Complete: done", generation=1))
     first, second = again.chapters
     assert (first.title, first.changes) == ("creation refused to jane with kubectl", ["spec.selector: Required value"])
     assert (first.done, second.done) == (None, at(6))
@@ -260,7 +281,7 @@ def test_a_creation_that_was_refused_is_a_chapter_of_its_own() -> None:
 
 
 def test_a_change_that_the_webhook_was_asked_about_twice_is_told_once() -> None:
-    (chapter,) = told(wish(0), wish(0.03), decision(0.1, "Complete: 2 of 2 pods updated")).chapters
+    (chapter,) = told(wish(0), wish(0.03), decision(0.1, "done Complete: 2 of 2 pods updated")).chapters
     assert chapter.title == "changed by jane with kubectl"
     assert not any("changed by" in text for text in lines(chapter))
 

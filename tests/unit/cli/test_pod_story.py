@@ -11,7 +11,7 @@ from flotilla_cli.podstory.sidecars import Surroundings, sidecar_story
 from flotilla_cli.tree.why import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
-from flotilla_common.control.plan import Reason
+from flotilla_common.control.plan import Reason, State
 
 Json = dict[str, Any]
 BEFORE, MADE, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z"
@@ -55,8 +55,8 @@ def told(about: Pod, *sets: SidecarSet, labels: Json | None = None, whys: dict[s
 PINNED = {"matchLabels": {"kubernetes.io/metadata.name": "else"}}
 WAITING = {"containerStatuses": [{"name": "log", "state": {"waiting": {"reason": "ErrImagePull"}}}]}
 OLD = {"containerStatuses": [{"name": "log", "image": "log:1"}]}
-BUSY = Why(reasons=(Reason(code="Busy", message="waiting: kubelets have yet to restart", objects=("shop/web-1",)),))
-TURN = Why(reasons=(Reason(code="WaitingForMaxUnavailable", message="maxUnavailable 1 is used by web-2"),))
+BUSY = Why(reasons=(Reason(State.WAITING, "Busy", "kubelets have yet to restart", ("shop/web-1",)),))
+TURN = Why(reasons=(Reason(State.WAITING, "WaitingForMaxUnavailable", "maxUnavailable 1 is used by web-2"),))
 
 
 @pytest.mark.parametrize(

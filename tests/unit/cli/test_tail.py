@@ -51,7 +51,7 @@ WHY: dict[str, Any] = {
     "kind": "CloneSet",
     "namespace": "shop",
     "name": "web",
-    "reasons": [{"message": "waiting: one"}, {"message": "waiting: two"}],
+    "reasons": [{"state": "waiting", "message": "one"}, {"state": "held", "message": "two"}, {"message": "old"}],
     "actions": {"create": 0, "patch": 2},
 }
 
@@ -142,7 +142,7 @@ def test_failed_write_says_why():
 
 def test_plan():
     line = said(subjects.why(CLONE_SET, "shop", "web"), WHY)
-    assert (line.what, line.cause, line.outcome) == ("plan", "waiting: one; waiting: two", "2 patch")
+    assert (line.what, line.cause, line.outcome) == ("plan", "waiting: one; two; old", "2 patch")
 
 
 def test_plan_with_errors_and_without_reasons():

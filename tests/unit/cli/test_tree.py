@@ -116,10 +116,15 @@ def test_rollout_from_status_only():
 def test_rollout_with_the_service_s_reasons():
     why = decode_why(
         b'{"generation": 3, "reasons": [{"code": "WaitingForMaxUnavailable", "objects": ["web-bbbbb"],'
-        b' "message": "waiting: maxUnavailable 1 is used by web-bbbbb"}],'
+        b' "state": "waiting", "message": "maxUnavailable 1 is used by web-bbbbb"}],'
         b' "errors": [{"phase": "scale", "message": "exceeded quota"}]}'
     )
     check("rollout-why.txt", plain(render(view(cloneset(status=HALFWAY), ROLLOUT, REVISIONS, why), NOW)))
+
+
+def test_reasons_without_a_state_cannot_be_read():
+    """Those of an earlier release: the object alone tells."""
+    assert decode_why(b'{"generation": 3, "reasons": [{"code": "Complete", "message": "all done"}]}') is None
 
 
 def test_complete():
@@ -128,7 +133,7 @@ def test_complete():
 
 
 def test_reasons_of_an_older_generation_are_not_shown():
-    why = msgspec.convert({"generation": 2, "reasons": [{"code": "Old", "message": "old"}]}, Why)
+    why = msgspec.convert({"generation": 2, "reasons": [{"state": "stuck", "code": "Old", "message": "old"}]}, Why)
     found = view(cloneset(), [], [], why)
     assert (found.told_by, found.waiting_for) == ("status", ())
 
@@ -273,46 +278,48 @@ ROLLING = {"replicas": 3, "updatedReplicas": 1, "expectedUpdatedReplicas": 1, "c
             ("waiting: the service has not looked at generation 4 yet, only at 3",),
             id="not observed",
         ),
-        pytest.param(cloneset(status={"replicas": 4}), ("waiting for 1 more pod: 4 of 5 exist",), id="scaling out"),
         pytest.param(
-            cloneset(status={"replicas": 7}), ("waiting for 2 pods fewer: 7 exist, 5 are wanted",), id="scaling in"
+            cloneset(status={"replicas": 4}), ("waiting: 1 pod to be created: 4 of 5 exist",), id="scaling out"
+        ),
+        pytest.param(
+            cloneset(status={"replicas": 7}), ("waiting: 2 pods to be deleted: 7 exist, 5 are wanted",), id="scaling in"
         ),
         pytest.param(
             cloneset(spec={"replicas": 3}, status=ROLLING | {"expectedUpdatedReplicas": 3}),
-            ("waiting for 2 more pods to be updated to web-new",),
+            ("waiting: 2 pods to be updated to web-new",),
             id="updating",
         ),
         pytest.param(
             cloneset(spec={"replicas": 3, "updateStrategy": {"rollingUpdate": {"paused": True}}}, status=ROLLING),
-            ("waiting for somebody to unpause the update",),
+            ("paused by the user: somebody has to unpause the update",),
             id="paused",
         ),
         pytest.param(
             cloneset(spec={"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": "50%"}}}, status=ROLLING),
-            ("waiting for a smaller partition: 50% keeps the other pods at web-old",),
+            ("partition 50% keeps 2 pods at web-old",),
             id="partition",
         ),
         pytest.param(
             cloneset(spec={"replicas": 3, "updateStrategy": {"type": "OnDelete"}}, status=ROLLING),
-            ("waiting for somebody to delete 2 old pods (OnDelete)",),
+            ("somebody has to delete 2 pods of older revisions (OnDelete)",),
             id="on delete",
         ),
         pytest.param(
             statefulset(status={"updatedReplicas": 1, "currentRevision": "db-old"}, rolling={"partition": 1}),
-            ("waiting for 1 more pod to be updated to db-new",),
+            ("waiting: 1 pod to be updated to db-new",),
             id="numbered pods",
         ),
         pytest.param(
             statefulset(status={"updatedReplicas": 2, "currentRevision": "db-old"}, rolling={"partition": 1}),
-            ("waiting for a smaller partition: 1 keeps the other pods at db-old",),
+            ("partition 1 keeps 1 pod at db-old",),
             id="a partition of numbered pods",
         ),
         pytest.param(
-            daemonset(status={"currentNumberScheduled": 2}), ("waiting for 1 more pod: 2 of 3 exist",), id="nodes"
+            daemonset(status={"currentNumberScheduled": 2}), ("waiting: 1 pod to be created: 2 of 3 exist",), id="nodes"
         ),
         pytest.param(
             daemonset(status={"updatedNumberScheduled": 2}, rolling={"partition": 1}),
-            ("waiting for a smaller partition: 1 keeps the other pods at older revisions",),
+            ("partition 1 keeps 1 pod at older revisions",),
             id="a partition of nodes",
         ),
         pytest.param(
@@ -325,7 +332,7 @@ ROLLING = {"replicas": 3, "updatedReplicas": 1, "expectedUpdatedReplicas": 1, "c
     ],
 )
 def test_what_a_workload_waits_for(subject: Workload, expected: tuple[str, ...]):
-    assert tuple(reason.message for reason in waits_for(subject)) == expected
+    assert tuple(reason.sentence for reason in waits_for(subject)) == expected
 
 
 def test_pods_with_the_same_cause_are_named_up_to_a_limit():

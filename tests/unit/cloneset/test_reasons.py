@@ -72,84 +72,84 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         "deleted",
         lambda: planned(deleting(), "2n"),
         "Terminating",
-        "the CloneSet is being deleted: its pods are left to garbage collection",
+        "progressing: the CloneSet is being deleted: its pods are left to garbage collection",
         (),
     ),
     (
         "unreadable number",
         lambda: planned(cloneset().max_unavailable("a lot"), "3n"),
         "InvalidNumber",
-        "maxUnavailable: invalid value 'a lot': not a percentage, 0 is used",
+        "stuck: maxUnavailable: invalid value 'a lot': not a percentage, 0 is used",
         (),
     ),
     (
         "unreadable surge",
         lambda: planned(cloneset().max_surge("a lot"), "3n"),
         "InvalidNumber",
-        "maxSurge: invalid value 'a lot': not a percentage, 0 is used",
+        "stuck: maxSurge: invalid value 'a lot': not a percentage, 0 is used",
         (),
     ),
     (
         "unreadable limit",
         lambda: planned(cloneset().scale(maxUnavailable="a lot"), "3n"),
         "InvalidNumber",
-        "scaleStrategy.maxUnavailable: invalid value 'a lot': not a percentage, 0 is used",
+        "stuck: scaleStrategy.maxUnavailable: invalid value 'a lot': not a percentage, 0 is used",
         (),
     ),
     (
         "unreadable partition",
         lambda: planned(cloneset().partition("half"), "3n"),
         "InvalidNumber",
-        "partition: invalid value 'half': a string must end with %, 0 is used",
+        "stuck: partition: invalid value 'half': a string must end with %, 0 is used",
         (),
     ),
     (
         "one outdated",
         lambda: planned(cloneset().on_delete(), "1o 2n"),
         "OnDelete",
-        "waiting for somebody to delete 1 pod of older revisions: type is OnDelete",
+        "held: somebody has to delete 1 pod of older revisions: type is OnDelete",
         (),
     ),
     (
         "paused",
         lambda: planned(cloneset().paused().partition(1), "2o 1n"),
         "PausedByUser",
-        "paused by the user: 1 of 2 pods updated",
+        "held: paused by the user: 1 of 2 pods updated",
         (),
     ),
     (
         "prepared in vain",
         lambda: planned(cloneset().partition(2).in_place(), "1o 1o:PreparingUpdate 1n"),
         "PreparedInVain",
-        "sample-o2 prepared for an update that partition does not want now",
+        "held: sample-o2 prepared for an update that partition does not want now",
         names("o2"),
     ),
     (
         "complete",
         lambda: planned(cloneset(), "3n"),
         "Complete",
-        "3 of 3 pods updated, all available",
+        "done: 3 of 3 pods updated, all available",
         (),
     ),
     (
         "not available yet",
         lambda: planned(cloneset(), "2n 1n!"),
         "WaitingForAvailability",
-        "3 of 3 pods updated, waiting: 2 of them available",
+        "waiting: 3 of 3 pods updated, 2 of them available",
         (),
     ),
     (
         "partition",
         lambda: planned(cloneset().replicas(5).partition(2), "2o 3n"),
         "PartitionReached",
-        "3 of 5 pods updated, partition 2 keeps the other 2 on older revisions",
+        "held: 3 of 5 pods updated, partition 2 keeps the other 2 on older revisions",
         (),
     ),
     (
         "updating",
         lambda: planned(cloneset().max_unavailable(2).in_place(), "3o"),
         "Updating",
-        "updating 2 pods to sample-new",
+        "progressing: updating 2 pods to sample-new",
         (),
     ),
     (
@@ -177,7 +177,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         "no room at all",
         lambda: planned(cloneset().max_unavailable(0).max_surge(0).in_place(), "3o"),
         "WaitingForMaxUnavailable",
-        "waiting: maxUnavailable 0 leaves no room",
+        "stuck: maxUnavailable 0 leaves no room",
         (),
     ),
     (
@@ -205,7 +205,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         ),
         "InPlaceImpossible",
         (
-            "find Pod sample-o1 update strategy is InPlaceOnly but can not update in-place: "
+            "stuck: find Pod sample-o1 update strategy is InPlaceOnly but can not update in-place: "
             "template.spec.hostNetwork cannot be changed in place"
         ),
         names("o1"),
@@ -217,7 +217,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         ),
         "WaitingForHook",
         (
-            "sample-o1, sample-o2: PreparingUpdate: nobody has answered the inPlaceUpdate hook: whoever is "
+            "stuck: sample-o1, sample-o2: PreparingUpdate: nobody has answered the inPlaceUpdate hook: whoever is "
             "to answer it has to take off "
             "label hold=inPlaceUpdate"
         ),
@@ -227,21 +227,21 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         "kept",
         lambda: planned(cloneset().replicas(3).hook("preDelete"), "2n 1n^"),
         "DeletionCancelled",
-        "keeping sample-n3: the deletion is no longer wanted",
+        "progressing: keeping sample-n3: the deletion is no longer wanted",
         names("n3"),
     ),
     (
         "scale-out limited",
         lambda: planned(cloneset().replicas(6).scale(maxUnavailable=2), "2n 1n!"),
         "ScaleUpLimited",
-        "missing: 3 pods, of which 1 may be created now: scaleStrategy.maxUnavailable is 2, unavailable: 1 pod",
+        "waiting: 3 pods missing, of which 1 may be created now: scaleStrategy.maxUnavailable is 2, unavailable: 1 pod",
         (),
     ),
     (
         "creating some",
         lambda: planned(cloneset().replicas(6).scale(maxUnavailable=2), "2n 1n!"),
         "ScalingUp",
-        "creating 1 of 3 missing pods",
+        "progressing: creating 1 of 3 missing pods",
         (),
     ),
     (
@@ -249,7 +249,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         lambda: planned(cloneset().replicas(1).hook("preDelete"), held("preDelete", *pods("1n 1n^"))),
         "WaitingForHook",
         (
-            "sample-n2: PreparingDelete: nobody has answered the preDelete hook: whoever is to answer it "
+            "stuck: sample-n2: PreparingDelete: nobody has answered the preDelete hook: whoever is to answer it "
             "has to take off label "
             "hold=preDelete"
         ),
@@ -276,21 +276,21 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         "scaled in",
         lambda: planned(cloneset().replicas(1), "3n"),
         "Deleting",
-        "deleting sample-n1, sample-n2: scale down",
+        "progressing: deleting sample-n1, sample-n2: scale down",
         names("n1", "n2"),
     ),
     (
         "specified",
         lambda: planned(cloneset().replicas(3), "3n 1n!*"),
         "Deleting",
-        "deleting sample-n4: specified for deletion",
+        "progressing: deleting sample-n4: specified for deletion",
         names("n4"),
     ),
     (
         "let go",
         lambda: planned(cloneset().replicas(2).hook("preDelete"), "2n 1n^"),
         "Deleting",
-        "deleting sample-n3: preDelete hook let go",
+        "progressing: deleting sample-n3: preDelete hook let go",
         names("n3"),
     ),
     (
@@ -312,14 +312,14 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
             claims=[claim("n1"), claim("x"), claim("x", "log", deleting=True)],
         ),
         "WaitingForClaim",
-        "waiting: the old claims of instance x are still being deleted",
+        "stuck: the old claims of instance x are still being deleted",
         (),
     ),
     (
         "no node yet",
         lambda: planned(cloneset(), [*pods("2n"), pod("x", state="PreparingNormal", ready=False, node="")]),
         "WaitingForScheduling",
-        "sample-x: scheduler default-scheduler has not looked at it yet",
+        "waiting: sample-x: scheduler default-scheduler has not looked at it yet",
         names("x"),
     ),
     (
@@ -327,7 +327,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         lambda: planned(cloneset().hook("preNormal"), [*pods("2n"), pod("x", state="PreparingNormal", ready=False)]),
         "WaitingForHook",
         (
-            "sample-x: PreparingNormal: nobody has answered the preNormal hook: whoever is to answer it "
+            "stuck: sample-x: PreparingNormal: nobody has answered the preNormal hook: whoever is to answer it "
             "has to put on label "
             "hold=preNormal"
         ),
@@ -338,7 +338,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         lambda: planned(cloneset().in_place().hook("inPlaceUpdate"), [*pods("2n"), pod("x", state="Updated")]),
         "WaitingForHook",
         (
-            "sample-x: Updated: nobody has answered the inPlaceUpdate hook: whoever is to answer it has to "
+            "stuck: sample-x: Updated: nobody has answered the inPlaceUpdate hook: whoever is to answer it has to "
             "put on label "
             "hold=inPlaceUpdate"
         ),
@@ -350,7 +350,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
             with_selector({"matchLabels": {"app": "sample", "tier": "db"}}).replicas(1), "", revisions=revisions()
         ),
         "InvalidTemplate",
-        "the template of sample-7b75895f6 makes pods that spec.selector does not match: none is created",
+        "stuck: the template of sample-7b75895f6 makes pods that spec.selector does not match: none is created",
         (),
     ),
 ]
@@ -358,7 +358,8 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("situation", "code", "text", "objects"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS])
 def test_reason(situation: Callable[[], Plan], code: str, text: str, objects: tuple[str, ...]) -> None:
-    assert reason(situation(), code) == Reason(code=code, message=text, objects=objects)
+    found = reason(situation(), code)
+    assert (f"{found.state}: {found.message}", found.objects) == (text, objects)
 
 
 def test_a_grace_period_is_waited_for() -> None:
@@ -376,7 +377,7 @@ def test_a_grace_period_is_waited_for() -> None:
         [*pods("2n"), pod("x", state="Updating", ready=False, annotations=annotations)],
     )
     said = reason(plan, "WaitingForGracePeriod")
-    assert (said.message, said.objects) == ("waiting for the grace period of sample-x to end", names("x"))
+    assert (said.sentence, said.objects) == ("waiting: the grace period of sample-x has not ended", names("x"))
     assert plan.wake_at is not None
     assert timedelta(0) < plan.wake_at - NOW <= timedelta(seconds=10)
 

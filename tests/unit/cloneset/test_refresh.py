@@ -131,6 +131,6 @@ def test_messages_name_a_handful_of_pods() -> None:
     result = planned(cloneset().replicas(9).max_unavailable(7), "2o 7n!", now=NOW)
     (reason,) = [reason for reason in result.reasons if reason.code == "WaitingForMaxUnavailable"]
     assert reason.message == (
-        "waiting: maxUnavailable 7 is used by sample-n1, sample-n2, sample-n3, sample-n4, sample-n5 and 2 more"
+        "maxUnavailable 7 is used by sample-n1, sample-n2, sample-n3, sample-n4, sample-n5 and 2 more"
     )
     assert len(reason.objects) == 5

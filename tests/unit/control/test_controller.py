@@ -15,7 +15,7 @@ from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
-from flotilla_common.control.plan import Create, Intent, Patch, PatchType, Plan, Reason, Stage
+from flotilla_common.control.plan import Create, Intent, Patch, PatchType, Plan, Reason, Stage, State
 from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.statusthrottle import INTERVAL
@@ -132,7 +132,7 @@ async def loop_of(planner: Planner, workers: int = 3, *, idle_first: bool = Fals
 
 
 async def test_a_plan_is_carried_out_and_its_reasons_are_published() -> None:
-    reason = Reason(code="Complete", message="all is well")
+    reason = Reason(State.DONE, "Complete", "all is well")
     loop = await loop_of(lambda *_: Plan(stages=(create(),), reasons=(reason,)))
     await loop.once()
     assert loop.writes == [("create", "pod")]
@@ -141,7 +141,7 @@ async def test_a_plan_is_carried_out_and_its_reasons_are_published() -> None:
 
 
 async def test_unchanged_reasons_are_not_repeated() -> None:
-    loop = await loop_of(lambda *_: Plan(reasons=(Reason(code="Complete", message="all is well"),)))
+    loop = await loop_of(lambda *_: Plan(reasons=(Reason(State.DONE, "Complete", "all is well"),)))
     await loop.once()
     loop.clock.advance(5)
     await loop.once()

@@ -2,13 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import POD, SECRET
-from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Create, Delete, Event, Intent, Patch, PatchType, Stage
+from flotilla_common.control.draft import Draft, refused
+from flotilla_common.control.plan import Create, Delete, Event, Intent, Patch, PatchType, Reason, Stage, State
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.wording import first_names, named, nodes_word, pods_word
 from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_patch
@@ -73,7 +74,7 @@ def test_a_draft_becomes_a_plan() -> None:
     draft.stage([(delete,), ()], slow_start=2)
     draft.stage([()])
     draft.stage([(delete,)], stop_on_failure=False, at=0)
-    draft.reason("Waiting", "for it", [pod(name) for name in "abcdefg"])
+    draft.reason(State.WAITING, "Waiting", "for it", [pod(name) for name in "abcdefg"])
     draft.numbers |= {"b": 2}
     draft.waits.until(NOW)
     plan = draft.plan(numbers={"a": 1, "b": 0}, settled=True)
@@ -81,8 +82,35 @@ def test_a_draft_becomes_a_plan() -> None:
         Stage(chains=((delete,),), stop_on_failure=False),
         Stage(chains=((delete,),), slow_start=2),
     )
-    assert [(reason.code, reason.objects) for reason in plan.reasons] == [("Waiting", tuple("abcde"))]
+    assert plan.reasons == (Reason(State.WAITING, "Waiting", "for it", tuple("abcde")),)
     assert (plan.numbers, plan.wake_at, plan.settled, plan.status) == ({"a": 1, "b": 2}, NOW, True, None)
+
+
+@pytest.mark.parametrize(
+    ("reason", "sentence", "encoded"),
+    [
+        (
+            Reason(State.WAITING, "Waiting", "for it", ("a",)),
+            "waiting: for it",
+            b'{"state":"waiting","code":"Waiting","message":"for it","objects":["a"]}',
+        ),
+        (
+            Reason(State.STUCK, "FailedPods", "1 pod failed", symptom=True),
+            "1 pod failed",
+            b'{"state":"stuck","code":"FailedPods","message":"1 pod failed","objects":[],"symptom":true}',
+        ),
+    ],
+)
+def test_a_reason_as_people_and_as_scripts_read_it(reason: Reason, sentence: str, encoded: bytes) -> None:
+    assert reason.sentence == sentence
+    assert msgspec.json.encode(reason) == encoded
+    assert msgspec.json.decode(encoded, type=Reason) == reason
+
+
+def test_what_cannot_be_planned_is_a_reason_and_an_event() -> None:
+    plan = refused("InvalidSpec", "nothing is done: no")
+    assert plan.reasons == (Reason(State.STUCK, "InvalidSpec", "nothing is done: no"),)
+    assert plan.events == (Event(reason="InvalidSpec", message="nothing is done: no", warning=True),)
 
 
 def test_an_object_is_written_once() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Create, Intent, Outcome, OutcomeKind, Patch, Plan, Reason
+from flotilla_common.control.plan import Create, Intent, Outcome, OutcomeKind, Patch, Plan, Reason, State
 from flotilla_common.control.refusals import Refusal, refusal_of, with_refusals
 
 TEXTS = [
@@ -79,7 +79,7 @@ def test_what_was_to_be_written_is_told() -> None:
 
 def test_a_plan_that_speaks_of_it_itself_says_it_once() -> None:
     refusals = [Refusal("creating Pod web-1", "exceeded quota: small")]
-    plan = Plan(reasons=(Reason(code="ScalingUp", message="creating 1 pod"),))
+    plan = Plan(reasons=(Reason(State.PROGRESSING, "ScalingUp", "creating 1 pod"),))
     told = with_refusals(plan, refusals)
     assert [reason.code for reason in told.reasons] == ["QuotaExceeded", "ScalingUp"]
     assert with_refusals(told, refusals) is told

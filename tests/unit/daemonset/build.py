@@ -293,7 +293,7 @@ def codes(result: Plan) -> set[str]:
 
 def reason(result: Plan, code: str) -> str:
     """What the reason of that code says."""
-    return next(one.message for one in result.reasons if one.code == code)
+    return next(f"{one.state}: {one.message}" for one in result.reasons if one.code == code)
 
 
 def node_of_body(body: Doc) -> str:

@@ -130,10 +130,10 @@ def test_reasons_name_what_stands_in_the_way() -> None:
     )
     assert (
         reason(planned(ds().p(1), "1A 2B", on=2), "PartitionReached")
-        == "1 of 2 nodes updated, partition 1 keeps 1 node on older revisions"
+        == "held: 1 of 2 nodes updated, partition 1 keeps 1 node on older revisions"
     )
     selected = planned(ds().nodes(ring="x"), "1A 2A", on=2)
-    assert reason(selected, "NotSelected") == "2 nodes not selected by rollingUpdate.selector ring=x: n1, n2"
+    assert reason(selected, "NotSelected") == "held: 2 nodes not selected by rollingUpdate.selector ring=x: n1, n2"
     assert codes(planned(ds("A"), "1A", on=1)) == {"Complete"}
     assert codes(planned(ds().surge(), [pod("n1", "A"), pod("n1", "B", "P")], on=1)) == {"WaitingForScheduling"}
     assert codes(planned(ds("A"), [pod("n1", "A", "T")], on=1)) == {"WaitingForTermination"}
@@ -143,9 +143,11 @@ def test_reasons_name_what_stands_in_the_way() -> None:
 def test_reasons_say_why_nodes_have_no_pod() -> None:
     on = [node("n1"), node("n2", taints=["gpu:NoSchedule"]), node("n3", taints=["gpu:NoSchedule"])]
     plan = planned(ds("A"), "1A 3A", on=on)
-    assert reason(plan, "NodesExcluded") == "no pod goes to 2 nodes: has the untolerated taint gpu:NoSchedule (n2, n3)"
+    assert reason(plan, "NodesExcluded") == (
+        "note: no pod goes to 2 nodes: has the untolerated taint gpu:NoSchedule (n2, n3)"
+    )
     assert reason(plan, "Misscheduled") == (
-        "pods on 1 node would not be made there now: has the untolerated taint gpu:NoSchedule (n3)"
+        "note: pods on 1 node would not be made there now: has the untolerated taint gpu:NoSchedule (n3)"
     )
     pending = planned(ds("A"), [pod("n1", "A", "P")], on=nodes(1))
     assert "WaitingForScheduling" in codes(pending)

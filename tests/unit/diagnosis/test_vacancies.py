@@ -8,7 +8,7 @@ import pytest
 from flotilla_cli.diagnosis.vacancies import TO_COME, Vacancy, vacancies
 from flotilla_cli.views.kindview import Coverage, Served
 from flotilla_common.api.core import Node, Pod
-from flotilla_common.control.plan import Reason
+from flotilla_common.control.plan import Reason, State
 from flotilla_common.workload.causes import Cause, Group
 from flotilla_common.workload.placement import Placement
 from tests.unit.daemonset.build import node, pod, template
@@ -18,8 +18,8 @@ UNSCHEDULABLE = Group(Cause(code="Unschedulable", message=SCHEDULER, detail="for
 GPU = node("gpu", taints=["gpu:NoSchedule"])
 WANTS_SSD = template(nodeSelector={"disk": "ssd"})
 SSD = node("ssd", disk="ssd")
-QUOTA = Reason(code="QuotaExceeded", message="creating Pod d-x is refused: exceeded quota: small")
-HELD = Reason(code="PartitionedScaling", message="1 node gets no pod yet", objects=("n2",))
+QUOTA = Reason(State.STUCK, "QuotaExceeded", "creating Pod d-x is refused: exceeded quota: small")
+HELD = Reason(State.HELD, "PartitionedScaling", "1 node gets no pod yet", ("n2",))
 
 
 def told(
@@ -66,6 +66,7 @@ def test_a_node_without_any(where: Node, content: Any, expected: str) -> None:
 def test_what_the_service_says() -> None:
     assert told([node("n1"), node("n2")], [], HELD) == [("n1", TO_COME), ("n2", HELD.message)]
     assert told([node("n1")], [], QUOTA) == [("n1", QUOTA.message)]
+    assert told([node("n1")], [], msgspec.structs.replace(QUOTA, symptom=True)) == [("n1", TO_COME)]
 
 
 def test_nodes_with_the_same_reason_stand_together_and_those_that_want_a_pod_first() -> None:

@@ -11,7 +11,7 @@ from flotilla_cli.diagnosis.verdict import Word, verdict
 from flotilla_cli.tree.why import Why
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.leases import Lease
-from flotilla_common.control.plan import Reason
+from flotilla_common.control.plan import Reason, State
 from flotilla_common.workload.causes import Cause, Group
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -26,60 +26,47 @@ STUCK = Group(Cause(code="ErrImagePull", message="no image"), ("web-1",))
 MOVING = Group(Cause(code="Starting", message="is being created", stuck=False), ("web-2",))
 
 
-def why(*reasons: tuple[str, str], uid: str = "u") -> Why:
-    return Why(uid=uid, generation=7, reasons=tuple(Reason(code=code, message=text) for code, text in reasons))
+def why(*reasons: Reason, uid: str = "u") -> Why:
+    return Why(uid=uid, generation=7, reasons=reasons)
 
 
-BUDGET = ("WaitingForMaxUnavailable", "waiting: maxUnavailable 1 is used by web-1")
-QUOTA = ("QuotaExceeded", "creating Pod web-3 is refused: exceeded quota: small")
-PAUSED = ("PausedByUser", "paused by the user: 1 of 2 pods updated")
-COMPLETE = ("Complete", "2 of 2 pods updated, all available")
-EXCLUDED = ("NodesExcluded", "1 node gets no pod: gpu-1 has the untolerated taint gpu:NoSchedule")
-MISSCHEDULED = ("Misscheduled", "1 node has a pod that would not be made now: n1 is tainted")
-HELD_BACK = ("PartitionedScaling", "no pod goes to 2 nodes yet: partition 2 holds for new pods, too: n3, n4")
-NEXT_RUN = ("Waiting", "the next run is due at 13:00")
-NO_AGENT = ("WaitingForNodeAgent", "no node agent has answered since 11:00 on 1 node: n1")
+BUDGET = Reason(State.WAITING, "WaitingForMaxUnavailable", "maxUnavailable 1 is used by web-1")
+QUOTA = Reason(State.STUCK, "QuotaExceeded", "creating Pod web-3 is refused: exceeded quota: small")
+PAUSED = Reason(State.HELD, "PausedByUser", "paused by the user: 1 of 2 pods updated")
+COMPLETE = Reason(State.DONE, "Complete", "2 of 2 pods updated, all available")
+EXCLUDED = Reason(State.NOTE, "NodesExcluded", "1 node gets no pod: gpu-1 has the untolerated taint gpu:NoSchedule")
+MISSCHEDULED = Reason(State.NOTE, "Misscheduled", "1 node has a pod that would not be made now: n1 is tainted")
+HELD_BACK = Reason(State.HELD, "PartitionedScaling", "no pod goes to 2 nodes yet: partition 2 holds for new pods, too")
+NEXT_RUN = Reason(State.WAITING, "Waiting", "the next run is due at 13:00")
+NO_AGENT = Reason(State.STUCK, "WaitingForNodeAgent", "no node agent has answered on 1 node: n1", symptom=True)
+NO_ROOM = Reason(State.STUCK, "WaitingForMaxUnavailable", "maxUnavailable 0 leaves no room", symptom=True)
+CREATING = Reason(State.PROGRESSING, "ScalingUp", "creating 2 of 4 missing pods")
+NOBODY_LISTED = Reason(State.STUCK, "CodeOfAnotherRelease", "somebody has to act")
+PULL = Reason(State.STUCK, "ErrImagePull", "web-9: no image", symptom=True)
+FOUND = Findings([MOVING], codes=frozenset({"ErrImagePull"}))
 
 ROWS = [
     ("pods", why(BUDGET), Findings([STUCK, MOVING]), ALIVE, Word.STUCK, "web-1: no image"),
-    ("refusal", why(BUDGET, QUOTA), Findings([STUCK]), ALIVE, Word.STUCK, QUOTA[1]),
+    ("refusal", why(BUDGET, QUOTA), Findings([STUCK]), ALIVE, Word.STUCK, QUOTA.message),
     ("paused and broken", why(PAUSED), Findings([STUCK]), ALIVE, Word.STUCK, "web-1: no image"),
-    ("paused", why(PAUSED), Findings(), ALIVE, Word.ON_HOLD, PAUSED[1]),
+    ("paused", why(PAUSED), Findings(), ALIVE, Word.ON_HOLD, PAUSED.message),
     ("under way", why(BUDGET), Findings([MOVING]), ALIVE, Word.WAITING, "web-2: is being created"),
     ("limit", why(BUDGET), Findings(), ALIVE, Word.WAITING, "maxUnavailable 1 is used by web-1"),
-    (
-        "no room",
-        why((BUDGET[0], "waiting: maxUnavailable 0 leaves no room")),
-        Findings(),
-        ALIVE,
-        Word.STUCK,
-        "waiting: ",
-    ),
+    ("no room", why(NO_ROOM, CREATING), Findings(), ALIVE, Word.STUCK, NO_ROOM.message),
+    ("no room, and pods", why(NO_ROOM), Findings([STUCK]), ALIVE, Word.STUCK, "web-1: no image"),
+    ("no room, and a refusal", why(NO_ROOM, QUOTA), Findings(), ALIVE, Word.STUCK, QUOTA.message),
+    ("an unknown code", why(BUDGET, NOBODY_LISTED), Findings([STUCK]), ALIVE, Word.STUCK, NOBODY_LISTED.message),
+    ("pods as the service found them", why(PULL, BUDGET), Findings(), ALIVE, Word.STUCK, PULL.message),
+    ("pods found out better", why(PULL, BUDGET), FOUND, ALIVE, Word.WAITING, "web-2: is being created"),
+    ("at work", why(CREATING, BUDGET), Findings(), ALIVE, Word.PROGRESSING, CREATING.message),
+    ("waiting before work", why(BUDGET, CREATING), Findings(), ALIVE, Word.WAITING, BUDGET.message),
     ("no agent", why(NO_AGENT), Findings(), ALIVE, Word.STUCK, "no node agent has answered"),
-    ("complete", why(COMPLETE), Findings(), ALIVE, Word.DONE, COMPLETE[1]),
-    ("nodes aside", why(EXCLUDED, MISSCHEDULED, COMPLETE), Findings(), ALIVE, Word.DONE, COMPLETE[1]),
+    ("complete", why(COMPLETE), Findings(), ALIVE, Word.DONE, COMPLETE.message),
+    ("nodes aside", why(EXCLUDED, MISSCHEDULED, COMPLETE), Findings(), ALIVE, Word.DONE, COMPLETE.message),
     ("nodes aside, under way", why(EXCLUDED, BUDGET), Findings(), ALIVE, Word.WAITING, "maxUnavailable 1 is used"),
-    ("nodes held back", why(HELD_BACK, EXCLUDED), Findings(), ALIVE, Word.ON_HOLD, HELD_BACK[1]),
-    ("selecting all", why(("SelectingAll", "it selects all")), Findings(), ALIVE, Word.STUCK, "it selects all"),
+    ("nodes held back", why(HELD_BACK, EXCLUDED), Findings(), ALIVE, Word.ON_HOLD, HELD_BACK.message),
     ("a run to come", why(NEXT_RUN), Findings(), ALIVE, Word.WAITING, "the next run is due"),
     ("a run that broke", why(NEXT_RUN), Findings([STUCK]), ALIVE, Word.STUCK, "web-1: no image"),
-    (
-        "no schedule",
-        why(("UnparseableSchedule", "the schedule cannot be read"), NEXT_RUN),
-        Findings(),
-        ALIVE,
-        Word.STUCK,
-        "the schedule cannot be read",
-    ),
-    ("no nodes", why(("NoNodes", "no node fits"), EXCLUDED), Findings(), ALIVE, Word.STUCK, "no node fits"),
-    (
-        "pods of somebody else",
-        why(("Conflicts", "p1: has a container"), BUDGET),
-        Findings(),
-        ALIVE,
-        Word.WAITING,
-        "maxUnavailable 1",
-    ),
     ("unstable", why(COMPLETE), Findings((), [STUCK]), ALIVE, Word.UNSTABLE, "web-1: no image"),
     ("service down", why(COMPLETE), Findings(), DOWN, Word.STUCK, "no cloneset service holds the lease"),
     ("pods, and service down", why(COMPLETE), Findings([STUCK]), DOWN, Word.STUCK, "web-1: no image"),
@@ -100,7 +87,7 @@ def test_verdict(record: Why | None, findings: Findings, planning: Planning, wor
 
 
 def test_without_a_record_the_object_tells() -> None:
-    told = [Reason(code="PausedByUser", message="waiting for somebody to unpause the update")]
+    told = [Reason(State.HELD, "PausedByUser", "somebody has to unpause the update")]
     found = verdict(META, None, Findings(), ALIVE, told)
     assert (found.word, found.sentence) == (Word.ON_HOLD, told[0].message)
 

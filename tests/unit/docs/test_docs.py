@@ -26,7 +26,7 @@ from flotilla_common.control.plan import Intent
 from flotilla_common.gates import NAMES as GATES
 from flotilla_common.gates import Gates
 from flotilla_common.settings import known_flags
-from tests.unit.docs import settings_table
+from tests.unit.docs import reason_states, settings_table
 
 ROOT = Path(__file__).parents[3]
 DOCS = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
@@ -54,7 +54,6 @@ SOURCES = {
 }
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_REASONS = ("reason", "_refused", "_reason_in", "_reason_failed", "Reason", "Cause")
 _METRICS = ("Counter", "Gauge", "Histogram", "BareCounter")
 
 
@@ -80,17 +79,9 @@ def strings_in(node: ast.AST | None) -> set[str]:
     }
 
 
-def codes_of_reasons() -> Iterator[ast.expr]:
-    """What stands for the code wherever a reason is given."""
-    for call in calls(*_REASONS):
-        code = next((keyword.value for keyword in call.keywords if keyword.arg == "code"), None)
-        if code is not None or call.args:
-            yield code or call.args[0]
-
-
-def reason_codes() -> set[str]:
-    """All codes of reasons: literals, and what is assigned to the names that stand for one."""
-    codes = list(codes_of_reasons())
+def cause_codes() -> set[str]:
+    """All codes of causes of pods: literals, and what is assigned to the names that stand for one."""
+    codes = [keyword.value for call in calls("Cause") for keyword in call.keywords if keyword.arg == "code"]
     names = {code.id for code in codes if isinstance(code, ast.Name)}
     found = set[str]().union(*map(strings_in, codes))
     for tree in SOURCES.values():
@@ -192,8 +183,24 @@ def test_the_table_of_settings_is_that_of_the_schema():
     assert settings_table.current() == settings_table.table(), "run python -m tests.unit.docs.settings_table"
 
 
+def test_the_table_of_reasons_is_that_of_the_sources():
+    assert reason_states.current() == reason_states.table(), "run python -m tests.unit.docs.reason_states"
+
+
+def test_every_reason_has_a_state():
+    passed_on = {name for name, (state, _) in reason_states.CALLS.items() if isinstance(state, int)}
+    assert [one.place for one in reason_states.given() if not one.states and one.function not in passed_on] == []
+
+
+def test_no_reason_says_that_it_waits():
+    """Its state does."""
+    starts = {text for one in reason_states.given() for text in one.texts}
+    assert len(starts) > 100
+    assert {text for text in starts if text.lower().startswith("wait")} == set()
+
+
 def test_reason_codes_are_explained():
-    codes = reason_codes()
+    codes = {code for one in reason_states.given() for code in one.codes} | cause_codes()
     assert {"WaitingForMaxUnavailable", "WaitingForAvailability", "Undecodable"} <= codes
     described = set(re.findall(r"^\| `(\w+)` \|", "\n".join(DOCS.values()), re.MULTILINE))
     assert codes - described == set()

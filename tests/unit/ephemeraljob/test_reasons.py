@@ -168,6 +168,8 @@ FOREIGN = "an ephemeral container of somebody else has a name of the template (d
 MIXED = "which is neither success nor failure"
 UNTIL = "it ends at its deadline, 2026-03-01T12:01:00Z"
 DELETED = "is deleted 1800 s after its end"
+CONFIG = 'container dbg waits, CreateContainerConfigError: secret "s" not found'
+GOING = "is being deleted; containers that it put into pods run on"
 IMAGE = "image busybox of container dbg cannot be pulled (ErrImagePull): not found"
 
 
@@ -177,7 +179,7 @@ IMAGE = "image busybox of container dbg cannot be pulled (ErrImagePull): not fou
         (
             injecting,
             [
-                "Injecting: injecting a, b into p1, p2",
+                "Injecting: progressing: injecting a, b into p1, p2",
                 "WaitingForParallelism: waiting: parallelism is 2, 1 pod to go: p3",
             ],
         ),
@@ -190,55 +192,55 @@ IMAGE = "image busybox of container dbg cannot be pulled (ErrImagePull): not fou
         ),
         (
             held_back,
-            ["WaitingForParallelism: waiting: parallelism is 0, 7 pods to go: p1, p2, p3, p4, p5 and 2 more"],
+            ["WaitingForParallelism: held: parallelism is 0, 7 pods to go: p1, p2, p3, p4, p5 and 2 more"],
         ),
-        (paused, ["PausedByUser: paused by spec.paused: 2 pods to go: p1, p2"]),
+        (paused, ["PausedByUser: held: paused by spec.paused: 2 pods to go: p1, p2"]),
         (
             paused_late,
-            ["Running: waiting: 1 pod at work: p1", "PausedByUser: paused by spec.paused: 0 pods to go"],
+            ["Running: waiting: 1 pod at work: p1", "PausedByUser: held: paused by spec.paused: 0 pods to go"],
         ),
-        (template_grew, [f"Mixed: 0 of 1 pod succeeded and 0 failed, {MIXED}; without a deadline, it stays"]),
+        (template_grew, [f"Mixed: stuck: 0 of 1 pod succeeded and 0 failed, {MIXED}; without a deadline, it stays"]),
         (no_pods, ["MatchedEmpty: waiting: no active pod matches app=web"]),
         (no_pods_at_all, ["MatchedEmpty: waiting: no active pod matches the empty selector"]),
-        (no_replicas, ["MatchedEmpty: waiting: replicas is 0"]),
+        (no_replicas, ["MatchedEmpty: held: replicas is 0"]),
         (
             conflict,
             [
                 "MatchedEmpty: waiting: no active pod matches app=web and has the names of the containers free",
-                f"Conflicts: 2 pods left alone: p1, p2; {FOREIGN}",
+                f"Conflicts: note: 2 pods left alone: p1, p2; {FOREIGN}",
             ],
         ),
         (
             no_image,
-            ["Running: waiting: 2 pods at work: p1, p2", f"WaitingForContainers: p1, p2: {IMAGE}"],
+            ["Running: waiting: 2 pods at work: p1, p2", f"WaitingForContainers: stuck: p1, p2: {IMAGE}"],
         ),
         (
             no_config,
             [
                 "Running: waiting: 1 pod at work: p1",
-                'WaitingForContainers: p1: container dbg waits, CreateContainerConfigError: secret "s" not found',
+                f"WaitingForContainers: stuck: p1: {CONFIG}",
             ],
         ),
         (on_its_way, ["Running: waiting: 1 pod at work: p1"]),
         (
             unscheduled,
-            ["Running: waiting: 1 pod at work: p1", "WaitingForContainers: p1: no node takes it: 0/3 nodes fit"],
+            ["Running: waiting: 1 pod at work: p1", "WaitingForContainers: stuck: p1: no node takes it: 0/3 nodes fit"],
         ),
         (not_scheduled_yet, ["Running: waiting: 1 pod at work: p1"]),
         (
             failed,
             [
-                "FailedPods: p1, p2: container dbg ended with exit code 1",
-                'FailedPods: p3: container dbg cannot be started: exec: "nope": not found',
-                f"Mixed: 1 of 4 pods succeeded and 3 failed, {MIXED}; without a deadline, it stays",
+                "FailedPods: stuck: p1, p2: container dbg ended with exit code 1",
+                'FailedPods: stuck: p3: container dbg cannot be started: exec: "nope": not found',
+                f"Mixed: stuck: 1 of 4 pods succeeded and 3 failed, {MIXED}; without a deadline, it stays",
             ],
         ),
         (
             killed,
             [
-                'FailedPods: p1: container dbg ended with exit code 137 (SIGKILL) (last words: "last words")',
-                "FailedPods: p2: container dbg is OOMKilled: the node had no memory left for it",
-                'FailedPods: p3: container dbg cannot be started: exec: "x": not found',
+                'FailedPods: stuck: p1: container dbg ended with exit code 137 (SIGKILL) (last words: "last words")',
+                "FailedPods: stuck: p2: container dbg is OOMKilled: the node had no memory left for it",
+                'FailedPods: stuck: p3: container dbg cannot be started: exec: "x": not found',
                 "BelowReplicas: waiting: 3 pods done, and no more match; replicas is 4; without a deadline, it stays",
             ],
         ),
@@ -248,29 +250,34 @@ IMAGE = "image busybox of container dbg cannot be pulled (ErrImagePull): not fou
                 f"BelowReplicas: waiting: 1 pod done, and no more match; replicas is 3; {UNTIL}",
             ],
         ),
-        (succeeded, ["Completed: completed: 2 of 2 pods succeeded, 0 failed; is deleted 60 s after its end"]),
+        (succeeded, ["Completed: done: completed: 2 of 2 pods succeeded, 0 failed; is deleted 60 s after its end"]),
         (
             all_failed,
             [
-                "Completed: completed: 0 of 1 pod succeeded, 1 failed; is deleted 1800 s after its end",
-                "FailedPods: p1: container dbg ended with exit code 1",
+                "Completed: done: completed: 0 of 1 pod succeeded, 1 failed; is deleted 1800 s after its end",
+                "FailedPods: stuck: p1: container dbg ended with exit code 1",
             ],
         ),
         (
             too_late,
             [
-                f"DeadlineExceeded: ended at its deadline: 0 of 2 pods succeeded, 0 failed; {DELETED}",
+                f"DeadlineExceeded: stuck: ended at its deadline: 0 of 2 pods succeeded, 0 failed; {DELETED}",
             ],
         ),
-        (let_go, ["Terminating: is being deleted; containers that it put into pods run on"]),
-        (leaving, ["Terminating: is being deleted; containers that it put into pods run on; held by mine, yours"]),
-        (empty, ["InvalidSpec: the template has no ephemeral containers: there is nothing to inject"]),
+        (let_go, [f"Terminating: progressing: {GOING}"]),
+        (
+            leaving,
+            [
+                f"Terminating: progressing: {GOING}; held by mine, yours",
+            ],
+        ),
+        (empty, ["InvalidSpec: stuck: the template has no ephemeral containers: there is nothing to inject"]),
     ],
     ids=lambda one: one.__name__ if callable(one) else "",
 )
 def test_reasons(situation: Callable[[], World], said: list[str]):
     made = situation().plan()
-    assert [f"{reason.code}: {reason.message}" for reason in made.reasons] == said
+    assert [f"{reason.code}: {reason.state}: {reason.message}" for reason in made.reasons] == said
 
 
 @pytest.mark.parametrize(

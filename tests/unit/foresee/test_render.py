@@ -6,7 +6,7 @@ from flotilla_cli.foresee.changes import FieldChange
 from flotilla_cli.foresee.render import render
 from flotilla_cli.foresee.steps import Change, Step
 from flotilla_cli.foresee.story import Revision, Serving, Story, Totals, Wave, totals_of
-from flotilla_common.control.plan import Reason
+from flotilla_common.control.plan import Reason, State
 
 IMAGE = (Change("main image", "nginx:1.29", "nginx:1.30"),)
 
@@ -35,7 +35,7 @@ def test_a_whole_story():
         ),
         totals=Totals(updated_in_place=2, recreated=1, created=1, writes=9),
         serving=Serving(now=2, lowest=1, end=3, max_unavailable=1),
-        reasons=(Reason(code="Complete", message="3 of 3 pods updated, all available"),),
+        reasons=(Reason(State.DONE, "Complete", "3 of 3 pods updated, all available"),),
         notes=("a word",),
     )
     assert render(story, everything=False).plain == (

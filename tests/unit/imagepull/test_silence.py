@@ -26,7 +26,7 @@ from tests.unit.imagepull.build import (
     tag,
 )
 
-NO_AGENT = "no node agent has answered since <{}> on {}; see that it runs there and reaches the bus"
+NO_AGENT = "stuck: no node agent has answered since <{}> on {}; see that it runs there and reaches the bus"
 
 
 def asked(name: str, seconds: float) -> NodeImage:
@@ -60,7 +60,7 @@ def test_nodes_without_an_agent(nodes: list[NodeImage], said: list[str]):
     """They are not at work, and it is said since when."""
     plan = planned(job(status=begun()), nodes)
     wanted = [re.sub(r"<(\d+)>", lambda found: ago(float(found[1])), one) for one in said]
-    assert [reason.message for reason in plan.reasons] == wanted
+    assert [f"{reason.state}: {reason.message}" for reason in plan.reasons] == wanted
 
 
 def test_silence_is_looked_for_by_itself():

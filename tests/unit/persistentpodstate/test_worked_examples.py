@@ -37,7 +37,7 @@ async def test_row_1_generated_and_recorded(api: str) -> None:
     world = World()
     world.workload(3, api=api)
     world.pods(0, 1, 2, api=api)
-    assert await world.settle() == ["Generated", "Recorded"]
+    assert await world.settle() == ["note Generated", "done Recorded"]
     state = world.state
     assert state is not None
     owner = OwnerReference(api_version=api, kind="StatefulSet", name="s", uid=world.uid(api), controller=True)
@@ -67,11 +67,11 @@ async def test_rows_2_to_4_records_outlive_pods_but_not_their_ordinals() -> None
     assert "s-1" in world.records  # row 2: it is to come back
     world.workload(1)
     world.pod(2, deletionTimestamp="2026-03-01T12:00:00Z")
-    assert await world.settle() == ["Generated", "Recorded"]
+    assert await world.settle() == ["note Generated", "done Recorded"]
     assert list(world.records) == ["s-0"]  # row 3
     world.workload(3)
     world.pod(1, ready=False)
-    assert "WaitingForReady" in await world.settle()  # row 4
+    assert "waiting WaitingForReady" in await world.settle()  # row 4
     assert list(world.records) == ["s-0"]
 
 
@@ -99,7 +99,7 @@ async def test_rows_8_and_9_a_users_edit_survives() -> None:
     world.edit(persistentPodStateRetentionPolicy="WhenDeleted", requiredPersistentTopology={"keys": [Z]})
     world.workload(1)
     world.no_pod(1, 2)
-    assert "KeptWhenScaled" in await world.settle()
+    assert "note KeptWhenScaled" in await world.settle()
     assert list(world.records) == ["s-0", "s-1", "s-2"]
     assert world.spec.required_persistent_topology == Topology(keys=[Z])
     world.workload(1, {**ASKS, REQUIRED: f"{O},{Z}"})  # other annotations do replace what they speak of
@@ -113,9 +113,9 @@ async def test_row_11_without_its_workload() -> None:
     world.workload(1, {})
     world.pods(0)
     world.by_hand()
-    assert await world.settle() == ["Recorded"]
+    assert await world.settle() == ["done Recorded"]
     world.no_workload()
-    assert await world.settle() == ["TargetMissing"]
+    assert await world.settle() == ["stuck TargetMissing"]
     assert world.records == {}
 
 
@@ -151,7 +151,7 @@ async def test_rows_18_and_19_not_ready_and_no_node() -> None:
     assert world.records["s-1"] == record(1)
     world.pod(1, on="node-5")
     world.pod(2, on="lost")
-    assert "NodeUnknown" in await world.settle()
+    assert "waiting NodeUnknown" in await world.settle()
     assert world.records["s-1"] == record(5)
     assert world.records["s-2"] == record(2)
     world.node("lost", **{O: "linux", H: "lost"})
@@ -163,7 +163,7 @@ async def test_row_20_a_node_without_the_label() -> None:
     world.node("node-0", other="label")
     world.workload(1)
     world.pods(0)
-    assert "LabelsMissing" in await world.settle()
+    assert "stuck LabelsMissing" in await world.settle()
     assert world.records == {"s-0": PodState(node_name="node-0")}
 
 
@@ -219,7 +219,7 @@ async def test_the_apiserver_is_asked_before_records_go() -> None:
     world.by_hand()
     await world.settle()
     world.no_workload(known=False)  # the mirror is late
-    assert await world.settle() == ["ReadingTarget"]
+    assert await world.settle() == ["progressing ReadingTarget"]
     assert list(world.records) == ["s-0"]
 
 
@@ -228,7 +228,7 @@ async def test_the_apiserver_is_asked_before_one_is_deleted() -> None:
     asking = dict(world.wiring.server)
     world.workload(3, {})
     world.wiring.server = asking  # the mirror holds an old version
-    assert await world.settle() == ["ReadingTarget", "Recorded"]
+    assert await world.settle() == ["progressing ReadingTarget", "done Recorded"]
     assert world.state is not None
 
 
@@ -243,7 +243,7 @@ async def test_a_hand_made_one_is_never_deleted() -> None:
 async def test_a_terminating_workload_is_forgotten_at_once() -> None:
     world = await running()
     world.workload(3, deletionTimestamp="2026-03-01T12:00:00Z")
-    assert await world.settle() == ["TargetTerminating"]
+    assert await world.settle() == ["waiting TargetTerminating"]
     assert world.records == {}
 
 
@@ -252,7 +252,7 @@ async def test_one_that_is_being_deleted_is_left_alone() -> None:
     assert world.state is not None
     gone = {"name": "s", "namespace": "n", "deletionTimestamp": "2026-03-01T12:00:00Z"}
     world.put(STATES, PersistentPodState, {"metadata": gone})
-    assert await world.settle() == ["Deleting"]
+    assert await world.settle() == ["progressing Deleting"]
 
 
 SAME = {
@@ -286,7 +286,7 @@ async def test_one_that_openkruise_generated(spec: dict[str, Any], writes: bool)
 async def test_of_two_namesakes_the_owner_wins() -> None:
     world = await running(1)
     world.workload(1, {AUTO: "true", REQUIRED: Z}, api=OURS)
-    assert await world.settle() == ["GenerationConflict", "Generated", "Recorded"]
+    assert await world.settle() == ["stuck GenerationConflict", "note Generated", "done Recorded"]
     assert world.spec.target_ref.api_version == APPS
 
 
@@ -294,7 +294,7 @@ async def test_a_namesake_of_another_workload_is_left_alone() -> None:
     world = World()
     world.workload(1)
     world.by_hand(target="other")
-    assert "GenerationConflict" in await world.settle()
+    assert "stuck GenerationConflict" in await world.settle()
     assert world.spec.target_ref.name == "other"
 
 
@@ -302,7 +302,7 @@ async def test_another_one_is_about_the_workload_already() -> None:
     world = World()
     world.workload(1)
     world.by_hand("p2")
-    assert await world.settle() == ["GenerationConflict"]
+    assert await world.settle() == ["stuck GenerationConflict"]
     assert world.state is None
     assert ("n", "s") in world.wiring.woken
 
@@ -311,10 +311,10 @@ async def test_a_workload_that_came_again_waits_for_the_collector() -> None:
     world = await running(1)
     world.no_workload()
     world.workload(1, uid="another")
-    assert "GenerationConflict" in await world.settle()
+    assert "stuck GenerationConflict" in await world.settle()
 
 
 async def test_a_kind_that_nobody_named() -> None:
     world = World()
     world.by_hand(api="games.io/v1")
-    assert await world.settle() == ["TargetNotFollowed"]
+    assert await world.settle() == ["stuck TargetNotFollowed"]

@@ -143,7 +143,7 @@ class World:
             answered = len(self.wiring.replanned)
             await self.wiring.work()
             if not actions and len(self.wiring.replanned) == answered:
-                return [reason.code for reason in made.reasons]
+                return [f"{reason.state} {reason.code}" for reason in made.reasons]
         raise AssertionError(f"never settles: {self.plan()}")
 
     def _apply(self, action: Action) -> None:

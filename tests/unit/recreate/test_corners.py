@@ -47,8 +47,8 @@ def test_the_request_that_is_waited_for_is_named():
     documents[2]["status"] = {"phase": "Pending"}
     world = World(*documents)
     assert world.passes(name="third") == []
-    messages = [reason.message for reason in world.last.reasons]
-    assert messages == ["waiting for first, second: the agent works on one request of a pod at a time"]
+    messages = [reason.sentence for reason in world.last.reasons]
+    assert messages == ["waiting: first, second to be done first: the agent works on one request of a pod at a time"]
 
 
 def test_the_unready_grace_period_is_the_cause_of_its_write():
@@ -96,5 +96,5 @@ def test_a_request_whose_forerunner_is_gone_waits_for_another():
     document["status"] = {"phase": "Pending"}
     world = World(document)
     world.passes()
-    message = world.last.reasons[0].message
-    assert message == "waiting for another request: the agent works on one request of a pod at a time"
+    message = world.last.reasons[0].sentence
+    assert message == "waiting: another request to be done first: the agent works on one request of a pod at a time"

@@ -231,8 +231,8 @@ def test_15_two_requests_at_once():
     world.report(phase="Recreating")
     world.report(phase="Pending", name="r2")
     assert world.status("r2") == {"phase": "Pending"}
-    assert [reason.message for reason in world.last.reasons] == [
-        "waiting for r: the agent works on one request of a pod at a time"
+    assert [reason.sentence for reason in world.last.reasons] == [
+        "waiting: r to be done first: the agent works on one request of a pod at a time"
     ]
     assert world.holders()["message"] == HELD
     world.report(state("app", "Succeeded", killed=True), phase="Completed")
@@ -279,8 +279,8 @@ def test_18_a_namesake_of_the_pod():
 def test_19_nobody_answers():
     world = World(request_document("app"))
     world.passes(9)
-    assert (world.last.reasons[0].message, world.last.wake_at) == (
-        "waiting for the agent of node n to take the request up",
+    assert (world.last.reasons[0].sentence, world.last.wake_at) == (
+        "waiting: the agent of node n has not taken the request up yet",
         START + timedelta(seconds=10),
     )
     world.passes(50)

@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,19 @@ def test_every_pass_is_planned_again_and_then_the_end():
     ]
     assert told[0].plan.numbers["scaleUp"] == 2
     assert told[1].done is None
+
+
+def test_of_reasons_that_cannot_be_read_the_writes_are_left():
+    """Those of an earlier release, which have no state."""
+    made = first_pass()
+    made.say(*made.plan(), writes=0)
+    for one in made.heard:
+        for reason in one.body.get("reasons", ()):
+            del reason["state"]
+    bundle = made.bundle()
+    first = steps(msgspec.structs.replace(bundle, begin=bundle.begin - timedelta(seconds=1)))[0]
+    assert first.differences == ()
+    assert [write.outcome for write in first.writes] == ["Ok"] * 4
 
 
 def test_a_service_sees_its_own_writes_before_the_bus_brings_them():

@@ -12,7 +12,7 @@ OBSERVED = {"observedGeneration": 3, "latestRevision": REVISION, "collisionCount
 
 
 def told(result: Plan, code: str) -> str:
-    (message,) = [reason.message for reason in result.reasons if reason.code == code]
+    (message,) = [f"{reason.state}: {reason.message}" for reason in result.reasons if reason.code == code]
     return message
 
 
@@ -102,16 +102,17 @@ def test_who_uses_max_unavailable_up() -> None:
     assert told(result, "WaitingForMaxUnavailable") == "waiting: maxUnavailable 2 is used by p03, p00"
     assert named(result, "WaitingForMaxUnavailable") == ("p03", "p00")
     assert updated(result) == ["p03"]
-    assert told(planned(side().m(0), "A"), "WaitingForMaxUnavailable") == "waiting: maxUnavailable 0 leaves no room"
+    assert told(planned(side().m(0), "A"), "WaitingForMaxUnavailable") == "stuck: maxUnavailable 0 leaves no room"
 
 
 def test_who_waits_for_what() -> None:
     assert told(planned(side(), "A?x7"), "NotUpgradable") == (
-        "more than images has changed: p00, p01, p02, p03, p04 and 2 more keep their sidecars until they are made anew"
+        "stuck: more than images has changed: p00, p01, p02, p03, p04 and 2 more keep their sidecars until "
+        "they are made anew"
     )
-    assert told(planned(side(), "B B~"), "WaitingForAvailability") == "2 of 2 pods updated; waiting for p01 to be ready"
+    assert told(planned(side(), "B B~"), "WaitingForAvailability") == "waiting: 2 of 2 pods updated; not ready yet: p01"
     assert told(planned(side().p(1), "A B"), "PartitionReached") == (
-        "1 of 2 pods updated, partition 1 keeps 1 pod on older sidecars"
+        "held: 1 of 2 pods updated, partition 1 keeps 1 pod on older sidecars"
     )
 
 

@@ -9,7 +9,7 @@ from tests.unit.statefulset.build import Doc, planned, pods, sts
 
 
 def told(result: Plan, code: str) -> str:
-    return next(reason.message for reason in result.reasons if reason.code == code)
+    return next(f"{reason.state}: {reason.message}" for reason in result.reasons if reason.code == code)
 
 
 def with_status(pod: Pod, **status: object) -> Pod:
@@ -58,7 +58,9 @@ def test_the_pod_that_is_waited_for(status: Doc, expected: str) -> None:
 def test_a_pod_without_a_node() -> None:
     (pod,) = pods("0AP")
     result = planned(sts(2, "A").ordered(), [with_status(pod, containerStatuses=[], conditions=[NO_NODE])])
-    assert told(result, "Unschedulable") == "w-0: no node takes it: 0/3 nodes are available: 3 Insufficient cpu"
+    assert told(result, "Unschedulable") == (
+        "stuck: w-0: no node takes it: 0/3 nodes are available: 3 Insufficient cpu"
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,4 +80,4 @@ def test_who_uses_the_budget_up() -> None:
     result = planned(sts(6).m(2), "0A 1A! 2A 3A 4A 5A")
     text = "waiting: w-4, w-3, w-2, w-0; maxUnavailable 2 is used: w-1: it is not Ready; 1 pod of this pass"
     assert told(result, "WaitingForMaxUnavailable") == text
-    assert told(result, "NotReady") == "w-1: it is not Ready"
+    assert told(result, "NotReady") == "waiting: w-1: it is not Ready"

@@ -9,6 +9,8 @@ HERE = Path(__file__).parent
 OURS = {
     "BarrierNameTaken",
     "FailedPlan",
+    "InvalidReplicas",
+    "InvalidSelector",
     "InvalidSpec",
     "InvalidTemplate",
 }
@@ -16,9 +18,13 @@ OURS = {
 
 
 def made(source: Path) -> Iterator[str]:
-    """The reasons that stand in calls of Event."""
+    """The reasons that stand in calls of Event, or of `refused`, which makes one."""
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Event":
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        if node.func.id == "refused" and isinstance(node.args[0], ast.Constant):
+            yield str(node.args[0].value)
+        if node.func.id == "Event":
             yield from (
                 str(one.value.value)
                 for one in node.keywords

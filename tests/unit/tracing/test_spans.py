@@ -10,7 +10,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.control import spans
 from flotilla_common.control.admission import Admission
 from flotilla_common.control.journal import Journal
-from flotilla_common.control.plan import Create, Delete, Intent, Outcome, OutcomeKind, Patch, Plan, Reason
+from flotilla_common.control.plan import Create, Delete, Intent, Outcome, OutcomeKind, Patch, Plan, Reason, State
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.tracing.context import SpanContext, change
@@ -75,7 +75,7 @@ def test_a_write_stands_below_its_pass_and_the_pass_below_the_change() -> None:
     tracer, clock = Collected(), FakeClock()
     clock.time = 5
     journal = Journal(SilentBus(), clock, "cloneset", "r1", tracer)
-    plan = Plan(reasons=(Reason(code="Updating", message="updating 1 pod"),))
+    plan = Plan(reasons=(Reason(State.PROGRESSING, "Updating", "updating 1 pod"),))
     outcome = Outcome(kind=OutcomeKind.DENIED, message="exceeded quota", version="9")
     began = clock.now() - timedelta(seconds=2)
     journal.act(SUBJECT, PATCH, outcome, latency=0.5, trace="t1")

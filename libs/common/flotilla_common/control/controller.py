@@ -21,7 +21,7 @@ from flotilla_common.control import metrics
 from flotilla_common.control.executor import Executor, Report
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
-from flotilla_common.control.plan import Event, Outcome, OutcomeKind, Patch, Plan, Reason
+from flotilla_common.control.plan import Event, Outcome, OutcomeKind, Patch, Plan, Reason, State
 from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
 from flotilla_common.control.refusals import Refusal, with_refusals
@@ -323,6 +323,6 @@ def failed_plan(error: Exception) -> Plan:
     text = f"{type(error).__name__}: {error}"
     return Plan(
         events=(Event(reason="FailedPlan", message=f"failed to plan: {text}", warning=True),),
-        reasons=(Reason(code="PlanningFailed", message=f"planning failed: {text}"),),
+        reasons=(Reason(State.STUCK, "PlanningFailed", f"planning failed: {text}"),),
         errors=(("plan", text),),
     )

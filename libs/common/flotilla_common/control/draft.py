@@ -4,7 +4,7 @@ twice."""
 from collections.abc import Mapping, Sequence
 
 from flotilla_common.api.meta import Object
-from flotilla_common.control.plan import Chain, Event, Patch, Plan, Reason, Stage
+from flotilla_common.control.plan import Chain, Event, Patch, Plan, Reason, Stage, State
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.wording import first_names
 
@@ -12,6 +12,15 @@ MAX_CHAINS_PER_PASS = 128
 """Creates, updates or deletes that one pass plans. Large enough to keep the executor's adaptive limit busy, small
 enough that a set of thousands is worked off in overlapping waves, each planned from what the previous one brought
 about."""
+
+
+def refused(code: str, message: str) -> Plan:
+    """Return the plan of an object for which nothing can be done before its spec changes. There is no status to show
+    it in, so an event says it as well."""
+    return Plan(
+        reasons=(Reason(State.STUCK, code, message),),
+        events=(Event(reason=code, message=message, warning=True),),
+    )
 
 
 class Draft:
@@ -36,9 +45,11 @@ class Draft:
             stage = Stage(chains=kept, slow_start=slow_start, stop_on_failure=stop_on_failure)
             self.stages.insert(len(self.stages) if at is None else at, stage)
 
-    def reason(self, code: str, message: str, objects: Sequence[Object | str] = ()) -> None:
+    def reason(
+        self, state: State, code: str, message: str, objects: Sequence[Object | str] = (), *, symptom: bool = False
+    ) -> None:
         """Say why the planned object stands where it stands; the first of `objects` are named to scripts."""
-        self.reasons.append(Reason(code=code, message=message, objects=first_names(objects)))
+        self.reasons.append(Reason(state, code, message, first_names(objects), symptom))
 
     def touch(self, obj: Object) -> bool:
         """Claim the object for a write of this pass. False when an earlier step already writes it."""

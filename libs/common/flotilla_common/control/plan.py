@@ -140,12 +140,30 @@ class Stage(Frozen, kw_only=True):
     stop_on_failure: bool = True  # a failure in this stage keeps the later stages (but not the status) from running
 
 
-class Reason(Frozen, kw_only=True):
+class State(StrEnum):
+    """How far an object is, as one reason says."""
+
+    STUCK = "stuck"  # somebody has to act
+    HELD = "held"  # the spec or a person asked for it: paused, partition, OnDelete, lifecycle hook
+    WAITING = "waiting"  # for something that comes by itself: an available pod, a budget, a grace period
+    PROGRESSING = "progressing"  # what the pass does
+    DONE = "done"
+    NOTE = "note"  # something beside, which does not say how far the object is
+
+
+class Reason(Frozen, kw_only=False, omit_defaults=True):
     """Why the object stands where it stands, for people and for scripts: published on why.v1 and shown by `explain`."""
 
+    state: State
     code: str  # CamelCase and stable: WaitingForMaxUnavailable
-    message: str  # one sentence with numbers and objects: "waiting: maxUnavailable 2 is used by web-3, web-5"
-    objects: tuple[str, ...] = ()
+    message: str  # one sentence with numbers and objects: "maxUnavailable 2 is used by web-3, web-5"
+    objects: tuple[str, ...] = msgspec.field(default_factory=tuple[str, ...])  # with a factory: encoded if empty, too
+    symptom: bool = False  # of STUCK: pods or nodes explain it, and what is known of them is told first
+
+    @property
+    def sentence(self) -> str:
+        """The message, with the word "waiting" where it is about something that is to come."""
+        return f"waiting: {self.message}" if self.state is State.WAITING else self.message
 
 
 class Plan(Frozen, kw_only=True):

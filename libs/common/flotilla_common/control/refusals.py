@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from flotilla_common.control.plan import Action, Outcome, OutcomeKind, Patch, Plan, Reason
+from flotilla_common.control.plan import Action, Outcome, OutcomeKind, Patch, Plan, Reason, State
 
 _PATTERNS = (
     ("WebhookUnreachable", r"failed calling webhook "),
@@ -31,8 +31,6 @@ _PATTERNS = (
 FAILED = "WriteFailed"
 """Where the text is none of these."""
 
-CODES = (*(code for code, _ in _PATTERNS), FAILED)
-
 _VERBS = {"create": "creating", "patch": "updating", "delete": "deleting"}
 
 
@@ -48,7 +46,7 @@ class Refusal(msgspec.Struct, frozen=True):
         """What a plan says of it."""
         code = next((code for code, pattern in _PATTERNS if re.search(pattern, self.text)), FAILED)
         became = "has no known outcome" if self.unknown else "is refused"
-        return Reason(code=code, message=f"{self.what} {became}: {self.text}")
+        return Reason(State.STUCK, code, f"{self.what} {became}: {self.text}")
 
 
 def refusal_of(action: Action, outcome: Outcome) -> Refusal:

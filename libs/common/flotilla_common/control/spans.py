@@ -30,7 +30,7 @@ def pass_span(subject: Subject, trace: str, plan: Plan, start: datetime, end: da
         attributes={
             **about(subject),
             "flotilla.pass": trace,
-            "flotilla.reasons": [reason.message for reason in plan.reasons],
+            "flotilla.reasons": [reason.sentence for reason in plan.reasons],
             "flotilla.reason.codes": [reason.code for reason in plan.reasons],
             "flotilla.writes": len(plan.actions),
         },

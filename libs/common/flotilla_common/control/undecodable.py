@@ -7,7 +7,7 @@ import structlog
 
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.journal import Journal
-from flotilla_common.control.plan import Event, Plan, Reason
+from flotilla_common.control.plan import Event, Plan, Reason, State
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.subject import Subject
 from flotilla_common.mirror.intake import Undecodable
@@ -27,4 +27,4 @@ def report(found: Undecodable, recorder: Recorder, journal: Journal, shards: Sha
         "undecodable object", object=subject.key, kind=found.resource.kind, error=found.error
     )
     recorder.record(subject, Event(reason=UNDECODABLE, message=text, warning=True))
-    journal.why(subject, Plan(reasons=(Reason(code=UNDECODABLE, message=text),)), trace="")
+    journal.why(subject, Plan(reasons=(Reason(State.STUCK, UNDECODABLE, text),)), trace="")

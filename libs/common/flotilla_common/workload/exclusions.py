@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named, nodes_word
 
 _TOLD = 3
@@ -17,4 +18,4 @@ def explain_excluded(draft: Draft, excluded: Mapping[str, Sequence[str]]) -> Non
     names = [name for _, members in groups for name in sorted(members)]
     told = "; ".join(f"{why} ({named(sorted(members))})" for why, members in groups[:_TOLD])
     more = f"; and {len(groups) - _TOLD} more reasons" if len(groups) > _TOLD else ""
-    draft.reason("NodesExcluded", f"no pod goes to {nodes_word(len(names))}: {told}{more}", names)
+    draft.reason(State.NOTE, "NodesExcluded", f"no pod goes to {nodes_word(len(names))}: {told}{more}", names)

@@ -13,7 +13,7 @@ from flotilla_cloneset.cloneset.numbers import Quantities
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Chain, Create, Event, Intent, Json
+from flotilla_common.control.plan import Chain, Create, Event, Intent, Json, State
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.claimrecord import claims_of_revision
@@ -32,7 +32,7 @@ def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> boo
     for factory in (current, update):
         if not context.selector.matches(factory.labels("")):
             text = f"the template of {factory.revision} makes pods that spec.selector does not match: none is created"
-            draft.reason("InvalidTemplate", text)
+            draft.reason(State.STUCK, "InvalidTemplate", text)
             draft.events.append(Event(reason="InvalidTemplate", message=text, warning=True))
             return False
     waiting: list[Pod] = []
@@ -43,18 +43,19 @@ def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> boo
         if identity in blocked:
             waiting.append(blocked[identity])
         elif not context.claims.terminating.isdisjoint(_claim_names(factory, identity)):
-            draft.reason("WaitingForClaim", f"waiting: the old claims of instance {identity} are still being deleted")
+            text = f"the old claims of instance {identity} are still being deleted"
+            draft.reason(State.STUCK, "WaitingForClaim", text, symptom=True)
         else:
             chains.append(_chain(context, factory, identity))
     if waiting:
-        text = f"waiting: {named(waiting)} must be gone before a new pod can take over its name and claims"
-        draft.reason("WaitingForTermination", text, waiting)
+        text = f"{named(waiting)} must be gone before a new pod can take over its name and claims"
+        draft.reason(State.WAITING, "WaitingForTermination", text, waiting)
     failed = "scale" in context.snapshot.failures
     there = len(context.pods.old if old else context.pods.new)
     # Pods of the old revision are made by themselves.
     chains = chains[: min(old or count, creates_of_pass(there, failed=failed))]
     if chains:
-        draft.reason("ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
+        draft.reason(State.PROGRESSING, "ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
     draft.stage(chains, slow_start=first_batch(there, len(chains), numbers.create_now, failed=failed))
     return bool(chains)
 

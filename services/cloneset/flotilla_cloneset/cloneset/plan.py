@@ -23,8 +23,8 @@ from flotilla_cloneset.cloneset.why import explain_unavailable
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Event, Intent, Plan, Reason, Stage
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
+from flotilla_common.control.plan import Intent, Plan, Stage, State
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.causes import Group, root_cause
 from flotilla_common.workload.claimrecord import keep_record
@@ -36,17 +36,17 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
     """Plan one pass. Never raises for what users can write into a CloneSet: it becomes a reason."""
     cloneset = snapshot.cloneset
     if cloneset.spec.replicas < 0:
-        return _refused("InvalidReplicas", f"spec.replicas is {cloneset.spec.replicas}")
+        return refused("InvalidReplicas", f"nothing is done: spec.replicas is {cloneset.spec.replicas}")
     try:
         selector = Selector.compile(cloneset.spec.selector)
     except ValueError as error:
-        return _refused("InvalidSelector", f"spec.selector: {error}")
+        return refused("InvalidSelector", f"nothing is done: spec.selector: {error}")
     if selector.empty:
-        return _refused("InvalidSelector", "spec.selector is empty")
+        return refused("InvalidSelector", "nothing is done: spec.selector is empty")
     try:
         revisions = choose(snapshot, selector)
     except ValueError as error:
-        return _refused("InvalidTemplate", f"spec.template or spec.volumeClaimTemplates: {error}")
+        return refused("InvalidTemplate", f"nothing is done: spec.template or spec.volumeClaimTemplates: {error}")
     draft = Draft()
     context = _survey(snapshot, now, selector, revisions, draft)
     if cloneset.metadata.deletion_timestamp is None:
@@ -54,17 +54,10 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
         _act(context, draft)
         _keep_history(context, draft)
     else:
-        draft.reason("Terminating", "the CloneSet is being deleted: its pods are left to garbage collection")
+        text = "the CloneSet is being deleted: its pods are left to garbage collection"
+        draft.reason(State.PROGRESSING, "Terminating", text)
     causes = explain_unavailable(context, draft)
     return _finish(context, draft, _status(context, now, causes))
-
-
-def _refused(code: str, text: str) -> Plan:
-    """Nothing can be planned until the spec changes. There is no status to show it in, so an event says it."""
-    message = f"nothing is done: {text}"
-    return Plan(
-        reasons=(Reason(code=code, message=message),), events=(Event(reason=code, message=message, warning=True),)
-    )
 
 
 def _survey(
@@ -93,7 +86,7 @@ def _survey(
             draft.stage(chains)
     want = targets(cloneset)
     for problem in want.problems:
-        draft.reason("InvalidNumber", problem)
+        draft.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
     return PlanContext(
         snapshot=snapshot,
         now=now,
@@ -152,7 +145,7 @@ def _status(context: PlanContext, now: datetime, causes: Sequence[Group]) -> Sta
 def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
     draft.waits.until(status.wake_at)
     if status.overdue:
-        draft.reason(EXCEEDED, status.overdue)
+        draft.reason(State.STUCK, EXCEEDED, status.overdue, symptom=True)
     counts, want = context.pods.counts, context.targets
     numbers = {
         "replicas": want.replicas,

@@ -9,7 +9,7 @@ from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.meta import controller_of
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Chain, Event, Intent
+from flotilla_common.control.plan import Chain, Event, Intent, State
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.inplace import UpdateRefused, update_in_place
 from flotilla_common.workload.inplace.calculate import hindrances_between
@@ -40,9 +40,9 @@ def plan_pod_updates(context: PlanContext, pods: Sequence[Pod], target: Controll
             held.append(pod)
     draft.stage(chains)
     if chains:
-        draft.reason("Updating", f"updating {pods_word(len(chains))} to {target.metadata.name}")
+        draft.reason(State.PROGRESSING, "Updating", f"updating {pods_word(len(chains))} to {target.metadata.name}")
     if held:
-        draft.reason("WaitingForHook", f"waiting: the inPlaceUpdate hook holds {named(held)}", held)
+        draft.reason(State.HELD, "WaitingForHook", f"the inPlaceUpdate hook holds {named(held)}", held)
     if refusal is not None:
         refusal.planned = bool(chains)
         raise refusal

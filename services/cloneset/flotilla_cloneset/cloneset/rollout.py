@@ -14,6 +14,7 @@ from flotilla_cloneset.cloneset.podupdate import plan_pod_updates
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import State
 from flotilla_common.control.wording import NAMED, named, pods_word
 from flotilla_common.workload.inplace import UpdateRefused
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, UPDATED
@@ -52,7 +53,7 @@ def plan_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool
         changed = plan_pod_updates(context, mine, target, draft)
     except UpdateRefused as error:
         draft.errors.append(("update", str(error)))
-        draft.reason("InPlaceImpossible", error.explained, error.pods)
+        draft.reason(State.STUCK, "InPlaceImpossible", error.explained, error.pods)
         return bool(error.planned)  # whatever the limits allow: this is what stands in the way
     if len(chosen) < len(head):
         _explain_blockers(context, numbers, chosen, draft)
@@ -65,28 +66,30 @@ def _nothing_to_update(context: PlanContext, numbers: Quantities, draft: Draft) 
     if want.on_delete:
         outdated = counts.replicas - counts.updated
         if outdated:
-            draft.reason(
-                "OnDelete",
-                f"waiting for somebody to delete {pods_word(outdated)} of older revisions: type is OnDelete",
-            )
+            text = f"somebody has to delete {pods_word(outdated)} of older revisions: type is OnDelete"
+            draft.reason(State.HELD, "OnDelete", text)
         return True
     if want.paused:
-        draft.reason(
-            "PausedByUser", f"paused by the user: {counts.updated} of {pods_word(want.expected_updated)} updated"
-        )
+        text = f"paused by the user: {counts.updated} of {pods_word(want.expected_updated)} updated"
+        draft.reason(State.HELD, "PausedByUser", text)
         return True
     if numbers.update != 0:
         return False
     if context.pods.preparing_update:
         pods = context.pods.preparing_update
-        draft.reason("PreparedInVain", f"{named(pods)} prepared for an update that partition does not want now", pods)
+        text = f"{named(pods)} prepared for an update that partition does not want now"
+        draft.reason(State.HELD, "PreparedInVain", text, pods)
     if counts.updated == counts.replicas == want.replicas:
         missing = counts.replicas - counts.updated_available
-        text = "all available" if not missing else f"waiting: {counts.updated_available} of them available"
-        code = "WaitingForAvailability" if missing else "Complete"
-        draft.reason(code, f"{counts.updated} of {pods_word(counts.replicas)} updated, {text}")
+        done = f"{counts.updated} of {pods_word(counts.replicas)} updated"
+        if missing:
+            text = f"{done}, {counts.updated_available} of them available"
+            draft.reason(State.WAITING, "WaitingForAvailability", text)
+        else:
+            draft.reason(State.DONE, "Complete", f"{done}, all available")
     elif counts.updated >= want.expected_updated and want.partition:
         draft.reason(
+            State.HELD,
             "PartitionReached",
             f"{counts.updated} of {pods_word(counts.replicas)} updated, partition {want.partition} keeps the other "
             f"{counts.replicas - counts.updated} on older revisions",
@@ -145,4 +148,7 @@ def _explain_blockers(context: PlanContext, numbers: Quantities, chosen: Sequenc
     elif extra < 0:
         limit += f" (minus {-extra} missing)"
     used = f"is used by {named(blockers, len(starting) + len(unavailable))}" if blockers else "leaves no room"
-    draft.reason("WaitingForMaxUnavailable", f"waiting: {limit} {used}", blockers)
+    if blockers or extra < 0:  # missing pods are about to come, or a reason of their own says why not
+        draft.reason(State.WAITING, "WaitingForMaxUnavailable", f"{limit} {used}", blockers)
+    else:
+        draft.reason(State.STUCK, "WaitingForMaxUnavailable", f"{limit} {used}", symptom=True)

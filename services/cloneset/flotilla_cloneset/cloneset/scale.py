@@ -16,7 +16,7 @@ from flotilla_common.api.documents import mapping, mappings, text
 from flotilla_common.api.resources import POD
 from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Event, Intent
+from flotilla_common.control.plan import Chain, Event, Intent, State
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, hooked, write_state
@@ -87,7 +87,8 @@ def _cancel(context: PlanContext, draft: Draft) -> bool:
     chains = [_state_chain(context, pod, PREPARING_NORMAL, Intent.UPDATE, cause, draft) for pod in kept]
     draft.stage(chains)
     if kept:
-        draft.reason("DeletionCancelled", f"keeping {named(kept)}: the deletion is no longer wanted", kept)
+        text = f"keeping {named(kept)}: the deletion is no longer wanted"
+        draft.reason(State.PROGRESSING, "DeletionCancelled", text, kept)
     return bool(kept)
 
 
@@ -97,8 +98,9 @@ def _scale_up(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
         text = f"scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {numbers.create_now}"
         draft.events.append(Event(reason="ScaleUpLimited", message=text, warning=True))
         draft.reason(
+            State.WAITING,
             "ScaleUpLimited",
-            f"missing: {pods_word(numbers.scale_up)}, of which {numbers.create_now} may be created now: "
+            f"{pods_word(numbers.scale_up)} missing, of which {numbers.create_now} may be created now: "
             f"scaleStrategy.maxUnavailable is {limit}, unavailable: {pods_word(numbers.unavailable)}",
         )
     return plan_creates(context, numbers, draft)
@@ -110,7 +112,7 @@ def _finish_deletions(context: PlanContext, draft: Draft) -> bool:
     hook = lifecycle.pre_delete if lifecycle else None
     held = [pod for pod in context.pods.preparing_delete if hooked(hook, pod)]
     if held:
-        draft.reason("WaitingForHook", f"waiting: the preDelete hook holds {named(held)}", held)
+        draft.reason(State.HELD, "WaitingForHook", f"the preDelete hook holds {named(held)}", held)
     free = [pod for pod in context.pods.preparing_delete if not hooked(hook, pod)]
     return _delete(context, free, Intent.DELETE, "preDelete hook let go", draft)
 
@@ -119,10 +121,8 @@ def _scale_in(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
     found = context.pods
     planned = found.planned
     if planned:
-        draft.reason(
-            "WaitingForDeletion",
-            f"waiting: {pods_word(len(planned))} must be deleted first, then {numbers.scale_down} more",
-        )
+        text = f"{pods_word(len(planned))} must be deleted first, then {numbers.scale_down} more"
+        draft.reason(State.WAITING, "WaitingForDeletion", text)
         return False
     chosen = _most_dispensable(context, found.active, numbers.scale_down, numbers.scale_down_old)
     return _delete_within_budget(context, chosen, draft.numbers["deleteReady"], Intent.SCALE_IN, "scale down", draft)
@@ -172,8 +172,9 @@ def _delete_within_budget(
         allowed.append(pod)
     if waiting:
         draft.reason(
+            State.WAITING,
             "WaitingForDeleteBudget",
-            f"waiting: {named(waiting)} ({cause}) would be unavailable; "
+            f"{named(waiting)} ({cause}) would be unavailable; "
             f"maxUnavailable {context.targets.max_unavailable} allows to delete {draft.numbers['deleteReady']} "
             f"ready pods now, {len(context.pods.unavailable)} of {len(context.pods.active)} are unavailable",
             waiting,
@@ -196,7 +197,7 @@ def _delete(context: PlanContext, pods: Iterable[Pod], intent: Intent, cause: st
             deleted.append(pod)
             chains.append(_delete_chain(context, pod, intent, cause))
     if deleted:
-        draft.reason("Deleting", f"deleting {named(deleted)}: {cause}", deleted)
+        draft.reason(State.PROGRESSING, "Deleting", f"deleting {named(deleted)}: {cause}", deleted)
     draft.stage(chains)
     return any(chains)
 

@@ -3,7 +3,7 @@
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Event, Intent
+from flotilla_common.control.plan import Event, Intent, State
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_daemonset.daemonset.context import PlanContext
@@ -56,8 +56,8 @@ class _Manage:
     def explain(self) -> None:
         """Say which failed pods are left alone."""
         if self._failed:
-            text = f"waiting: {named(self._failed)} failed again, and is replaced after a while"
-            self._draft.reason("WaitingForBackoff", text, self._failed)
+            text = f"{named(self._failed)} failed again, and is replaced after a while"
+            self._draft.reason(State.WAITING, "WaitingForBackoff", text, self._failed)
 
     def _repair(self, node: str, pod: Pod) -> None:
         """Go on with a pod that failed, or that is on its way out."""
@@ -109,7 +109,7 @@ def _allowed(context: PlanContext, missing: list[NodeState], draft: Draft) -> li
     if kept:
         names = [state.name for state in kept]
         text = f"no pod goes to {nodes_word(len(kept))} yet: partition {targets.partition} holds for new pods, too: "
-        draft.reason("PartitionedScaling", f"{text}{named(names)}", names)
+        draft.reason(State.HELD, "PartitionedScaling", f"{text}{named(names)}", names)
     return missing[:most]
 
 

@@ -11,8 +11,8 @@ from datetime import datetime
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Event, Plan, Reason
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
+from flotilla_common.control.plan import Plan, Reason, State
 from flotilla_common.control.wording import named
 from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.placement import Placement
@@ -48,22 +48,22 @@ def plan(snapshot: DaemonSetSnapshot, now: datetime) -> Plan:
     daemonset = snapshot.daemonset
     if daemonset.metadata.deletion_timestamp is not None:
         text = "the DaemonSet is being deleted: its pods are left to garbage collection"
-        return Plan(reasons=(Reason(code="Terminating", message=text),))
+        return Plan(reasons=(Reason(State.PROGRESSING, "Terminating", text),))
     try:
         selector = Selector.compile(daemonset.spec.selector)
     except ValueError as error:
-        return _refused("InvalidSelector", f"nothing is done: spec.selector: {error}")
+        return refused("InvalidSelector", f"nothing is done: spec.selector: {error}")
     if selector.empty:
-        return _refused("SelectingAll", SELECTING_ALL)
+        return refused("SelectingAll", SELECTING_ALL)
     try:
         placement = Placement.of_daemons(daemonset.spec.template)
         revisions = choose(daemonset, tuple(snapshot.revisions), selector)
     except ValueError as error:
-        return _refused("InvalidTemplate", f"nothing is done: spec.template: {error}")
+        return refused("InvalidTemplate", f"nothing is done: spec.template: {error}")
     context = _survey(snapshot, now, selector, placement, revisions)
     draft = Draft()
     for problem in context.targets.problems:
-        draft.reason("InvalidNumber", problem)
+        draft.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
     _own(context, draft)
     plan_predownload(context, draft)
     _act(context, draft)
@@ -71,13 +71,6 @@ def plan(snapshot: DaemonSetSnapshot, now: datetime) -> Plan:
     counts = count(context)
     explain(context, counts, draft)
     return _finish(context, counts, draft)
-
-
-def _refused(code: str, message: str) -> Plan:
-    """Nothing can be planned until the spec changes. There is no status to show it in, so an event says it."""
-    return Plan(
-        reasons=(Reason(code=code, message=message),), events=(Event(reason=code, message=message, warning=True),)
-    )
 
 
 def _survey(
@@ -118,7 +111,8 @@ def _own(context: PlanContext, draft: Draft) -> None:
     for pod in (*moved, *members.strays, *members.orphans):
         draft.touch(pod)
     if members.orphans:
-        draft.reason("Adopting", f"taking in {named(members.orphans)}: nobody controls them", members.orphans)
+        text = f"taking in {named(members.orphans)}: nobody controls them"
+        draft.reason(State.PROGRESSING, "Adopting", text, members.orphans)
 
 
 def _act(context: PlanContext, draft: Draft) -> None:

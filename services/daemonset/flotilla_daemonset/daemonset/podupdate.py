@@ -4,7 +4,7 @@
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_READY, REVISION_LABEL
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.plan import Chain, Event, State
 from flotilla_common.control.wording import pods_word
 from flotilla_common.workload.inplace import UpdateSpec, calculate
 from flotilla_common.workload.inplace.calculate import hindrances_between
@@ -42,11 +42,11 @@ class Updater:
         self._draft.stage(self._chains)
         if self._chains:
             told = f"updating {pods_word(len(self._chains))} in place to {self._context.revisions.name}"
-            self._draft.reason("Updating", told)
+            self._draft.reason(State.PROGRESSING, "Updating", told)
         if self._recreated:
             why = f": {self._hindrance}" if self._hindrance else ""
             told = f"recreating {pods_word(self._recreated)} for {self._context.revisions.name}{why}"
-            self._draft.reason("Recreating", told)
+            self._draft.reason(State.PROGRESSING, "Recreating", told)
 
     def _in_place_spec(self, pod: Pod) -> UpdateSpec | None:
         """How the pod is updated where it runs; None if it cannot be."""

@@ -7,7 +7,7 @@ the other steps may go on in the same pass: they see refreshed pods as the snaps
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain
+from flotilla_common.control.plan import Chain, State
 from flotilla_common.workload.inplace import refresh
 from flotilla_common.workload.inplace.refresh import IDLE
 from flotilla_common.workload.predicates import is_settled
@@ -40,5 +40,6 @@ def _refresh(context: PlanContext, pod: Pod, draft: Draft) -> Chain:
     if outcome == IDLE:
         pod.memo[_MEMO] = True
     if outcome.problem:
-        draft.reason("PodUnreadable", f"cannot go on with {pod.metadata.name}: {outcome.problem}", [pod])
+        text = f"cannot go on with {pod.metadata.name}: {outcome.problem}"
+        draft.reason(State.STUCK, "PodUnreadable", text, [pod], symptom=True)
     return outcome.chain

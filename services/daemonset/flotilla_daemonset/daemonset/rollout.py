@@ -12,7 +12,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Intent
+from flotilla_common.control.plan import Intent, State
 from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving
@@ -150,9 +150,9 @@ def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, dra
         work.create(state.name)
     if waiting := candidates[budget:]:
         limit = context.targets.max_surge
-        text = f"waiting: {nodes_word(len(waiting))} to be updated; maxSurge {limit} is used by {named(surging)}"
+        text = f"{nodes_word(len(waiting))} to be updated; maxSurge {limit} is used by {named(surging)}"
         names = [state.name for state in waiting]
-        draft.reason("WaitingForMaxSurge", text if surging else f"waiting: maxSurge is {limit}", names)
+        draft.reason(State.WAITING, "WaitingForMaxSurge", text if surging else f"maxSurge is {limit}", names)
 
 
 def _explain_budget(
@@ -161,8 +161,8 @@ def _explain_budget(
     users = [f"the pods of {named(unavailable)}"] if unavailable else []
     users += [f"{pods_word(started)} of this pass"] if started else []
     limit = context.targets.max_unavailable
-    text = f"waiting: {pods_word(len(waiting))} to be updated; maxUnavailable {limit} is used by {' and '.join(users)}"
-    draft.reason("WaitingForMaxUnavailable", text, waiting)
+    text = f"{pods_word(len(waiting))} to be updated; maxUnavailable {limit} is used by {' and '.join(users)}"
+    draft.reason(State.WAITING, "WaitingForMaxUnavailable", text, waiting)
 
 
 def _explain_reach(context: PlanContext, reach: Reach, draft: Draft) -> None:
@@ -170,8 +170,8 @@ def _explain_reach(context: PlanContext, reach: Reach, draft: Draft) -> None:
         kept, partition = nodes_word(reach.behind_partition), context.targets.partition
         updated = sum(state.new is not None for state in context.nodes)
         text = f"{updated} of {nodes_word(context.targets.desired)} updated, partition {partition} keeps {kept} on"
-        draft.reason("PartitionReached", f"{text} older revisions")
+        draft.reason(State.HELD, "PartitionReached", f"{text} older revisions")
     if reach.not_selected:
         names, selector = sorted(reach.not_selected), context.targets.nodes
         text = f"{nodes_word(len(names))} not selected by rollingUpdate.selector {selector}: {named(names)}"
-        draft.reason("NotSelected", text, names)
+        draft.reason(State.HELD, "NotSelected", text, names)

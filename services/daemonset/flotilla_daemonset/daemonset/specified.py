@@ -6,7 +6,7 @@ Deleting a pod oneself does the same at once, and asks neither the hook nor how 
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Intent
+from flotilla_common.control.plan import Intent, State
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset.context import PlanContext
@@ -41,9 +41,9 @@ def plan_specified(context: PlanContext, work: Work, draft: Draft) -> None:
             budget -= 1
         work.delete(pod, Intent.DELETE, "specified for deletion")
     if waiting:
-        text = f"waiting: {named(waiting)} (specified for deletion) would be unavailable; "
+        text = f"{named(waiting)} (specified for deletion) would be unavailable; "
         text += f"maxUnavailable is {most}, {context.targets.desired - served} of {nodes_word(context.targets.desired)}"
-        draft.reason("WaitingForDeleteBudget", f"{text} have no available pod", waiting)
+        draft.reason(State.WAITING, "WaitingForDeleteBudget", f"{text} have no available pod", waiting)
 
 
 def _keeps_a_pod(context: PlanContext, state: NodeState, work: Work) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from flotilla_common.api.core import Pod
 from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.workload.causes import Around, explain_pods, lingers
 from flotilla_common.workload.exclusions import explain_excluded
@@ -51,22 +52,22 @@ def _explain_progress(context: PlanContext, counts: Counts, draft: Draft) -> Non
     old = [state.name for state in context.pending if state.old is not None]
     done = f"{counts.updated} of {nodes_word(counts.desired)} updated"
     if targets.on_delete and old:
-        text = f"waiting for somebody to delete the old pods on {named(old)}: type is OnDelete"
-        draft.reason("OnDelete", text, old)
+        text = f"somebody has to delete the old pods on {named(old)}: type is OnDelete"
+        draft.reason(State.HELD, "OnDelete", text, old)
     elif targets.paused and old:
-        draft.reason("PausedByUser", f"paused by the user: {done}", old)
+        draft.reason(State.HELD, "PausedByUser", f"paused by the user: {done}", old)
     elif not counts.desired:
-        draft.reason("Complete", "no node is to have a pod")
+        draft.reason(State.DONE, "Complete", "no node is to have a pod")
     elif is_complete(context, counts):
-        draft.reason("Complete", f"{done}, all available")
+        draft.reason(State.DONE, "Complete", f"{done}, all available")
     elif draft.reasons:
         return
     elif leaving := [pod for state in context.pending if not state.living for pod in state.pods]:
-        text = f"waiting: {named(leaving)} must be gone before a new pod is made on the node"
-        draft.reason("WaitingForTermination", text, leaving)
+        text = f"{named(leaving)} must be gone before a new pod is made on the node"
+        draft.reason(State.WAITING, "WaitingForTermination", text, leaving)
     else:
         text = f"{done}, {counts.available} of {nodes_word(counts.desired)} have an available pod"
-        draft.reason("WaitingForAvailability", f"waiting: {text}")
+        draft.reason(State.WAITING, "WaitingForAvailability", text)
 
 
 def _explain_nodes(context: PlanContext, draft: Draft) -> None:
@@ -77,4 +78,4 @@ def _explain_nodes(context: PlanContext, draft: Draft) -> None:
         told = "; ".join(f"{state.fit.why_not} ({state.name})" for state in kept[:3])
         more = f"; and {len(kept) - 3} more" if len(kept) > 3 else ""
         text = f"pods on {nodes_word(len(kept))} would not be made there now: {told}{more}"
-        draft.reason("Misscheduled", text, [state.name for state in kept])
+        draft.reason(State.NOTE, "Misscheduled", text, [state.name for state in kept])

@@ -4,7 +4,7 @@
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Delete, Event, Intent
+from flotilla_common.control.plan import Chain, Delete, Event, Intent, State
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, hooked, write_state
@@ -73,7 +73,7 @@ class Work:
         factory, draft = pod_factory(self._context), self._draft
         if not self._context.selector.matches(factory.labels):
             text = "the template makes pods that spec.selector does not match: none is created"
-            draft.reason("InvalidTemplate", text)
+            draft.reason(State.STUCK, "InvalidTemplate", text)
             draft.events.append(Event(reason="InvalidTemplate", message=text, warning=True))
             return
         there, failed = len(self._context.members.own), CREATE in self._context.snapshot.failures
@@ -83,15 +83,15 @@ class Work:
         batch = first_batch(there, len(chains), len(wanted), failed=failed)
         draft.stage(chains, slow_start=batch, stop_on_failure=False)
         text = f"creating pods on {len(chains)} of {nodes_word(len(wanted))} that lack one: {named(wanted)}"
-        draft.reason("Creating", text, wanted)
+        draft.reason(State.PROGRESSING, "Creating", text, wanted)
 
     def explain(self) -> None:
         """Say what is deleted, and what would be but for the hook."""
         if self._deleted:
-            self._draft.reason("Deleting", f"deleting {named(self._deleted)}", self._deleted)
+            self._draft.reason(State.PROGRESSING, "Deleting", f"deleting {named(self._deleted)}", self._deleted)
         if self._held:
-            text = f"waiting: the preDelete hook holds {named(self._held)}"
-            self._draft.reason("WaitingForHook", text, self._held)
+            text = f"the preDelete hook holds {named(self._held)}"
+            self._draft.reason(State.HELD, "WaitingForHook", text, self._held)
 
     def _delete_of(self, pod: Pod, intent: Intent, cause: str, revision: str) -> Delete:
         """A pod that does not serve may be deleted out of turn, so it is deleted at exactly the version that said so:

@@ -9,7 +9,7 @@ itself when the next run is due.
 from datetime import datetime, timedelta
 
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Plan
+from flotilla_common.control.plan import Plan, State
 from flotilla_jobs.advancedcronjob.context import PlanContext, look
 from flotilla_jobs.advancedcronjob.history import plan_history
 from flotilla_jobs.advancedcronjob.run import plan_run, tell_failure
@@ -36,16 +36,16 @@ def plan(snapshot: AdvancedCronJobSnapshot, now: datetime) -> Plan:
 def _go_on(context: PlanContext, draft: Draft) -> None:
     """What is done beside the status."""
     if context.job.metadata.deletion_timestamp is not None:
-        draft.reason("Terminating", "it is being deleted: no run is started any more")
+        draft.reason(State.PROGRESSING, "Terminating", "it is being deleted: no run is started any more")
         return
     plan_history(context, draft)
     if context.job.spec.paused:
-        draft.reason("PausedByUser", "paused by the user: spec.paused is true, no run is started")
+        draft.reason(State.HELD, "PausedByUser", "paused by the user: spec.paused is true, no run is started")
         return
     try:
         schedule = read_schedule(context)
     except ValueError as error:
-        draft.reason("UnparseableSchedule", f"no run is started: the schedule cannot be read: {error}")
+        draft.reason(State.STUCK, "UnparseableSchedule", f"no run is started: the schedule cannot be read: {error}")
         context.tell_once(draft, "UnparseableSchedule", str(error))
         return
     _follow(context, look_at_clock(context, schedule), draft)
@@ -68,7 +68,7 @@ def _give_up(context: PlanContext, since: datetime, timing: Timing, draft: Draft
     following = "" if timing.next is None else f", next run at {told(timing.next, timing.zone)}"
     text = f"more than {MOST_MISSED} runs missed since {told(since, timing.zone)}; they are skipped{following}"
     context.give_up(draft)
-    draft.reason("TooManyMissedTimes", text)
+    draft.reason(State.NOTE, "TooManyMissedTimes", text)
     context.tell_once(draft, "TooManyMissedTimes", text)
 
 

@@ -7,7 +7,7 @@ from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, FORBID, REPLA
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Intent
+from flotilla_common.control.plan import Intent, State
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import delete_of
 from flotilla_jobs.advancedcronjob.bodies import child_name, creation
@@ -30,13 +30,13 @@ def plan_run(context: PlanContext, run: datetime, draft: Draft) -> None:
     if name in context.snapshot.taken:
         _skip(context, name, run, draft)
     elif active and policy == FORBID:
-        text = f"the run of {rfc3339(run)} waits: concurrencyPolicy is Forbid, and {named(active)} has not ended"
-        draft.reason("ForbiddenByPolicy", text, active)
+        text = f"the run of {rfc3339(run)} is put off: concurrencyPolicy is Forbid, and {named(active)} has not ended"
+        draft.reason(State.WAITING, "ForbiddenByPolicy", text, active)
     else:
         if policy == REPLACE:
             _replace(context, run, draft)
         draft.stage([(creation(job, run, context.local),)])
-        draft.reason("Starting", f"starting the run of {rfc3339(run)} as {name}", [name])
+        draft.reason(State.PROGRESSING, "Starting", f"starting the run of {rfc3339(run)} as {name}", [name])
 
 
 def policy_of(context: PlanContext) -> str:
@@ -54,7 +54,7 @@ def tell_failure(context: PlanContext, draft: Draft) -> None:
 def _skip(context: PlanContext, name: str, run: datetime, draft: Draft) -> None:
     kind = context.job.spec.template.chosen[0].kind
     text = f"the run of {rfc3339(run)} is skipped: {kind} {name} exists and belongs to somebody else"
-    draft.reason(NAME_TAKEN, text, [name])
+    draft.reason(State.STUCK, NAME_TAKEN, text, [name])
     context.tell_once(draft, FAILED_CREATE, text)
 
 
@@ -63,7 +63,7 @@ def _replace(context: PlanContext, run: datetime, draft: Draft) -> None:
     resource, active = context.job.spec.template.chosen[0], context.children.active
     if active:
         text = f"replacing {named(active)} by the run of {rfc3339(run)}: concurrencyPolicy is Replace"
-        draft.reason("Replacing", text, active)
+        draft.reason(State.PROGRESSING, "Replacing", text, active)
     draft.stage(
         [
             (delete_of(resource, child.metadata, Intent.REPLACE, f"replaced by the run of {rfc3339(run)}"),)

@@ -8,7 +8,7 @@ import msgspec
 
 from flotilla_common.api.kinds.broadcastjob.types import FAIL_FAST, BroadcastJobStatus
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Event, Frozen, Intent
+from flotilla_common.control.plan import Event, Frozen, Intent, State
 from flotilla_jobs.broadcastjob.context import PlanContext
 from flotilla_jobs.broadcastjob.status import failed, patch_of_status, tally
 from flotilla_jobs.broadcastjob.work import delete
@@ -52,7 +52,8 @@ def plan_failure(context: PlanContext, failure: Failure, status: BroadcastJobSta
     verdict = failed(counted, failure.message, context.now)
     patch = patch_of_status(context.job, verdict, _event(failure, verdict))
     draft.stage([(patch,)] if patch is not None else [])
-    draft.reason("Failed", f"{failure.message}: {tally(verdict)}", [*context.counts.failed, *active])
+    text = f"{failure.message}: {tally(verdict)}"
+    draft.reason(State.STUCK, "Failed", text, [*context.counts.failed, *active], symptom=True)
 
 
 def _ended(context: PlanContext) -> set[str]:

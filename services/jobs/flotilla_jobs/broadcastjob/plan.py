@@ -17,8 +17,8 @@ from flotilla_common.api.kinds.broadcastjob.types import (
     RUNNING,
     BroadcastJobStatus,
 )
-from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Event, Plan, Reason
+from flotilla_common.control.draft import Draft, refused
+from flotilla_common.control.plan import Event, Plan, Reason, State
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import delete_finished
 from flotilla_jobs.broadcastjob.context import PlanContext, look
@@ -34,22 +34,22 @@ def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
     """Plan one pass. Never raises for what users can write into a BroadcastJob: it becomes a reason."""
     job = snapshot.job
     if job.metadata.deletion_timestamp is not None:
-        return Plan(reasons=(Reason(code="Terminating", message="the job is being deleted: nothing is done"),))
+        return Plan(reasons=(Reason(State.PROGRESSING, "Terminating", "the job is being deleted: nothing is done"),))
     if has_ended(job):
         return _rest(snapshot, now)
     try:
         context = look(snapshot, now)
     except ValueError as error:
-        return _refused(f"nothing is done: {error}")
+        return refused("InvalidTemplate", f"nothing is done: {error}")
     draft = Draft()
     for pod, node in context.survey.duplicates:
         text = f"Duplicated pod {pod} found on same node {node}"
         context.tell_once(draft, Event(reason="DuplicatePodCreatedOnSameNode", message=text, warning=True))
     if job.status.phase == FAILED:  # with type Never, there is no verdict that ends it
-        draft.reason("Failed", "the job has failed: no pod is made any more")
+        draft.reason(State.STUCK, "Failed", "the job has failed: no pod is made any more", symptom=True)
         return _finish(context, FAILED, draft)
     if job.spec.paused:
-        draft.reason("PausedByUser", "paused by the user: spec.paused is true, no pod is made")
+        draft.reason(State.HELD, "PausedByUser", "paused by the user: spec.paused is true, no pod is made")
         return _finish(context, PAUSED, draft)
     if context.counts.failed and job.spec.failure_policy.type == PAUSE:
         return _pause(context, draft)
@@ -67,19 +67,11 @@ def _rest(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
     return draft.plan()
 
 
-def _refused(message: str) -> Plan:
-    """Nothing can be planned until the spec changes. There is no status to show it in, so an event says it."""
-    code = "InvalidTemplate"
-    return Plan(
-        reasons=(Reason(code=code, message=message),), events=(Event(reason=code, message=message, warning=True),)
-    )
-
-
 def _pause(context: PlanContext, draft: Draft) -> Plan:
     """Nothing starts and nothing ends until the failed pods are gone, or the policy is another one."""
     failed = context.counts.failed
     text = f"failurePolicy is Pause, and {named(failed)} failed: delete what failed, or change the policy"
-    draft.reason("PausedByFailure", f"paused: {text}", failed)
+    draft.reason(State.STUCK, "PausedByFailure", f"paused: {text}", failed, symptom=True)
     told = Event(reason="Paused", message="job is paused, due to failed pod", warning=True)
     return _finish(context, PAUSED, draft, told=told)
 
@@ -105,7 +97,7 @@ def _complete(context: PlanContext, draft: Draft) -> None:
     text = f"Job {meta.namespace}/{meta.name} is completed, {tally(status)}"
     patch = patch_of_status(context.job, status, Event(reason="JobComplete", message=text))
     draft.stage([(patch,)] if patch is not None else [])
-    draft.reason("Completed", f"every node that fits has had its pod: {tally(status)}")
+    draft.reason(State.DONE, "Completed", f"every node that fits has had its pod: {tally(status)}")
 
 
 def _counted(context: PlanContext, phase: str) -> BroadcastJobStatus:

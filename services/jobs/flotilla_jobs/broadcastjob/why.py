@@ -5,6 +5,7 @@ from datetime import datetime
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_common.workload.causes import Around, explain_pods, lingers
 from flotilla_common.workload.exclusions import explain_excluded
@@ -12,9 +13,6 @@ from flotilla_common.workload.placement import node_of
 from flotilla_jobs.broadcastjob.context import PlanContext
 from flotilla_jobs.broadcastjob.counts import count
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
-
-END = {"Complete": "Completed", "Failed": "Failed"}
-"""Reasons by verdict."""
 
 
 def explain(context: PlanContext, draft: Draft) -> None:
@@ -24,9 +22,10 @@ def explain(context: PlanContext, draft: Draft) -> None:
     troubled += [pod for pod in context.snapshot.pods if lingers(pod, context.now)]
     _explain_pods(context.snapshot, [*failed, *troubled], context.now, draft)
     if failed:
-        draft.reason("FailedPods", f"{pods_word(len(failed))} failed: {named(failed)}", failed)
+        text = f"{pods_word(len(failed))} failed: {named(failed)}"
+        draft.reason(State.STUCK, "FailedPods", text, failed, symptom=True)
     if not context.survey.desired:
-        draft.reason("NoNodes", "no node fits: the job waits for one")
+        draft.reason(State.STUCK, "NoNodes", "no node fits: the job waits for one", symptom=True)
     elif not draft.reasons:
         _explain_progress(context, draft)
     explain_excluded(draft, context.survey.excluded)
@@ -37,16 +36,19 @@ def _explain_progress(context: PlanContext, draft: Draft) -> None:
     done = sum(1 for pod in context.survey.placed.values() if not pod.active)
     text = f"{done} of {nodes_word(desired)} done"
     if active or done < desired:
-        draft.reason("Running", f"{text}, {pods_word(len(active))} at work", active)
+        draft.reason(State.WAITING, "Running", f"{text}, {pods_word(len(active))} at work", active)
     else:
-        draft.reason("AllNodesDone", f"{text}; completionPolicy Never: nodes that join get a pod, too")
+        draft.reason(State.DONE, "AllNodesDone", f"{text}; completionPolicy Never: nodes that join get a pod, too")
 
 
 def explain_end(snapshot: BroadcastJobSnapshot, now: datetime, draft: Draft) -> None:
     """Say how the job ended, and which pods are to blame."""
     job = snapshot.job
     (message,) = [one.message for one in job.status.conditions if one.type == job.status.verdict][:1]
-    draft.reason(END[job.status.verdict], message)
+    if job.status.verdict == "Failed":
+        draft.reason(State.STUCK, "Failed", message, symptom=True)
+    else:
+        draft.reason(State.DONE, "Completed", message)
     failed = count(snapshot.pods, job.spec.failure_policy.restart_limit).failed
     _explain_pods(snapshot, failed, now, draft)
 

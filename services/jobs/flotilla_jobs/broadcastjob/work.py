@@ -3,7 +3,7 @@
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Delete, Event, Intent
+from flotilla_common.control.plan import Delete, Event, Intent, State
 from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.pernode import CREATE
@@ -22,7 +22,7 @@ def plan_creates(context: PlanContext, draft: Draft) -> None:
     limit = context.parallelism
     if limit is None:
         text = f"parallelism {context.job.spec.parallelism!r} is neither a number nor a percentage: nothing is created"
-        draft.reason("InvalidNumber", text)
+        draft.reason(State.STUCK, "InvalidNumber", text)
         return
     if len(active) > max(limit, 0):
         event = Event(
@@ -30,15 +30,16 @@ def plan_creates(context: PlanContext, draft: Draft) -> None:
         )
         context.tell_once(draft, event)
         text = f"{pods_word(len(active))} are active, more than parallelism {limit}: none is created, none deleted"
-        draft.reason("TooManyActivePods", text, active)
+        draft.reason(State.WAITING, "TooManyActivePods", text, active)
         return
     free = max(limit, 0) - len(active)
     _create(context, waiting[:free], draft)
     if left := waiting[free:]:
         users = f"is used by {named(active)}" if active else "is used by this pass" if free else "lets nothing start"
         wait = "waits" if len(left) == 1 else "wait"
-        text = f"waiting: {nodes_word(len(left))} {wait} for a pod; parallelism {limit} {users}"
-        draft.reason("WaitingForParallelism", text, left)
+        text = f"{nodes_word(len(left))} {wait} for a pod; parallelism {limit} {users}"
+        state = State.WAITING if active or free else State.HELD
+        draft.reason(state, "WaitingForParallelism", text, left)
 
 
 def plan_misfits(context: PlanContext, draft: Draft) -> None:
@@ -46,7 +47,7 @@ def plan_misfits(context: PlanContext, draft: Draft) -> None:
     misfits = context.survey.misfits[:MAX_CHAINS_PER_PASS]
     draft.stage([(delete(pod, Intent.DELETE, f"its node {why}"),) for pod, why in misfits])
     for pod, why in misfits:
-        draft.reason("Deleting", f"deleting {pod.metadata.name}: its node {why}", [pod])
+        draft.reason(State.PROGRESSING, "Deleting", f"deleting {pod.metadata.name}: its node {why}", [pod])
 
 
 def delete(pod: Pod, intent: Intent, cause: str) -> Delete:
@@ -73,4 +74,4 @@ def _create(context: PlanContext, nodes: list[str], draft: Draft) -> None:
     chains = [(one, first_readiness(one, context.now)) if gated else (one,) for one in creates]
     draft.stage(chains, slow_start=batch, stop_on_failure=False)
     text = f"creating pods on {len(chosen)} of {nodes_word(len(nodes))} that wait for one: {named(nodes)}"
-    draft.reason("Creating", text, nodes)
+    draft.reason(State.PROGRESSING, "Creating", text, nodes)

@@ -15,8 +15,8 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     RecreateState,
 )
 from flotilla_common.api.moments import later
-from flotilla_common.control.plan import Reason
-from flotilla_common.workload.causes import Around, cause_of
+from flotilla_common.control.plan import Reason, State
+from flotilla_common.workload.causes import Around, Group, cause_of
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
 from flotilla_jobs.silence import ANSWERS_WITHIN, TO_DO, no_agent
 
@@ -39,33 +39,33 @@ def reasons(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, 
     """Why the request stands where it will stand with this status."""
     if not snapshot.pod_known:
         pod = snapshot.request.spec.pod_name
-        return (Reason(code="ReadingPod", message=f"asking the apiserver for pod {pod}", objects=(pod,)),)
+        return (Reason(State.PROGRESSING, "ReadingPod", f"asking the apiserver for pod {pod}", (pod,)),)
     if snapshot.request.metadata.deletion_timestamp is not None:
         held = ", ".join(snapshot.request.metadata.finalizers)
-        return (Reason(code="Deleting", message=f"is being deleted{f', held by {held}' if held else ''}"),)
+        return (Reason(State.PROGRESSING, "Deleting", f"is being deleted{f', held by {held}' if held else ''}"),)
     if status.phase == COMPLETED:
         return tuple(_finished(snapshot, status, now))
     if not status.phase:
         return (_not_taken_up(snapshot, now),)
     if status.phase == PENDING:
         others = ", ".join(snapshot.ahead) or "another request"
-        text = f"waiting for {others}: the agent works on one request of a pod at a time"
-        return (Reason(code="WaitingForOtherRequest", message=text, objects=snapshot.ahead),)
+        text = f"{others} to be done first: the agent works on one request of a pod at a time"
+        return (Reason(State.WAITING, "WaitingForOtherRequest", text, snapshot.ahead),)
     return (*_under_way(snapshot, status), *_pod_trouble(snapshot, now))
 
 
 def _finished(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime) -> Iterator[Reason]:
     if status.message:
         hint = f": no node agent answered on node {snapshot.node}; {TO_DO}" if status.message == NO_ANSWER else ""
-        yield Reason(code="CompletedAbnormally", message=f"completed: {status.message}{hint}")
+        yield Reason(State.STUCK, "CompletedAbnormally", f"completed: {status.message}{hint}", symptom=True)
     for state in status.container_recreate_states:
         if state.phase != SUCCEEDED:
             text = f"container {state.name} was not recreated: it is {state.phase}"
             why = "" if state.message == status.message else state.message  # which is said above
-            yield Reason(code="NotRecreated", message=f"{text}: {why}" if why else text)
+            yield Reason(State.STUCK, "NotRecreated", f"{text}: {why}" if why else text, symptom=True)
     seconds, since = snapshot.request.spec.ttl_seconds_after_finished, status.completion_time
     if seconds is not None and since is not None and later(since, seconds) > now:
-        yield Reason(code="WaitingForTtl", message=f"is deleted {seconds} s after its completion")
+        yield Reason(State.DONE, "WaitingForTtl", f"is deleted {seconds} s after its completion")
 
 
 def _under_way(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus) -> Iterator[Reason]:
@@ -74,7 +74,7 @@ def _under_way(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatu
     if seconds is not None and not any(state.is_killed for state in states):
         yield _grace(snapshot, seconds)
     elif not states:
-        yield _agent(snapshot, "to tell how the containers are")
+        yield _agent(snapshot, "told yet how the containers are")
     seen = {container.name: container for container in status.container_status_snapshot}
     for state in states:
         if state.phase == PENDING:
@@ -93,7 +93,7 @@ def _pod_trouble(snapshot: RecreateSnapshot, now: datetime) -> Iterator[Reason]:
         return
     put_off = any((one := status.state.waiting) and one.reason == _PUT_OFF for status in pod.status.container_statuses)
     if put_off or cause.code not in _ASKED_FOR:
-        yield Reason(code=cause.code, message=f"{pod.metadata.name}: {cause.text}", objects=(pod.metadata.name,))
+        yield Group(cause, (pod.metadata.name,)).reason
 
 
 _PUT_OFF = "CrashLoopBackOff"
@@ -102,29 +102,29 @@ _ASKED_FOR = (_PUT_OFF, "ContainerCompleted", "ReadinessGate")
 
 def _recreating(state: RecreateState, new: ContainerSnapshot | None, least: int) -> Reason:
     if new is None:
-        text = f"waiting for the kubelet to start container {state.name} again"
+        text = f"the kubelet has not started container {state.name} again yet"
         return _container(state, "WaitingForStart", text)
     if not new.ready:
-        return _container(state, "WaitingForReadiness", f"waiting for the new container {state.name} to be ready")
-    text = f"waiting until container {state.name} has been running for {least} s"
+        return _container(state, "WaitingForReadiness", f"the new container {state.name} is not ready yet")
+    text = f"container {state.name} has not been running for {least} s yet"
     return _container(state, "WaitingForMinStarted", text)
 
 
 def _container(state: RecreateState, code: str, text: str) -> Reason:
-    return Reason(code=code, message=text, objects=(state.name,))
+    return Reason(State.WAITING, code, text, (state.name,))
 
 
 def _not_taken_up(snapshot: RecreateSnapshot, now: datetime) -> Reason:
     """The agent says at once that it has seen the request, unless there is none."""
     created = snapshot.request.metadata.creation_timestamp
     if created is None or now < later(created, ANSWERS_WITHIN):
-        return _agent(snapshot, "to take the request up")
+        return _agent(snapshot, "taken the request up yet")
     return no_agent({snapshot.node: created})
 
 
 def _agent(snapshot: RecreateSnapshot, what: str) -> Reason:
-    text = f"waiting for the agent of node {snapshot.node} {what}"
-    return Reason(code="WaitingForNodeAgent", message=text, objects=(snapshot.node,))
+    text = f"the agent of node {snapshot.node} has not {what}"
+    return Reason(State.WAITING, "WaitingForNodeAgent", text, (snapshot.node,))
 
 
 def _grace(snapshot: RecreateSnapshot, seconds: int) -> Reason:
@@ -134,4 +134,4 @@ def _grace(snapshot: RecreateSnapshot, seconds: int) -> Reason:
         text = (
             f"{seconds} s are waited before containers are stopped; the pod stays ready: it lacks the gate {POD_READY}"
         )
-    return Reason(code="UnreadyGracePeriod", message=text, objects=(pod,))
+    return Reason(State.WAITING, "UnreadyGracePeriod", text, (pod,))

@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.ephemeraljob.types import (
     EphemeralJob,
 )
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Plan
+from flotilla_common.control.plan import Plan, State
 from flotilla_common.control.writes import delete_finished, status_patch, write_finalizer
 from flotilla_common.workload.slowstart import first_batch
 from flotilla_jobs.ephemeraljob import why
@@ -36,7 +36,7 @@ def plan(snapshot: EphemeralJobSnapshot, now: datetime) -> Plan:
     if job.status.completion_time is not None:
         return _completed(snapshot, job.status.completion_time, draft, now)
     if snapshot.problem:
-        draft.reason("InvalidSpec", f"the selector cannot be read: {snapshot.problem}")
+        draft.reason(State.STUCK, "InvalidSpec", f"the selector cannot be read: {snapshot.problem}")
         draft.errors.append(("plan", snapshot.problem))
         return draft.plan()
     return _running(snapshot, draft, now)

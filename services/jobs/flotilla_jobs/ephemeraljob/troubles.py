@@ -7,6 +7,7 @@ import msgspec
 from flotilla_common.api.core import ContainerStatus, Pod, WaitingState
 from flotilla_common.api.kinds.ephemeraljob.types import FAILED
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
 from flotilla_common.workload.causes import LOOKED_AT, Around, Cause, cause_of, grouped
 from flotilla_common.workload.causes.exits import exit_cause, exit_word
 from flotilla_common.workload.causes.grouping import MOST_GROUPS
@@ -32,7 +33,7 @@ def explain_failed(targets: Sequence[Target], draft: Draft) -> None:
 
 def _tell(code: str, found: Sequence[tuple[str, Cause]], draft: Draft) -> None:
     for group in grouped(found)[:MOST_GROUPS]:
-        draft.reason(code, group.sentence, group.pods)
+        draft.reason(State.STUCK, code, group.sentence, group.pods, symptom=True)
 
 
 def _waiting(target: Target) -> Found:

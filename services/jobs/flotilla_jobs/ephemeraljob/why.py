@@ -7,6 +7,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.ephemeraljob.types import FAILED, PAUSED, EphemeralJob, EphemeralJobStatus
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named, pods_word
 from flotilla_jobs.ephemeraljob.inject import parallelism_of
 from flotilla_jobs.ephemeraljob.status import DEADLINE_EXCEEDED, deadline_of
@@ -18,7 +19,7 @@ def explain_deletion(job: EphemeralJob, draft: Draft) -> None:
     """Give the reason of a job that is on its way out."""
     held = ", ".join(job.metadata.finalizers)
     text = "is being deleted; containers that it put into pods run on"
-    draft.reason("Terminating", f"{text}; held by {held}" if held else text)
+    draft.reason(State.PROGRESSING, "Terminating", f"{text}; held by {held}" if held else text)
 
 
 def explain_completed(job: EphemeralJob, targets: Targets, ttl: int, draft: Draft) -> None:
@@ -26,8 +27,11 @@ def explain_completed(job: EphemeralJob, targets: Targets, ttl: int, draft: Draf
     status = job.status
     done = f"{status.succeeded} of {pods_word(status.match)} succeeded, {status.failed} failed"
     late = any(one.reason == DEADLINE_EXCEEDED for one in status.conditions)
-    code, text = (DEADLINE_EXCEEDED, "ended at its deadline") if late else ("Completed", "completed")
-    draft.reason(code, f"{text}: {done}; is deleted {ttl} s after its end")
+    rest = f"{done}; is deleted {ttl} s after its end"
+    if late:
+        draft.reason(State.STUCK, DEADLINE_EXCEEDED, f"ended at its deadline: {rest}", symptom=True)
+    else:
+        draft.reason(State.DONE, "Completed", f"completed: {rest}")
     explain_failed(targets.of_state(FAILED), draft)
 
 
@@ -41,7 +45,7 @@ def explain(
 ) -> None:
     """Give the reasons of a job that was not over when the pass began."""
     if not job.spec.template.ephemeral_containers:
-        draft.reason("InvalidSpec", "the template has no ephemeral containers: there is nothing to inject")
+        draft.reason(State.STUCK, "InvalidSpec", "the template has no ephemeral containers: there is nothing to inject")
         return
     _explain_pods(job, targets, draft)
     _explain_progress(job, targets, status, injecting, draft)
@@ -54,19 +58,21 @@ def explain(
 def _explain_pods(job: EphemeralJob, targets: Targets, draft: Draft) -> None:
     """Which pods there are."""
     if not targets.chosen:
-        draft.reason("MatchedEmpty", f"waiting: {_nobody(job, targets)}")
+        _explain_nobody(job, targets, draft)
     if targets.conflicts:
         left = f"{pods_word(len(targets.conflicts))} left alone: {named(targets.conflicts)}"
         text = f"an ephemeral container of somebody else has a name of the template ({_names(job)}) there, for ever"
-        draft.reason("Conflicts", f"{left}; {text}", targets.conflicts)
+        draft.reason(State.NOTE, "Conflicts", f"{left}; {text}", targets.conflicts)
 
 
-def _nobody(job: EphemeralJob, targets: Targets) -> str:
+def _explain_nobody(job: EphemeralJob, targets: Targets, draft: Draft) -> None:
     """Why there is no pod to work on."""
     if job.spec.replicas is not None and job.spec.replicas <= 0:
-        return f"replicas is {job.spec.replicas}"
+        draft.reason(State.HELD, "MatchedEmpty", f"replicas is {job.spec.replicas}")
+        return
     free = " and has the names of the containers free" if targets.conflicts else ""
-    return f"no active pod matches {str(job.query) or 'the empty selector'}{free}"
+    text = f"no active pod matches {str(job.query) or 'the empty selector'}{free}"
+    draft.reason(State.WAITING, "MatchedEmpty", text)
 
 
 def _explain_progress(
@@ -75,15 +81,17 @@ def _explain_progress(
     """Whose turn it is."""
     if injecting:
         pods = [target.pod for target in injecting]
-        draft.reason("Injecting", f"injecting {_names(job)} into {named(pods)}", pods)
+        draft.reason(State.PROGRESSING, "Injecting", f"injecting {_names(job)} into {named(pods)}", pods)
     if targets.at_work:
         pods = [target.pod for target in targets.at_work]
-        draft.reason("Running", f"waiting: {pods_word(len(pods))} at work: {named(pods)}", pods)
+        draft.reason(State.WAITING, "Running", f"{pods_word(len(pods))} at work: {named(pods)}", pods)
     left = [target.pod for target in targets.open[len(injecting) :]]  # the first of them are injected into
     if status.phase == PAUSED:
-        draft.reason("PausedByUser", f"paused by spec.paused: {_to_go(left)}", left)
+        draft.reason(State.HELD, "PausedByUser", f"paused by spec.paused: {_to_go(left)}", left)
     elif left and status.completion_time is None:
-        draft.reason("WaitingForParallelism", f"waiting: parallelism is {parallelism_of(job)}, {_to_go(left)}", left)
+        parallelism = parallelism_of(job)
+        state = State.WAITING if parallelism > 0 else State.HELD
+        draft.reason(state, "WaitingForParallelism", f"parallelism is {parallelism}, {_to_go(left)}", left)
 
 
 def _to_go(pods: Sequence[Pod]) -> str:
@@ -96,10 +104,10 @@ def _explain_end(job: EphemeralJob, status: EphemeralJobStatus, draft: Draft, no
     until = "without a deadline, it stays" if deadline is None else f"it ends at its deadline, {rfc3339(deadline)}"
     if job.spec.replicas is not None and 0 < status.match < job.spec.replicas:
         text = f"{pods_word(status.match)} done, and no more match; replicas is {job.spec.replicas}"
-        draft.reason("BelowReplicas", f"waiting: {text}; {until}")
+        draft.reason(State.WAITING, "BelowReplicas", f"{text}; {until}")
     elif status.match:
         text = f"{status.succeeded} of {pods_word(status.match)} succeeded and {status.failed} failed"
-        draft.reason("Mixed", f"{text}, which is neither success nor failure; {until}")
+        draft.reason(State.STUCK, "Mixed", f"{text}, which is neither success nor failure; {until}", symptom=True)
 
 
 def _names(job: EphemeralJob) -> str:

@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import (
 )
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Event, Intent, Patch, Plan
+from flotilla_common.control.plan import Event, Intent, Patch, Plan, State
 from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_patch
 from flotilla_jobs.imagelistpull.children import Children, child_body, template_hash
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
@@ -48,7 +48,7 @@ def _completed(job: ImageListPullJob, since: datetime, now: datetime, wanted: st
         draft.stage([(_labelled(job, wanted),)])
     draft.stage([delete])
     done = f"{job.status.succeeded} of {job.status.desired}"
-    draft.reason("Completed", f"all images are done: {done} are on every node")
+    draft.reason(State.DONE, "Completed", f"all images are done: {done} are on every node")
     return draft.plan()
 
 
@@ -92,12 +92,12 @@ def _delete(children: Children, draft: Draft) -> None:
 def _give_reasons(status: ImageListPullJobStatus, children: Children, draft: Draft) -> None:
     behind = [child for child in children.kept if child.status.completion_time is None]
     if behind:
-        text = f"waiting: {status.completed} of {status.desired} images are done, the next is {behind[0].spec.image}"
-        draft.reason("WaitingForImages", text, behind)
+        text = f"{status.completed} of {status.desired} images are done, the next is {behind[0].spec.image}"
+        draft.reason(State.WAITING, "WaitingForImages", text, behind)
     failures = status.failed_image_statuses
     if failures:
         text = f"{len(failures)} images failed somewhere, see their ImagePullJobs"
-        draft.reason("FailedImages", text, [failure.image_pull_job for failure in failures])
+        draft.reason(State.STUCK, "FailedImages", text, [failure.image_pull_job for failure in failures], symptom=True)
 
 
 def _labelled(job: ImageListPullJob, wanted: str) -> Patch:

@@ -8,7 +8,7 @@ from flotilla_common.api.kinds.imagepulljob.types import FINALIZER, IMAGE_PULL_J
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.numbers import whole_number
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Plan, Reason
+from flotilla_common.control.plan import Plan, Reason, State
 from flotilla_common.control.writes import delete_finished, status_patch, write_finalizer
 from flotilla_jobs.imagepull import why
 from flotilla_jobs.imagepull.push import Order
@@ -39,7 +39,7 @@ def plan(snapshot: PullJobSnapshot, now: datetime) -> Plan:
 
 def _refused(code: str, problem: str) -> Plan:
     """Nothing can be planned until the spec changes."""
-    return Plan(reasons=(Reason(code=code, message=problem),), errors=(("plan", problem),))
+    return Plan(reasons=(Reason(State.STUCK, code, problem),), errors=(("plan", problem),))
 
 
 def _problem(job: ImagePullJob) -> str:

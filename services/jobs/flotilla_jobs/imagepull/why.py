@@ -5,6 +5,7 @@ from datetime import datetime
 
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJobStatus
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_jobs.imagepull.secrets import Supply
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
@@ -20,14 +21,14 @@ def explain(
 ) -> None:
     """Give the reasons of a job that is not over."""
     if not snapshot.nodes:
-        draft.reason("NoMatchingNodes", "no node matches, or none of them has a NodeImage yet")
+        draft.reason(State.STUCK, "NoMatchingNodes", "no node matches, or none of them has a NodeImage yet")
     if secrets.unread:
-        draft.reason("WaitingForSecrets", f"waiting: reading pull secrets {', '.join(secrets.unread)}")
+        draft.reason(State.WAITING, "WaitingForSecrets", f"pull secrets {', '.join(secrets.unread)} are being read")
     elif secrets.absent:
         absent = ", ".join(secrets.absent)
-        draft.reason("SecretsMissing", f"pull secrets {absent} do not exist; pulling without them")
+        draft.reason(State.STUCK, "SecretsMissing", f"pull secrets {absent} do not exist; pulling without them")
     if progress.open and not parallelism:
-        draft.reason("Paused", f"paused: parallelism is 0, {nodes_word(len(progress.open))} to go")
+        draft.reason(State.HELD, "Paused", f"paused: parallelism is 0, {nodes_word(len(progress.open))} to go")
     if silent:
         draft.reasons.append(no_agent(silent))
     _explain_pulls(progress, silent, parallelism, draft)
@@ -35,20 +36,20 @@ def explain(
         names = sorted(progress.failed)
         first = progress.failed[names[0]] or "nothing"
         text = f"{nodes_word(len(names))} could not pull: {named(names)}; {names[0]} says: {first}"
-        draft.reason("FailedOnNodes", text, names)
+        draft.reason(State.STUCK, "FailedOnNodes", text, names, symptom=True)
 
 
 def explain_completed(status: ImagePullJobStatus, draft: Draft) -> None:
     """Give the result of a job that is over."""
     text = f"{status.message}: {status.succeeded} of {status.desired} nodes have the image"
-    draft.reason("Completed", text, status.failed_nodes)
+    draft.reason(State.DONE, "Completed", text, status.failed_nodes)
 
 
 def _explain_pulls(progress: Progress, silent: Silent, parallelism: int, draft: Draft) -> None:
     busy = sorted(name for name in progress.pulling if name not in silent)
     if not busy and not (silent and progress.open):
         return
-    message = f"waiting: {nodes_word(len(busy))} at work: {named(busy)}" if busy else "waiting: no node is at work"
+    message = f"{nodes_word(len(busy))} at work: {named(busy)}" if busy else "no node is at work"
     if progress.open:
         message += f"; {len(progress.open)} more wait, parallelism is {parallelism}"
-    draft.reason("WaitingForNodes", message, busy)
+    draft.reason(State.WAITING, "WaitingForNodes", message, busy)

@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.nodeimage.counting import tasks
 from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage
 from flotilla_common.api.moments import later
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Action, Intent, Plan, Stage
+from flotilla_common.control.plan import Action, Intent, Plan, Stage, State
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
 from flotilla_common.workload.causes import Around, node_trouble
@@ -57,8 +57,8 @@ def _created(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
     since = ready.last_transition_time or now
     if not draft.waits.passed(later(since, snapshot.options.creation_delay), now):
         seconds = round(snapshot.options.creation_delay.total_seconds())
-        message = f"waiting: the node has been ready for {round((now - since).total_seconds())} of {seconds} seconds"
-        draft.reason("WaitingForReadyNode", message)
+        message = f"the node has been ready for {round((now - since).total_seconds())} of {seconds} seconds"
+        draft.reason(State.WAITING, "WaitingForReadyNode", message)
         return draft.plan()
     body: Json = {"apiVersion": NODE_IMAGE.api_version, "kind": NODE_IMAGE.kind, "metadata": {"name": snapshot.name}}
     return _single(create_of(NODE_IMAGE, body, Intent.CREATE, "node is ready"))
@@ -113,14 +113,14 @@ def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
         draft.reasons.append(no_agent(quiet))
     if open_tags:
         message = f"the node has {len(open_tags)} images to pull, the first is {open_tags[0]}"
-        draft.reason("PullingImages", message, open_tags)
+        draft.reason(State.WAITING, "PullingImages", message, open_tags)
 
 
 def _explain_node(node: Node | None, draft: Draft) -> None:
     """A node that is not ready pulls nothing."""
     name = node.metadata.name if node is not None else ""
     if trouble := node_trouble(name, Around(nodes={name: node} if node is not None else {})):
-        draft.reason("NodeNotReady", trouble, [name])
+        draft.reason(State.STUCK, "NodeNotReady", trouble, [name], symptom=True)
 
 
 def _single(action: Action) -> Plan:

@@ -13,7 +13,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     ResourceDistribution,
 )
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Plan, Reason
+from flotilla_common.control.plan import Chain, Plan, Reason, State
 from flotilla_common.control.writes import status_patch
 from flotilla_sidecar.resourcedistribution.content import Content, change, content_of
 from flotilla_sidecar.resourcedistribution.copies import creation, is_ours, removal, replacement, update
@@ -35,10 +35,10 @@ def plan(snapshot: DistributionSnapshot, now: datetime) -> Plan:
     """The next step of one ResourceDistribution."""
     draft, wish = Draft(), _wish(snapshot.distribution)
     if isinstance(wish, Reason):
-        draft.reason(wish.code, wish.message)
-        return draft.plan()
+        return Plan(reasons=(wish,))
     if snapshot.copies is None and not snapshot.trouble:
-        draft.reason("ReadingCopies", "objects of this kind and name are being read; nothing is done before that")
+        text = "objects of this kind and name are being read; nothing is done before that"
+        draft.reason(State.PROGRESSING, "ReadingCopies", text)
         return draft.plan()
     found = Findings(snapshot, wish.choice.matched(snapshot.namespaces))
     if snapshot.trouble:
@@ -52,15 +52,15 @@ def plan(snapshot: DistributionSnapshot, now: datetime) -> Plan:
 def _wish(distribution: ResourceDistribution) -> _Wish | Reason:
     """What is to be where, or why nothing is done."""
     if distribution.metadata.deletion_timestamp is not None:
-        return Reason(code="Deleting", message="it is being deleted; its copies go with it")
+        return Reason(State.PROGRESSING, "Deleting", "it is being deleted; its copies go with it")
     try:
         content = content_of(distribution.source)
     except ValueError as fault:
-        return Reason(code="InvalidResource", message=f"nothing can be distributed: {fault}")
+        return Reason(State.STUCK, "InvalidResource", f"nothing can be distributed: {fault}")
     try:
         return _Wish(Choice(distribution.spec.targets), content)
     except ValueError as fault:
-        return Reason(code="InvalidSelector", message=f"the namespaces are not known: namespaceSelector: {fault}")
+        return Reason(State.STUCK, "InvalidSelector", f"the namespaces are not known: namespaceSelector: {fault}")
 
 
 def _distribute(snapshot: DistributionSnapshot, content: Content, found: Findings, now: datetime) -> None:

@@ -11,6 +11,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     UPDATE_FAILED,
 )
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named
 from flotilla_sidecar.resourcedistribution.findings import Findings
 
@@ -19,31 +20,35 @@ def explain(found: Findings, draft: Draft) -> None:
     """Say what is done, what fails, and where everything is right."""
     conflicts, missing = found.failures[CONFLICT], found.failures[NO_NAMESPACE]
     made, updated, removed = (_namespaces(found, kind) for kind in (CREATE_FAILED, UPDATE_FAILED, DELETE_FAILED))
-    _reason_in(draft, "a copy is made in", made, code="Creating")
-    _reason_in(draft, "the copy is made equal to the source in", updated, code="Updating")
-    _reason_in(draft, "the copy is made anew when the old one is gone in", found.leaving, code="Replacing")
-    _reason_in(draft, "the copy is deleted in", removed, code="Removing")
-    _reason_failed(draft, "it is not known what there is in", found.failures[GET_FAILED], code="CannotRead")
-    _reason_failed(draft, "the copy cannot be made in", found.failures[CREATE_FAILED], code="CreateFailed")
-    _reason_failed(draft, "the copy cannot be updated in", found.failures[UPDATE_FAILED], code="UpdateFailed")
-    _reason_failed(draft, "the copy cannot be deleted in", found.failures[DELETE_FAILED], code="DeleteFailed")
-    _reason_in(draft, "an object of somebody else has the name, and is left alone, in", conflicts, code="Conflict")
-    _reason_in(draft, "waiting for namespaces that do not exist or go:", missing, code="NamespaceMissing")
+    _reason_in(draft, State.PROGRESSING, "Creating", "a copy is made in", made)
+    _reason_in(draft, State.PROGRESSING, "Updating", "the copy is made equal to the source in", updated)
+    _reason_in(
+        draft, State.PROGRESSING, "Replacing", "the copy is made anew when the old one is gone in", found.leaving
+    )
+    _reason_in(draft, State.PROGRESSING, "Removing", "the copy is deleted in", removed)
+    _reason_failed(draft, "CannotRead", "it is not known what there is in", found.failures[GET_FAILED])
+    _reason_failed(draft, "CreateFailed", "the copy cannot be made in", found.failures[CREATE_FAILED])
+    _reason_failed(draft, "UpdateFailed", "the copy cannot be updated in", found.failures[UPDATE_FAILED])
+    _reason_failed(draft, "DeleteFailed", "the copy cannot be deleted in", found.failures[DELETE_FAILED])
+    _reason_in(
+        draft, State.STUCK, "Conflict", "an object of somebody else has the name, and is left alone, in", conflicts
+    )
+    _reason_in(draft, State.STUCK, "NamespaceMissing", "the namespace does not exist, or is being deleted:", missing)
     if not found.matched:
-        draft.reason("NoTargets", "no namespace is chosen")
-    _reason_in(draft, "the copy is right in", found.right, code="Distributed")
+        draft.reason(State.DONE, "NoTargets", "no namespace is chosen")
+    _reason_in(draft, State.DONE, "Distributed", "the copy is right in", found.right)
 
 
 def _namespaces(found: Findings, kind: str) -> list[str]:
     return [one.namespace for one in found.fresh if one.failure == kind]
 
 
-def _reason_failed(draft: Draft, text: str, failed: dict[str, str], *, code: str) -> None:
+def _reason_failed(draft: Draft, code: str, text: str, failed: dict[str, str]) -> None:
     if failed:
         names = sorted(failed)
-        draft.reason(code, f"{text} {named(names)}: {failed[names[-1]]}", names)
+        draft.reason(State.STUCK, code, f"{text} {named(names)}: {failed[names[-1]]}", names)
 
 
-def _reason_in(draft: Draft, text: str, namespaces: Iterable[str], *, code: str) -> None:
+def _reason_in(draft: Draft, state: State, code: str, text: str, namespaces: Iterable[str]) -> None:
     if names := list(namespaces):
-        draft.reason(code, f"{text} {named(names)}", names)
+        draft.reason(state, code, f"{text} {named(names)}", names)

@@ -11,8 +11,8 @@ older version of a pod is refused.
 
 from datetime import datetime
 
-from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Event, Plan, Reason
+from flotilla_common.control.draft import Draft, refused
+from flotilla_common.control.plan import Plan, Reason, State
 from flotilla_sidecar.sidecarset.context import PlanContext
 from flotilla_sidecar.sidecarset.numbers import targets
 from flotilla_sidecar.sidecarset.pods import selected_namespaces, sort_pods
@@ -28,29 +28,20 @@ def plan(snapshot: SidecarSetSnapshot, now: datetime) -> Plan:
     """Plan one pass. Never raises for what users can write into a SidecarSet or a pod: it becomes a reason."""
     if snapshot.sidecar_set.metadata.deletion_timestamp is not None:
         text = "the SidecarSet is being deleted: pods keep what was injected into them"
-        return Plan(reasons=(Reason(code="Terminating", message=text),))
+        return Plan(reasons=(Reason(State.PROGRESSING, "Terminating", text),))
     try:
         context = _survey(snapshot, now)
     except ValueError as error:
-        return _refused(str(error))
+        return refused("InvalidSpec", f"nothing is done: {error}")
     draft = Draft()
     for problem in context.targets.problems:
-        draft.reason("InvalidNumber", problem)
+        draft.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
     draft.stage((context.revisions.writes,))
     plan_rollout(context, draft)
     explain_progress(context, draft)
     explain_unready(context, draft)
     draft.stage(bookkeeping(context), stop_on_failure=False)
     return _finish(context, draft)
-
-
-def _refused(text: str) -> Plan:
-    """Nothing can be planned until the spec changes. There is no status to show it in, so an event says it."""
-    message = f"nothing is done: {text}"
-    return Plan(
-        reasons=(Reason(code="InvalidSpec", message=message),),
-        events=(Event(reason="InvalidSpec", message=message, warning=True),),
-    )
 
 
 def _survey(snapshot: SidecarSetSnapshot, now: datetime) -> PlanContext:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.plan import Chain, Event, State
 from flotilla_common.control.wording import named, pods_word
 from flotilla_sidecar.sidecarset.context import PlanContext
 from flotilla_sidecar.sidecarset.look import look
@@ -43,7 +43,8 @@ def _let_idle(context: PlanContext, draft: Draft) -> None:
     due = context.pods.idle_due[:MAX_CHAINS_PER_PASS]
     draft.stage([idle_chain(context, pod, found) for pod, found in due])
     pods = [pod for pod, _ in due]
-    draft.reason("Resetting", f"hot upgrade: the replaced containers of {named(pods)} idle from now on", pods)
+    text = f"hot upgrade: the replaced containers of {named(pods)} idle from now on"
+    draft.reason(State.PROGRESSING, "Resetting", text, pods)
 
 
 def _update(context: PlanContext, draft: Draft) -> None:
@@ -54,7 +55,8 @@ def _update(context: PlanContext, draft: Draft) -> None:
     draft.stage([*chosen.chains, *marks])
     draft.numbers["unavailable"] = chosen.used
     if chosen.chains:
-        draft.reason("Updating", f"updating {pods_word(len(chosen.chains))} to {context.revision_name}")
+        text = f"updating {pods_word(len(chosen.chains))} to {context.revision_name}"
+        draft.reason(State.PROGRESSING, "Updating", text)
     if chosen.limited:
         _explain_limit(context, chosen, draft)
     if chosen.unreadable:
@@ -87,16 +89,18 @@ def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Chosen:
 def _explain_limit(context: PlanContext, chosen: Chosen, draft: Draft) -> None:
     """Name the pods that use maxUnavailable up: those that are not back yet, and those that this pass disturbs."""
     blockers = [*chosen.disturbed, *context.pods.restarting]
-    used = f"is used by {named(blockers)}" if blockers else "leaves no room"
-    text = f"waiting: maxUnavailable {context.targets.max_unavailable} {used}"
-    draft.reason("WaitingForMaxUnavailable", text, blockers)
+    limit = f"maxUnavailable {context.targets.max_unavailable}"
+    if blockers:
+        draft.reason(State.WAITING, "WaitingForMaxUnavailable", f"{limit} is used by {named(blockers)}", blockers)
+    else:
+        draft.reason(State.STUCK, "WaitingForMaxUnavailable", f"{limit} leaves no room", symptom=True)
 
 
 def _explain_unreadable(chosen: Chosen, draft: Draft) -> None:
     """Whoever repairs these pods wakes nobody, for nothing else hangs on it: so they are looked at again and again."""
     pods = [pod for pod, _ in chosen.unreadable]
     text = f"{named(pods)} cannot be updated: {chosen.unreadable[0][1]}"
-    draft.reason("PodUnreadable", text, pods)
+    draft.reason(State.STUCK, "PodUnreadable", text, pods, symptom=True)
     draft.errors.append(("update", text))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.causes import Around, explain_pods
 from flotilla_sidecar.sidecarset.context import PlanContext
@@ -15,13 +16,14 @@ def explain_progress(context: PlanContext, draft: Draft) -> None:
     pods = context.pods
     far = f"{pods.updated} of {pods_word(pods.matched)} updated"
     if not pods.matched:
-        draft.reason("NoPods", "no running pod was injected with it")
+        draft.reason(State.DONE, "NoPods", "no running pod was injected with it")
     elif pods.complete:
         _explain_end(context, far, draft)
     elif not context.updates:
-        draft.reason("NotUpdate", f"{far}: updateStrategy.type is NotUpdate, only new pods get other sidecars")
+        text = f"{far}: updateStrategy.type is NotUpdate, only new pods get other sidecars"
+        draft.reason(State.HELD, "NotUpdate", text)
     elif context.strategy.paused:
-        draft.reason("PausedByUser", f"paused by the user: {far}")
+        draft.reason(State.HELD, "PausedByUser", f"paused by the user: {far}")
     else:
         _explain_rest(context, far, draft)
 
@@ -29,9 +31,9 @@ def explain_progress(context: PlanContext, draft: Draft) -> None:
 def _explain_end(context: PlanContext, far: str, draft: Draft) -> None:
     waiting = context.pods.restarting
     if not waiting:
-        draft.reason("Complete", f"{far}, all ready")
+        draft.reason(State.DONE, "Complete", f"{far}, all ready")
     elif not draft.reasons:
-        draft.reason("WaitingForAvailability", f"{far}; waiting for {named(waiting)} to be ready", waiting)
+        draft.reason(State.WAITING, "WaitingForAvailability", f"{far}; not ready yet: {named(waiting)}", waiting)
 
 
 def _explain_rest(context: PlanContext, far: str, draft: Draft) -> None:
@@ -39,16 +41,17 @@ def _explain_rest(context: PlanContext, far: str, draft: Draft) -> None:
     pods, partition = context.pods, context.targets.partition
     if pods.unupgradable:
         text = f"more than images has changed: {named(pods.unupgradable)} keep their sidecars until they are made anew"
-        draft.reason("NotUpgradable", text, pods.unupgradable)
+        draft.reason(State.STUCK, "NotUpgradable", text, pods.unupgradable, symptom=True)
     if pods.busy:
-        text = f"waiting: kubelets have yet to restart sidecars of {named(pods.busy)} for an earlier change"
-        draft.reason("Busy", text, pods.busy)
+        text = f"kubelets have yet to restart sidecars of {named(pods.busy)} for an earlier change"
+        draft.reason(State.WAITING, "Busy", text, pods.busy)
     if pods.unchosen:
         text = f"updateStrategy.selector does not choose {named(pods.unchosen)}"
-        draft.reason("NotSelected", text, pods.unchosen)
+        draft.reason(State.HELD, "NotSelected", text, pods.unchosen)
     if pods.candidates and len(pods.candidates) <= partition:
         kept = len(pods.candidates)
-        draft.reason("PartitionReached", f"{far}, partition {partition} keeps {pods_word(kept)} on older sidecars")
+        text = f"{far}, partition {partition} keeps {pods_word(kept)} on older sidecars"
+        draft.reason(State.HELD, "PartitionReached", text)
 
 
 def explain_unready(context: PlanContext, draft: Draft) -> None:

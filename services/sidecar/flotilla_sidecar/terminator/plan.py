@@ -15,7 +15,7 @@ from flotilla_common.api.keys import SIDECAR_TERMINATED
 from flotilla_common.api.kinds.containerrecreaterequest.types import IGNORE, RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Action, Event, Frozen, Intent, Json, PatchType, Plan, Reason, Stage
+from flotilla_common.control.plan import Action, Event, Frozen, Intent, Json, PatchType, Plan, Reason, Stage, State
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_common.workload.ownership import owner_reference
@@ -52,7 +52,10 @@ def plan(snapshot: EndingSnapshot, now: datetime) -> Plan:
     if node is None:
         where = ending.pod.spec.node_name
         message = f"node {where} is not there, so nobody knows how sidecars are ended"
-        return Plan(reasons=(Reason(code="NodeNotFound", message=message),), errors=(("terminate", message),))
+        return Plan(
+            reasons=(Reason(State.STUCK, "NodeNotFound", message, symptom=True),),
+            errors=(("terminate", message),),
+        )
     if _is_virtual(node):
         return _virtual(ending)
     chain = tuple(_real(snapshot, now))
@@ -176,4 +179,4 @@ def _stuck(snapshot: EndingSnapshot) -> Iterator[Reason]:
         names, verb = ", ".join(left), "run" if left[1:] else "runs"
         message = f"sidecar {names} still {verb} after ContainerRecreateRequest {request.metadata.name}"
         hint = f"see why the request did not end it, or give it {IGNORE_EXIT_CODE_ENV}"
-        yield Reason(code="SidecarsStillRunning", message=f"{message}: {hint}", objects=(request.metadata.name,))
+        yield Reason(State.STUCK, "SidecarsStillRunning", f"{message}: {hint}", (request.metadata.name,), symptom=True)

@@ -18,7 +18,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
 )
 from flotilla_common.api.meta import ObjectMeta, controller_of
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Create, Intent, Json, Patch
+from flotilla_common.control.plan import Create, Intent, Json, Patch, State
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_statefulset.persistentpodstate.snapshot import StateSnapshot
 from flotilla_statefulset.persistentpodstate.workloads import Workload
@@ -45,9 +45,11 @@ def generate(snapshot: StateSnapshot, draft: Draft) -> bool:
     for other in asking:
         if owner is not None and other is not owner:
             whose = "is about" if snapshot.state is not None else "goes to"
-            draft.reason("GenerationConflict", f"{other.called} gets none: this one {whose} {owner.called}")
+            text = f"{other.called} gets none: this one {whose} {owner.called}"
+            draft.reason(State.STUCK, "GenerationConflict", text)
         elif owner is None:
-            draft.reason("GenerationConflict", f"{other.called} gets none: this one belongs to somebody else")
+            text = f"{other.called} gets none: this one belongs to somebody else"
+            draft.reason(State.STUCK, "GenerationConflict", text)
     if owner is None:
         return False
     if snapshot.state is None:
@@ -102,9 +104,10 @@ def _owner(snapshot: StateSnapshot, asking: Sequence[Workload]) -> Workload | No
 
 def _create(snapshot: StateSnapshot, owner: Workload, draft: Draft) -> bool:
     if snapshot.rival:
-        draft.reason("GenerationConflict", f"{owner.called} has one already: {snapshot.rival}")
+        text = f"{owner.called} has one already: {snapshot.rival}"
+        draft.reason(State.STUCK, "GenerationConflict", text)
         return False
-    draft.reason("Generated", f"made from the annotations of {owner.called}")
+    draft.reason(State.PROGRESSING, "Generated", f"made from the annotations of {owner.called}")
     draft.stage([(_made(snapshot, owner),)])
     return True
 
@@ -132,9 +135,10 @@ def _renew(state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
     assert spec is not None, "only workloads that want something get here"
     known = state.metadata.annotations.get(GENERATED_FROM)
     if spec.target_ref.identity != state.spec.target_ref.identity:
-        draft.reason("GenerationConflict", f"{owner.called} gets none: this one is about another workload")
+        text = f"{owner.called} gets none: this one is about another workload"
+        draft.reason(State.STUCK, "GenerationConflict", text)
         return False
-    draft.reason("Generated", f"follows the annotations of {owner.called}")
+    draft.reason(State.NOTE, "Generated", f"follows the annotations of {owner.called}")
     if known == said or (known is None and _parts(spec) == _parts(state.spec)):
         return False
     draft.stage([(_patch(state, spec, said),)])
@@ -168,9 +172,9 @@ def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload,
         return False
     found = snapshot.said.found if snapshot.said is not None else None
     if found is None or found.uid != owner.metadata.uid or asks(found):
-        draft.reason("ReadingTarget", f"asking whether {owner.called} wants it no longer")
+        draft.reason(State.PROGRESSING, "ReadingTarget", f"asking whether {owner.called} wants it no longer")
         return False
     cause = f"{owner.called} no longer asks for it"
-    draft.reason("NoLongerWanted", cause)
+    draft.reason(State.PROGRESSING, "NoLongerWanted", cause)
     draft.stage([(delete_of(PERSISTENT_POD_STATE, state.metadata, Intent.DELETE, cause),)])
     return True

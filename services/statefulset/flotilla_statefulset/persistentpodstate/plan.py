@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
     PodState,
 )
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Plan
+from flotilla_common.control.plan import Plan, State
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.control.writes import status_patch
 from flotilla_common.workload.causes import Around, explain_pods
@@ -24,7 +24,7 @@ def plan(snapshot: StateSnapshot, now: datetime) -> Plan:
     """The next step of one PersistentPodState."""
     draft, state = Draft(), snapshot.state
     if state is not None and state.metadata.deletion_timestamp is not None:
-        draft.reason("Deleting", "it is being deleted; nothing is recorded any more")
+        draft.reason(State.PROGRESSING, "Deleting", "it is being deleted; nothing is recorded any more")
         return draft.plan()
     if generate(snapshot, draft) or state is None:
         return draft.plan()
@@ -46,16 +46,18 @@ def _remembered(
     """The records as they must be; None while that cannot be said."""
     held, what = state.status.pod_states, called(state.spec.target_ref)
     if snapshot.unfollowed:
-        draft.reason("TargetNotFollowed", f"the records stay as they are: {snapshot.unfollowed}")
+        text = f"the records stay as they are: {snapshot.unfollowed}"
+        draft.reason(State.STUCK, "TargetNotFollowed", text)
         return None
     if snapshot.target is None:
         if held and (snapshot.said is None or snapshot.said.found is not None):
-            draft.reason("ReadingTarget", f"the records stay as they are: asking whether {what} is gone")
+            text = f"the records stay as they are: asking whether {what} is gone"
+            draft.reason(State.PROGRESSING, "ReadingTarget", text)
             return None
-        draft.reason("TargetMissing", f"{what} does not exist; nothing is recorded")
+        draft.reason(State.STUCK, "TargetMissing", f"{what} does not exist; nothing is recorded")
         return {}
     if snapshot.target.terminating:
-        draft.reason("TargetTerminating", f"{what} is being deleted; nothing is recorded any more")
+        draft.reason(State.WAITING, "TargetTerminating", f"{what} is being deleted; nothing is recorded any more")
         return {}
     found = records(snapshot, held, state.spec)
     _explain(snapshot, state, found, now, draft)
@@ -65,17 +67,22 @@ def _remembered(
 def _explain(snapshot: StateSnapshot, state: PersistentPodState, found: Records, now: datetime, draft: Draft) -> None:
     if found.states:
         names = sorted(found.states)
-        draft.reason("Recorded", f"{pods_word(len(names))} recorded: {named(names)}", names)
+        draft.reason(State.DONE, "Recorded", f"{pods_word(len(names))} recorded: {named(names)}", names)
     if dropped := sorted(state.status.pod_states.keys() - found.states.keys()):
-        draft.reason("Dropped", f"records of pods that are no longer wanted go: {named(dropped)}", dropped)
+        text = f"records of pods that are no longer wanted go: {named(dropped)}"
+        draft.reason(State.PROGRESSING, "Dropped", text, dropped)
     if found.not_ready:
-        draft.reason("WaitingForReady", f"no record until they are ready: {named(found.not_ready)}", found.not_ready)
+        text = f"no record until they are ready: {named(found.not_ready)}"
+        draft.reason(State.WAITING, "WaitingForReady", text, found.not_ready)
         explain_pods(draft, (pod for pod in snapshot.pods if pod.metadata.name in found.not_ready), Around(now=now))
     for pod, node in sorted(found.unknown_nodes.items())[:1]:
         others = named(sorted(found.unknown_nodes))
-        draft.reason("NodeUnknown", f"not recorded anew: {others}; {pod} runs on node {node}, which is not there")
+        text = f"not recorded anew: {others}; {pod} runs on node {node}, which is not there"
+        draft.reason(State.WAITING, "NodeUnknown", text)
     if found.unlabelled:
         keys, pods = ", ".join(topology_keys(state.spec)), named(found.unlabelled)
-        draft.reason("LabelsMissing", f"not bound to a place: {pods}; their nodes have no label {keys}")
+        text = f"not bound to a place: {pods}; their nodes have no label {keys}"
+        draft.reason(State.STUCK, "LabelsMissing", text)
     if state.spec.persistent_pod_state_retention_policy == KEEPS_ALL:
-        draft.reason("KeptWhenScaled", "records of pods that are scaled away stay until the workload is deleted")
+        text = "records of pods that are scaled away stay until the workload is deleted"
+        draft.reason(State.NOTE, "KeptWhenScaled", text)

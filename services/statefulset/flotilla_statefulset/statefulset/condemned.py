@@ -5,7 +5,7 @@ Their claims are tied to them before they go, where the policy says so: then gar
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Intent
+from flotilla_common.control.plan import Chain, Intent, State
 from flotilla_common.control.wording import named
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.delete import delete_chain, is_held
@@ -33,8 +33,8 @@ def _one(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> Non
     pod to become available that is to go anyway."""
     ordinal, pod = pods[0]
     if traits(pod).terminating:
-        text = f"waiting: {state_of(context, pod)}; podManagementPolicy OrderedReady deletes one pod after the other"
-        draft.reason("WaitingForTermination", text, [pod])
+        text = f"{state_of(context, pod)}; podManagementPolicy OrderedReady deletes one pod after the other"
+        draft.reason(State.WAITING, "WaitingForTermination", text, [pod])
     else:
         _delete(context, [(ordinal, pod)], draft)
 
@@ -53,9 +53,9 @@ def _delete(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> 
         if draft.touch(pod):
             chains.append(delete_chain(context, pod, Intent.SCALE_IN, CAUSE, before=_ties(context, ordinal, pod)))
     if held:
-        draft.reason("WaitingForHook", f"waiting: the preDelete hook holds {named(held)}", held)
+        draft.reason(State.HELD, "WaitingForHook", f"the preDelete hook holds {named(held)}", held)
     if going := [pod for _, pod in pods if pod not in held]:
-        draft.reason("Deleting", f"deleting {named(going)}: {CAUSE}", going)
+        draft.reason(State.PROGRESSING, "Deleting", f"deleting {named(going)}: {CAUSE}", going)
     draft.stage(chains, slow_start=1 if len(chains) > 1 else 0)
 
 

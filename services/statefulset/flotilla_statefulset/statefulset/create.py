@@ -4,7 +4,7 @@
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Chain, Event, Intent
+from flotilla_common.control.plan import Chain, Event, Intent, State
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
 from flotilla_common.workload.slowstart import CREATES_PER_PASS, creates_of_pass, first_batch
@@ -44,7 +44,7 @@ class Creator:
         name = factory.revision
         if not factory.fits_selector:
             text = f"the template of {name} makes pods that spec.selector does not match: none is created"
-            self._draft.reason("InvalidTemplate", text)
+            self._draft.reason(State.STUCK, "InvalidTemplate", text)
             self._draft.events.append(Event(reason="InvalidTemplate", message=text, warning=True))
             return False
         self.outdated += name != self._context.update_name
@@ -59,7 +59,7 @@ class Creator:
         chains = self._chains[: creates_of_pass(there, failed=failed)]
         if not chains:
             return
-        draft.reason("ScalingUp", f"creating {len(chains)} of {missing} missing pods")
+        draft.reason(State.PROGRESSING, "ScalingUp", f"creating {len(chains)} of {missing} missing pods")
         draft.stage(chains, slow_start=first_batch(there, len(chains), missing, failed=failed))
 
     def _revision_of(self, ordinal: int) -> ControllerRevision:

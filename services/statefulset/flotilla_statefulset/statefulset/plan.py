@@ -12,8 +12,8 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Event, Plan, Reason
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
+from flotilla_common.control.plan import Plan, State
 from flotilla_common.control.wording import named
 from flotilla_common.workload.claimrecord import keep_record
 from flotilla_common.workload.claims import claim_templates
@@ -39,46 +39,39 @@ def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
     """Plan one pass. Never raises for what users can write into a StatefulSet: it becomes a reason."""
     statefulset = snapshot.statefulset
     if statefulset.spec.replicas < 0:
-        return _refused("InvalidReplicas", f"spec.replicas is {statefulset.spec.replicas}")
+        return refused("InvalidReplicas", f"nothing is done: spec.replicas is {statefulset.spec.replicas}")
     try:
         selector = Selector.compile(statefulset.spec.selector)
     except ValueError as error:
-        return _refused("InvalidSelector", f"spec.selector: {error}")
+        return refused("InvalidSelector", f"nothing is done: spec.selector: {error}")
     if selector.empty:
-        return _refused("InvalidSelector", "spec.selector is empty")
+        return refused("InvalidSelector", "nothing is done: spec.selector is empty")
     try:
         claim_templates(statefulset.spec.volume_claim_templates)
     except ValueError as error:
-        return _refused("InvalidTemplate", f"spec.volumeClaimTemplates: {error}")
+        return refused("InvalidTemplate", f"nothing is done: spec.volumeClaimTemplates: {error}")
     try:
         revisions = choose(snapshot, selector)
     except ValueError as error:
-        return _refused("InvalidTemplate", f"spec.template: {error}")
+        return refused("InvalidTemplate", f"nothing is done: spec.template: {error}")
     draft = Draft()
     adopted = _adoptable(snapshot, selector)
     context = _survey(snapshot, now, selector, revisions, adopted)
     for problem in context.targets.problems:
-        draft.reason("InvalidNumber", problem)
+        draft.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
     if bare := [context.pods.by_ordinal[one] for one in sorted(context.pods.bare)]:
         text = "no volume for each of volumeClaimTemplates, and InPlaceOnly makes no pod anew: delete them by hand"
-        draft.reason("VolumesDiffer", f"{named(bare)}: {text}", bare)
+        draft.reason(State.STUCK, "VolumesDiffer", f"{named(bare)}: {text}", bare)
     if statefulset.metadata.deletion_timestamp is None:
         _own(context, adopted, draft)
         plan_predownload(context, draft)
         _act(context, draft)
         _keep_history(context, draft)
     else:
-        draft.reason("Terminating", "the StatefulSet is being deleted: its pods are left to garbage collection")
+        text = "the StatefulSet is being deleted: its pods are left to garbage collection"
+        draft.reason(State.PROGRESSING, "Terminating", text)
     explain_unavailable(context, draft)
     return _finish(context, draft, plan_status(context, {**snapshot.failures, **dict(draft.errors)}))
-
-
-def _refused(code: str, text: str) -> Plan:
-    """Nothing can be planned until the spec changes. There is no status to show it in, so an event says it."""
-    message = f"nothing is done: {text}"
-    return Plan(
-        reasons=(Reason(code=code, message=message),), events=(Event(reason=code, message=message, warning=True),)
-    )
 
 
 def _adoptable(snapshot: StatefulSetSnapshot, selector: Selector) -> list[Pod]:
@@ -162,7 +155,7 @@ def _own(context: PlanContext, adopted: list[Pod], draft: Draft) -> None:
         draft.touch(pod)
     draft.stage([(patch,) for patch in context.claims.untied(context.targets.ordinals)], stop_on_failure=False)
     if adopted:
-        draft.reason("Adopting", f"taking in {named(adopted)}: nobody controls them", adopted)
+        draft.reason(State.PROGRESSING, "Adopting", f"taking in {named(adopted)}: nobody controls them", adopted)
 
 
 def _act(context: PlanContext, draft: Draft) -> None:

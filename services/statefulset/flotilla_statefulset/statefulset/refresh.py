@@ -12,7 +12,7 @@ that OrderedReady waits for, nobody would ever finish it.
 from flotilla_common.api.core import Pod
 from flotilla_common.api.moments import later
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain
+from flotilla_common.control.plan import Chain, State
 from flotilla_common.control.wording import named
 from flotilla_common.workload.inplace import Refresh, refresh
 from flotilla_common.workload.inplace.refresh import IDLE
@@ -42,10 +42,12 @@ def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
             in_grace.append(pod)
             draft.waits.until(later(context.now, outcome.wait_seconds))
         if outcome.problem:
-            draft.reason("PodUnreadable", f"cannot go on with {pod.metadata.name}: {outcome.problem}", [pod])
+            text = f"cannot go on with {pod.metadata.name}: {outcome.problem}"
+            draft.reason(State.STUCK, "PodUnreadable", text, [pod], symptom=True)
     draft.stage(chains, stop_on_failure=False, at=at)
     if in_grace:
-        draft.reason("WaitingForGracePeriod", f"waiting for the grace period of {named(in_grace)} to end", in_grace)
+        text = f"the grace period of {named(in_grace)} has not ended"
+        draft.reason(State.WAITING, "WaitingForGracePeriod", text, in_grace)
 
 
 def _refresh(context: PlanContext, ordinal: int, pod: Pod) -> Refresh:

@@ -10,7 +10,7 @@ from enum import Enum
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Event, Intent
+from flotilla_common.control.plan import Chain, Event, Intent, State
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.podedit import PodEdit
@@ -86,8 +86,8 @@ class _Walk:
             return self._fail(CREATE, "NameTaken", f'pods "{name}" already exists', "a pod that is not of this set")
         factory = self._creator.factory(ordinal)
         if stale := context.claims.stale(ordinal, factory.claims):
-            text = f"waiting: the claims {named(stale)} are still to go with an earlier pod {name}"
-            self._draft.reason("WaitingForClaim", text, stale)
+            text = f"the claims {named(stale)} are still to go with an earlier pod {name}"
+            self._draft.reason(State.WAITING, "WaitingForClaim", text, stale)
             self._draft.waits.until(context.now + timedelta(seconds=STALE_CLAIM_SECONDS))
             return Flow.EXIT if context.targets.ordered else Flow.NEXT
         if going := context.claims.terminating(ordinal, factory.claims):
@@ -129,8 +129,8 @@ class _Walk:
             return Flow.NEXT
         if missing := self._context.pods.missing_count:
             limit = self._context.targets.scale_limit
-            text = f"missing: {pods_word(missing)}; at most scaleStrategy.maxUnavailable {limit} may be unavailable"
-            self._draft.reason("ScaleUpLimited", text)
+            text = f"{pods_word(missing)} missing; at most scaleStrategy.maxUnavailable {limit} may be unavailable"
+            self._draft.reason(State.WAITING, "ScaleUpLimited", text)
         return Flow.BREAK
 
     def _replace(self, pod: Pod, kind: Traits) -> Flow:
@@ -138,7 +138,7 @@ class _Walk:
         name = pod.metadata.name
         if not kind.terminating and self._draft.touch(pod):
             self._chains.append(delete_chain(self._context, pod, Intent.REPLACE, f"the pod is {kind.phase}"))
-        self._draft.reason("ReplacingPod", f"replacing {name}: it is {kind.phase}", [name])
+        self._draft.reason(State.PROGRESSING, "ReplacingPod", f"replacing {name}: it is {kind.phase}", [name])
         return self._charge()
 
     def _claim(self, ordinal: int, pod: Pod) -> bool:
@@ -155,7 +155,7 @@ class _Walk:
         """A pod in PreparingDelete is deleted as soon as its hook lets go, or kept if nobody wants that any more."""
         due = is_due(self._context, ordinal, pod)
         if due is None or (due and is_held(self._context, pod)):
-            self._draft.reason("WaitingForHook", f"waiting: the preDelete hook holds {pod.metadata.name}", [pod])
+            self._draft.reason(State.HELD, "WaitingForHook", f"the preDelete hook holds {pod.metadata.name}", [pod])
         elif self._draft.touch(pod):
             self._chains.append(
                 delete_chain(self._context, pod, Intent.DELETE, "preDelete hook let go")
@@ -197,7 +197,7 @@ class _Walk:
     def _fail(self, phase: str, code: str, error: str, hint: str) -> Flow:
         """What stands in the way is known without asking the apiserver: the pass ends, and is tried again."""
         self._draft.errors.append((phase, error))
-        self._draft.reason(code, f"{error} ({hint})")
+        self._draft.reason(State.STUCK, code, f"{error} ({hint})")
         return Flow.EXIT
 
     def _wait_for(self, ordinal: int, pod: Pod) -> None:
@@ -209,5 +209,5 @@ class _Walk:
         if may_be_repaired and is_proven(context, missing=False):
             self.broken = ordinal
             return
-        text = f"waiting: {state_of(self._context, pod)}; podManagementPolicy OrderedReady goes on when it is available"
-        self._draft.reason("WaitingForPod", text, [pod])
+        text = f"{state_of(self._context, pod)}; podManagementPolicy OrderedReady goes on when it is available"
+        self._draft.reason(State.WAITING, "WaitingForPod", text, [pod])

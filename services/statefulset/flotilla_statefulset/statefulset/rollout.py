@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Intent
+from flotilla_common.control.plan import Chain, Intent, State
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.inplace import UpdateRefused
 from flotilla_common.workload.inplace.state import in_grace
@@ -145,10 +145,11 @@ class _Update:
         self._draft.stage(self._chains)
         if self._updated:
             name = self._context.update_name
-            self._draft.reason("Updating", f"updating {pods_word(len(self._updated))} to {name}", self._updated)
+            text = f"updating {pods_word(len(self._updated))} to {name}"
+            self._draft.reason(State.PROGRESSING, "Updating", text, self._updated)
         if self._held:
-            text = f"waiting: the hooks hold {named(self._held)}"
-            self._draft.reason("WaitingForHook", text, self._held)
+            text = f"the hooks hold {named(self._held)}"
+            self._draft.reason(State.HELD, "WaitingForHook", text, self._held)
 
     def _may(self, ordinal: int) -> bool:
         """Return whether the pod may become unavailable, or does not serve anyway."""
@@ -170,7 +171,7 @@ class _Update:
             self._take(ordinal)
         except UpdateRefused as error:
             self._draft.errors.append(("update", str(error)))
-            self._draft.reason("InPlaceImpossible", error.explained, error.pods)
+            self._draft.reason(State.STUCK, "InPlaceImpossible", error.explained, error.pods)
             return False
         except ResizeRefused as error:
             self._draft.events += [error.event] if error.event else []
@@ -194,7 +195,7 @@ class _Update:
             self._chains += grown
             if grown or not self._growth.is_complete(ordinal):
                 self._use(ordinal)
-                self._draft.reason("WaitingForVolume", f"waiting: the volumes of {pod.metadata.name} grow", [pod])
+                self._draft.reason(State.WAITING, "WaitingForVolume", f"the volumes of {pod.metadata.name} grow", [pod])
                 return
         if self._context.is_updated(ordinal, pod):
             return  # only its claims had to grow
@@ -228,7 +229,7 @@ class _Update:
 
     def _fail(self, phase: str, code: str, text: str, pods: Iterable[Pod]) -> None:
         self._draft.errors.append((phase, text))
-        self._draft.reason(code, text, list(pods))
+        self._draft.reason(State.STUCK, code, text, list(pods))
 
     def _explain_budget(self, waiting: str, pods: list[Pod]) -> None:
         """Name what uses the budget up: pods that are unavailable, and those that this pass makes so."""
@@ -240,5 +241,5 @@ class _Update:
         taken = len(self._unavailable) - len(self._used)
         users += [f"{pods_word(taken)} of this pass"] if taken else []
         limit = context.targets.max_unavailable
-        text = f"waiting: {waiting}; maxUnavailable {limit} is used: {'; '.join(users)}"
-        self._draft.reason("WaitingForMaxUnavailable", text, pods)
+        text = f"{waiting}; maxUnavailable {limit} is used: {'; '.join(users)}"
+        self._draft.reason(State.WAITING, "WaitingForMaxUnavailable", text, pods)

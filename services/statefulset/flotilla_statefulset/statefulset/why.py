@@ -6,6 +6,7 @@ from heapq import nsmallest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
 from flotilla_common.control.wording import pods_word
 from flotilla_common.workload.causes import LOOKED_AT, Around, cause_of, explain_pods, lingers
 from flotilla_statefulset.statefulset.context import PlanContext
@@ -39,15 +40,16 @@ def explain_progress(context: PlanContext, draft: Draft) -> None:
     counts, targets = context.pods.counts, context.targets
     outdated = len(context.pods.outdated)
     if targets.on_delete and outdated:
-        text = f"waiting for somebody to delete {pods_word(outdated)} of older revisions: type is OnDelete"
-        draft.reason("OnDelete", text)
+        text = f"somebody has to delete {pods_word(outdated)} of older revisions: type is OnDelete"
+        draft.reason(State.HELD, "OnDelete", text)
     elif targets.paused:
         text = f"paused by the user: {counts.updated} of {pods_word(targets.expected_updated)} updated"
-        draft.reason("PausedByUser", text)
+        draft.reason(State.HELD, "PausedByUser", text)
     elif draft.reasons:
         return
     elif outdated and counts.updated >= targets.expected_updated:
         draft.reason(
+            State.HELD,
             "PartitionReached",
             f"{counts.updated} of {pods_word(counts.replicas)} updated, partition {targets.partition} keeps the other "
             f"{outdated} on older revisions",
@@ -58,6 +60,6 @@ def explain_progress(context: PlanContext, draft: Draft) -> None:
         ]
         told = "; ".join(state_of(context, pod) for pod in pods[:3])
         more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
-        draft.reason("WaitingForAvailability", f"waiting: {told}{more}", pods)
+        draft.reason(State.WAITING, "WaitingForAvailability", f"{told}{more}", pods)
     else:
-        draft.reason("Complete", f"{counts.updated} of {pods_word(counts.replicas)} updated, all available")
+        draft.reason(State.DONE, "Complete", f"{counts.updated} of {pods_word(counts.replicas)} updated, all available")

@@ -7,6 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Reason, State
 from flotilla_common.control.wording import first_names, named
 from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.finding import cause_of
@@ -31,6 +32,13 @@ class Group(msgspec.Struct, frozen=True):
         whose = f"{self.pods[0]}: " if len(self.pods) > 1 else ""
         return f"{named(self.pods)}: {cause.message}{f' ({whose}{cause.detail})' if cause.detail else ''}"
 
+    @property
+    def reason(self) -> Reason:
+        """The cause as a reason of the pods' owner."""
+        stuck = self.cause.stuck
+        state = State.STUCK if stuck else State.WAITING
+        return Reason(state, self.cause.code, self.sentence, first_names(self.pods), symptom=stuck)
+
 
 def grouped(found: Iterable[tuple[str, Cause]]) -> list[Group]:
     """By code and message; what somebody has to act on first, then what most pods have."""
@@ -51,11 +59,9 @@ def explain_pods(draft: Draft, pods: Iterable[Pod], around: Around, *, namespace
     found = [(_name(pod, namespaced), cause) for pod in looked if (cause := cause_of(pod, around)) is not None]
     groups = grouped(found)[:MOST_GROUPS]
     for group in groups:
-        objects = first_names(group.pods)
-        draft.reasons = [
-            one for one in draft.reasons if one.code != group.cause.code or not {*one.objects} <= {*objects}
-        ]
-        draft.reason(group.cause.code, group.sentence, objects)
+        new = group.reason
+        draft.reasons = [one for one in draft.reasons if one.code != new.code or not {*one.objects} <= {*new.objects}]
+        draft.reasons.append(new)
     return groups
 
 
