@@ -9,7 +9,8 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.rollout import Lifecycle
-from flotilla_common.workload.inplace import Refresh, refresh
+from flotilla_common.workload.inplace import refresh
+from flotilla_common.workload.inplace.refresh import Refresh
 from tests.unit.workload.build import (
     GRACE,
     LIFECYCLE,
