@@ -68,6 +68,7 @@ async def diagnose(
     record = await _record(bus, clock, resource, meta, namespace, name)
     planning = planning_of(service, meta, record.why, leases, record.heard, clock.now())
     kind = view_of(resource)
+    told = waits_for(kind.workload(raw)) if kind.workload is not None else ()
     findings, related, denied = await _look(api, clock, kind, raw)
     if bus is None or record.note:
         planning = msgspec.structs.replace(planning, behind="")  # nobody knows
@@ -77,9 +78,7 @@ async def diagnose(
         resource=resource,
         metadata=meta,
         record=record,
-        verdict=verdict(
-            meta, record.why, findings, planning, waits_for(kind.workload(raw)) if kind.workload is not None else ()
-        ),
+        verdict=verdict(meta, record.why, findings, planning, told, record.parts),
         reasons=reasons,
         notes=list(_notes(record, planning, denied)),
         vacancies=vacancies(related.served, findings.groups, reasons) if related.served is not None else (),
@@ -95,12 +94,13 @@ async def from_record(
     why = await last_why(bus, resource, namespace, name)
     if why is None:
         return None
+    parts = await parts_of(bus, resource, why)
     meta = ObjectMeta(namespace=namespace, name=name, uid=why.uid, generation=why.generation)
     return Diagnosis(
         resource=resource,
         metadata=meta,
-        record=Record(why, await parts_of(bus, resource, why)),
-        verdict=verdict(meta, why, Findings(), Planning(service=why.service)),
+        record=Record(why, parts),
+        verdict=verdict(meta, why, Findings(), Planning(service=why.service), parts=parts),
         reasons=why.reasons,
         notes=[f"only what its service said is known: {trouble}"],
     )

@@ -43,16 +43,27 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verdict(
-    meta: ObjectMeta, why: Why | None, findings: Findings, planning: Planning, told: Sequence[Reason] = ()
+    meta: ObjectMeta,
+    why: Why | None,
+    findings: Findings,
+    planning: Planning,
+    told: Sequence[Reason] = (),
+    parts: Sequence[Why] = (),
 ) -> Verdict:
-    """`told`: what the object itself says, for when there is no record of it."""
-    word, sentence = next(_sentences(meta, why, findings, planning, told))
+    """Return what is gravest. `told`: what the object itself says, for when there is no record of it; `parts`: the
+    records of the objects that it waits for."""
+    word, sentence = next(_sentences(meta, why, findings, planning, told, parts))
     causes = tuple(group.reason for group in (*findings.groups, *findings.unstable))
     return Verdict(word=word, sentence=sentence, causes=causes)
 
 
 def _sentences(
-    meta: ObjectMeta, why: Why | None, findings: Findings, planning: Planning, told: Sequence[Reason]
+    meta: ObjectMeta,
+    why: Why | None,
+    findings: Findings,
+    planning: Planning,
+    told: Sequence[Reason],
+    parts: Sequence[Why],
 ) -> Iterator[tuple[Word, str]]:
     """The gravest first."""
     given = why.reasons if why is not None and why.uid == meta.uid else told
@@ -66,6 +77,9 @@ def _sentences(
     yield from ((Word.STUCK, group.sentence) for group in findings.groups if group.cause.stuck)
     if planning.nobody:
         yield Word.STUCK, planning.nobody
+    for part in parts:
+        grave = (one for one in part.reasons if one.state is State.STUCK)
+        yield from ((Word.STUCK, f"{part.kind} {part.name}: {one.message}") for one in grave)
     yield from ((Word.STUCK, one.message) for one in stuck)
     yield from ((Word.UNSTABLE, group.sentence) for group in findings.unstable)
     if planning.behind:

@@ -86,6 +86,14 @@ def test_verdict(record: Why | None, findings: Findings, planning: Planning, wor
     assert found.sentence.startswith(sentence)
 
 
+def test_a_part_that_is_stuck_says_why_the_whole_is() -> None:
+    part = msgspec.structs.replace(why(NO_AGENT, BUDGET), kind="ImagePullJob", name="pull-1")
+    found = verdict(META, why(BUDGET, NO_ROOM), Findings(), ALIVE, parts=[part])
+    assert found.line == f"stuck: ImagePullJob pull-1: {NO_AGENT.message}"
+    waiting = msgspec.structs.replace(part, reasons=(BUDGET,))
+    assert verdict(META, why(BUDGET), Findings(), ALIVE, parts=[waiting]).word is Word.WAITING
+
+
 def test_without_a_record_the_object_tells() -> None:
     told = [Reason(State.HELD, "PausedByUser", "somebody has to unpause the update")]
     found = verdict(META, None, Findings(), ALIVE, told)
