@@ -6,12 +6,12 @@ from flotilla_cli.foresee.changes import changes_of
 from flotilla_cli.foresee.dryrun import Applied
 from flotilla_cli.foresee.observer import Observer
 from flotilla_cli.foresee.story import CHANGED, CREATED, UNCHANGED, Revision, Serving, Story, Wave, totals_of
-from flotilla_cli.imagined.writes import Write
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import KindView, revision_of
 from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import REVISION
 from flotilla_common.control.plan import Create, Intent, Plan
+from flotilla_common.model.writes import Write
 
 
 def composed(

@@ -14,8 +14,6 @@ from flotilla_cli.foresee.reading import Shelf
 from flotilla_cli.foresee.story import Story
 from flotilla_cli.foresee.telling import Teller
 from flotilla_cli.foresee.why import Hindrances
-from flotilla_cli.imagined.cluster import Cluster
-from flotilla_cli.imagined.writes import Write
 from flotilla_cli.services import controllers
 from flotilla_cli.views import view_of
 from flotilla_common.api.documents import member
@@ -26,6 +24,8 @@ from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.gates import Gates
+from flotilla_common.model.cluster import Cluster
+from flotilla_common.model.writes import Write
 from flotilla_common.workload.causes import grouped
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from flotilla_cli.imagined.writes import Write
 from flotilla_cli.views import view_of_owner
 from flotilla_cli.views.kindview import Made
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.keys import INSTANCE_ID_LABEL
 from flotilla_common.api.meta import metadata_of
+from flotilla_common.model.writes import Write
 
 
 def unforeseeable(claims: Sequence[Json], owners: Collection[str]) -> Callable[[Write], bool]:

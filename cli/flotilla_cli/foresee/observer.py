@@ -1,18 +1,18 @@
-"""Watches the imagined cluster: which pods become ready, go, or get containers restarted between two moments, which
+"""Watches the played cluster: which pods become ready, go, or get containers restarted between two moments, which
 nodes have pulled, and how few pods serve at the worst moment."""
 
 from typing import NamedTuple
 
-from flotilla_cli.imagined.endings import has_ended, is_to_end
-from flotilla_cli.imagined.kubelet import statuses_of
-from flotilla_cli.imagined.objects import Objects
-from flotilla_cli.imagined.pods import is_ready
 from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.images import is_reported_as
 from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import POD, Resource
+from flotilla_common.model.endings import has_ended, is_to_end
+from flotilla_common.model.kubelet import statuses_of
+from flotilla_common.model.pods import is_ready
+from flotilla_common.model.store import Objects
 
 READY, GONE, RESTARTED, ANSWERED, ENDED = "ready", "gone", "restarted", "answered", "ended"
 

@@ -1,4 +1,4 @@
-"""Plays an apply through: the real planners decide, their writes are carried out on the imagined cluster, and what
+"""Plays an apply through: the real planners decide, their writes are carried out on a model of the cluster, and what
 would become of that is what they see next; until nothing changes any more."""
 
 from collections.abc import Iterator, Mapping
@@ -7,9 +7,6 @@ from typing import Any
 
 import msgspec
 
-from flotilla_cli.imagined.cluster import Cluster
-from flotilla_cli.imagined.objects import place_of
-from flotilla_cli.imagined.writes import Write, carry_out
 from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json, mappings
 from flotilla_common.api.resources import Resource
@@ -18,6 +15,9 @@ from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Action, Chain, Create, Plan
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.mirror.named import Followed
+from flotilla_common.model.cluster import Cluster
+from flotilla_common.model.store import place_of
+from flotilla_common.model.writes import Write, carry_out
 
 HORIZON = timedelta(hours=12)
 """How far ahead time may jump: jobs that begin anew every day are not played for ever. Of a schedule the first run is

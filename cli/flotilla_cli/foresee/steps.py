@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from flotilla_cli.imagined.pods import demanded_node
-from flotilla_cli.imagined.writes import Write
 from flotilla_common.api import keys
 from flotilla_common.api.documents import Json, mappings, member, strings
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.control.plan import Create, Delete, Intent
+from flotilla_common.model.pods import demanded_node
+from flotilla_common.model.writes import Write
 
 IN_PLACE, RECREATE, CREATE, DELETE = "updateInPlace", "recreate", "create", "delete"
 RESIZE, RESTART, MARK, HOLD, GRACE, PATCH = "resizeInPlace", "restart", "mark", "hold", "grace", "patch"

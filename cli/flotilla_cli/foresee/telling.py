@@ -9,9 +9,9 @@ from flotilla_cli.foresee.observer import ANSWERED, ENDED, GONE, READY, RESTARTE
 from flotilla_cli.foresee.play import Moment
 from flotilla_cli.foresee.steps import DELETE, MARK, RECREATE, Step, restart_of, step_of
 from flotilla_cli.foresee.story import Wave
-from flotilla_cli.imagined.writes import Write
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Create, Plan
+from flotilla_common.model.writes import Write
 
 _WORDS = {"Pod": "pod", "PersistentVolumeClaim": "claim", "ImagePullJob": "job"}
 

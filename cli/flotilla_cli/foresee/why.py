@@ -4,11 +4,11 @@ import msgspec
 
 from flotilla_cli.foresee.steps import RECREATE, Step
 from flotilla_cli.foresee.story import Wave
-from flotilla_cli.imagined.objects import Objects
 from flotilla_cli.views.kindview import UpdatePolicy
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.gates import Gates
+from flotilla_common.model.store import Objects
 from flotilla_common.workload.inplace.calculate import hindrances
 
 

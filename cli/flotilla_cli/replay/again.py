@@ -16,7 +16,6 @@ from flotilla_cli.bundle.records import Bundle, Recorded
 from flotilla_cli.replay.compare import Planned, Verdict, at_rest, compare, place_of, planned
 from flotilla_cli.replay.passes import IDLE, Pass, act_of, in_order, last_why, passes
 from flotilla_cli.replay.recording import RecordedTables
-from flotilla_cli.told_time import ToldTime
 from flotilla_cli.traffic.act import Act
 from flotilla_common.bus import subjects
 from flotilla_common.control.controller import Memory
@@ -24,6 +23,7 @@ from flotilla_common.control.executor import Report
 from flotilla_common.control.offline import Decision, OfflineController, Planning
 from flotilla_common.control.plan import Outcome, OutcomeKind, Plan
 from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.model.clock import ManualClock
 from flotilla_common.node.serving import Sender
 
 MOST_STATES = 200
@@ -52,7 +52,7 @@ class Replay:
     def __init__(self, bundle: Bundle, kind: ControllerSpec[Any]) -> None:
         self._bundle = bundle = msgspec.structs.replace(bundle, heard=in_order(bundle.heard))
         self._tables = RecordedTables((*bundle.known, *bundle.heard))
-        self._clock = ToldTime(bundle.begin)
+        self._clock = ManualClock(bundle.begin)
         planning = bundle.header.planning or Planning()
         self._controller = OfflineController(kind, self._tables, planning, self._clock)
         self._key = (bundle.header.namespace, bundle.header.name)

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from flotilla_cli.imagined.pods import demanded_node
 from flotilla_cli.replay.passes import Pass
 from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
 from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.control.plan import Action, Create, Patch, Plan, Reason
+from flotilla_common.model.pods import demanded_node
 
 WAKE_TOLERANCE = timedelta(seconds=1)
 """Times that count from the moment of planning are known only as well as that moment."""

@@ -8,14 +8,14 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
-from flotilla_cli.imagined import strategic
-from flotilla_cli.imagined.patches import PatchError
 from flotilla_common.api.documents import mapping, mappings, member
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import Page
+from flotilla_common.model import strategic
+from flotilla_common.model.patches import PatchError
 from tests.simulation.apiserver import errors, scale
 from tests.simulation.apiserver.admission import Admission
 from tests.simulation.apiserver.kinds.base import Kind, without_nulls

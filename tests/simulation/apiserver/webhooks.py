@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from flotilla_cli.imagined import patches
 from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.documents import mapping, mappings, member
 from flotilla_common.api.keys import CONTAINER_PRIORITY_ENV, LAUNCH_PRIORITY, LAUNCHED_IN_ORDER
@@ -23,6 +22,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.api.webhooks import mutating_entries, path_of, validating_entries
 from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
+from flotilla_common.model import patches
 from flotilla_common.settings import Settings
 from flotilla_webhook import wire
 from flotilla_webhook.app import handlers_of

@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_cli.foresee.story import Story
 from flotilla_common.api.documents import Json
-from tests.unit.foresee.imagined_live import story_of
+from tests.unit.foresee.live import story_of
 from tests.unit.workload.openkruise import documents, revisions
 
 GOLDEN = {"node1": "ads-hrdpf", "node2": "ads-ngtmc", "node3": "ads-t6cb5"}

@@ -12,7 +12,7 @@ from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, JOB, P
 from tests.unit.admission.test_broadcastjob import job
 from tests.unit.admission.test_ephemeraljob import GOOD
 from tests.unit.admission.test_ephemeraljob import job as ephemeral_job
-from tests.unit.foresee.imagined_live import story_of
+from tests.unit.foresee.live import story_of
 
 NODES: list[Json] = [
     {

@@ -8,7 +8,7 @@ from flotilla_cli.foresee.steps import Step
 from flotilla_cli.foresee.story import Story
 from flotilla_common.api.documents import Json
 from tests.unit.cloneset.build import LONG_AGO, NOW
-from tests.unit.foresee.imagined_live import story_of
+from tests.unit.foresee.live import story_of
 
 
 def named(name: str, namespace: str = "", **members: Any) -> Json:

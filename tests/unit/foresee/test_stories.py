@@ -10,10 +10,10 @@ from flotilla_cli.foresee import telling
 from flotilla_cli.foresee.render import render
 from flotilla_cli.foresee.steps import Step, step_of
 from flotilla_cli.foresee.story import Story
-from flotilla_cli.imagined.writes import Write
+from flotilla_common.model.writes import Write
 from tests.unit.cloneset.build import CloneSetBuilder, cloneset, template
 from tests.unit.cloneset.world import World
-from tests.unit.foresee.imagined_live import foreseen, settled
+from tests.unit.foresee.live import foreseen, settled
 
 NEW = template("nginx:3")
 WITH_ENV = deepcopy(template("nginx:2"))

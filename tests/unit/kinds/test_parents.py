@@ -23,7 +23,7 @@ from tests.sample.added import added
 from tests.sample.kind import SAMPLES
 from tests.support.fake_clock import START as NOW
 from tests.support.fake_clock import FakeClock
-from tests.unit.foresee.imagined_live import story_of
+from tests.unit.foresee.live import story_of
 
 __all__ = ["added"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from flotilla_cli.imagined import patches, strategic
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Action, Create, Delete, Patch, PatchType, Plan
+from flotilla_common.model import patches, strategic
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
 from tests.unit.sidecarset.build import NOW, Builder, Doc

@@ -1,5 +1,5 @@
 """Planning away from the service: how `flotilla replay` plans objects again from what was recorded, and `flotilla plan`
-from what it imagines.
+from a model of the cluster.
 
 The controller's own code gathers and plans; only who feeds the tables differs. What a service finds out by asking the
 apiserver is answered from the tables: what is not in them does not exist.

@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from typing import Any, cast
 
-from flotilla_cli.imagined import patches, strategic
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Json
+from flotilla_common.model import patches, strategic
 from tests.simulation.apiserver.errors import FieldFault, unsupported_patch
 
 MERGE = "application/merge-patch+json"

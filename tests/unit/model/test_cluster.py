@@ -1,4 +1,4 @@
-"""The imagined cluster: writes by the rules of the apiserver, and what kubelets and others make of them."""
+"""The model of a cluster: writes by the rules of the apiserver, and what kubelets and others make of them."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.imagined.cluster import Cluster
-from flotilla_cli.imagined.writes import carry_out
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import CLAIM, NODE, POD, Resource
 from flotilla_common.control.plan import Create, Delete, Intent, Patch, PatchType
+from flotilla_common.model.cluster import Cluster
+from flotilla_common.model.writes import carry_out
 from tests.unit.cloneset.build import LONG_AGO, NOW
 
 OLD = {"running": {"startedAt": LONG_AGO.isoformat()}}

@@ -1,12 +1,13 @@
-"""An imagined cluster as a whole: objects, and everything that moves them besides our controllers."""
+"""A cluster as a whole: objects, and everything that moves them besides our controllers."""
 
 from datetime import datetime, timedelta
 
-from flotilla_cli.imagined.agents import Pulls, Recreations
-from flotilla_cli.imagined.objects import Objects
-from flotilla_cli.imagined.others import Claims, Garbage
-from flotilla_cli.imagined.pods import Pods
-from flotilla_cli.told_time import ToldTime
+from flotilla_common.model.agent import Pulls, Recreations
+from flotilla_common.model.claims import Claims
+from flotilla_common.model.clock import ManualClock
+from flotilla_common.model.garbage import Garbage
+from flotilla_common.model.pods import Pods
+from flotilla_common.model.store import Objects
 
 STEP = timedelta(seconds=1)
 """What a step of the cluster takes: times are stored in whole seconds."""
@@ -16,7 +17,7 @@ class Cluster:
     """Moves on in steps, while nobody writes."""
 
     def __init__(self, now: datetime) -> None:
-        self.clock = ToldTime(now.replace(microsecond=0))
+        self.clock = ManualClock(now.replace(microsecond=0))
         self.objects = Objects(self.clock)
         self.pods = Pods(self.objects)
         others = (Claims, Garbage, Pulls, Recreations)

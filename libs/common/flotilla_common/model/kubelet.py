@@ -73,8 +73,8 @@ def running(pod: Json, container: Json, before: Json, now: datetime) -> Json:
     return before | {
         "name": container["name"],
         "image": image,
-        "imageID": f"imagined@sha256:{hashlib.sha256(image.encode()).hexdigest()}",
-        "containerID": f"imagined://{made}",
+        "imageID": f"model@sha256:{hashlib.sha256(image.encode()).hexdigest()}",
+        "containerID": f"model://{made}",
         "ready": True,
         "started": True,
         "restartCount": restarts,

@@ -1,4 +1,4 @@
-"""The objects of an imagined cluster: documents, and the tables that controllers plan from, which follow them.
+"""The objects of a cluster: documents, and the tables that controllers plan from, which follow them.
 
 A document is never changed in place: who holds one from before a write can compare.
 """
@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from flotilla_cli.told_time import ToldTime
 from flotilla_common.api.documents import Json
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import Indexer, Table
+from flotilla_common.model.clock import ManualClock
 
 T = TypeVar("T", bound=Object)
 Place = tuple[str, str]
@@ -27,7 +27,7 @@ Listener = Callable[[Resource, Json | None, Json | None], None]
 class Objects:
     """All objects, by resource. Makes and feeds the tables of controllers (`TableSource`)."""
 
-    def __init__(self, clock: ToldTime) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self._stored: dict[Resource, dict[Place, Json]] = {}
         self._intakes: dict[str, list[Intake[Any]]] = {}

@@ -1,10 +1,10 @@
-"""Time that passes only when it is told to, for what is planned again or imagined."""
+"""A clock whose time passes only when somebody sets it."""
 
 from datetime import datetime
 
 
-class ToldTime:
-    """A clock that shows `time`. Nobody waits by it."""
+class ManualClock:
+    """Show `time`. Nobody waits by this clock."""
 
     def __init__(self, time: datetime) -> None:
         self.time = time
@@ -16,4 +16,4 @@ class ToldTime:
         return self.time.timestamp()
 
     async def sleep(self, seconds: float) -> None:
-        """Returns at once."""
+        """Return at once."""

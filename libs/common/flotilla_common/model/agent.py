@@ -1,10 +1,8 @@
-"""The imagined node agents: images are pulled, containers are recreated as requests ask for. An agent that never said
-anything stays silent."""
+"""Node agents: images are pulled, and containers are recreated as requests ask for. An agent that has never reported
+stays silent."""
 
 from datetime import datetime
 
-from flotilla_cli.imagined import kubelet
-from flotilla_cli.imagined.objects import Objects
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
     COMPLETED,
@@ -16,6 +14,8 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import SUCCEEDED a
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, SUCCEEDED
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
+from flotilla_common.model import kubelet
+from flotilla_common.model.store import Objects
 
 
 class Pulls:

@@ -11,12 +11,12 @@ from flotilla_cli.foresee.dryrun import Applied
 from flotilla_cli.foresee.foresee import Foresight
 from flotilla_cli.foresee.manifest import Manifest
 from flotilla_cli.foresee.story import Story
-from flotilla_cli.told_time import ToldTime
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.watches import Watch
+from flotilla_common.model.clock import ManualClock
 from tests.unit.cloneset.build import NOW, CloneSetBuilder
 from tests.unit.cloneset.world import World
 
@@ -48,7 +48,7 @@ async def story_of(kind: str, before: Json, after: Json, objects: dict[str, list
         after=named | after,
         stored=named | after,
     )
-    clock = ToldTime(NOW + timedelta(hours=1))
+    clock = ManualClock(NOW + timedelta(hours=1))
     planning = {known.resource.plural: Planning(gates=gates)}
     return await Foresight(Shelf(objects), applied, planning, clock).story()
 

@@ -1,4 +1,4 @@
-"""Carries out the actions of plans on imagined objects, by the rules of the apiserver that matter to plans: merging of
+"""Carry out the actions of plans on objects, by the rules of the apiserver that matter to plans: merging of
 patches, subresources, generations, graceful deletion, finalizers."""
 
 import hashlib
@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from flotilla_cli.imagined import patches, strategic
-from flotilla_cli.imagined.objects import Objects
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Action, Create, Delete, Patch, PatchType
+from flotilla_common.model import patches, strategic
+from flotilla_common.model.store import Objects
 
 DEFAULT_GRACE = 30
 """Seconds that a pod gets to end when it does not say otherwise."""
@@ -89,7 +89,7 @@ def _created(action: Create, now: datetime) -> Json:
     """The uid is made of the name, so that the same plan always tells the same story."""
     place = f"{action.resource.id}/{action.namespace}/{action.name}/{now.isoformat()}"
     metadata = {key: value for key, value in action.body["metadata"].items() if value is not None} | {
-        "uid": f"imagined-{hashlib.sha256(place.encode()).hexdigest()[:16]}",
+        "uid": f"model-{hashlib.sha256(place.encode()).hexdigest()[:16]}",
         "creationTimestamp": rfc3339(now),
         "generation": 1,
     }

@@ -1,4 +1,4 @@
-"""The imagined nodes: they bring every pod that changes a step further, or end it."""
+"""The scheduler and the kubelets: they bring every pod that changes a step further, or end it."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -6,12 +6,12 @@ from functools import partial
 
 import msgspec
 
-from flotilla_cli.imagined import endings, kubelet
-from flotilla_cli.imagined.objects import Objects, Place, place_of
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.images import is_reported_as
 from flotilla_common.api.resources import NODE, POD, Resource
+from flotilla_common.model import endings, kubelet
+from flotilla_common.model.store import Objects, Place, place_of
 from flotilla_common.workload.causes import Around, Cause, cause_of, lingers
 from flotilla_common.workload.placement import node_of
 

@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
-from flotilla_cli.imagined import kubelet
 from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.kinds.ephemeraljob.types import JOB_UID_ENV
 from flotilla_common.api.meta import rfc3339
+from flotilla_common.model import kubelet
 
 _ENDING = ("Never", "OnFailure")
-_IMAGINED = "imagined://"
+_SCHEME = "model://"
 
 
 def is_to_end(pod: Json) -> bool:
@@ -38,7 +38,7 @@ def further(pod: Json, now: datetime) -> Json:
         if container["name"] not in known:
             begun = {
                 "state": {"running": {"startedAt": rfc3339(now)}},
-                "containerID": f"{_IMAGINED}{container['name']}",
+                "containerID": f"{_SCHEME}{container['name']}",
             }
             moved.append({"name": container["name"], "image": container.get("image"), **begun})
     if moved == statuses:
@@ -54,8 +54,8 @@ def has_done(pod: Json, job: str) -> bool:
 
 
 def _runs_here(status: Json) -> bool:
-    """It was begun on an imagined node."""
-    return "running" in member(status, "state") and str(status.get("containerID")).startswith(_IMAGINED)
+    """Return whether the model has started it."""
+    return "running" in member(status, "state") and str(status.get("containerID")).startswith(_SCHEME)
 
 
 def _is_of(container: Json, job: str) -> bool:
