@@ -9,9 +9,9 @@ from flotilla_common.api.images import is_reported_as
 from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import POD, Resource
-from flotilla_common.model.endings import has_ended, is_to_end
-from flotilla_common.model.kubelet import statuses_of
-from flotilla_common.model.pods import is_ready
+from flotilla_common.model.containers import statuses_of
+from flotilla_common.model.kubelet import has_ended, is_ready
+from flotilla_common.model.pods import is_to_end
 from flotilla_common.model.store import Objects
 
 READY, GONE, RESTARTED, ANSWERED, ENDED = "ready", "gone", "restarted", "answered", "ended"
@@ -78,12 +78,12 @@ class Observer:
 
 def _restarts(before: Json | None, after: Json | None) -> tuple[str, ...]:
     """The containers that were started again with the image that they had."""
-    held = {one["name"]: one for one in statuses_of(before or {})}
+    held = statuses_of(before or {})
     return tuple(
-        one["name"]
-        for one in statuses_of(after or {})
-        if one.get("restartCount", 0) > held.get(one["name"], one).get("restartCount", 0)
-        and is_reported_as(str(one.get("image")), str(held[one["name"]].get("image")))
+        name
+        for name, one in statuses_of(after or {}).items()
+        if one.get("restartCount", 0) > held.get(name, one).get("restartCount", 0)
+        and is_reported_as(str(one.get("image")), str(held[name].get("image")))
     )
 
 

@@ -5,7 +5,7 @@ import msgspec
 from flotilla_cli.views.kindview import KindView, Summary
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB, JOB_UID_ENV, EphemeralJob
-from flotilla_common.model.endings import has_done
+from flotilla_common.model.ephemeral import has_done
 
 
 def ephemeral_job(raw: bytes) -> Summary:

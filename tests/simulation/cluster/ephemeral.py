@@ -1,14 +1,13 @@
-"""Ephemeral containers as a kubelet sees them: they are started once, when somebody adds them to a pod that runs, and
-never again.
-
-What one does is its command: `exit 3` ends with that code after a while, everything else runs for ever.
+"""Ephemeral containers of the simulated kubelets: what one does is its command. `exit 3` ends with that code after a
+while, everything else runs for ever.
 """
 
 from collections.abc import Callable
+from datetime import datetime
 
-from flotilla_common.api.documents import mappings, member
+from flotilla_common.api.documents import mappings
 from flotilla_common.control.plan import Json
-from tests.simulation.cluster import containers
+from flotilla_common.model import ephemeral
 
 EXIT = "exit"
 START, END = "start ephemeral", "end ephemeral"
@@ -20,28 +19,21 @@ Obstacle = Callable[[Json], str]
 
 def next_of(pod: Json, obstacle: Obstacle) -> str:
     """What is next: to start one (or to say why it does not), or to end one; empty for nothing."""
-    told = _statuses(pod)
+    told = ephemeral.statuses_of(pod)
     found = mappings(pod["spec"].get("ephemeralContainers"))
     if any(one["name"] not in told or (_waits(one, told) and not obstacle(one)) for one in found):
         return START
     return END if any(_ends(one, told) for one in found) else ""
 
 
-def gone_on(pod: Json, obstacle: Obstacle, now: str) -> list[Json]:
-    """The statuses after that."""
-    told, due = _statuses(pod), next_of(pod, obstacle)
-    for one in mappings(pod["spec"].get("ephemeralContainers")):
-        name = one["name"]
-        if due == START and (name not in told or _waits(one, told)):
-            why = obstacle(one)
-            told[name] = containers.waiting(one, why) if why else containers.running(pod, one, 0, now)
-        elif due == END and _ends(one, told):
-            told[name] = containers.stopped(told[name], now, "", for_good=True, code=int(one["command"][1]))
-    return list(told.values())
-
-
-def _statuses(pod: Json) -> dict[str, Json]:
-    return {str(one["name"]): one for one in mappings(member(pod, "status").get("ephemeralContainerStatuses"))}
+def gone_on(pod: Json, obstacle: Obstacle, now: datetime) -> Json:
+    """The pod after that."""
+    told, due = ephemeral.statuses_of(pod), next_of(pod, obstacle)
+    found = mappings(pod["spec"].get("ephemeralContainers"))
+    if due == START:
+        new = {one["name"]: obstacle(one) for one in found if one["name"] not in told or _waits(one, told)}
+        return ephemeral.started(pod, new, now)
+    return ephemeral.ended(pod, {one["name"]: int(one["command"][1]) for one in found if _ends(one, told)}, now)
 
 
 def _waits(container: Json, told: dict[str, Json]) -> bool:

@@ -5,19 +5,21 @@ and then started anew, with another imageID, one more restart, and not ready in 
 and the readiness gates. A kubelet writes only its own conditions, and only to the pod that it knows by its uid.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from functools import partial
 
 import msgspec
 
 from flotilla_common.api.documents import mappings, member
-from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CONFIG_MAP, NODE, POD
 from flotilla_common.control.plan import Json, PatchType
+from flotilla_common.model import containers, kubelet
+from flotilla_common.model.containers import statuses_of
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
 from tests.simulation.apiserver.wire import Wire
-from tests.simulation.cluster import containers, ephemeral
+from tests.simulation.cluster import ephemeral
 from tests.simulation.cluster.actor import Actor, Step
 from tests.simulation.cluster.pace import Pace
 
@@ -33,6 +35,9 @@ other; the last one holds from then on."""
 
 STOP_CODES_ANNOTATION = "simulation.flotilla.dev/stop-codes"
 """With which code containers end that are stopped; those that are not named, with 0."""
+
+_ALWAYS = ("containerStatuses", "observedGeneration")
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Kubelets(Actor):
@@ -57,7 +62,7 @@ class Kubelets(Actor):
             return None
         if "deletionTimestamp" in metadata:
             return self._end(place, document)
-        if status.get("phase") in ("Succeeded", "Failed"):
+        if kubelet.has_ended(document):
             return self._wind_down(place, document)
         if not status.get("podIP"):
             return Step("start", self.pace.start, lambda: self._report(place, self._started))
@@ -66,36 +71,34 @@ class Kubelets(Actor):
     def _wind_down(self, place: Place, pod: Json) -> Step | None:
         """A job's pod is over, as somebody has said: what still runs is stopped."""
         job = pod["spec"].get("restartPolicy", "Always") != "Always"
-        if job and any("running" in one["state"] for one in containers.statuses(pod).values()):
+        if job and any(map(_runs, statuses_of(pod).values())):
             return Step("wind down", self.pace.stop, lambda: self._report(place, self._wound_down))
         return None
 
     def _watch_over(self, place: Place, pod: Json) -> Step | None:
-        reported = containers.statuses(pod)
-        wrong = [one for one in mappings(pod["spec"]["containers"]) if self._runs_wrong(pod, one, reported)]
-        if any("running" in reported[one["name"]]["state"] for one in wrong):
+        told = statuses_of(pod)
+        wrong = [one for one in mappings(pod["spec"]["containers"]) if self._runs_wrong(pod, one, told)]
+        if any(_runs(told[one["name"]]) for one in wrong):
             return Step("kill", self.pace.kill, lambda: self._report(place, self._killed))
         if any(not self._obstacle(pod, one) for one in wrong):
             return Step("restart", self.pace.restart, lambda: self._report(place, self._restarted))
-        if any("running" in reported[name]["state"] for name in _exits(pod, reported)):
+        if _exits(pod):
             return Step("exit", self.pace.complete, lambda: self._report(place, self._exited))
-        if containers.conditions(pod, reported.values(), ""):
-            return Step("readiness", self.pace.readiness, lambda: self._report(place, self._same))
-        if member(pod, "status").get("observedGeneration", 0) < pod["metadata"].get("generation", 0):
-            return Step("observe", self.pace.readiness, lambda: self._report(place, self._same))
+        if _is_unobserved(pod):
+            return Step("observe", self.pace.readiness, lambda: self._report(place, kubelet.observed))
         if due := ephemeral.next_of(pod, self._unpullable):
             pause = self.pace.start if due == ephemeral.START else self.pace.complete
             return Step(due, pause, lambda: self._report(place, self._looked_into))
         if COMPLETE_ANNOTATION in member(pod, "metadata", "annotations"):
-            return Step("complete", self.pace.complete, lambda: self._report(place, self._completed))
+            return Step("complete", self.pace.complete, lambda: self._report(place, kubelet.ended))
         return None
 
-    def _runs_wrong(self, pod: Json, container: Json, reported: dict[str, Json]) -> bool:
-        status = reported[container["name"]]
+    def _runs_wrong(self, pod: Json, container: Json, told: dict[str, Json]) -> bool:
+        status = told[container["name"]]
         if containers.is_over(pod, status):
             return False
         crashed = (pod["metadata"]["uid"], container["name"]) in self.crashed
-        return crashed or "running" not in status["state"] or status["image"] != container["image"]
+        return crashed or not _runs(status) or status["image"] != container["image"]
 
     def _unpullable(self, container: Json) -> str:
         """Why an ephemeral container cannot be created: its image cannot be pulled."""
@@ -119,12 +122,12 @@ class Kubelets(Actor):
                 self.touch((namespace, name))
 
     def _end(self, place: Place, pod: Json) -> Step | None:
-        metadata, status = pod["metadata"], member(pod, "status")
-        if status.get("phase") not in ("Succeeded", "Failed"):
+        metadata = pod["metadata"]
+        if not kubelet.has_ended(pod):
             asked = metadata.get("annotations", {}).get(STOP_ANNOTATION)
             grace = metadata.get("deletionGracePeriodSeconds", 0)
             delay = min(float(asked) if asked else self.pace.stop, grace)
-            return Step(f"stop within {grace}", delay, lambda: self._report(place, self._stopped))
+            return Step(f"stop within {grace}", delay, lambda: self._report(place, kubelet.ended))
         if metadata.get("deletionGracePeriodSeconds"):
             return Step("remove", 0, lambda: self._remove(place, metadata["uid"]))
         return None  # only finalizers keep it
@@ -132,84 +135,71 @@ class Kubelets(Actor):
     async def _remove(self, place: Place, uid: str) -> None:
         await self.api.delete_with(POD, *place, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
 
-    async def _report(self, place: Place, change: Callable[[Json, str], Json]) -> None:
+    async def _report(self, place: Place, change: Callable[[Json, datetime], Json]) -> None:
         pod = self.stored(place)
         if pod is None:
             return
-        body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": change(pod, rfc3339(self.clock.now()))}
+        after = change(pod, self.clock.now())
+        body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": _reported(pod, after)}
         if self.lag:
             await self.clock.sleep(self.lag)
         await self.api.patch(POD, *place, msgspec.json.encode(body), PatchType.STRATEGIC, subresource="status")
 
-    def _started(self, pod: Json, now: str) -> Json:
+    def _started(self, pod: Json, now: datetime) -> Json:
         self._addresses += 1
         address = f"10.0.{self._addresses // 250}.{self._addresses % 250 + 1}"
-        found = [self._run(pod, one, 0, now) for one in mappings(pod["spec"]["containers"])]
-        begun = {"startTime": now, "hostIP": "10.64.0.1", "podIP": address, "podIPs": [{"ip": address}]}
-        phase = "Running" if any("running" in one["state"] for one in found) else "Pending"
-        return begun | self._status(pod, found, now) | {"phase": phase}
+        where = {"hostIP": "10.64.0.1", "podIP": address, "podIPs": [{"ip": address}]}
+        begun = kubelet.started(pod, now, partial(self._obstacle, pod))
+        return begun | {"status": begun["status"] | where}
 
-    def _run(self, pod: Json, container: Json, restarts: int, now: str) -> Json:
-        if obstacle := self._obstacle(pod, container):
-            return containers.waiting(container, obstacle)
-        return containers.running(pod, container, restarts, now)
+    def _killed(self, pod: Json, now: datetime) -> Json:
+        told = statuses_of(pod)
+        wrong = [one["name"] for one in mappings(pod["spec"]["containers"]) if self._runs_wrong(pod, one, told)]
+        self.crashed.difference_update((pod["metadata"]["uid"], name) for name in wrong)
+        return kubelet.stopped(pod, _stop_codes(pod, wrong), now)
 
-    def _killed(self, pod: Json, now: str) -> Json:
-        reported = containers.statuses(pod)
-        for one in mappings(pod["spec"]["containers"]):
-            if self._runs_wrong(pod, one, reported):
-                self.crashed.discard((pod["metadata"]["uid"], one["name"]))
-                reported[one["name"]] = self._ended(pod, reported[one["name"]], now)
-        return self._status(pod, list(reported.values()), now)
-
-    def _ended(self, pod: Json, status: Json, now: str) -> Json:
-        code = _codes(pod, STOP_CODES_ANNOTATION).get(status["name"], 0)
-        over = containers.stopped(status, now, "", for_good=True, code=code)
-        return over if containers.is_over(pod, over) else containers.stopped(status, now, "ContainerCreating")
-
-    def _exited(self, pod: Json, now: str) -> Json:
+    def _exited(self, pod: Json, now: datetime) -> Json:
         """In a job's pod: what is not over by that is started again."""
-        reported = containers.statuses(pod)
-        for name, code in _exits(pod, reported).items():
-            if "running" in reported[name]["state"]:
-                reported[name] = containers.stopped(reported[name], now, "", for_good=True, code=code)
-        return self._status(pod, list(reported.values()), now)
+        return kubelet.exited(pod, _exits(pod), now)
 
-    def _looked_into(self, pod: Json, now: str) -> Json:
+    def _looked_into(self, pod: Json, now: datetime) -> Json:
         """Ephemeral containers went on."""
-        return self._same(pod, now) | {"ephemeralContainerStatuses": ephemeral.gone_on(pod, self._unpullable, now)}
+        return ephemeral.gone_on(kubelet.observed(pod, now), self._unpullable, now)
 
-    def _wound_down(self, pod: Json, now: str) -> Json:
-        running = (one for one in containers.statuses(pod).values() if "running" in one["state"])
-        ended = {one["name"]: self._ended(pod, one, now) for one in running}
-        found = [ended.get(name, one) for name, one in containers.statuses(pod).items()]
-        return self._status(pod, found, now) | {"phase": pod["status"]["phase"]}
+    def _wound_down(self, pod: Json, now: datetime) -> Json:
+        running = [name for name, one in statuses_of(pod).items() if _runs(one)]
+        return kubelet.stopped(pod, _stop_codes(pod, running), now)
 
-    def _restarted(self, pod: Json, now: str) -> Json:
-        reported = containers.statuses(pod)
-        for one in mappings(pod["spec"]["containers"]):
-            if self._runs_wrong(pod, one, reported) and not self._obstacle(pod, one):
-                old = reported[one["name"]]
-                restarts = old["restartCount"] + (1 if old["imageID"] else 0)
-                reported[one["name"]] = containers.running(pod, one, restarts, now) | {"lastState": old["lastState"]}
-        return {"phase": "Running"} | self._status(pod, list(reported.values()), now)
+    def _restarted(self, pod: Json, now: datetime) -> Json:
+        told = statuses_of(pod)
+        wrong = [one for one in mappings(pod["spec"]["containers"]) if self._runs_wrong(pod, one, told)]
+        return kubelet.restarted(pod, [one["name"] for one in wrong if not self._obstacle(pod, one)], now)
 
-    def _same(self, pod: Json, now: str) -> Json:
-        return self._status(pod, list(containers.statuses(pod).values()), now)
 
-    def _completed(self, pod: Json, now: str) -> Json:
-        return self._stopped(pod, now) | {"phase": "Succeeded"}
+def _reported(pod: Json, after: Json) -> Json:
+    """What a kubelet sends of a pod's status: containers always, and else what it changes."""
+    held, status = member(pod, "status"), after["status"]
+    sent = {key: value for key, value in status.items() if held.get(key) != value or key in _ALWAYS}
+    stored = mappings(held.get("conditions"))
+    clean = {"reason": None, "message": None}  # may be another writer's, about an earlier state
+    changed = [clean | one for one in status["conditions"] if one not in stored]
+    return sent | {"conditions": changed} if changed else sent
 
-    def _stopped(self, pod: Json, now: str) -> Json:
-        found = [containers.stopped(one, now, "", for_good=True) for one in containers.statuses(pod).values()]
-        return self._status(pod, found, now, ending=True) | {"phase": "Succeeded" if found else "Failed"}
 
-    def _status(self, pod: Json, found: list[Json], now: str, *, ending: bool = False) -> Json:
-        changes = containers.conditions(pod, found, now, ending=ending)
-        seen = {"observedGeneration": pod["metadata"].get("generation", 0)}
-        over = containers.phase(pod, found)
-        more = ({"conditions": changes} if changes else {}) | ({"phase": over} if over else {})
-        return {"containerStatuses": found, **seen} | more
+def _is_unobserved(pod: Json) -> bool:
+    """Return whether the conditions do not follow from what runs, or the newest spec was not seen."""
+    observed = kubelet.observed(pod, NEVER)
+    return any(observed["status"].get(key) != pod["status"].get(key) for key in ("conditions", "observedGeneration"))
+
+
+def _runs(status: Json) -> bool:
+    return "running" in status["state"]
+
+
+def _stop_codes(pod: Json, names: Iterable[str]) -> dict[str, int]:
+    """With which codes these containers end when they are stopped."""
+    codes = _codes(pod, STOP_CODES_ANNOTATION)
+    return {name: codes.get(name, 0) for name in names}
 
 
 def _codes(pod: Json, annotation: str) -> dict[str, int]:
@@ -217,13 +207,15 @@ def _codes(pod: Json, annotation: str) -> dict[str, int]:
     return msgspec.json.decode(member(pod, "metadata", "annotations").get(annotation, "{}"))
 
 
-def _exits(pod: Json, reported: dict[str, Json]) -> dict[str, int]:
-    """With which code containers end by themselves this time."""
+def _exits(pod: Json) -> dict[str, int]:
+    """With which codes containers that run end by themselves this time."""
     text = member(pod, "metadata", "annotations").get(EXITS_ANNOTATION, "{}")
-    told: dict[str, int | list[int]] = msgspec.json.decode(text)
+    named: dict[str, int | list[int]] = msgspec.json.decode(text)
+    told = statuses_of(pod)
     return {
-        name: codes if isinstance(codes, int) else codes[min(reported[name]["restartCount"], len(codes) - 1)]
-        for name, codes in told.items()
+        name: codes if isinstance(codes, int) else codes[min(told[name]["restartCount"], len(codes) - 1)]
+        for name, codes in named.items()
+        if _runs(told[name])
     }
 
 

@@ -3,7 +3,11 @@ stays silent."""
 
 from datetime import datetime
 
-from flotilla_common.api.documents import Json, mappings, member, text
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json, mappings, member, strings, text
+from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
     COMPLETED,
     PRE_RECREATE_GRACE,
@@ -15,7 +19,9 @@ from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, SUCCEEDED
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.model import kubelet
+from flotilla_common.model.containers import statuses_of
 from flotilla_common.model.store import Objects
+from flotilla_common.workload.hashing import env_hash, plain_hash
 
 
 class Pulls:
@@ -81,14 +87,14 @@ class Recreations:
     def _recreate(self, request: Json, pod: Json, now: datetime) -> None:
         wanted = [one["name"] for one in mappings(request["spec"].get("containers"))]
         done = {one["name"]: one for one in mappings(request["status"].get("containerRecreateStates"))}
-        ready = {one["name"] for one in kubelet.statuses_of(pod) if one.get("ready")}
+        ready = {name for name, one in statuses_of(pod).items() if one.get("ready")}
         back = [name for name in done if name in ready]
         states = [{"name": name, "phase": RECREATED if name in back else RECREATING, "isKilled": True} for name in done]
         due = [name for name in wanted if name not in done]
         ordered = member(request, "spec", "strategy").get("orderedRecreate")
         due = (due[:1] if len(back) == len(done) else []) if ordered else due
         if due:
-            self._objects.put(POD, kubelet.stopped(pod, due, now))
+            self._objects.put(POD, kubelet.stopped(pod, dict.fromkeys(due, 0), now))
             states += [{"name": name, "phase": RECREATING, "isKilled": True} for name in due]
         over = len(back) == len(wanted)
         end = {"completionTime": rfc3339(now)} if over else {}
@@ -119,3 +125,19 @@ def _in_grace(request: Json, now: datetime) -> bool:
     if began is None:
         return True
     return (now - datetime.fromisoformat(began["lastTransitionTime"])).total_seconds() < seconds
+
+
+def reported(pod: Json) -> Json:
+    """Return the pod with what its node's agent says about the containers, where it has said so before."""
+    annotations = strings(member(pod, "metadata").get("annotations"))
+    if RUNTIME_CONTAINERS_META not in annotations:
+        return pod
+    decoded = msgspec.convert(pod, Pod)
+    ids = {status.name: status.container_id for status in decoded.status.container_statuses}
+    told: list[Json] = []
+    for one in decoded.spec.containers:
+        env = env_hash(one, decoded.metadata.labels, decoded.metadata.annotations)
+        hashes = {"plainHash": plain_hash(one), "extractedEnvFromMetadataHash": env}
+        told.append({"name": one.name, "containerID": ids.get(one.name, ""), "hashes": hashes})
+    body = msgspec.json.encode({"containers": told}).decode()
+    return pod | {"metadata": pod["metadata"] | {"annotations": annotations | {RUNTIME_CONTAINERS_META: body}}}

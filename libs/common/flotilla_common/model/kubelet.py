@@ -1,127 +1,117 @@
-"""What a kubelet makes of a pod, one step at a time, as pure functions of documents: containers start, are restarted
-when their image changes, take other resources, and the pod becomes ready.
+"""What a scheduler and a kubelet make of a pod, one transition at a time, as pure functions of documents.
 
-All goes well: images can be pulled, and what is started becomes ready. What does not run today, and is not touched,
-stays as it is.
+What runs is what the status says runs. When a transition is due, and whether it succeeds, is the caller's business.
 """
 
-import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 
-import msgspec
-
-from flotilla_common.api.core import Pod
-from flotilla_common.api.documents import Json, mappings, member, strings
-from flotilla_common.api.keys import IN_PLACE_READY, POD_READY, RUNTIME_CONTAINERS_META
+from flotilla_common.api.documents import Json, mappings, member
+from flotilla_common.api.keys import IN_PLACE_READY, POD_READY
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.workload.hashing import env_hash, plain_hash
+from flotilla_common.model import containers
+from flotilla_common.model.containers import ENDED, statuses_of
 
-STARTS_AGAIN = "RestartingContainer"
-"""Why a container waits that has been stopped for its new image."""
-
-
-def scheduled(pod: Json, node: str) -> Json:
-    """The pod on its node."""
-    return pod | {"spec": pod["spec"] | {"nodeName": node}}
+Obstacle = Callable[[Json], str]
+"""Why a container cannot be created, in the words of a waiting reason; empty if it can."""
 
 
-def started(pod: Json, now: datetime) -> Json:
-    """All containers run for the first time. Readiness gates that are not ours are opened by whoever has to."""
-    statuses = [running(pod, container, {}, now) for container in mappings(pod["spec"].get("containers"))]
-    held = mappings(member(pod, "status").get("conditions"))
-    missing = sorted(foreign_gates(pod) - {one.get("type") for one in held})
-    opened = [{"type": gate, "status": "True", "lastTransitionTime": rfc3339(now)} for gate in missing]
-    begun = {"phase": "Running", "startTime": rfc3339(now), "containerStatuses": statuses}
-    return observed(pod | {"status": member(pod, "status") | begun | {"conditions": held + opened}}, now)
+def has_ended(pod: Json) -> bool:
+    """Return whether the pod is over for good."""
+    return member(pod, "status").get("phase") in ENDED
 
 
-def foreign_gates(pod: Json) -> set[str]:
-    """The readiness gates that somebody else than our services has to open."""
+def is_ready(pod: Json) -> bool:
+    """Return whether condition Ready is True."""
+    conditions = mappings(member(pod, "status").get("conditions"))
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def scheduled(pod: Json, node: str, now: datetime) -> Json:
+    """Return the pod bound to the node."""
+    return _told(pod | {"spec": pod["spec"] | {"nodeName": node}}, "PodScheduled", now)
+
+
+def gates_opened(pod: Json, now: datetime) -> Json:
+    """Return the pod with the readiness gates open that somebody else than our services has to open."""
+    held = {str(one.get("type")) for one in mappings(member(pod, "status").get("conditions"))}
     gates = {str(gate.get("conditionType")) for gate in mappings(pod["spec"].get("readinessGates"))}
-    return gates - {IN_PLACE_READY, POD_READY}
+    for gate in sorted(gates - held - {IN_PLACE_READY, POD_READY}):
+        pod = _told(pod, gate, now)
+    return pod
 
 
-def stopped(pod: Json, names: Collection[str], now: datetime) -> Json:
-    """These containers have ended, and are about to start again."""
-    waits = {"ready": False, "started": False, "state": {"waiting": {"reason": STARTS_AGAIN}}}
-    return _with_statuses(pod, {one["name"]: one | waits for one in statuses_of(pod) if one["name"] in names}, now)
+def started(pod: Json, now: datetime, obstacle: Obstacle = lambda _: "") -> Json:
+    """Return the pod with all containers running for the first time, but for those that cannot be created."""
+    found: list[Json] = []
+    for one in mappings(pod["spec"].get("containers")):
+        why = obstacle(one)
+        found.append(containers.waiting(one, why) if why else containers.running(pod, one, {}, now))
+    phase = "Running" if any("running" in one["state"] for one in found) else "Pending"
+    begun = {"phase": phase, "startTime": rfc3339(now), "containerStatuses": found}
+    return observed(pod | {"status": member(pod, "status") | begun}, now)
+
+
+def stopped(pod: Json, codes: Mapping[str, int], now: datetime) -> Json:
+    """Return the pod with these containers stopped, with which exit codes; the restart policy says whether they are
+    about to start again."""
+    told = statuses_of(pod)
+    for name, code in codes.items():
+        ended = containers.terminated(told[name], now, code)
+        told[name] = ended if containers.is_over(pod, ended) else containers.restarting(told[name], now, code)
+    return _with_statuses(pod, told, now)
+
+
+def exited(pod: Json, codes: Mapping[str, int], now: datetime) -> Json:
+    """Return the pod whose containers have ended by themselves; a restart is not due yet."""
+    told = statuses_of(pod)
+    ends = {name: containers.terminated(told[name], now, code) for name, code in codes.items()}
+    return _with_statuses(pod, told | ends, now)
 
 
 def restarted(pod: Json, names: Collection[str], now: datetime) -> Json:
-    """These containers run what the spec says."""
-    specs = {container["name"]: container for container in mappings(pod["spec"].get("containers"))}
-    held = {one["name"]: one for one in statuses_of(pod) if one["name"] in names}
-    return _with_statuses(pod, {name: running(pod, specs[name], held[name], now) for name in held}, now)
+    """Return the pod with these containers running as the spec says."""
+    told = statuses_of(pod)
+    specs = {one["name"]: one for one in mappings(pod["spec"].get("containers"))}
+    anew = {name: containers.running(pod, specs[name], told[name], now) for name in told if name in names}
+    return _with_statuses(pod | {"status": pod["status"] | {"phase": "Running"}}, told | anew, now)
 
 
-def statuses_of(pod: Json) -> list[Json]:
-    """What is reported of the containers."""
-    return mappings(member(pod, "status").get("containerStatuses"))
+def become_ready(pod: Json, names: Collection[str], now: datetime) -> Json:
+    """Return the pod with these containers passing their probes."""
+    told = statuses_of(pod)
+    passing = {"ready": True, "started": True}
+    return _with_statuses(pod, told | {name: told[name] | passing for name in told if name in names}, now)
 
 
-def _with_statuses(pod: Json, changed: Mapping[str, Json], now: datetime) -> Json:
-    found = [changed.get(one["name"], one) for one in statuses_of(pod)]
-    return observed(pod | {"status": pod["status"] | {"containerStatuses": found}}, now)
-
-
-def running(pod: Json, container: Json, before: Json, now: datetime) -> Json:
-    """The status of a container that has just been started."""
-    again = member(before, "state", "waiting").get("reason") == STARTS_AGAIN
-    image, restarts = container["image"], int(before.get("restartCount", 0)) + again
-    made = hashlib.sha256(f"{pod['metadata']['uid']}/{container['name']}/{image}/{restarts}".encode()).hexdigest()
-    return before | {
-        "name": container["name"],
-        "image": image,
-        "imageID": f"model@sha256:{hashlib.sha256(image.encode()).hexdigest()}",
-        "containerID": f"model://{made}",
-        "ready": True,
-        "started": True,
-        "restartCount": restarts,
-        "state": {"running": {"startedAt": rfc3339(now)}},
-        "resources": container.get("resources") or {},
-    }
+def ended(pod: Json, now: datetime) -> Json:
+    """Return the pod with all containers ended for good, in peace."""
+    told = {name: containers.terminated(one, now) for name, one in statuses_of(pod).items()}
+    return _with_statuses(pod, told, now, phase="Succeeded" if told else "Failed")
 
 
 def observed(pod: Json, now: datetime) -> Json:
-    """The kubelet has seen the pod's newest spec, and says how it is."""
-    status: Json = pod["status"]
-    if generation := pod["metadata"].get("generation"):
-        status = status | {"observedGeneration": generation}
-    resources = {one["name"]: member(one, "resources") for one in mappings(pod["spec"].get("containers"))}
-    statuses = [
-        one | ({"resources": resources[one["name"]]} if "resources" in one and one["name"] in resources else {})
-        for one in mappings(status.get("containerStatuses"))
+    """Return the pod whose newest spec the kubelet has seen and tells of."""
+    return _with_statuses(pod, statuses_of(pod), now)
+
+
+def _with_statuses(pod: Json, told: Mapping[str, Json], now: datetime, phase: str = "") -> Json:
+    specs = {one["name"]: one for one in mappings(pod["spec"].get("containers"))}
+    found = [
+        one | {"resources": member(specs[name], "resources")} if "resources" in one and name in specs else one
+        for name, one in told.items()
     ]
-    pod = pod | {"status": status | {"containerStatuses": statuses}}
-    return reported(pod | {"status": _with_conditions(pod, now)})
+    status: Json = member(pod, "status") | {"containerStatuses": found}
+    if generation := pod["metadata"].get("generation"):
+        status["observedGeneration"] = generation
+    pod = pod | {"status": status}
+    over = phase or ("" if has_ended(pod) else containers.phase_of(pod, found))
+    more = {"phase": over} if over else {}
+    return pod | {"status": status | more | {"conditions": containers.conditions_of(pod, now, ending=bool(phase))}}
 
 
-def reported(pod: Json) -> Json:
-    """What the node's agent says about the containers, if there is one."""
-    annotations = strings(member(pod, "metadata").get("annotations"))
-    if RUNTIME_CONTAINERS_META not in annotations:
-        return pod
-    decoded = msgspec.convert(pod, Pod)
-    ids = {status.name: status.container_id for status in decoded.status.container_statuses}
-    told: list[Json] = []
-    for one in decoded.spec.containers:
-        env = env_hash(one, decoded.metadata.labels, decoded.metadata.annotations)
-        hashes = {"plainHash": plain_hash(one), "extractedEnvFromMetadataHash": env}
-        told.append({"name": one.name, "containerID": ids.get(one.name, ""), "hashes": hashes})
-    text = msgspec.json.encode({"containers": told}).decode()
-    return pod | {"metadata": pod["metadata"] | {"annotations": annotations | {RUNTIME_CONTAINERS_META: text}}}
-
-
-def _with_conditions(pod: Json, now: datetime) -> Json:
-    """Ready follows the containers and the readiness gates."""
-    status: Json = pod["status"]
-    stored = {one["type"]: one for one in mappings(status.get("conditions"))}
-    statuses = mappings(status.get("containerStatuses"))
-    ready = bool(statuses) and all(one.get("ready") for one in statuses) and status.get("phase") == "Running"
-    gates = [gate["conditionType"] for gate in mappings(pod["spec"].get("readinessGates"))]
-    serves = ready and all(stored.get(gate, {}).get("status") == "True" for gate in gates)
-    for kind, value in (("ContainersReady", ready), ("Ready", serves)):
-        if stored.get(kind, {}).get("status") != str(value):
-            stored[kind] = {"type": kind, "status": str(value), "lastTransitionTime": rfc3339(now)}
-    return status | {"conditions": list(stored.values())}
+def _told(pod: Json, condition: str, now: datetime) -> Json:
+    """The pod with a condition that is true from now on."""
+    held = [one for one in mappings(member(pod, "status").get("conditions")) if one.get("type") != condition]
+    holds = {"type": condition, "status": "True", "lastTransitionTime": rfc3339(now)}
+    return pod | {"status": member(pod, "status") | {"conditions": [*held, holds]}}

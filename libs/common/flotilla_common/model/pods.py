@@ -1,8 +1,6 @@
 """The scheduler and the kubelets: they bring every pod that changes a step further, or end it."""
 
-from collections.abc import Callable
-from datetime import timedelta
-from functools import partial
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -10,7 +8,8 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.images import is_reported_as
 from flotilla_common.api.resources import NODE, POD, Resource
-from flotilla_common.model import endings, kubelet
+from flotilla_common.model import agent, ephemeral, kubelet
+from flotilla_common.model.containers import statuses_of
 from flotilla_common.model.store import Objects, Place, place_of
 from flotilla_common.workload.causes import Around, Cause, cause_of, lingers
 from flotilla_common.workload.placement import node_of
@@ -34,6 +33,7 @@ class Pods:
         self.troubles: dict[str, Cause] = {}
         """Of pods that stay as they are until they are changed or deleted: by uid, what is wrong with them."""
         self._lingering: set[str] = set()  # those whose end nobody confirms
+        self._looking: set[tuple[str, str]] = set()  # ephemeral containers that were started here, by the pod's uid
         self._due: dict[Place, None] = {}
         objects.listen(self._see)
 
@@ -45,7 +45,7 @@ class Pods:
             if trouble := self._trouble(pod):
                 self.troubles[uid] = trouble
                 self._runs[uid] = _wanted_images(pod)  # it does not come to them by itself
-            if not is_ready(pod) or "deletionTimestamp" in pod["metadata"] or endings.is_to_end(pod):
+            if not kubelet.is_ready(pod) or "deletionTimestamp" in pod["metadata"] or is_to_end(pod):
                 self._due[place_of(pod)] = None
 
     def step(self) -> bool:
@@ -54,54 +54,62 @@ class Pods:
         moved = False
         for place in due:
             pod = self._objects.get(POD, *place)
-            change = None if pod is None else self._next(pod)
-            if change is not None:
-                change()
-                moved = True
+            after = None if pod is None else self._next(pod)
+            if pod is None or after == pod:
+                continue
+            moved = True
+            if after is None:
+                self._remove(pod)
+            else:
+                self._objects.put(POD, after)
         return moved
 
     def _see(self, resource: Resource, before: Json | None, after: Json | None) -> None:
         if resource == POD and after is not None:
             self._due[place_of(after)] = None
 
-    def _next(self, pod: Json) -> Callable[[], object] | None:
-        metadata, spec, status = pod["metadata"], pod["spec"], member(pod, "status")
-        uid, now = metadata["uid"], self._objects.clock.now()
-        if "deletionTimestamp" in metadata:
-            return None if uid in self._lingering or metadata.get("finalizers") else partial(self._remove, pod)
-        if endings.has_ended(pod):
-            return None
-        if not spec.get("nodeName"):
-            return (
-                None
-                if uid in self.troubles
-                else partial(self._put, kubelet.scheduled(pod, demanded_node(pod) or self._node()))
-            )
-        if not status.get("containerStatuses"):
-            self._runs[uid] = _wanted_images(pod)
-            return partial(self._put, kubelet.started(pod, now))
-        return self._watch_over(pod)
-
-    def _watch_over(self, pod: Json) -> Callable[[], object] | None:
+    def _next(self, pod: Json) -> Json | None:
+        """The pod after its next transition, as it is when nothing is due; None: it is gone."""
         uid, now = pod["metadata"]["uid"], self._objects.clock.now()
+        if "deletionTimestamp" in pod["metadata"]:
+            return pod if uid in self._lingering or pod["metadata"].get("finalizers") else None
+        if kubelet.has_ended(pod):
+            return pod
+        if not pod["spec"].get("nodeName"):
+            if uid in self.troubles:
+                return pod
+            return kubelet.scheduled(pod, demanded_node(pod) or self._node(), now)
+        if not statuses_of(pod):
+            self._runs[uid] = _wanted_images(pod)
+            return agent.reported(kubelet.started(kubelet.gates_opened(pod, now), now))
+        return agent.reported(self._watched_over(pod, now))
+
+    def _watched_over(self, pod: Json, now: datetime) -> Json:
+        uid, told, wanted = pod["metadata"]["uid"], statuses_of(pod), _wanted_images(pod)
         runs = self._runs.setdefault(uid, _running_images(pod))
-        wanted = _wanted_images(pod)
         if changed := {name for name, image in wanted.items() if runs.get(name, image) != image}:
             self._runs[uid] = wanted
             self.troubles.pop(uid, None)
-            return partial(self._put, kubelet.stopped(pod, changed, now))
-        unready = {one["name"] for one in kubelet.statuses_of(pod) if not one.get("ready")}
-        if unready and uid not in self.troubles:
-            return partial(self._put, kubelet.restarted(pod, unready, now))
-        after = self._after(pod)
-        return None if after == pod else partial(self._put, after)
+            return kubelet.stopped(pod, dict.fromkeys(changed & told.keys(), 0), now)
+        if uid in self.troubles:
+            return self._looked_into(pod, now)
+        unready = {name for name, one in told.items() if not one.get("ready")}
+        if down := {name for name in unready if "running" not in member(told[name], "state")}:
+            return kubelet.restarted(pod, down, now)
+        if unready:
+            return kubelet.become_ready(pod, unready, now)
+        return kubelet.ended(pod, now) if is_to_end(pod) else self._looked_into(pod, now)
 
-    def _after(self, pod: Json) -> Json:
-        """What becomes of a pod whose containers run what they are to run."""
-        now = self._objects.clock.now()
-        if endings.is_to_end(pod) and pod["metadata"]["uid"] not in self.troubles:
-            return endings.ended(pod, now)
-        return kubelet.observed(endings.further(pod, now), now)
+    def _looked_into(self, pod: Json, now: datetime) -> Json:
+        """The pod with its ephemeral containers a step further. Those that run today run on."""
+        uid, told = pod["metadata"]["uid"], ephemeral.statuses_of(pod)
+        begun = [one for (of, one) in self._looking if of == uid]
+        due = [str(one["name"]) for one in mappings(pod["spec"].get("ephemeralContainers")) if one["name"] not in told]
+        self._looking -= {(uid, name) for name in begun}
+        self._looking |= {(uid, name) for name in due}
+        pod = ephemeral.ended(pod, dict.fromkeys(begun, 0), now) if begun else pod
+        pod = ephemeral.started(pod, dict.fromkeys(due, ""), now) if due else pod
+        return kubelet.observed(pod, now)
 
     def _trouble(self, document: Json) -> Cause | None:
         """What is wrong with a pod today: somebody has to do something about it, or it has lasted for too long."""
@@ -117,9 +125,6 @@ class Pods:
     def _remove(self, pod: Json) -> None:
         self.troubles.pop(pod["metadata"]["uid"], None)
         self._objects.remove(POD, pod)
-
-    def _put(self, pod: Json) -> None:
-        self._objects.put(POD, pod)
 
     def _node(self) -> str:
         """The node that has the fewest pods of those that can take any."""
@@ -138,10 +143,9 @@ def demanded_node(pod: Json) -> str:
     return node_of(msgspec.convert(pod, Pod))
 
 
-def is_ready(pod: Json) -> bool:
-    """Condition Ready is True."""
-    conditions = mappings(member(pod, "status").get("conditions"))
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+def is_to_end(pod: Json) -> bool:
+    """Return whether its containers are not started again once they have succeeded."""
+    return member(pod, "spec").get("restartPolicy", "Always") != "Always"
 
 
 def _takes_pods(node: Json) -> bool:
@@ -159,7 +163,7 @@ def _running_images(pod: Json) -> dict[str, str]:
     """The images that run, under the names that the pod has for them: runtimes have others for the same ones. Only
     while the pod is being updated, another name is another image."""
     wanted = _wanted_images(pod)
-    statuses = {one["name"]: one for one in mappings(member(pod, "status").get("containerStatuses"))}
+    statuses = statuses_of(pod)
     if not _is_changing(pod):
         return wanted
     return {
