@@ -1,13 +1,10 @@
-"""The rules of metadata, which are the same for all kinds: what is stored, what updates may change, what is refused."""
+"""What is refused of metadata, which is the same for all kinds."""
 
 import re
 
 from flotilla_common.api.documents import mapping, mappings, sequence, strings
 from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.errors import FieldFault, forbidden_value, invalid_value
-
-_SYSTEM = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
-"""What no update changes."""
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _NAME_TEXT = (
@@ -30,22 +27,6 @@ _VALUE_TEXT = (
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 
 
-def cleaned(metadata: Json) -> Json:
-    """Metadata as it is stored: no empty members, no managedFields (the fake does not track field owners)."""
-    return {key: value for key, value in metadata.items() if value not in ({}, [], "", None) and key != "managedFields"}
-
-
-def kept(new: Json, old: Json) -> Json:
-    """The metadata of an update with everything that updates cannot change."""
-    result = cleaned(new)
-    for key in _SYSTEM:
-        if key in old:
-            result[key] = old[key]
-        else:
-            result.pop(key, None)
-    return result
-
-
 def create_faults(metadata: Json) -> list[FieldFault]:
     """What is wrong with a new object's metadata."""
     name = str(metadata["name"])
@@ -54,7 +35,7 @@ def create_faults(metadata: Json) -> list[FieldFault]:
 
 
 def update_faults(metadata: Json, old: Json, asked: Json) -> list[FieldFault]:
-    """What is wrong with an update's metadata. `asked`: as the client sent it, before `kept`."""
+    """What is wrong with an update's metadata. `asked`: as the client sent it."""
     immutable = [key for key in ("uid", "deletionTimestamp") if asked.get(key) and asked[key] != old.get(key)]
     faults = [invalid_value(f"metadata.{key}", asked[key], "field is immutable") for key in immutable]
     if "deletionTimestamp" in old:

@@ -9,15 +9,14 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from flotilla_common.api.documents import mapping, mappings, member
-from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import Page
-from flotilla_common.model import strategic
-from flotilla_common.model.patches import PatchError
+from flotilla_common.model import kubelet
 from tests.simulation.apiserver import errors, scale
 from tests.simulation.apiserver.admission import Admission
+from tests.simulation.apiserver.json_patch import PatchError
 from tests.simulation.apiserver.kinds.base import Kind, without_nulls
 from tests.simulation.apiserver.kinds.custom import CustomKind
 from tests.simulation.apiserver.kinds.registry import builtin
@@ -197,12 +196,7 @@ class ApiServer:
                 refused = f'pod {name} is already assigned to node "{assigned}"'
             if refused:
                 raise errors.conflict(f"{where.kind.where}/binding", name, refused)
-            scheduled = {"type": "PodScheduled", "status": "True", "reason": None, "message": None}
-            scheduled["lastTransitionTime"] = rfc3339(self.clock.now())
-            return pod | {
-                "spec": pod["spec"] | {"nodeName": node},
-                "status": strategic.merge(pod["status"], {"conditions": [scheduled]}),
-            }
+            return kubelet.scheduled(pod, node, self.clock.now())
 
         return await self._writer.update(where, assign)
 

@@ -22,14 +22,13 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.api.webhooks import mutating_entries, path_of, validating_entries
 from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
-from flotilla_common.model import patches
 from flotilla_common.settings import Settings
 from flotilla_webhook import wire
 from flotilla_webhook.app import handlers_of
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.metrics import process_metrics
 from flotilla_webhook.wire import Handler
-from tests.simulation.apiserver import errors
+from tests.simulation.apiserver import errors, json_patch
 from tests.simulation.apiserver.admission import Attributes
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.kinds.base import Kind
@@ -86,7 +85,7 @@ class Webhooks:
             current = msgspec.structs.replace(attributes, document=document)
             answer = await self._ask(entry, current)
             if answer is not None and answer.patch:
-                document = patches.apply_operations(document, [operation.document() for operation in answer.patch])
+                document = json_patch.apply_operations(document, [operation.document() for operation in answer.patch])
         return document
 
     async def validate(self, attributes: Attributes) -> None:

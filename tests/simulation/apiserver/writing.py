@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from flotilla_common.api.documents import mapping
+from flotilla_common.api.documents import mapping, member
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NAMESPACE
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
-from tests.simulation.apiserver import deletion, errors, quota
+from flotilla_common.model import deletion
+from flotilla_common.model.metadata import cleaned, kept
+from tests.simulation.apiserver import errors, quota
 from tests.simulation.apiserver import metadata as rules
 from tests.simulation.apiserver.admission import Admission, Attributes
 from tests.simulation.apiserver.kinds.base import Kind
@@ -103,7 +105,7 @@ class Writer:
         stored = table.objects.get(where.place)
         if stored is None:
             raise errors.not_found(where.kind.where, where.name)
-        deletion.check_preconditions(where.kind, stored.document, options)
+        _check_preconditions(where.kind, stored.document, options)
         await self._validated(where, "DELETE", None, stored.document)
         if table.objects.get(where.place) is not stored:
             return await self.delete(where, options)
@@ -134,7 +136,7 @@ class Writer:
         if metadata.get("name", where.name) != where.name:
             named = f"the name of the object ({metadata['name']}) does not match the name on the URL ({where.name})"
             raise errors.bad_request(named)
-        document = kind.decode(_typed(kind, wanted, rules.kept(metadata, old["metadata"])), old)
+        document = kind.decode(_typed(kind, wanted, kept(metadata, old["metadata"])), old)
         document = await self._mutated(where, "UPDATE", document, old)
         self._check_version(where, stored, str(metadata.get("resourceVersion") or ""))
         document = kind.prepare_update(document, old, where.subresource)
@@ -164,7 +166,7 @@ class Writer:
             raise errors.forbidden(where.kind.where, where.name, why, [cause])
 
     def _fresh_metadata(self, where: Where, metadata: Json, name: str) -> Json:
-        result = rules.cleaned(metadata)
+        result = cleaned(metadata)
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
             result.pop(key, None)
         result["name"] = name
@@ -199,6 +201,23 @@ class Writer:
         admission = self.admission
         if admission is not None and admission.concerns(where.kind, operation, where.subresource):
             await admission.validate(_attributes(where, operation, document, old))
+
+
+_PRECONDITIONS = (
+    ("uid", "UID", "deleted and then recreated"),
+    ("resourceVersion", "ResourceVersion", "modified"),
+)
+
+
+def _check_preconditions(kind: Kind, document: Json, options: Json) -> None:
+    """The object must be the one that was meant. ApiError 409."""
+    wanted, metadata = member(options, "preconditions"), document["metadata"]
+    for key, told, happened in _PRECONDITIONS:
+        if wanted.get(key) and wanted[key] != metadata[key]:
+            asked, found = f"the {told} in the precondition ({wanted[key]})", f"the {told} in record ({metadata[key]})"
+            why = f"{asked} does not match {found}. The object might have been {happened}"
+            group = f".{kind.resource.group}" if kind.resource.group else ""
+            raise errors.conflict(f"{kind.resource.kind}{group}", metadata["name"], why)
 
 
 _NAMELESS = errors.required("metadata.name", "name or generateName is required")

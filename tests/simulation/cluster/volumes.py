@@ -2,10 +2,9 @@
 
 import msgspec
 
-from flotilla_common.api.documents import mappings, member
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Json, PatchType
-from tests.simulation.apiserver.kinds.core import PROTECTION
+from flotilla_common.model import claims
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
 from tests.simulation.apiserver.wire import Wire
@@ -26,42 +25,28 @@ class Volumes(Actor):
         if version.resource == CLAIM:
             self.touch((version.namespace, version.name))
         elif version.resource == POD and version.before is not None:
-            for name in _claims(version.before):
+            for name in claims.used_by(version.before):
                 self.touch((version.namespace, name))
 
     def next_step(self, place: Place, document: Json) -> Step | None:
-        metadata = document["metadata"]
-        if "deletionTimestamp" in metadata:
-            if PROTECTION in metadata.get("finalizers", ()) and not self._used(place):
-                return Step("let go", self.pace.collect, lambda: self._let_go(place, metadata))
-            return None
-        if document["status"].get("phase") == "Pending":
-            return Step("bind", self.pace.bind_claim, lambda: self._bind(place, document))
-        return None
+        if "deletionTimestamp" in document["metadata"]:
+            after = claims.released(document) if self._is_released(document) else document
+            return None if after == document else Step("let go", self.pace.collect, lambda: self._let_go(place, after))
+        after = claims.bound(document)
+        return None if after == document else Step("bind", self.pace.bind_claim, lambda: self._bind(place, after))
 
-    def _used(self, place: Place) -> bool:
-        table = self.server.store.table(POD)
-        pods = [stored.document for other, stored in table.objects.items() if other[0] == place[0]]
-        return any("nodeName" in pod["spec"] and place[1] in _claims(pod) and not _finished(pod) for pod in pods)
+    def _is_released(self, claim: Json) -> bool:
+        pods = self.server.store.table(POD).objects.values()
+        return claims.is_released(claim, (stored.document for stored in pods))
 
-    async def _bind(self, place: Place, claim: Json) -> None:
-        volume = {"spec": {"volumeName": f"pvc-{claim['metadata']['uid']}"}}
+    async def _bind(self, place: Place, after: Json) -> None:
+        volume = {"spec": {"volumeName": after["spec"]["volumeName"]}}
         await self.api.patch(CLAIM, *place, msgspec.json.encode(volume), PatchType.MERGE)
-        capacity = member(claim, "spec", "resources", "requests")
-        bound = {"status": {"phase": "Bound", "capacity": capacity}}
+        bound = {"status": {"conditions": None} | after["status"]}
         await self.api.patch(CLAIM, *place, msgspec.json.encode(bound), PatchType.MERGE, subresource="status")
 
-    async def _let_go(self, place: Place, metadata: Json) -> None:
-        kept = [name for name in metadata["finalizers"] if name != PROTECTION]
+    async def _let_go(self, place: Place, after: Json) -> None:
+        metadata = after["metadata"]
         versioned = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-        body = {"metadata": versioned | {"finalizers": kept or None}}
+        body = {"metadata": versioned | {"finalizers": metadata["finalizers"] or None}}
         await self.api.patch(CLAIM, *place, msgspec.json.encode(body), PatchType.MERGE)
-
-
-def _claims(pod: Json) -> list[str]:
-    sources = [member(volume, "persistentVolumeClaim") for volume in mappings(pod["spec"].get("volumes"))]
-    return [str(source["claimName"]) for source in sources if "claimName" in source]
-
-
-def _finished(pod: Json) -> bool:
-    return member(pod, "status").get("phase") in ("Succeeded", "Failed")

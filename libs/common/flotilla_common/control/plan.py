@@ -99,7 +99,6 @@ class Create(Effect, kw_only=True, tag="create"):
 class PatchType(StrEnum):
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
-    JSON = "application/json-patch+json"
 
 
 class Patch(Effect, kw_only=True, tag="patch"):

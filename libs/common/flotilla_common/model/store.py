@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from flotilla_common.api.documents import Json
-from flotilla_common.api.meta import Object
+from flotilla_common.api.meta import Object, group_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.mirror.intake import Intake
@@ -62,10 +62,15 @@ class Objects:
         """All objects of the resource."""
         return list(self._stored.get(resource, {}).values())
 
-    @property
-    def uids(self) -> set[str]:
-        """The uids of all objects that are known."""
-        return {document["metadata"]["uid"] for _, document in self.everything() if "uid" in document["metadata"]}
+    def referred(self, reference: Json, namespace: str) -> tuple[Resource, Json] | None:
+        """Return the object that an owner reference in this namespace means, if it is known."""
+        group, kind = group_of(str(reference.get("apiVersion", ""))), reference.get("kind")
+        for resource in self._stored:
+            if (resource.group, resource.kind) == (group, kind):
+                document = self.get(resource, namespace if resource.namespaced else "", str(reference.get("name")))
+                if document is not None and document["metadata"]["uid"] == reference.get("uid"):
+                    return resource, document
+        return None
 
     def everything(self) -> Iterable[tuple[Resource, Json]]:
         """All objects, with their resources."""
@@ -106,5 +111,6 @@ def place_of(document: Json) -> Place:
 
 
 def _whole(resource: Resource, document: Json) -> Json:
-    """Objects of a LIST do not say what they are."""
-    return {"apiVersion": resource.api_version, "kind": resource.kind} | document
+    """Objects of a LIST do not say what they are. Who has written which field is not tracked."""
+    metadata = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
+    return {"apiVersion": resource.api_version, "kind": resource.kind} | document | {"metadata": metadata}

@@ -6,6 +6,9 @@ from typing import Any, cast
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Json
 from flotilla_common.model import patches, strategic
+from flotilla_common.model.deletion import Rules
+from flotilla_common.model.metadata import spec_of
+from tests.simulation.apiserver import json_patch
 from tests.simulation.apiserver.errors import FieldFault, unsupported_patch
 
 MERGE = "application/merge-patch+json"
@@ -14,7 +17,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 _APPLY = "application/apply-patch+yaml"  # named, as by the real one, but not understood here
 
 
-class Kind:
+class Kind(Rules):
     """A kind with a spec, a status subresource, and nothing special."""
 
     generations = False
@@ -30,10 +33,6 @@ class Kind:
     """A PUT of what does not exist creates it."""
     returns_deleted = False
     """A delete answers with the last state of the object instead of a Status."""
-    graceful = False
-    """Deletion is always marked first, even when nothing is waited for."""
-    orphans = False
-    """Deletion that does not say what becomes of dependents leaves them behind."""
     typed = True
     """A built-in kind: strategic patches, nulls and unknown fields vanish, items of a LIST do not say their kind."""
 
@@ -63,30 +62,18 @@ class Kind:
 
     def changes_generation(self, new: Json, old: Json) -> bool:
         """The update asks for something else than before."""
-        return self.generations and new.get("spec") != old.get("spec")
+        return self.generations and spec_of(new) != spec_of(old)
 
     def validate(self, document: Json, old: Json | None, subresource: str) -> list[FieldFault]:
         """What is wrong with the object beyond its metadata."""
         return []
-
-    def held(self, document: Json) -> bool:
-        """Something else than metadata.finalizers keeps an object that is being deleted."""
-        return False
-
-    def terminating(self, document: Json) -> Json:
-        """An object whose deletion has just begun."""
-        return document
-
-    def grace(self, document: Json, wanted: int | None) -> int:
-        """Seconds between the deletion and the end of the object."""
-        return 0
 
     def patched(self, document: Json, patch: Any, content_type: str) -> Json:
         """The document with a patch applied. Raises PatchError, ApiError 415."""
         if content_type == MERGE:
             return patches.merge(document, patch)
         if content_type == JSON_PATCH:
-            return patches.apply_operations(document, cast("list[Json]", patch))
+            return json_patch.apply_operations(document, cast("list[Json]", patch))
         if content_type == STRATEGIC and self.typed:
             return strategic.merge(document, patch)
         raise unsupported_patch(content_type, [JSON_PATCH, MERGE, *([STRATEGIC] if self.typed else []), _APPLY])

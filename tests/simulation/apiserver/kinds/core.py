@@ -4,12 +4,10 @@ from typing import Any
 
 from flotilla_common.api.documents import mapping, member
 from flotilla_common.control.plan import Json
+from flotilla_common.model.claims import PROTECTION
 from tests.simulation.apiserver.errors import FieldFault, forbidden_value, invalid_value, required
 from tests.simulation.apiserver.kinds.base import Kind
 from tests.simulation.apiserver.kinds.pods import defaulted_spec, pod_spec_faults
-
-PROTECTION = "kubernetes.io/pvc-protection"
-"""Keeps a claim while a pod uses it."""
 
 
 class Plain(Kind):

@@ -52,14 +52,6 @@ class CustomKind(Kind):
             }
         return super().prepare_update(new, old, subresource)
 
-    def changes_generation(self, new: Json, old: Json) -> bool:
-        """Whatever is neither metadata nor status counts."""
-        return _wish(new) != _wish(old)
-
-
-def _wish(document: Json) -> Json:
-    return {key: value for key, value in document.items() if key not in ("metadata", "status")}
-
 
 def at_path(document: Json, path: str) -> Any:
     """The member that a dotted path such as `.spec.replicas` names; None when absent."""

@@ -4,15 +4,13 @@ from typing import Any
 
 from flotilla_common.api.documents import mappings, member
 from flotilla_common.control.plan import Json
+from flotilla_common.model.deletion import PodRules
 from tests.simulation.apiserver.errors import FieldFault, forbidden_value, invalid_value, required
 from tests.simulation.apiserver.kinds.base import Kind
 
-DEFAULT_GRACE = 30
-"""Seconds that a pod gets to end when it does not say otherwise."""
-
 _SPEC: Json = {
     "restartPolicy": "Always",
-    "terminationGracePeriodSeconds": DEFAULT_GRACE,
+    "terminationGracePeriodSeconds": 30,
     "dnsPolicy": "ClusterFirst",
     "securityContext": {},
     "schedulerName": "default-scheduler",
@@ -36,9 +34,8 @@ _UPDATE_TEXT = (
 EPHEMERAL = "ephemeralcontainers"
 
 
-class PodKind(Kind):
+class PodKind(PodRules, Kind):
     generations = True
-    graceful = True
     returns_deleted = True
     fields = (*Kind.fields, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase", "status.podIP")
     subresources = frozenset({"status", "binding", "resize", EPHEMERAL})
@@ -86,12 +83,6 @@ class PodKind(Kind):
             )
         same = _frozen(new_spec) == _frozen(old_spec) and _may_end(new_spec, old_spec)
         return [] if same else [forbidden_value("spec", _UPDATE_TEXT)]
-
-    def grace(self, document: Json, wanted: int | None) -> int:
-        period = document["spec"].get("terminationGracePeriodSeconds", 0) if wanted is None else wanted
-        unscheduled = not document["spec"].get("nodeName")
-        finished = document["status"].get("phase") in ("Succeeded", "Failed")
-        return 0 if unscheduled or finished else 1 if period < 0 else period
 
 
 def _keep_owners(new: Json, old: Json) -> Json:
