@@ -25,6 +25,7 @@ from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.gates import Gates
 from flotilla_common.model.cluster import Cluster
+from flotilla_common.model.workloads import DEPENDENTS
 from flotilla_common.model.writes import Write
 from flotilla_common.workload.causes import grouped
 
@@ -69,6 +70,9 @@ class Foresight:
                 if watch.resource not in loaded and (not watch.gate or self._gates.on(watch.gate)):
                     loaded.add(watch.resource)
                     self._load(watch.resource, await self._shelf.read(watch, self._applied.namespace, planning))
+        dependents = {one for owner, parts in DEPENDENTS.items() if owner in loaded for one in parts}
+        for resource in dependents - loaded:
+            self._load(resource, await self._shelf.list(resource, self._applied.namespace))
         needed = {other for resource in specs for other in view_of(resource).plan_reads}
         for resource in needed - loaded:
             self._load(resource, await self._shelf.list(resource, ""))

@@ -1,6 +1,7 @@
 """Plays an apply through: the real planners decide, their writes are carried out on a model of the cluster, and what
 would become of that is what they see next; until nothing changes any more."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,10 +25,14 @@ HORIZON = timedelta(hours=12)
 played, and no other."""
 
 VAIN_WAKES = 5
-"""So many times in a row a planner may look again without finding anything to do."""
+"""So many times in a row a planner may look again, without anybody finding anything to do, until time jumps for others
+only."""
 
 MOST_PASSES = 20_000
 """A planner that never comes to rest would be a defect; the plan says so then."""
+
+Waker = tuple[Resource, Key] | None
+"""A planner and its object; None: the cluster itself."""
 
 
 class Moment(msgspec.Struct, kw_only=True):
@@ -64,12 +69,25 @@ class Play:
         """The last plan of each object."""
 
     def asks(self, resource: Resource, stored: Json) -> list[tuple[Resource, str]]:
-        """Names that the planner asks for, of kinds that are read by name only: to be loaded before it runs."""
-        key = place_of(self._cluster.objects.put(resource, stored))
-        self._controllers[resource].decide(key, Memory(), self._cluster.clock.now())
+        """Return the names that the planners ask for, of kinds that are read by name only: to be loaded before they
+        run."""
+        self._plan_from(resource, stored)
+        for kind, key in self._keys:
+            self._controllers[kind].decide(key, Memory(), self._cluster.clock.now())
         asked, self._asked = list(self._asked), {}
         self._read.update(asked)
         return asked
+
+    def _plan_from(self, resource: Resource, stored: Json) -> None:
+        """Apply the object. It is planned, and so is what depends on it, directly or through others."""
+        waiting = [self._cluster.objects.put(resource, stored)]
+        self._keys = {(resource, place_of(waiting[0])): None}
+        while waiting:
+            owner = waiting.pop()
+            for kind in self._controllers:
+                owned = [one for one in self._cluster.objects.all(kind) if _is_owned(one, owner)]
+                waiting += [one for one in owned if (kind, place_of(one)) not in self._keys]
+                self._keys |= {(kind, place_of(one)): None for one in owned}
 
     def _follow(self, resource: Resource, name: str) -> Followed:
         if (resource, name) not in self._read:
@@ -79,25 +97,30 @@ class Play:
     def run(self, resource: Resource, stored: Json) -> Iterator[Moment]:
         """Apply the object, and see what happens, moment by moment."""
         self._cluster.pods.meet()
-        applied = self._cluster.objects.put(resource, stored)
-        self._keys[resource, place_of(applied)] = None
-        for other in self._controllers.keys() - {resource}:
-            mine = (one for one in self._cluster.objects.all(other) if _is_owned(one, applied))
-            self._keys.update({(other, place_of(one)): None for one in mine})
+        self._plan_from(resource, stored)
         yield self._moment()
-        begin, vain = self._cluster.clock.now(), 0
+        begin, vain = self._cluster.clock.now(), Counter[Waker]()
         while self._passes < MOST_PASSES:
             if self._cluster.step():
                 yield self._moment()
                 continue
-            wake = min((at for at in self._wakes.values() if at > self._cluster.clock.now()), default=None)
-            if wake is None or wake - begin > HORIZON or vain == VAIN_WAKES:
+            wake, waker = self._next_wake(vain)
+            if wake is None or wake - begin > HORIZON:
                 return
             self._cluster.clock.time = wake
             moment = self._moment(waited=True)
-            vain = 0 if moment.writes or self._awaits_run() else vain + 1
+            vain[waker] += 1
+            if moment.writes or self._awaits_run():
+                vain.clear()
             yield moment
         self.finished = False
+
+    def _next_wake(self, vain: Counter[Waker]) -> tuple[datetime | None, Waker]:
+        """The next moment for which somebody waits who has not looked in vain too often, and who that is."""
+        now, own = self._cluster.clock.now(), self._cluster.wake_at
+        wakes: dict[Waker, datetime] = {**self._wakes, **({} if own is None else {None: own})}
+        ahead = [(at, waker) for waker, at in wakes.items() if at > now and vain[waker] < VAIN_WAKES]
+        return min(ahead, key=lambda one: one[0], default=(None, None))
 
     def _moment(self, *, waited: bool = False) -> Moment:
         """All passes that follow from each other, while the cluster stands still."""
@@ -116,6 +139,8 @@ class Play:
         decision = self._controllers[resource].decide(key, memory, self._cluster.clock.now())
         self._wakes.pop((resource, key), None)
         if decision is None:
+            if self._cluster.objects.get(resource, *key) is None:
+                self._keys.pop((resource, key), None)
             return []
         plan = self.plans[resource, key] = decision.plan
         if plan.wake_at is not None:
@@ -153,8 +178,9 @@ class Play:
         return done
 
     def _write(self, action: Action) -> Write:
+        """What one planner writes to an object of another one's kind wakes that one."""
         write = carry_out(self._cluster.objects, action)
-        if isinstance(action, Create) and write.effective and action.resource in self._controllers:
+        if write.effective and write.after is not None and action.resource in self._controllers:
             self._keys[action.resource, (action.namespace, action.name)] = None
         return write
 

@@ -8,6 +8,7 @@ from flotilla_common.model.clock import ManualClock
 from flotilla_common.model.garbage import Garbage
 from flotilla_common.model.pods import Pods
 from flotilla_common.model.store import Objects
+from flotilla_common.model.workloads import Workloads
 
 STEP = timedelta(seconds=1)
 """What a step of the cluster takes: times are stored in whole seconds."""
@@ -20,8 +21,14 @@ class Cluster:
         self.clock = ManualClock(now.replace(microsecond=0))
         self.objects = Objects(self.clock)
         self.pods = Pods(self.objects)
+        self._workloads = Workloads(self.objects)
         others = (Claims, Garbage, Pulls, Recreations)
-        self._parts = (self.pods, *(part(self.objects) for part in others))
+        self._parts = (self._workloads, self.pods, *(part(self.objects) for part in others))
+
+    @property
+    def wake_at(self) -> datetime | None:
+        """When something is due next, though nothing moves until then; None: never by itself."""
+        return self._workloads.wake_at
 
     def step(self) -> bool:
         """A second passes, and everything that is due moves on. False when nothing is: then no time passes either."""

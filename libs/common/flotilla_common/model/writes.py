@@ -2,7 +2,6 @@
 subresources, generations, graceful deletion, finalizers."""
 
 import hashlib
-from datetime import datetime
 
 import msgspec
 
@@ -45,7 +44,7 @@ def carry_out(objects: Objects, action: Action) -> Write:
             if held is not None:
                 name = f"{action.resource.plural} {action.name!r}"
                 return Write(action=action, before=held, after=held, problem=f"{name} already exists")
-            return Write(action=action, after=objects.put(action.resource, _created(action, objects.clock.now())))
+            return Write(action=action, after=create(objects, action.resource, action.body))
         case Patch():
             if held is None:
                 return Write(action=action, problem="it does not exist")
@@ -54,6 +53,15 @@ def carry_out(objects: Objects, action: Action) -> Write:
         case Delete():
             after = None if held is None else delete(objects, action.resource, held, {})
             return Write(action=action, before=held, after=after)
+
+
+def create(objects: Objects, resource: Resource, body: Json) -> Json:
+    """Store a new object. Its uid is made of its name, so that the same plan always tells the same story."""
+    now, meta = objects.clock.now(), metadata.cleaned(body["metadata"])
+    place = f"{resource.id}/{meta.get('namespace', '')}/{meta['name']}/{now.isoformat()}"
+    own = {"uid": f"model-{hashlib.sha256(place.encode()).hexdigest()[:16]}", "creationTimestamp": rfc3339(now)}
+    more, rest = _CREATED.get(resource, ({}, {}))
+    return objects.put(resource, body | {"metadata": more | meta | own | {"generation": 1}} | rest)
 
 
 def patched(held: Json, patch: Patch) -> Json:
@@ -87,11 +95,3 @@ def delete(objects: Objects, resource: Resource, held: Json, options: Json) -> J
         objects.remove(resource, held)
         return None
     return held if fate.marked is None else objects.put(resource, fate.marked)
-
-
-def _created(action: Create, now: datetime) -> Json:
-    """The uid is made of the name, so that the same plan always tells the same story."""
-    place = f"{action.resource.id}/{action.namespace}/{action.name}/{now.isoformat()}"
-    own = {"uid": f"model-{hashlib.sha256(place.encode()).hexdigest()[:16]}", "creationTimestamp": rfc3339(now)}
-    more, rest = _CREATED.get(action.resource, ({}, {}))
-    return action.body | {"metadata": more | metadata.cleaned(action.body["metadata"]) | own | {"generation": 1}} | rest

@@ -1,0 +1,186 @@
+"""A play in which a parent makes, changes and deletes CloneSets, whose own planner works beside it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.foresee.play import Moment, Play
+from flotilla_cli.services import controllers
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.resources import POD, Resource
+from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Plan
+from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.subject import Subject
+from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.wiring import Wiring
+from flotilla_common.control.writes import create_of, delete_of, patch_of
+from flotilla_common.model.cluster import Cluster
+from flotilla_common.model.kubelet import is_ready
+from flotilla_common.workload.ownership import owner_reference
+from tests.unit.cloneset.build import NOW
+
+FLEETS = Resource("policy.kruise.io", "v1beta1", "fleets", "Fleet")
+
+
+class Spec(Model):
+    image: str = ""
+    sizes: dict[str, int] = {}
+
+
+class Status(Model):
+    ready: int = 0
+
+
+class Fleet(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Spec = Spec()
+    status: Status = Status()
+
+
+OBJECTS = Watch(FLEETS, Fleet, subresources=("status",))
+CHILDREN = Watch(CLONE_SET, CloneSet, owner=FLEETS, writes=("create", "delete", "patch"))
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    fleet: Fleet
+    children: Mapping[str, CloneSet]
+
+    @property
+    def subject(self) -> Subject:
+        return Subject.of(FLEETS, self.fleet.metadata)
+
+
+class Gatherer:
+    def __init__(self, wiring: Wiring) -> None:
+        self._fleets = wiring.table(OBJECTS)
+        self._children = wiring.table(CHILDREN)
+
+    def gather(self, key: Key, memory: Memory) -> Snapshot | None:
+        fleet = self._fleets.get(*key)
+        if fleet is None:
+            return None
+        children = owned(self._children, FLEETS, fleet.metadata)
+        return Snapshot(fleet, {one.metadata.name: one for one in children})
+
+
+def child(fleet: ObjectMeta, name: str, size: int, image: str) -> Json:
+    """A CloneSet as the fleet makes it: nobody has filled in defaults."""
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main", "image": image}]}}
+    meta = {"name": name, "namespace": "shop", "ownerReferences": [owner_reference(FLEETS, fleet)]}
+    body = {"replicas": size, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": CLONE_SET.api_version, "kind": CLONE_SET.kind, "metadata": meta, "spec": body}
+
+
+def plan(snapshot: Snapshot, now: datetime) -> Plan:
+    """Make, change and delete children; tell how many of their pods are ready."""
+    fleet, children, draft = snapshot.fleet, snapshot.children, Draft()
+    meta, spec = fleet.metadata, fleet.spec
+    for name, size in spec.sizes.items():
+        wanted = child(meta, name, size, spec.image)
+        held = children.get(name)
+        if held is None:
+            draft.stage([(create_of(CLONE_SET, wanted, cause="new"),)])
+        elif held.spec.replicas != size or spec.image.encode() not in bytes(held.spec.template):
+            body = {"spec": {"replicas": size, "template": wanted["spec"]["template"]}}
+            draft.stage([(patch_of(CLONE_SET, held.metadata, cause="changed", body=body),)])
+    gone = [one for name, one in children.items() if name not in spec.sizes]
+    draft.stage([(delete_of(CLONE_SET, one.metadata, cause="gone"),) for one in gone])
+    ready = sum(one.status.ready_replicas for one in children.values())
+    body = {"status": {"ready": ready}}
+    status = patch_of(FLEETS, meta, cause="status", body=body, subresource="status")
+    return draft.plan(status=None if ready == fleet.status.ready else status)
+
+
+CONTROLLER = ControllerSpec(
+    name="fleets", primary=OBJECTS, watches=(CHILDREN,), build=lambda wiring, options: Gatherer(wiring), plan=plan
+)
+
+
+def fleet(image: str = "web:1", **sizes: int) -> Json:
+    meta = {"name": "f", "namespace": "shop", "uid": "uid-f", "generation": 1, "resourceVersion": "1"}
+    return {"metadata": meta, "spec": {"image": image, "sizes": sizes}}
+
+
+class Stage:
+    """Plays one apply after the other: what one leaves behind is there before the next."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Resource, list[Json]] = {}
+        self.cluster = Cluster(NOW)
+
+    def apply(self, document: Json) -> list[Moment]:
+        now = self.cluster.clock.now()
+        self.cluster = Cluster(now)
+        play = Play(self.cluster, {FLEETS: CONTROLLER, CLONE_SET: controllers()[CLONE_SET]}, {})
+        for resource, documents in self.objects.items():
+            self.cluster.objects.load(resource, [msgspec.json.encode(one) for one in documents])
+        held = next(iter(self.objects.get(FLEETS, ())), {})
+        play.asks(FLEETS, held | document)
+        moments = list(play.run(FLEETS, held | document))
+        assert play.finished
+        self.objects = {}
+        for resource, one in self.cluster.objects.everything():
+            self.objects.setdefault(resource, []).append(one)
+        return moments
+
+    def ready(self) -> list[str]:
+        """What the ready pods run, each by its label and image."""
+        pods = filter(is_ready, self.objects.get(POD, ()))
+        return sorted(f"{one['metadata']['labels']['app']} {one['spec']['containers'][0]['image']}" for one in pods)
+
+    def told(self) -> int:
+        return self.objects[FLEETS][0]["status"]["ready"]
+
+
+def writes(moments: list[Moment], resource: Resource) -> list[str]:
+    done = [write.action for moment in moments for write in moment.writes if write.effective]
+    return [f"{one.verb} {one.name}" for one in done if one.resource == resource and one.cause != "status"]
+
+
+def test_a_child_that_the_parent_makes_is_planned_and_wakes_the_parent():
+    stage = Stage()
+    moments = stage.apply(fleet(a=2))
+    assert (writes(moments, CLONE_SET)[0], stage.ready(), stage.told()) == ("create a", ["a web:1"] * 2, 2)
+
+
+def test_children_that_were_there_go_on_beside_the_parent():
+    stage = Stage()
+    stage.apply(fleet(a=2))
+    stage.objects[POD] = stage.objects[POD][:1]
+    moments = stage.apply(fleet(a=2))
+    assert ("create a" in writes(moments, CLONE_SET), stage.ready(), stage.told()) == (False, ["a web:1"] * 2, 2)
+
+
+def test_a_patch_of_the_parent_rolls_out_in_the_child():
+    stage = Stage()
+    stage.apply(fleet(a=2, b=1))
+    moments = stage.apply(fleet("web:2", a=3, b=1))
+    assert sorted(one for one in writes(moments, CLONE_SET) if one.startswith("patch")) == ["patch a", "patch b"]
+    assert (stage.ready(), stage.told()) == (["a web:2"] * 3 + ["b web:2"], 4)
+    generations = {one["metadata"]["name"]: one["metadata"]["generation"] for one in stage.objects[CLONE_SET]}
+    assert generations == {"a": 2, "b": 2}
+
+
+def test_pods_of_a_deleted_child_go_with_it():
+    stage = Stage()
+    stage.apply(fleet(a=1, b=2))
+    moments = stage.apply(fleet(a=1))
+    assert writes(moments, CLONE_SET) == ["delete b"]
+    assert writes(moments, POD) == []
+    assert (stage.ready(), stage.told()) == (["a web:1"], 1)
+    assert [one["metadata"]["name"] for one in stage.objects[CLONE_SET]] == ["a"]
+
+
+def test_somebody_elses_child_is_left_alone():
+    stage = Stage()
+    stage.apply(fleet(a=1))
+    other = child(ObjectMeta(name="g", namespace="shop", uid="uid-g"), "other", 5, "web:9")
+    other["metadata"] |= {"uid": "uid-other", "generation": 1, "resourceVersion": "1"}
+    stage.objects[CLONE_SET].append(other)
+    stage.apply(fleet("web:2", a=1))
+    assert stage.ready() == ["a web:2"]
