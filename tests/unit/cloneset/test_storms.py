@@ -95,7 +95,7 @@ class Storm:
                 labels["app"] = "other"
             case _:
                 return
-        self.world.touch("Pod", pod)
+        self.world.touch(pod)
 
     def own(self) -> list[Doc]:
         """The pods that count."""
@@ -126,11 +126,11 @@ class Storm:
         for pod in self.world.pods:
             labels = pod["metadata"]["labels"]
             if labels.get(STATE) in ("PreparingDelete", "PreparingUpdate") and labels.pop("hold", None):
-                self.world.touch("Pod", pod)
+                self.world.touch(pod)
             hooks = self.builder.spec.get("lifecycle", {})
             if labels.get(STATE) == "Updated" and "inPlaceUpdate" in hooks and labels.get("hold") != "inPlaceUpdate":
                 labels["hold"] = "inPlaceUpdate"
-                self.world.touch("Pod", pod)
+                self.world.touch(pod)
 
     def calm(self) -> None:
         """No more disturbances, until nothing moves."""

@@ -71,7 +71,7 @@ def test_a_broken_image_stops_the_rollout_and_a_good_one_goes_on() -> None:
     world.broken = {image("B")}
     world.settle()
     assert world.counts == (2, 1, 1, 0)
-    assert codes(world.last) == {"WaitingForMaxUnavailable", "NotReady"}
+    assert codes(world.last) == {"WaitingForMaxUnavailable", "Starting"}
     world.change(side("C").m(1))
     assert len(updated(world.reconcile())) == 2
     world.settle()

@@ -1,0 +1,153 @@
+"""A tiny world for plans: actions are carried out on documents in memory by the rules of the apiserver, and between
+passes a second goes by, in which kubelets do one thing to each pod."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.control.plan import Action, Chain, Create, Delete, Patch, Plan
+from flotilla_common.model import kubelet
+from flotilla_common.model.containers import statuses_of
+from flotilla_common.model.metadata import spec_of
+from flotilla_common.model.writes import patched
+
+Doc = dict[str, Any]
+
+
+class World:
+    """Objects by kind and name. Tests may change them, and `touch` them then."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self.version = 100
+        self.objects: dict[str, dict[str, Doc]] = defaultdict(dict)
+        self.broken: set[str] = set()  # images that run and never become ready
+        self.last = Plan()
+        self._typed: dict[tuple[str, str, str], Any] = {}
+
+    @property
+    def pods(self) -> list[Doc]:
+        return list(self.objects["Pod"].values())
+
+    def planned(self) -> Plan:
+        """What the planner decides now."""
+        raise NotImplementedError
+
+    def wrote(self, action: Action) -> bool:
+        """Count a write that is about to be made. False: it is refused."""
+        raise NotImplementedError
+
+    def reconcile(self) -> Plan:
+        """One pass: plan, then do all of it. A write after the status hangs on the version that the status left."""
+        self.last = made = self.planned()
+        assert made == self.planned(), "the same snapshot gives the same plan"
+        for stage in made.stages if made.status is not None else (*made.stages, *made.after_status):
+            for chain in stage.chains:
+                self._do_chain(chain)
+        if made.status is not None:
+            self._do(made.status, "")
+        return made
+
+    def tick(self, only: Collection[str] | None = None) -> None:
+        """A second passes: pods (those in `only`) get nodes, start, and restart changed containers."""
+        self.now += timedelta(seconds=1)
+        for name, pod in list(self.objects["Pod"].items()):
+            after = pod if only is not None and name not in only else self._lived(pod)
+            if after != pod:
+                self.objects["Pod"][name] = after
+                self.touch(after)
+
+    def settle(self, passes: int = 200) -> None:
+        """Passes and ticks until nothing changes any more."""
+        for _ in range(passes):
+            before = self.version
+            self.reconcile()
+            self.tick()
+            if self.version == before:
+                return
+        raise AssertionError(f"never settles: {self.last.reasons}")
+
+    def view(self, kind: str, model: Any) -> list[Any]:
+        """The objects of a kind as planners see them."""
+        views: list[Any] = []
+        for name, doc in self.objects[kind].items():
+            key = (kind, name, doc["metadata"]["resourceVersion"])
+            if key not in self._typed:
+                self._typed[key] = msgspec.json.decode(msgspec.json.encode(doc), type=model)
+            views.append(self._typed[key])
+        return views
+
+    def touch(self, doc: Doc) -> str:
+        """The object has changed: it gets the next version."""
+        self.version += 1
+        doc["metadata"]["resourceVersion"] = str(self.version)
+        return str(self.version)
+
+    def _do_chain(self, chain: Chain) -> None:
+        previous = ""
+        for action in chain:
+            previous = self._do(action, previous)
+            if not previous:
+                return
+
+    def _do(self, action: Action, previous: str) -> str:
+        """The version that the write leaves behind; empty when it is refused."""
+        kind, held = action.resource.kind, self.objects[action.resource.kind].get(action.name)
+        if not self.wrote(action):
+            return ""
+        if isinstance(action, Create):
+            assert held is None, f"{action.name} exists"
+            return self._create(action)
+        assert held is not None, f"{action.name} does not exist"
+        meta = held["metadata"]
+        assert action.uid in ("", meta["uid"])
+        assert action.resource_version in ("", meta["resourceVersion"]), f"{action.cause}: {meta['resourceVersion']}"
+        if isinstance(action, Delete):
+            del self.objects[kind][action.name]
+            self.version += 1
+            return "gone"
+        assert not action.after_previous or previous == meta["resourceVersion"]
+        return self._patch(action, held)
+
+    def _create(self, action: Create) -> str:
+        doc: Doc = msgspec.json.decode(msgspec.json.encode(action.body))
+        assert doc["metadata"]["name"] == action.name
+        doc["metadata"] |= {"uid": f"uid-{action.name}-{self.version}", "creationTimestamp": rfc3339(self.now)}
+        if action.resource.kind == "Pod":
+            doc["status"] = {"phase": "Pending"}
+        self.objects[action.resource.kind][action.name] = doc
+        return self.touch(doc)
+
+    def _patch(self, action: Patch, held: Doc) -> str:
+        doc = patched(held, action)
+        if doc == held:
+            return str(held["metadata"]["resourceVersion"])
+        if "generation" in held["metadata"] and spec_of(doc) != spec_of(held):
+            doc["metadata"]["generation"] += 1
+        self.objects[action.resource.kind][action.name] = doc
+        return self.touch(doc)
+
+    def _lived(self, pod: Doc) -> Doc:
+        """The pod a second later."""
+        told = statuses_of(pod)
+        if kubelet.has_ended(pod):
+            return pod
+        if not pod["spec"].get("nodeName"):
+            return kubelet.scheduled(pod, "node-1", self.now)
+        if not told:
+            return self._failing(kubelet.started(pod, self.now))
+        images = {one["name"]: one["image"] for one in pod["spec"]["containers"]}
+        down = [name for name, one in told.items() if "waiting" in one.get("state", {})]
+        changed = [name for name, one in told.items() if name not in down and one["image"] != images[name]]
+        if changed:
+            return kubelet.stopped(pod, dict.fromkeys(changed, 0), self.now)
+        return self._failing(kubelet.restarted(pod, down, self.now) if down else pod)
+
+    def _failing(self, pod: Doc) -> Doc:
+        """The pod with each container ready whose image is not broken."""
+        told = [one | {"ready": one["image"] not in self.broken} for one in statuses_of(pod).values()]
+        return kubelet.observed(pod | {"status": pod["status"] | {"containerStatuses": told}}, self.now)
