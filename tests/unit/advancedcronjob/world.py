@@ -18,12 +18,12 @@ from flotilla_common.control.controller import Memory
 from flotilla_common.control.executor import Report
 from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
 from flotilla_common.control.watches import Watch
+from flotilla_common.model.patches import merge
 from flotilla_jobs.advancedcronjob.controller import BROADCAST_JOBS, CRON_JOBS, JOBS, LISTS, Gatherer
 from flotilla_jobs.advancedcronjob.plan import plan
 from flotilla_jobs.advancedcronjob.snapshot import Options
 from tests.support import fake_clock
 from tests.support.wiring import FakeWiring
-from tests.unit.webhook.fakes import merge
 
 Json = dict[str, Any]
 PASSES = 10

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flotilla_common.api.documents import merge_patch
-from tests.unit.webhook.fakes import merge
+from flotilla_common.model.patches import merge
 
 SCALARS = st.integers() | st.text(max_size=3) | st.booleans() | st.lists(st.integers(), max_size=2)
 KEYS = st.sampled_from(["a", "b", "c"])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob, BroadcastJobStatus
 from flotilla_common.control.plan import Action, Create, Delete, Plan
+from flotilla_common.model.patches import merge
 from flotilla_jobs.broadcastjob.plan import plan
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 from tests.unit.broadcastjob.build import NOW, Doc, completion, job, node, policy
@@ -67,7 +68,7 @@ class World:
             self.job = None
         else:
             assert self.job is not None
-            status = merged(msgspec.to_builtins(self.job.status), action.body["status"])
+            status = merge(msgspec.to_builtins(self.job.status), action.body["status"])
             self.job = msgspec.structs.replace(self.job, status=msgspec.convert(status, BroadcastJobStatus))
 
     def _create(self, action: Create) -> None:
@@ -105,11 +106,6 @@ class World:
             case _:
                 pass
         self.settle()
-
-
-def merged(stored: Doc, patch: Doc) -> Doc:
-    """RFC 7396, on the upper level."""
-    return {key: value for key, value in {**stored, **patch}.items() if value is not None}
 
 
 def _actions(decided: Plan) -> list[Action]:

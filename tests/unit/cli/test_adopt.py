@@ -1,6 +1,5 @@
 """The steps of a take-over and of the way back, from what is found on a cluster."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Rewritten, 
 from flotilla_cli.adopt.undo import runs_out, undo
 from flotilla_cli.install.kinds import SERVICE, Place, place_of
 from flotilla_common.api.resources import CRD, MUTATING, SECRET
+from flotilla_common.model.patches import merge
 from tests.support import openkruise
 
 Json = dict[str, Any]
@@ -51,18 +51,6 @@ def rule(group: str, *resources: str) -> Json:
     return {"apiGroups": [group], "resources": list(resources), "verbs": ["get"]}
 
 
-def merged(document: Json, change: Mapping[str, Any]) -> Json:
-    result = dict(document)
-    for key, value in change.items():
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict):
-            result[key] = merged(result.get(key) or {}, value)  # pyright: ignore[reportUnknownArgumentType]
-        else:
-            result[key] = value
-    return result
-
-
 def after(found: Found, made: Plan, steps: int | None = None) -> Found:
     """The cluster after the first steps of a plan."""
     objects, kept = dict(found.objects), dict(found.before)
@@ -75,7 +63,7 @@ def after(found: Found, made: Plan, steps: int | None = None) -> Found:
         elif write.verb == Verb.RESTORE:
             objects[write.place] = write.body
         else:
-            objects[write.place] = merged(objects.get(write.place, {}), write.body)
+            objects[write.place] = merge(objects.get(write.place, {}), write.body)
     if steps is None and MANAGER in objects:
         objects[MANAGER] = objects[MANAGER] | {"status": {}}
     return msgspec.structs.replace(found, objects=objects, before=kept)
@@ -153,9 +141,9 @@ def test_entries_of_flotilla_stay_and_those_that_come_back_go():
     found = openkruise_found()
     taken = after(found, plan(found))
     place = Place(MUTATING, "", "kruise-mutating-webhook-configuration")
-    ours = merged(taken.objects[place], {"webhooks": [{"name": "mcloneset.kb.io"}]})
+    ours = merge(taken.objects[place], {"webhooks": [{"name": "mcloneset.kb.io"}]})
     assert plan(msgspec.structs.replace(taken, objects=taken.objects | {place: ours})).steps == ()
-    back = merged(ours, {"webhooks": [{"name": "muniteddeployment.kb.io"}]})
+    back = merge(ours, {"webhooks": [{"name": "muniteddeployment.kb.io"}]})
     assert place in writes(plan(msgspec.structs.replace(taken, objects=taken.objects | {place: back})))
 
 
@@ -215,7 +203,7 @@ def test_gates_of_openkruise_are_named():
 
 def test_a_policy_needs_no_second_write_for_what_the_apiserver_adds():
     [policy, _] = interlock.standstill()
-    live = merged(policy, {"spec": {"matchConstraints": {"matchPolicy": "Equivalent"}}})
+    live = merge(policy, {"spec": {"matchConstraints": {"matchPolicy": "Equivalent"}}})
     assert interlock.covers(live, policy)
     assert not interlock.covers(policy, live)
 

@@ -8,9 +8,9 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob
 from flotilla_common.control.controller import Memory
+from flotilla_common.model.patches import merge
 from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, is_chosen
 from tests.unit.ephemeraljob.world import RUNS, STATES, Doc, World, marked
-from tests.unit.webhook.fakes import merge
 
 OTHER = {"matchLabels": {"app": "db"}}
 BROKEN: Doc = {"matchExpressions": [{"key": "a", "operator": "Is"}]}

@@ -14,11 +14,11 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
+from flotilla_common.model.patches import merge
 from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, Gatherer
 from flotilla_jobs.ephemeraljob.plan import plan
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 from tests.support.wiring import FakeWiring
-from tests.unit.webhook.fakes import merge
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
 FINALIZER = "apps.kruise.io/ephemeralcontainers-cleanup"

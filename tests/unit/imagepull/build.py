@@ -13,9 +13,9 @@ from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
+from flotilla_common.model.patches import merge
 from flotilla_jobs.imagepull.plan import plan as plan_job
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
-from tests.unit.webhook.fakes import merge
 
 Json = dict[str, Any]
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

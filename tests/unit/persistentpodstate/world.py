@@ -14,11 +14,11 @@ from flotilla_common.api.kinds.statefulset.types import StatefulSet
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.control.watches import Watch
+from flotilla_common.model.patches import merge
 from flotilla_statefulset.persistentpodstate.controller import BUILT_IN_SETS, NODES, PODS, SETS, STATES, Gatherer
 from flotilla_statefulset.persistentpodstate.plan import plan
 from flotilla_statefulset.persistentpodstate.workloads import BuiltInStatefulSet
 from tests.support.wiring import FakeWiring
-from tests.unit.webhook.fakes import merge
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 O, H, Z = "kubernetes.io/os", "kubernetes.io/hostname", "zone"  # noqa: E741 - as the worked examples say it

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
+from flotilla_common.model.patches import merge
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.merge import merged
 from flotilla_jobs.containerrecreate.snapshot import pod_uid
 from tests.unit.recreate.world import START, World, request_document, state
-from tests.unit.webhook.fakes import merge
 
 Json = dict[str, Any]
 

@@ -16,13 +16,13 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
 )
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
+from flotilla_common.model.patches import merge
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS, Gatherer
 from flotilla_jobs.containerrecreate.merge import absorbed
 from flotilla_jobs.containerrecreate.plan import plan
 from tests.support import fake_clock
 from tests.support.wiring import FakeWiring
-from tests.unit.webhook.fakes import merge
 
 Json = dict[str, Any]
 START = datetime(2026, 3, 1, 8, 0, 0, tzinfo=UTC)

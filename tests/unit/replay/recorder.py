@@ -17,6 +17,7 @@ from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
+from flotilla_common.model.patches import merge
 from flotilla_common.node.serving import Sender
 from tests.support.fake_clock import FakeClock
 
@@ -135,13 +136,4 @@ class Recording:
         if isinstance(action, Create):
             return self.kube(resource.kind, msgspec.json.decode(msgspec.json.encode(action.body)), subjects.ADDED)
         assert isinstance(action, Patch)
-        return self.kube(resource.kind, merged(self.bodies[resource.kind, action.name], action.body))
-
-
-def merged(base: Any, patch: Any) -> Any:
-    """A JSON merge patch."""
-    if not isinstance(patch, dict):
-        return patch
-    held = base if isinstance(base, dict) else {}
-    both = {**held, **{key: merged(held.get(key), value) for key, value in patch.items()}}
-    return {key: value for key, value in both.items() if value is not None}
+        return self.kube(resource.kind, merge(self.bodies[resource.kind, action.name], action.body))

@@ -14,6 +14,7 @@ from flotilla_common.control.controller import Key
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.model.patches import merge
 from flotilla_common.settings import Settings
 from flotilla_jobs.containerrecreate.controller import CONTROLLER as REQUESTS
 from flotilla_jobs.imagelistpull.controller import CONTROLLER as LISTS
@@ -21,7 +22,7 @@ from flotilla_jobs.imagepull.controller import CONTROLLER as JOBS
 from flotilla_jobs.nodeimage.controller import CONTROLLER as IMAGES
 from tests.unit.imagepull import build
 from tests.unit.recreate.world import pod_document, request_document
-from tests.unit.replay.recorder import Recording, merged
+from tests.unit.replay.recorder import Recording
 from tests.unit.replay.scripted_bus import record
 
 Json = dict[str, Any]
@@ -47,7 +48,7 @@ def planning_of(spec: ControllerSpec[Any]) -> Planning:
 
 def change(made: Recording, kind: str, name: str, patch: Json) -> None:
     """Somebody changes an object; the service hears of it."""
-    made.heard.append(made.kube(kind, merged(made.bodies[kind, name], patch)))
+    made.heard.append(made.kube(kind, merge(made.bodies[kind, name], patch)))
     made.see(made.heard[-1])
 
 

@@ -19,11 +19,11 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
 from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
+from flotilla_common.model.patches import merge
 from flotilla_sidecar.resourcedistribution.content import Copy
 from flotilla_sidecar.resourcedistribution.controller import COPIES, DISTRIBUTIONS, NAMESPACES, Gatherer
 from flotilla_sidecar.resourcedistribution.plan import plan
 from tests.support.wiring import FakeWiring
-from tests.unit.webhook.fakes import merge
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
 SYSTEM = ("kube-system", "kube-public")

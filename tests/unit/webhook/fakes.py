@@ -10,6 +10,7 @@ from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Page
+from flotilla_common.model.patches import merge
 from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.protection import Protection
@@ -109,19 +110,6 @@ def tools(cluster: FakeApi, gates: str = "") -> LiveTools:
     parsed = Gates.parse(gates)
     protection = Protection(parsed, LiveCounts(cluster.api), Metrics(CollectorRegistry()), lambda _: None)
     return LiveTools(cluster.api, FakeClock(), parsed, protection, "kruise-system")
-
-
-def merge(document: Any, patch: Any) -> Any:
-    """RFC 7386."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(document) if isinstance(document, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge(result.get(key), value)
-    return result
 
 
 def applied(document: Json, answer: Answer) -> Json:
