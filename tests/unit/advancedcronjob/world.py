@@ -19,6 +19,7 @@ from flotilla_common.control.executor import Report
 from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
 from flotilla_common.control.watches import Watch
 from flotilla_common.model.patches import merge
+from flotilla_common.model.writes import patched
 from flotilla_jobs.advancedcronjob.controller import BROADCAST_JOBS, CRON_JOBS, JOBS, LISTS, Gatherer
 from flotilla_jobs.advancedcronjob.plan import plan
 from flotilla_jobs.advancedcronjob.snapshot import Options
@@ -262,7 +263,7 @@ class World:
     def _patch(self, action: Patch) -> None:
         assert action.subresource == "status"
         assert action.uid == self.job["metadata"]["uid"]
-        self.put(action.resource, merge(self.job, action.body))
+        self.put(action.resource, patched(self.job, action))
 
     def _remove(self, kind: str, name: str) -> None:
         uid = self.documents.pop((kind, name))["metadata"]["uid"]

@@ -14,7 +14,9 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
+from flotilla_common.model.deletion import Rules, ended
 from flotilla_common.model.patches import merge
+from flotilla_common.model.writes import patched
 from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, Gatherer
 from flotilla_jobs.ephemeraljob.plan import plan
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
@@ -224,12 +226,12 @@ class World:
         held = self.jobs[action.name]
         meta = held["metadata"]
         assert (action.uid, action.resource_version) == (meta["uid"], meta["resourceVersion"])
-        patched = merge(held, msgspec.json.decode(msgspec.json.encode(action.body)))
-        if "deletionTimestamp" in meta and not patched["metadata"].get("finalizers"):
+        document = patched(held, action)
+        if ended(Rules(), document):
             del self.jobs[action.name]
             self.wiring.table(JOBS).remove("ns", action.name)
         else:
-            self._store_job(patched)
+            self._store_job(document)
 
     def _decoded(self, name: str) -> EphemeralJob:
         return msgspec.json.decode(msgspec.json.encode(self.jobs[name]), type=EphemeralJob)

@@ -14,7 +14,9 @@ from flotilla_common.api.kinds.statefulset.types import StatefulSet
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.control.watches import Watch
+from flotilla_common.model.metadata import spec_of
 from flotilla_common.model.patches import merge
+from flotilla_common.model.writes import patched
 from flotilla_statefulset.persistentpodstate.controller import BUILT_IN_SETS, NODES, PODS, SETS, STATES, Gatherer
 from flotilla_statefulset.persistentpodstate.plan import plan
 from flotilla_statefulset.persistentpodstate.workloads import BuiltInStatefulSet
@@ -156,10 +158,9 @@ class World:
             case Patch():
                 held = self._documents[key]
                 assert not action.resource_version or action.resource_version == held["metadata"]["resourceVersion"]
-                document = merge(held, msgspec.json.decode(msgspec.json.encode(action.body)))
-                meta = {**document["metadata"]}
-                meta["generation"] += document.get("spec") != held.get("spec")
-                self.put(STATES, PersistentPodState, {**document, "metadata": meta})
+                document = patched(held, action)
+                document["metadata"]["generation"] += spec_of(document) != spec_of(held)
+                self.put(STATES, PersistentPodState, document)
             case Delete():
                 uid = self._documents.pop(key)["metadata"]["uid"]
                 self.wiring.table(STATES).remove("n", action.name)

@@ -10,13 +10,14 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
-    RECREATE_REQUEST,
     ContainerRecreateRequest,
     RecreateState,
 )
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
+from flotilla_common.model.deletion import Rules, ended
 from flotilla_common.model.patches import merge
+from flotilla_common.model.writes import patched
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS, Gatherer
 from flotilla_jobs.containerrecreate.merge import absorbed
@@ -165,12 +166,9 @@ class World:
         stored = self.documents[key]
         version = action.resource_version
         assert version in ("", stored["metadata"]["resourceVersion"]), "written on an older version"
-        if action.resource == RECREATE_REQUEST:
-            changed = merge(stored, action.body)
-        else:
-            changed = merge(stored, {"status": {"conditions": _conditions(stored, action.body)}})
+        changed = patched(stored, action)
         self.log.append(f"{action.resource.kind.removeprefix('ContainerRecreate').lower()} {action.cause}")
-        if changed["metadata"].get("deletionTimestamp") and not changed["metadata"].get("finalizers"):
+        if ended(Rules(), changed):
             self.documents.pop(key)
             self.requests.remove("ns", action.name, action.uid)
             return
@@ -201,11 +199,3 @@ class World:
 
 def state(name: str, phase: str, message: str = "", *, killed: bool = False) -> RecreateState:
     return RecreateState(name=name, phase=phase, message=message, is_killed=killed)
-
-
-def _conditions(stored: Json, body: Json) -> list[Json]:
-    """A list that is merged by type."""
-    held = {one["type"]: one for one in stored["status"]["conditions"]}
-    for one in body["status"]["conditions"]:
-        held[one["type"]] = merge(held.get(one["type"], {}), one)
-    return list(held.values())

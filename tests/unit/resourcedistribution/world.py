@@ -20,6 +20,7 @@ from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.model.patches import merge
+from flotilla_common.model.writes import patched
 from flotilla_sidecar.resourcedistribution.content import Copy
 from flotilla_sidecar.resourcedistribution.controller import COPIES, DISTRIBUTIONS, NAMESPACES, Gatherer
 from flotilla_sidecar.resourcedistribution.plan import plan
@@ -175,7 +176,7 @@ class World:
     def _write_status(self, made: Plan) -> None:
         assert made.status is not None
         self.statuses += 1
-        self._store(merge(self._document, msgspec.json.decode(msgspec.json.encode(made.status.body))))
+        self._store(patched(self._document, made.status))
 
     def _apply(self, action: Action) -> str:
         place = (action.resource, action.namespace)
@@ -192,7 +193,7 @@ class World:
                     return "type: field is immutable"
                 if held.get("immutable"):
                     return "field is immutable when `immutable` is set"
-                self.edit(action.namespace, msgspec.json.decode(msgspec.json.encode(action.body)), action.resource)
+                self.put(action.namespace, patched(held, action))
             case Delete():
                 assert held is not None
                 assert (action.uid, action.resource_version) == _identity(held)
