@@ -47,7 +47,8 @@ class Foresight:
         applied, objects = self._applied, self._cluster.objects
         play = await self._prepared()
         observer = Observer(objects, self._kind, applied.stored)
-        owners = objects.uids - ({applied.stored["metadata"].get("uid")} if applied.before is None else set())
+        new = {applied.stored["metadata"].get("uid")} if applied.before is None else set[str]()
+        owners = {document["metadata"].get("uid") for _, document in objects.everything()} - new
         teller = Teller(applied.namespace, unforeseeable(objects.all(CLAIM), owners))
         hindrances = Hindrances(objects, applied.stored, self._kind.update_policy, self._gates)
         writes: list[Write] = []
@@ -71,10 +72,10 @@ class Foresight:
                     loaded.add(watch.resource)
                     self._load(watch.resource, await self._shelf.read(watch, self._applied.namespace, planning))
         dependents = {one for owner, parts in DEPENDENTS.items() if owner in loaded for one in parts}
-        for resource in dependents - loaded:
+        for resource in sorted(dependents - loaded, key=lambda one: one.id):
             self._load(resource, await self._shelf.list(resource, self._applied.namespace))
         needed = {other for resource in specs for other in view_of(resource).plan_reads}
-        for resource in needed - loaded:
+        for resource in sorted(needed - loaded, key=lambda one: one.id):
             self._load(resource, await self._shelf.list(resource, ""))
         for resource, name in play.asks(self._resource, self._applied.stored):
             self._load(resource, await self._shelf.list(resource, "", name))

@@ -10,10 +10,11 @@ import pytest
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
-from flotilla_common.api.resources import CLAIM, NODE, POD, Resource
+from flotilla_common.api.resources import CLAIM, NODE, POD, REPLICA_SET, Resource
 from flotilla_common.control.plan import Create, Delete, Intent, Patch, PatchType
 from flotilla_common.model.cluster import Cluster
 from flotilla_common.model.writes import carry_out
+from flotilla_common.model.writes import delete as delete_object
 from tests.unit.cloneset.build import LONG_AGO, NOW
 
 OLD = {"running": {"startedAt": LONG_AGO.isoformat()}}
@@ -287,7 +288,54 @@ def test_dependents_go_with_their_last_owner():
     carry_out(stage.objects, delete())
     while stage.cluster.step():
         pass
-    assert [found["metadata"]["name"] for found in stage.objects.all(CLAIM)] == ["both"]
+    (left,) = stage.objects.all(CLAIM)
+    assert (left["metadata"]["name"], left["metadata"]["ownerReferences"]) == ("both", owners[1:])
+
+
+def deleted(policy: str, **reference: Any) -> Stage:
+    """A ReplicaSet with one pod, of which it was asked to go in this way."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": "u"} | reference
+    meta = {"name": "set", "namespace": "shop", "uid": "u"}
+    stage = Stage(pod(ownerReferences=[owner]), others={REPLICA_SET: [{"metadata": meta, "spec": {"replicas": 1}}]})
+    delete_object(stage.objects, REPLICA_SET, stage.objects.all(REPLICA_SET)[0], {"propagationPolicy": policy})
+    return stage
+
+
+def rest(stage: Stage) -> list[tuple[int, int]]:
+    """How many ReplicaSets and pods there are, moment by moment."""
+    seen = [(len(stage.objects.all(REPLICA_SET)), len(stage.objects.all(POD)))]
+    while stage.cluster.step():
+        seen.append((len(stage.objects.all(REPLICA_SET)), len(stage.objects.all(POD))))
+    return seen
+
+
+def test_in_the_foreground_an_owner_waits_for_those_that_block_it():
+    seen = rest(deleted("Foreground", blockOwnerDeletion=True))
+    assert (seen[0], seen[-1], (0, 1) in seen) == ((1, 1), (0, 0), False)
+
+
+def test_in_the_background_an_owner_goes_first():
+    seen = rest(deleted("Background", blockOwnerDeletion=True))
+    assert (seen[0], seen[-1]) == ((0, 1), (0, 0))
+
+
+def test_orphans_stay_and_lose_their_owner():
+    stage = deleted("Orphan")
+    assert rest(stage)[-1] == (0, 1)
+    assert "ownerReferences" not in stage.pod()["metadata"]
+
+
+def test_a_claim_grows_and_never_shrinks():
+    def claim(size: str) -> Json:
+        return {"spec": {"resources": {"requests": {"storage": size}}}}
+
+    status = {"phase": "Bound", "capacity": {"storage": "2Gi"}, "conditions": [{"type": "Resizing", "status": "True"}]}
+    held = {"metadata": {"name": "data-web", "namespace": "shop", "uid": "c"}, "status": status, **claim("1Gi")}
+    stage = Stage(others={CLAIM: [held]})
+    assert not stage.cluster.step()
+    grown = Patch(resource=CLAIM, namespace="shop", name="data-web", cause="c", body=claim("3Gi"))
+    carry_out(stage.objects, grown)
+    stage.until(lambda: stage.objects.all(CLAIM)[0]["status"] == {"phase": "Bound", "capacity": {"storage": "3Gi"}})
 
 
 def test_agents_that_speak_pull_and_silent_ones_do_not():

@@ -24,84 +24,76 @@ from flotilla_common.model.store import Objects
 from flotilla_common.workload.hashing import env_hash, plain_hash
 
 
-class Pulls:
-    """Every pull succeeds."""
-
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
-
-    def step(self) -> bool:
-        """Answer the tasks that are open."""
-        moved = False
-        for image in self._objects.all(NODE_IMAGE):
-            if speaks(image) and (after := self._answered(image)) != image:
-                self._objects.put(NODE_IMAGE, after)
-                moved = True
-        return moved
-
-    def _answered(self, image: Json) -> Json:
-        status, now = member(image, "status"), rfc3339(self._objects.clock.now())
-        held = member(status, "imageStatuses")
-        answers: Json = {}
-        for name, spec in member(image, "spec", "images").items():
-            known = {one["tag"]: one for one in mappings(member(held, name).get("tags"))}
-            tags = [_pulled(tag, known.get(tag["tag"], {}), now) for tag in mappings(spec.get("tags"))]
-            answers[name] = {"tags": tags}
-        return image | {"status": status | {"imageStatuses": answers}} if answers != held else image
+def pulled(image: Json, now: datetime) -> Json:
+    """Return the NodeImage with every task answered: a pull succeeds, and one that is over stays as it is."""
+    status = member(image, "status")
+    held = member(status, "imageStatuses")
+    answers: Json = {}
+    for name, spec in member(image, "spec", "images").items():
+        known = {one["tag"]: one for one in mappings(member(held, name).get("tags"))}
+        answers[name] = {"tags": [_answer(tag, known.get(tag["tag"], {}), now) for tag in mappings(spec.get("tags"))]}
+    return image | {"status": status | {"imageStatuses": answers}} if answers != held else image
 
 
-def _pulled(task: Json, entry: Json, now: str) -> Json:
-    """The entry of a task that is done; one that is over stays."""
+def _answer(task: Json, entry: Json, now: datetime) -> Json:
     version = task.get("version", 0)
     if entry.get("version", 0) == version and "completionTime" in entry:
         return entry
-    times = {"startTime": now, "completionTime": now}
+    times = {"startTime": rfc3339(now), "completionTime": rfc3339(now)}
     return {"tag": task["tag"], "phase": SUCCEEDED, "progress": 100, "version": version, **times}
 
 
-class Recreations:
-    """Containers are stopped, all at once or one after the other, and are done when they are ready again."""
+def recreated(request: Json, pod: Json, now: datetime) -> tuple[Json, Json]:
+    """Return the request and its pod a step further: containers are stopped, all at once or one after the other, and
+    are done when they are ready again."""
+    status = member(request, "status")
+    if status.get("phase") != RECREATING:
+        return request | {"status": status | {"phase": RECREATING}}, pod
+    wanted = [one["name"] for one in mappings(request["spec"].get("containers"))]
+    done = [one["name"] for one in mappings(status.get("containerRecreateStates"))]
+    back = {name for name in done if statuses_of(pod).get(name, {}).get("ready")}
+    due = [name for name in wanted if name not in done]
+    if member(request, "spec", "strategy").get("orderedRecreate"):
+        due = due[:1] if len(back) == len(done) else []
+    states = [
+        {"name": name, "phase": RECREATED if name in back else RECREATING, "isKilled": True} for name in [*done, *due]
+    ]
+    over = {"phase": COMPLETED, "completionTime": rfc3339(now)} if len(back) == len(wanted) else {}
+    pod = kubelet.stopped(pod, dict.fromkeys(due, 0), now) if due else pod
+    return request | {"status": status | {"containerRecreateStates": states} | over}, pod
+
+
+class Agents:
+    """The agents of all nodes."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
     def step(self) -> bool:
-        """Go on with each open request."""
-        moved = [self._go_on(request) for request in self._objects.all(RECREATE_REQUEST)]
+        """Answer the tasks of images that are open, and go on with each open request."""
+        moved = [self._pull(image) for image in self._objects.all(NODE_IMAGE)]
+        moved += [self._go_on(request) for request in self._objects.all(RECREATE_REQUEST)]
         return any(moved)
+
+    def _pull(self, image: Json) -> bool:
+        after = pulled(image, self._objects.clock.now()) if speaks(image) else image
+        return after != image and bool(self._objects.put(NODE_IMAGE, after))
 
     def _go_on(self, request: Json) -> bool:
         place = request["metadata"].get("namespace", ""), text(member(request, "spec").get("podName"))
-        pod = self._objects.get(POD, *place)
-        if pod is None or member(request, "status").get("phase") == COMPLETED or not self._answers(pod):
+        pod, now, phase = (
+            self._objects.get(POD, *place),
+            self._objects.clock.now(),
+            member(request, "status").get("phase"),
+        )
+        if pod is None or phase == COMPLETED or not self._answers(pod):
             return False
-        now = self._objects.clock.now()
-        if member(request, "status").get("phase") != RECREATING:
-            self._report(request, phase=RECREATING)
-        elif _in_grace(request, now):
-            return True  # time passes
-        else:
-            self._recreate(request, pod, now)
+        if phase != RECREATING or not _in_grace(request, now):  # else time passes
+            after, changed = recreated(request, pod, now)
+            self._objects.put(RECREATE_REQUEST, after)
+            if changed != pod:
+                self._objects.put(POD, changed)
         return True
-
-    def _recreate(self, request: Json, pod: Json, now: datetime) -> None:
-        wanted = [one["name"] for one in mappings(request["spec"].get("containers"))]
-        done = {one["name"]: one for one in mappings(request["status"].get("containerRecreateStates"))}
-        ready = {name for name, one in statuses_of(pod).items() if one.get("ready")}
-        back = [name for name in done if name in ready]
-        states = [{"name": name, "phase": RECREATED if name in back else RECREATING, "isKilled": True} for name in done]
-        due = [name for name in wanted if name not in done]
-        ordered = member(request, "spec", "strategy").get("orderedRecreate")
-        due = (due[:1] if len(back) == len(done) else []) if ordered else due
-        if due:
-            self._objects.put(POD, kubelet.stopped(pod, dict.fromkeys(due, 0), now))
-            states += [{"name": name, "phase": RECREATING, "isKilled": True} for name in due]
-        over = len(back) == len(wanted)
-        end = {"completionTime": rfc3339(now)} if over else {}
-        self._report(request, phase=COMPLETED if over else RECREATING, containerRecreateStates=states, **end)
-
-    def _report(self, request: Json, **status: object) -> None:
-        self._objects.put(RECREATE_REQUEST, request | {"status": member(request, "status") | status})
 
     def _answers(self, pod: Json) -> bool:
         """The agent of the pod's node speaks, as its NodeImage shows; without any NodeImages nobody can tell."""

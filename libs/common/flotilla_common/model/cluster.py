@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from flotilla_common.model.agent import Pulls, Recreations
+from flotilla_common.model.agent import Agents
 from flotilla_common.model.claims import Claims
 from flotilla_common.model.clock import ManualClock
 from flotilla_common.model.garbage import Garbage
@@ -22,7 +22,7 @@ class Cluster:
         self.objects = Objects(self.clock)
         self.pods = Pods(self.objects)
         self._workloads = Workloads(self.objects)
-        others = (Claims, Garbage, Pulls, Recreations)
+        others = (Claims, Garbage, Agents)
         self._parts = (self._workloads, self.pods, *(part(self.objects) for part in others))
 
     @property
