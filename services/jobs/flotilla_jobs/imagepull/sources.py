@@ -6,16 +6,17 @@ for another one: its secrets may have been made a moment before it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import structlog
 
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
-from flotilla_common.api.resources import SECRET, Resource
+from flotilla_common.api.resources import SECRET
 from flotilla_common.api.secrets import Secret
 from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key
+from flotilla_common.control.questions import Get, get_or_none
 from flotilla_common.kube.interface import ApiError, Unreachable
 
 LOOK_SECONDS = 5.0
@@ -28,7 +29,7 @@ class Sources:
     def __init__(
         self,
         *,
-        get: Callable[[Resource, str, str], Awaitable[bytes]],
+        get: Get,
         clock: Clock,
         wanted: Callable[[], Mapping[Key, set[str]]],
         changed: Callable[[Key], object],
@@ -105,12 +106,8 @@ class Sources:
             self._changed(key)
 
     async def _read(self, key: Key) -> Secret | None:
-        try:
-            return self._decode(await self._get(SECRET, *key))
-        except ApiError as error:
-            if error.code == 404:
-                return None
-            raise
+        found = await get_or_none(self._get, SECRET, *key)
+        return None if found is None else self._decode(found)
 
 
 def _version(secret: Secret | None) -> tuple[str, str]:
