@@ -155,11 +155,6 @@ def test_what_is_finished_is_deleted_after_its_ttl(ttl: int | None, age: int, de
     assert waits.next == (None if wait is None else NOW + timedelta(seconds=wait))
 
 
-def test_a_cause_of_its_own() -> None:
-    (delete,) = delete_finished(POD, META, ttl=0, since=NOW, now=NOW, waits=Waits(), cause="over")
-    assert delete.cause == "over"
-
-
 class Counts(Model):
     desired: int = 0
     failed: int = 0

@@ -8,7 +8,7 @@ import pytest
 from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim
 from flotilla_common.api.meta import ObjectMeta, OwnerReference
 from flotilla_common.api.resources import CLAIM, POD, REVISION, Resource
-from flotilla_common.control.plan import Patch
+from flotilla_common.control.plan import Intent, Patch
 from flotilla_common.workload.claims import claim_templates, hand_over
 from flotilla_common.workload.ownership import adopt, owner_reference, release
 from tests.unit.workload.build import patches, raw
@@ -58,9 +58,9 @@ def test_a_claim_gets_another_controller() -> None:
     claim = PersistentVolumeClaim(
         metadata=ObjectMeta(name="data-web-0", uid="r", resource_version="3", owner_references=held)
     )
-    patch = hand_over(claim, owner_reference(POD, ObjectMeta(name="web-0", uid="p")), "why")
+    patch = hand_over(claim, ObjectMeta(name="web-0", uid="p"))
     assert [one["uid"] for one in references_of(patch)] == ["n", "p"]
-    assert (patch.resource, patch.cause) == (CLAIM, "why")
+    assert (patch.resource, patch.intent, patch.pods) == (CLAIM, Intent.CLAIM, ("web-0",))
 
 
 def test_claims_of_a_kind_with_ordinals() -> None:

@@ -98,19 +98,12 @@ def delete_of(
 
 
 def delete_finished(
-    resource: Resource,
-    meta: ObjectMeta,
-    *,
-    ttl: int | None,
-    since: datetime,
-    now: datetime,
-    waits: Waits,
-    cause: str = "",
+    resource: Resource, meta: ObjectMeta, *, ttl: int | None, since: datetime, now: datetime, waits: Waits
 ) -> Chain:
     """Delete an object that finished at `since`, once `ttl` seconds have passed; None keeps it for ever."""
     if ttl is None or not waits.passed(later(since, max(ttl, 0)), now):
         return ()
-    return (delete_of(resource, meta, Intent.CLEAN_UP, cause or f"completed {ttl} seconds ago"),)
+    return (delete_of(resource, meta, Intent.CLEAN_UP, f"completed {ttl} seconds ago"),)
 
 
 def status_patch(

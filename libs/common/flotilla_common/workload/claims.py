@@ -7,10 +7,11 @@ import msgspec
 from flotilla_common.api.core import PersistentVolumeClaim
 from flotilla_common.api.documents import mapping, sequence
 from flotilla_common.api.jsontext import read_json
-from flotilla_common.api.meta import controller_of
+from flotilla_common.api.meta import ObjectMeta, controller_of
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Event, Intent, Json, Patch
 from flotilla_common.control.writes import patch_of
+from flotilla_common.workload.ownership import owner_reference
 
 
 class ClaimTemplate(msgspec.Struct, frozen=True):
@@ -50,8 +51,8 @@ def claim_templates(templates: Iterable[msgspec.Raw]) -> tuple[ClaimTemplate, ..
     return tuple(ClaimTemplate(name, document) for name, document in named if name)
 
 
-def hand_over(claim: PersistentVolumeClaim, owner: Json, cause: str) -> Patch:
-    """Make another object the claim's controller in place of the present one, on exactly the claim that was read."""
+def hand_over(claim: PersistentVolumeClaim, pod: ObjectMeta) -> Patch:
+    """Make the pod the claim's controller in place of the present one, on exactly the claim that was read."""
     controller = controller_of(claim.metadata)
     references = claim.metadata.owner_references
     others = [msgspec.to_builtins(reference) for reference in references if reference != controller]
@@ -59,9 +60,9 @@ def hand_over(claim: PersistentVolumeClaim, owner: Json, cause: str) -> Patch:
         CLAIM,
         claim.metadata,
         Intent.CLAIM,
-        cause,
-        pods=(owner["name"],) if owner["kind"] == POD.kind else (),
-        body={"metadata": {"ownerReferences": [*others, owner]}},
+        "hand the claim to its leaving pod",
+        pods=(pod.name,),
+        body={"metadata": {"ownerReferences": [*others, owner_reference(POD, pod)]}},
         on_version=True,
         on_failure=Event(reason="FailedUpdate", message=f"failed to update PVC {claim.metadata.name}: ", warning=True),
     )

@@ -14,12 +14,11 @@ from flotilla_common.api import keys
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.meta import controller_of
-from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.api.resources import CLAIM
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
-from flotilla_common.control.plan import Chain, Delete, Event, Intent, Patch
+from flotilla_common.control.plan import Chain, Delete, Event, Intent
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.claims import hand_over
-from flotilla_common.workload.ownership import owner_reference
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,15 +62,11 @@ def clean_up(claims: Claims, active: Iterable[Pod], inactive: Iterable[Pod]) -> 
             continue
         pod = leaving.get(identity)
         chains += [
-            (_hand_over(claim, pod) if pod else delete_claim(claim, "clean up", what="clean up PVC"),)
+            (hand_over(claim, pod.metadata) if pod else delete_claim(claim, "clean up", what="clean up PVC"),)
             for claim in members
         ]
     kept = {identity: members for identity, members in claims.by_id.items() if not identity or identity in living}
     return Claims(by_id=kept, terminating=claims.terminating), chains[:MAX_CHAINS_PER_PASS]
-
-
-def _hand_over(claim: PersistentVolumeClaim, pod: Pod) -> Patch:
-    return hand_over(claim, owner_reference(POD, pod.metadata), "hand the claim to its leaving pod")
 
 
 def delete_claim(

@@ -77,7 +77,6 @@ def _clear_up(snapshot: RecreateSnapshot, now: datetime) -> Plan:
         since=request.status.completion_time or request.metadata.creation_timestamp or now,
         now=now,
         waits=waits,
-        cause="ttlSecondsAfterFinished has passed",
     )
     if delete:
         return Plan(stages=(Stage(chains=(delete,)),))
