@@ -87,7 +87,7 @@ def _told(chapter: Chapter, record: Record, now: datetime) -> Told:
     return Told(
         began=chapter.began,
         generation=chapter.generation,
-        title=_title(chapter, changes, record.writers),
+        title=_title(chapter, record.writers),
         changes=changes,
         steps=sorted(steps, key=lambda step: step.at),
         done=done,
@@ -102,7 +102,7 @@ def _untouched(record: Record) -> Mapping[str, Pod]:
     return {name: pod for name, pod in record.pods.items() if name not in updated}
 
 
-def _title(chapter: Chapter, changes: Sequence[str], writers: Sequence[Writer]) -> str:
+def _title(chapter: Chapter, writers: Sequence[Writer]) -> str:
     wish = chapter.wish
     if wish is not None and not wish.ok:
         return f"creation refused to {who(wish)}"
@@ -110,7 +110,7 @@ def _title(chapter: Chapter, changes: Sequence[str], writers: Sequence[Writer]) 
         verb = {"create": "created", "delete": "deleted"}.get(wish.action, "changed")
         return f"{verb} by {who(wish)}"
     scaler = next((one for one in writers if one.subresource == "scale"), None)
-    if scaler is not None and len(changes) == 1 and changes[0].startswith("replicas "):
+    if scaler is not None and [name for name, _, _ in _renumbered(chapter)] == ["replicas"]:
         return f"scaled with {scaler.manager}, past the webhook"
     timed = [(one.at, one) for one in writers if one.at is not None and one.at <= chapter.began]
     if not timed:
@@ -123,7 +123,12 @@ def _changes(chapter: Chapter) -> list[str]:
     """What the webhook tells, else which of the wished numbers are others than before."""
     if chapter.wish is not None:
         return changed(chapter.wish) if chapter.wish.ok else [chapter.wish.message]
+    return [f"{name}  {before} → {after}" for name, before, after in _renumbered(chapter)]
+
+
+def _renumbered(chapter: Chapter) -> list[tuple[str, int, int]]:
+    """Return which of the wished numbers are others than before, with both values."""
     after: Mapping[str, int] = chapter.decisions[0].numbers if chapter.decisions else {}
     before = chapter.numbers
-    both = [name for name in WISHED if name in before and name in after and before[name] != after[name]]
-    return [f"{name}  {before[name]} → {after[name]}" for name in both]
+    both = [name for name in WISHED if name in before and name in after]
+    return [(name, before[name], after[name]) for name in both if before[name] != after[name]]
