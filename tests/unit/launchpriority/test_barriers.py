@@ -11,7 +11,7 @@ from flotilla_common.control.questions import RETRY_SECONDS
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings
 from flotilla_sidecar.app import PARTS
-from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, RETRY_SECONDS, Barrier, Barriers
+from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier, Barriers
 from flotilla_sidecar.launchpriority.controller import CONTROLLER, PODS, Gatherer
 from tests.support.fake_clock import FakeClock
 from tests.support.wiring import FakeWiring
