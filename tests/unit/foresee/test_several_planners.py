@@ -13,12 +13,12 @@ from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Plan
+from flotilla_common.control.plan import Intent, Plan
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
-from flotilla_common.control.writes import create_of, delete_of, patch_of
+from flotilla_common.control.writes import create_of, delete_of, patch_of, write_status
 from flotilla_common.model.cluster import Cluster
 from flotilla_common.model.kubelet import is_ready
 from flotilla_common.workload.ownership import owner_reference
@@ -84,15 +84,14 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         wanted = child(meta, name, size, spec.image)
         held = children.get(name)
         if held is None:
-            draft.stage([(create_of(CLONE_SET, wanted, cause="new"),)])
+            draft.stage([(create_of(CLONE_SET, wanted, Intent.CREATE, "new"),)])
         elif held.spec.replicas != size or spec.image.encode() not in bytes(held.spec.template):
             body = {"spec": {"replicas": size, "template": wanted["spec"]["template"]}}
-            draft.stage([(patch_of(CLONE_SET, held.metadata, cause="changed", body=body),)])
+            draft.stage([(patch_of(CLONE_SET, held.metadata, Intent.UPDATE, "changed", body=body),)])
     gone = [one for name, one in children.items() if name not in spec.sizes]
-    draft.stage([(delete_of(CLONE_SET, one.metadata, cause="gone"),) for one in gone])
+    draft.stage([(delete_of(CLONE_SET, one.metadata, Intent.DELETE, "gone"),) for one in gone])
     ready = sum(one.status.ready_replicas for one in children.values())
-    body = {"status": {"ready": ready}}
-    status = patch_of(FLEETS, meta, cause="status", body=body, subresource="status")
+    status = write_status(FLEETS, meta, {"ready": ready}, on_version=False)
     return draft.plan(status=None if ready == fleet.status.ready else status)
 
 

@@ -129,7 +129,7 @@ GET = (
     "└── CloneSet shop/shop-set  2 desired, 2 exist, 1 ready, 0 of 0 updated  age -",
     f"    ├── shop-set-b: {PULL}",
     "    ├── shop-set-a: ready, and available after minReadySeconds 9 (at 2026-01-01T00:00:09Z)",
-    "    ├── waiting for 1 pod to be ready",
+    "    ├── waiting: 1 pod to become ready",
     "    └── revision shop-set-1  update  1/2 ready",
     f"        └── ✗  shop-set-b  ImagePullBackOff  -  0/1  0 restarts  -  n1  app:1  {PULL}",
     "            ●  shop-set-a  Running           -  1/1  0 restarts  -  n1  app:1  available in 9s (minReadySeconds)",

@@ -333,7 +333,7 @@ def test_a_claim_grows_and_never_shrinks():
     held = {"metadata": {"name": "data-web", "namespace": "shop", "uid": "c"}, "status": status, **claim("1Gi")}
     stage = Stage(others={CLAIM: [held]})
     assert not stage.cluster.step()
-    grown = Patch(resource=CLAIM, namespace="shop", name="data-web", cause="c", body=claim("3Gi"))
+    grown = Patch(resource=CLAIM, namespace="shop", name="data-web", intent=Intent.CLAIM, cause="c", body=claim("3Gi"))
     carry_out(stage.objects, grown)
     stage.until(lambda: stage.objects.all(CLAIM)[0]["status"] == {"phase": "Bound", "capacity": {"storage": "3Gi"}})
 
