@@ -30,8 +30,11 @@ class Observer:
     """Looks at the pods that an object of the kind is about."""
 
     def __init__(self, objects: Objects, kind: KindView, stored: Json) -> None:
+        self._objects = objects
         self._kind = kind
         self._stored = stored
+        self._uid = stored["metadata"].get("uid")
+        self._of_children: set[str] = set()  # uids of pods of children, which may go before their pods
         self._serving = {pod["metadata"]["uid"] for pod in objects.all(POD) if self.tracked(pod) and is_serving(pod)}
         self.before = self.lowest = len(self._serving)
         self._news: list[News] = []
@@ -43,8 +46,22 @@ class Observer:
         return len(self._serving)
 
     def tracked(self, pod: Json) -> bool:
-        """Return whether the object is about the pod."""
-        return self._kind.concerns(self._stored, pod)
+        """Return whether the object, or a child of it, is about the pod."""
+        if self._kind.concerns(self._stored, pod):
+            return True
+        uid = pod["metadata"]["uid"]
+        if self._kind.children and uid not in self._of_children and self._descends(pod):
+            self._of_children.add(uid)
+        return uid in self._of_children
+
+    def _descends(self, document: Json) -> bool:
+        """Return whether the object owns this one, directly or through others."""
+        metadata = document["metadata"]
+        for reference in mappings(metadata.get("ownerReferences")):
+            owner = self._objects.referred(reference, metadata.get("namespace", ""))
+            if owner is not None and (owner[1]["metadata"]["uid"] == self._uid or self._descends(owner[1])):
+                return True
+        return False
 
     def news(self) -> list[News]:
         """What happened since the last question."""

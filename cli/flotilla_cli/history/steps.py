@@ -16,6 +16,7 @@ from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
 from flotilla_common.api.discreet import change_text
 from flotilla_common.control.plan import State
+from flotilla_common.control.refusals import FAILED, code_of
 from flotilla_common.control.wording import named
 
 WISHED = ("replicas", "partition", "maxUnavailable", "maxSurge")
@@ -98,8 +99,9 @@ def refusal_steps(writes: Iterable[Act]) -> Iterable[Step]:
     found: dict[tuple[str, str, str, str], list[Act]] = {}
     for write in writes:
         if not write.ok:
-            same = write.message.replace(write.name, "…")
-            found.setdefault((write.outcome, write.action, write.kind, same), []).append(write)
+            code = code_of(write.message)
+            why = write.message if code == FAILED else code
+            found.setdefault((write.outcome, write.action, write.kind, why), []).append(write)
     for (outcome, action, kind, _), those in found.items():
         names = named(list(dict.fromkeys(write.name for write in those)))
         times = f"{len(those)} times " if len(those) > 1 else ""

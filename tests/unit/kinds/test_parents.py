@@ -221,3 +221,5 @@ async def test_plan_changes_a_child_that_is_there(added: Kind) -> None:
     patches = [(step.kind, step.name) for wave in story.waves for step in wave.steps if step.do == "patch"]
     assert patches == [("CloneSet", "shop")]
     assert [one for one in made(story) if one[0] == "Pod"] == NEW_PODS
+    assert story.serving is not None
+    assert (story.serving.now, story.serving.end) == (0, 2)

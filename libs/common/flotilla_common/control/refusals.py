@@ -44,9 +44,13 @@ class Refusal(msgspec.Struct, frozen=True):
     @property
     def reason(self) -> Reason:
         """What a plan says of it."""
-        code = next((code for code, pattern in _PATTERNS if re.search(pattern, self.text)), FAILED)
         became = "has no known outcome" if self.unknown else "is refused"
-        return Reason(State.STUCK, code, f"{self.what} {became}: {self.text}")
+        return Reason(State.STUCK, code_of(self.text), f"{self.what} {became}: {self.text}")
+
+
+def code_of(text: str) -> str:
+    """Return the code for a refusal in the apiserver's own words."""
+    return next((code for code, pattern in _PATTERNS if re.search(pattern, text)), FAILED)
 
 
 def refusal_of(action: Action, outcome: Outcome) -> Refusal:
