@@ -182,10 +182,10 @@ def test_notes_are_no_waits_and_keep_nothing_from_being_done() -> None:
 
 
 def test_what_failed_is_told_once_with_its_number_and_text() -> None:
-    refused = [write(n, f"web-{n}", outcome="Denied", message=f"pods web-{n}: exceeded quota") for n in range(3)]
+    refused = [write(n, f"web-{n}", outcome="Denied", message=f"pods web-{n}: exceeded quota: small") for n in range(3)]
     (chapter,) = told(wish(0), *refused, decision(4, errors=("exceeded quota",))).chapters
     text = lines(chapter)
-    assert "3 times Denied: create Pod web-0, web-1, web-2: pods web-2: exceeded quota" in text
+    assert "3 times Denied: create Pod web-0, web-1, web-2: pods web-2: exceeded quota: small" in text
     assert any("exceeded quota  [failed scale, " in line for line in text)
     assert chapter.totals is not None
     assert (chapter.totals.refused, chapter.totals.writes) == (3, 0)
