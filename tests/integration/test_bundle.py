@@ -115,7 +115,7 @@ async def test_a_recorded_rollout_is_planned_again(flotilla: Fleet, tmp_path: Pa
     assert [step["differences"] for step in told["steps"] if step["differences"]] == []
     assert (code, told["differing"], told["missingVersions"]) == (0, 0, 0)
     intents = {act["intent"] for step in told["steps"] for act in step["did"]}
-    assert {"revision", "in-place update", "create"} <= intents, intents
+    assert {"revision", "in-place update", "scale in"} <= intents, intents
     assert len(told["steps"]) > 5
 
     tampered = tmp_path / "tampered.jsonl"
