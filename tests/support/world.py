@@ -1,6 +1,7 @@
 """A tiny world for plans: actions are carried out on documents in memory by the rules of the apiserver, and between
 passes a second goes by, in which kubelets do one thing to each pod."""
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -18,7 +19,7 @@ from flotilla_common.model.writes import patched
 Doc = dict[str, Any]
 
 
-class World:
+class World(ABC):
     """Objects by kind and name. Tests may change them, and `touch` them then."""
 
     def __init__(self, now: datetime) -> None:
@@ -33,13 +34,13 @@ class World:
     def pods(self) -> list[Doc]:
         return list(self.objects["Pod"].values())
 
+    @abstractmethod
     def planned(self) -> Plan:
         """What the planner decides now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wrote(self, action: Action) -> bool:
         """Count a write that is about to be made. False: it is refused."""
-        raise NotImplementedError
 
     def reconcile(self) -> Plan:
         """One pass: plan, then do all of it. A write after the status hangs on the version that the status left."""

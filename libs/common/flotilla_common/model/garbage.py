@@ -4,6 +4,7 @@ Background: what has only vanished owners is deleted. Foreground: the owner stay
 gone. Orphan: the references are taken out first. An owner is the object with that uid; a namesake is none.
 """
 
+from abc import ABC, abstractmethod
 from enum import StrEnum
 
 import msgspec
@@ -35,23 +36,23 @@ class Due(msgspec.Struct, frozen=True):
     policy: str = ""  # for DELETE
 
 
-class Graph:
+class Graph(ABC):
     """Who depends on whom."""
 
     def __init__(self) -> None:
         self._dependents: dict[str, dict[Object, None]] = {}
 
+    @abstractmethod
     def owner(self, reference: Json, namespace: str) -> Object | None:
         """Return the object that a reference means, if it is there."""
-        raise NotImplementedError
 
     def is_gone(self, reference: Json, namespace: str) -> bool:
         """Return whether the object that a reference means is surely not there."""
         return self.owner(reference, namespace) is None
 
+    @abstractmethod
     def document(self, this: Object) -> Json | None:
         """Return the object as it is stored."""
-        raise NotImplementedError
 
     def changed(self, this: Object, before: Json | None, after: Json | None) -> list[Object]:
         """Take in a change of an object. Return those for which something may be due now."""
