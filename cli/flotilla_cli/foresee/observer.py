@@ -50,16 +50,20 @@ class Observer:
         if self._kind.concerns(self._stored, pod):
             return True
         uid = pod["metadata"]["uid"]
-        if self._kind.children and uid not in self._of_children and self._descends(pod):
+        if self._kind.children and uid not in self._of_children and self._descends(pod, set()):
             self._of_children.add(uid)
         return uid in self._of_children
 
-    def _descends(self, document: Json) -> bool:
-        """Return whether the object owns this one, directly or through others."""
+    def _descends(self, document: Json, seen: set[str]) -> bool:
+        """Return whether the object owns this one, directly or through others. `seen`: the uids on the way there, as
+        users may write owners in a circle."""
         metadata = document["metadata"]
+        seen.add(metadata["uid"])
         for reference in mappings(metadata.get("ownerReferences")):
-            owner = self._objects.referred(reference, metadata.get("namespace", ""))
-            if owner is not None and (owner[1]["metadata"]["uid"] == self._uid or self._descends(owner[1])):
+            found = self._objects.referred(reference, metadata.get("namespace", ""))
+            if found is None or (uid := found[1]["metadata"]["uid"]) in seen:
+                continue
+            if uid == self._uid or self._descends(found[1], seen):
                 return True
         return False
 

@@ -9,7 +9,7 @@ from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import Coverage, KindView, PodQuery, Related, Served
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.meta import ObjectMeta, metadata_of
-from flotilla_common.api.resources import NODE, POD
+from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.workload.causes import Around
@@ -41,9 +41,19 @@ async def children_of(api: Api, kind: KindView, raw: bytes) -> list[tuple[KindVi
     meta = metadata_of(raw)
     found: list[tuple[KindView, bytes]] = []
     for resource in kind.children:
-        items = [bytes(item) for item in (await api.list(resource, meta.namespace)).items]
-        found += [(view_of(resource), item) for item in items if controls(meta, metadata_of(item))]
+        listed = await _listed(api, resource, meta.namespace)
+        found += [(view_of(resource), item) for item in listed if controls(meta, metadata_of(item))]
     return found
+
+
+async def _listed(api: Api, resource: Resource, namespace: str) -> list[bytes]:
+    """Return all objects of the namespace; none of a kind that the cluster does not serve."""
+    try:
+        return [bytes(item) for item in (await api.list(resource, namespace)).items]
+    except ApiError as failure:
+        if failure.code != 404:
+            raise
+        return []
 
 
 async def pods_of(api: Api, query: PodQuery, owner: ObjectMeta, most: int = MOST_PODS) -> list[Pod]:
@@ -76,7 +86,7 @@ def controls(owner: ObjectMeta, dependent: ObjectMeta) -> bool:
 
 
 def _covers(kind: KindView, raw: bytes) -> Coverage | None:
-    """None also if the template cannot be read: then nothing is done for any node."""
+    """Return how the object covers nodes; None also if its template cannot be read: then nothing is done for any."""
     try:
         return kind.coverage(raw) if kind.coverage is not None else None
     except ValueError:
@@ -84,7 +94,7 @@ def _covers(kind: KindView, raw: bytes) -> Coverage | None:
 
 
 async def _all_nodes(api: Api) -> Sequence[Node] | None:
-    """Those of the cluster; None if they may not be read. Raises ApiError and Unreachable."""
+    """Return the nodes of the cluster; None if they may not be read. Raises ApiError and Unreachable."""
     try:
         return [msgspec.json.decode(item, type=Node) for item in (await api.list(NODE)).items]
     except ApiError as failure:

@@ -38,9 +38,10 @@ class Patient(FakeClock):
 class FakeApi:
     """Objects by resource, and watches that tell what is put into `events`."""
 
-    def __init__(self, objects: Mapping[Resource, Sequence[Json]], denies: str = "") -> None:
+    def __init__(self, objects: Mapping[Resource, Sequence[Json]], denies: str = "", code: int = 403) -> None:
         self.objects = dict(objects)
         self.denies = denies
+        self.code = code
         self.events: dict[Resource, asyncio.Queue[WatchEvent]] = {}
 
     async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
@@ -51,7 +52,7 @@ class FakeApi:
 
     async def list(self, resource: Resource, namespace: str = "", **_: object) -> Page:
         if resource.plural == self.denies:
-            raise ApiError(403, "Forbidden", f"{resource.plural} is forbidden")
+            raise ApiError(self.code, "Forbidden", f"{resource.plural} is forbidden")
         return Page([msgspec.Raw(msgspec.json.encode(one)) for one in self.objects.get(resource, ())], "1")
 
     async def watch(self, resource: Resource, version: str, **_: object) -> AsyncIterator[WatchEvent]:
@@ -223,3 +224,18 @@ async def test_plan_changes_a_child_that_is_there(added: Kind) -> None:
     assert [one for one in made(story) if one[0] == "Pod"] == NEW_PODS
     assert story.serving is not None
     assert (story.serving.now, story.serving.end) == (0, 2)
+
+
+async def test_owners_in_a_circle_are_nobodys(added: Kind) -> None:
+    before = named("shop", spec={"size": 0, "replicas": 0})
+    first, second = named("a", named("b"), CLONE_SET, spec={"replicas": 0}), named("b", named("a"), CLONE_SET, spec={})
+    objects = {"Sample": [before], "CloneSet": [first, second], "Pod": [pod("a-1", first)]}
+    story = await story_of("Sample", before, named("shop", spec={"size": 0, "replicas": 2}), objects)
+    assert story.serving is not None
+    assert (story.serving.now, story.serving.end) == (0, 2)
+
+
+async def test_explain_where_children_are_not_served(added: Kind) -> None:
+    found = await explained(cluster(denies="clonesets", code=404))
+    assert found.verdict.causes == ()
+    assert not any("you may not read" in note for note in found.notes)
