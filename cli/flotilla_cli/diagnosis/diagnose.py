@@ -143,7 +143,7 @@ async def heartbeat(bus: Bus, service: str) -> bool:
 
 
 async def _look(api: Api, clock: Clock, kind: KindView, raw: bytes) -> tuple[Findings, Related, set[str]]:
-    """(what is known against what belongs to it and its children, what belongs to it, what may not be read)."""
+    """Return what is known against the object and its children, what belongs to it, and what may not be read."""
     now = clock.now()
     try:
         children = await children_of(api, kind, raw)
@@ -160,7 +160,7 @@ async def _look(api: Api, clock: Clock, kind: KindView, raw: bytes) -> tuple[Fin
 
 
 async def _against(related: Related, silent: Mapping[str, datetime], surveyor: Surveyor) -> Findings:
-    """What is known against pods, nodes and others."""
+    """Find what is known against pods, nodes and others."""
     basis = msgspec.structs.replace(related.basis, silent=silent)
     findings = await find(related.pods, basis, surveyor, namespaced=related.namespaced)
     nodes = [group for name in related.nodes if (group := await _node(surveyor, name, basis)) is not None]
@@ -168,7 +168,7 @@ async def _against(related: Related, silent: Mapping[str, datetime], surveyor: S
 
 
 def _together(found: Sequence[Findings]) -> Findings:
-    """Those of several workloads, where pods of different ones may have the same cause."""
+    """Merge the findings of several workloads, where pods of different ones may have the same cause."""
 
     def merged(groups: Iterable[Group]) -> Sequence[Group]:
         return grouped((name, group.cause) for group in groups for name in group.pods)

@@ -24,7 +24,7 @@ class Word(StrEnum):
 
 
 STYLES = {Word.STUCK: "bold red", Word.UNSTABLE: "bold red", Word.DONE: "bold green"}
-"""How the word looks, where it is not yellow."""
+"""Style of the words that are not yellow."""
 
 _UNDER_WAY = {State.WAITING: Word.WAITING, State.PROGRESSING: Word.PROGRESSING}
 

@@ -178,7 +178,7 @@ class Play:
         return done
 
     def _write(self, action: Action) -> Write:
-        """What one planner writes to an object of another one's kind wakes that one."""
+        """Carry out a write. It wakes the planner of the object's kind, if that plays, too."""
         write = carry_out(self._cluster.objects, action)
         if write.effective and write.after is not None and action.resource in self._controllers:
             self._keys[action.resource, (action.namespace, action.name)] = None

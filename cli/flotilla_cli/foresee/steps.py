@@ -27,7 +27,7 @@ _TO_PODS = {
     Intent.INJECT: INJECT,
     Intent.RECREATE: MARK,
 }
-"""What patches of pods are, by intent; all others are bookkeeping."""
+"""Steps that patches of pods are, by intent; patches of other intents are bookkeeping."""
 
 
 class Change(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):

@@ -17,39 +17,39 @@ from flotilla_common.control.plan import UPDATES_IN_PLACE, Intent
 from flotilla_common.control.wording import named
 
 WAVES = 8
-"""Of one kind of work, so that a rollout fits on one screen."""
+"""Waves of one kind of work at most, so that a rollout fits on one screen."""
 
 Work = tuple[str, str, str]
 """Kind of the objects, intent, revision: what operations are grouped by."""
 
 
 class Operation(msgspec.Struct, kw_only=True):
-    """What was done to one object. `ended` is None while it is not done, where that can be known."""
+    """One thing that was done to one object. `ended` is None while it is not done, where that can be known."""
 
     begin: Act  # the first of its writes
     last: datetime
     ended: datetime | None = None
-    pod: Pod | None = None  # what it tells of itself, if that is about this operation
+    pod: Pod | None = None  # the pod's own times, if they are about this operation
 
     @property
     def work(self) -> Work:
-        """The group of operations that this one belongs to."""
+        """Return the group of operations that this one belongs to."""
         return _work(self.begin)
 
     @property
     def updates_in_place(self) -> bool:
-        """Whether it updates a pod where it runs."""
+        """Return whether it updates a pod where it runs."""
         return self.begin.intent in UPDATES_IN_PLACE
 
     @property
     def lasts(self) -> bool:
-        """Whether it is done only when the pod is, and that is known."""
+        """Return whether it is done only when the pod is, and that is known."""
         made = self.begin.action == "create" and self.pod is not None
         return self.begin.kind == POD.kind and (made or self.updates_in_place)
 
     @property
     def seconds(self) -> float | None:
-        """How long it took, where that is known."""
+        """Return how long it took; None where that is not known."""
         return (self.ended - self.begin.at).total_seconds() if self.ended else None
 
 
@@ -64,7 +64,7 @@ class Wave(msgspec.Struct):
 
     @property
     def cause(self) -> str:
-        """Why, in the words of the service."""
+        """Return the causes, in the words of the service."""
         return named(list(dict.fromkeys(one.begin.cause for one in self.operations)))
 
     @property
@@ -73,12 +73,12 @@ class Wave(msgspec.Struct):
 
     @property
     def last(self) -> datetime:
-        """When the last one was begun."""
+        """Return when the last one was begun."""
         return max(one.begin.at for one in self.operations)
 
 
 def operations(writes: Iterable[Act], own: str, pods: Mapping[str, Pod]) -> list[Operation]:
-    """What the writes amount to, in order. Writes on the status of the object itself, whose kind is `own`, are none."""
+    """Return what the writes amount to, in order. The status of the object itself, whose kind is `own`, is left out."""
     made: list[Operation] = []
     open_ones: dict[tuple[str, str], Operation] = {}
     for write in writes:
@@ -115,7 +115,7 @@ def _close(operation: Operation) -> None:
 
 
 def waves(found: Sequence[Operation], most: int = WAVES) -> list[Wave]:
-    """The operations by work and pass, at most so many for each work, in the order in which they began."""
+    """Return the operations by work and pass, at most so many for each work, in the order in which they began."""
     by_work: dict[Work, dict[str, Wave]] = {}
     for operation in found:
         passes = by_work.setdefault(operation.work, {})

@@ -52,7 +52,7 @@ class LiveView:
         self._kind = kind
         self._namespace = namespace
         self._name = name
-        self._raw = b""
+        self._raw, self._uid = b"", ""
         self._dependents: dict[Resource, dict[str, _Dependent]] = {resource: {} for resource in _followed(kind)}
         self._basis = Around()
         self._arounds: Mapping[str, Around] = {}  # of the pods that were looked at closely
@@ -63,6 +63,7 @@ class LiveView:
     async def load(self) -> None:
         """Read everything once. Raises ApiError (404 when there is no such object), Unreachable."""
         self._raw = await self._api.get(self._kind.resource, self._namespace, self._name)
+        self._uid = metadata_of(self._raw).uid
         for resource in self._dependents:
             await self._list(resource)
         await self._look_closer()
@@ -119,7 +120,7 @@ class LiveView:
         return [body for body in self._owned(POD, workload.metadata) if isinstance(body, Pod)]
 
     def _workloads(self, kind: KindView, raw: bytes) -> Iterator[Workload]:
-        """That of the object itself, and those of its children."""
+        """Yield the object itself and its children, as far as they have pods."""
         if kind.workload is not None:
             yield kind.workload(raw)
         for of, one in self._children(kind, raw):
@@ -156,7 +157,7 @@ class LiveView:
         return listed[-1].resource_version
 
     async def _again_and_again(self, follow: Callable[[], Awaitable[None]]) -> None:
-        """The watch may break, the object must be seen as it is."""
+        """Follow until cancelled, through broken watches: the object must be seen as it is."""
         while True:
             try:
                 await follow()
@@ -172,7 +173,7 @@ class LiveView:
             if error.code == 404:
                 raise Gone from error
             raise
-        if metadata_of(raw).uid != metadata_of(self._raw).uid:
+        if metadata_of(raw).uid != self._uid:
             raise Gone  # this is a namesake
         self._raw = raw
         self._fresh()
@@ -207,14 +208,14 @@ class LiveView:
             self._dependents[resource].pop(meta.name, None)
 
     def _keeps(self, meta: ObjectMeta) -> bool:
-        """Whose children have pods may see those before the children: then everything with an owner is kept."""
+        """Return whether the object, or a child of it, may own this one. Pods of children may be seen before these."""
         if self._kind.children:
             return bool(meta.owner_references)
-        return any(reference.uid == metadata_of(self._raw).uid for reference in meta.owner_references)
+        return any(reference.uid == self._uid for reference in meta.owner_references)
 
 
 def _followed(kind: KindView) -> Iterator[Resource]:
-    """What belongs to an object of the kind, and to its children."""
+    """Yield the resources that belong to an object of the kind, and to its children."""
     if kind.workload is not None or kind.children:
         yield from (POD, REVISION)
     yield from kind.children
