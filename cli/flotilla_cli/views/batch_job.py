@@ -22,7 +22,7 @@ _TELLING = {"Failed": "has failed", "FailureTarget": "is failing", "Suspended": 
 
 
 async def _related(api: Api, raw: bytes, now: datetime) -> Related:
-    """Its pods, and what it says of itself."""
+    """Read its pods, and what it says of itself."""
     job = msgspec.json.decode(raw, type=Job)
     chosen = LabelSelector(match_labels={_JOB_LABEL: job.metadata.uid})
     query = PodQuery(selector=chosen, keep=lambda pod: controls(job.metadata, pod.metadata))
@@ -41,7 +41,7 @@ def _told(job: Job) -> Iterator[Group]:
 
 
 async def _refused(surveyor: Surveyor, meta: ObjectMeta) -> list[Group]:
-    """Why its controller makes no pods, as its events tell."""
+    """Read from its events why its controller makes no pods."""
     told = [event for event in await surveyor.events(meta) if event.reason == "FailedCreate"]
     if not told:
         return []

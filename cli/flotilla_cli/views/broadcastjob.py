@@ -20,7 +20,7 @@ _COLUMNS = ("DESIRED", "ACTIVE", "SUCCEEDED", "FAILED", "PARALLELISM", "ENDS", "
 
 
 def broadcast_job(raw: bytes) -> Summary:
-    """How many nodes have had their pod, and what the job goes by."""
+    """Tell how many nodes have had their pod, and what the job goes by."""
     job = msgspec.json.decode(raw, type=BroadcastJob)
     spec, status = job.spec, job.status
     limit = "-" if spec.parallelism in (None, UNLIMITED) else str(spec.parallelism)
@@ -37,7 +37,7 @@ def _headline(status: BroadcastJobStatus) -> str:
 
 
 def _pods(raw: bytes) -> PodQuery | None:
-    """Those that it made, until it is complete."""
+    """Return the query for the pods that it made; None once it is complete."""
     job = msgspec.json.decode(raw, type=BroadcastJob)
     if job.status.verdict == "Complete":
         return None
@@ -46,7 +46,7 @@ def _pods(raw: bytes) -> PodQuery | None:
 
 
 def _coverage(raw: bytes) -> Coverage | None:
-    """Each node has had a pod or not; None once the job has ended."""
+    """Return which nodes are to have had a pod; None once the job has ended."""
     job = msgspec.json.decode(raw, type=BroadcastJob)
     if job.status.verdict:
         return None

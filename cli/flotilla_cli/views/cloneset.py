@@ -11,7 +11,7 @@ from flotilla_common.workload.recipe import belongs
 
 
 def clone_set(raw: bytes | msgspec.Raw) -> Workload:
-    """What the tree needs to know of a CloneSet."""
+    """Read what the tree needs to know of a CloneSet."""
     cloneset = msgspec.json.decode(raw, type=CloneSet)
     spec, status = cloneset.spec, cloneset.status
     rolling = spec.update_strategy.rolling_update or RollingUpdate()

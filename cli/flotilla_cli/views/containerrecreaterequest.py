@@ -16,7 +16,7 @@ from flotilla_common.workload.causes import Around
 
 
 def recreate_request(raw: bytes) -> Summary:
-    """The containers, how far each is, and the ID that its new one has."""
+    """Tell of the containers, how far each is, and the ID that its new one has."""
     request = msgspec.json.decode(raw, type=ContainerRecreateRequest)
     status, node = request.status, request.metadata.labels.get(RECREATE_NODE_NAME, "?")
     headline = f"{status.phase or 'not taken up'}: pod {request.spec.pod_name} on {node}"
@@ -41,12 +41,12 @@ def recreate_request(raw: bytes) -> Summary:
 
 
 def short_id(identity: str) -> str:
-    """A container's ID without its runtime, as container tools shorten it."""
+    """Return a container's ID without its runtime, as container tools shorten it."""
     return identity.rpartition("/")[2][:12]
 
 
 async def _related(api: Api, raw: bytes, now: datetime) -> Related:
-    """The pod whose containers are to be recreated, and its node."""
+    """Read the pod whose containers are to be recreated, and its node."""
     found = msgspec.json.decode(raw, type=ContainerRecreateRequest)
     if found.status.completion_time is not None:
         return Related(basis=Around(now=now))

@@ -21,7 +21,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
-    """What the tree needs to know of a DaemonSet. Its numbers are nodes."""
+    """Read what the tree needs to know of a DaemonSet. Its numbers are nodes."""
     daemonset = msgspec.json.decode(raw, type=DaemonSet)
     spec, status = daemonset.spec, daemonset.status
     rolling = spec.update_strategy.rolling_update or RollingUpdate()
@@ -55,7 +55,7 @@ def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
 
 
 def by_number(name: str) -> OrderKey:
-    """Nodes in the order of the numbers in their names: node-9 comes before node-10."""
+    """Return a key that orders nodes by the numbers in their names: node-9 comes before node-10."""
     return tuple(int(part) if index % 2 else part for index, part in enumerate(_DIGITS.split(name)))
 
 
@@ -83,7 +83,7 @@ def _coverage(raw: bytes) -> Coverage:
 
 
 def _progress(spec: Json, status: Json) -> str:
-    """By nodes, as its status counts."""
+    """Tell by nodes, as its status counts, what is under way."""
     names = ("desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberReady")
     wanted, there, updated, ready = (status.get(name, 0) for name in names)
     strays = status.get("numberMisscheduled", 0)

@@ -8,7 +8,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 
 
 def list_job(raw: bytes) -> Summary:
-    """The images, and which of them failed somewhere."""
+    """Tell of the images, and which of them failed somewhere."""
     job = msgspec.json.decode(raw, type=ImageListPullJob)
     status = job.status
     headline = f"{status.completed} of {len(job.spec.images)} images are done, {status.succeeded} are on every node"

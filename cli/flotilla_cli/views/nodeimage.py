@@ -14,7 +14,7 @@ from flotilla_common.workload.causes import Around
 
 
 def node_image(raw: bytes) -> Summary:
-    """What the node shall pull, and how far each pull is."""
+    """Tell what the node shall pull, and how far each pull is."""
     image = msgspec.json.decode(raw, type=NodeImage)
     status = image.status
     headline = "the node's agent has not reported yet"

@@ -15,7 +15,7 @@ from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.workload.causes import Around
 
 MOST_PODS = 1000
-"""Of one object that are looked at, unless each is on a node of its own: then all are."""
+"""Pods of one object that are looked at, unless each is on a node of its own: then all are."""
 
 
 async def related_of(api: Api, kind: KindView, raw: bytes, now: datetime) -> Related:

@@ -12,7 +12,7 @@ from flotilla_common.control.wording import named
 
 
 def resource_distribution(raw: bytes) -> Summary:
-    """What goes where, how many namespaces have it, and where it fails."""
+    """Tell what goes where, how many namespaces have it, and where it fails."""
     found = msgspec.json.decode(raw, type=ResourceDistribution)
     status = found.status
     rows = [

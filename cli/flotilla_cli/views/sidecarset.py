@@ -19,7 +19,7 @@ from flotilla_common.kube.interface import Api, ApiError
 
 
 def sidecar_set(raw: bytes) -> Summary:
-    """How many pods have the sidecars, what may change them, and each sidecar."""
+    """Tell how many pods have the sidecars, what may change them, and each sidecar."""
     found = msgspec.json.decode(raw, type=SidecarSet)
     status = found.status
     counts = f"{status.matched_pods} pods: {status.updated_pods} updated, {status.ready_pods} ready"
@@ -53,7 +53,7 @@ def _row(sidecar: Sidecar, role: str) -> tuple[str, ...]:
 
 
 def _pods(raw: bytes) -> PodQuery | None:
-    """Those that were injected with it, wherever they are."""
+    """Return the query for the pods that were injected with it, wherever they are."""
     found = msgspec.json.decode(raw, type=SidecarSet)
     if found.spec.selector is None:
         return None
@@ -70,7 +70,7 @@ MOST_UNINJECTED = 500
 
 
 async def _about_pod(about: PodQuestion) -> Sequence[str]:
-    """Why the pod has the sidecars that it has."""
+    """Tell why the pod has the sidecars that it has."""
     labels = metadata_of(await about.api.get(NAMESPACE, "", about.pod.metadata.namespace)).labels
     whys = await about.whys(SIDECAR_SET, injected(about.pod.metadata.annotations))
     around = Surroundings(labels, await _sidecar_sets(about.api), whys)
@@ -78,7 +78,7 @@ async def _about_pod(about: PodQuestion) -> Sequence[str]:
 
 
 async def _uninjected(api: Api, name: str) -> list[str]:
-    """Which pods a SidecarSet matches now and does not have, by reason. Raises ApiError and Unreachable."""
+    """Tell which pods a SidecarSet matches now and does not have, by reason. Raises ApiError and Unreachable."""
     sets = await _sidecar_sets(api)
     one = next((one for one in sets if one.metadata.name == name), None)
     if one is None or one.spec.selector is None:
@@ -97,7 +97,7 @@ async def _uninjected(api: Api, name: str) -> list[str]:
 
 
 async def _sidecar_sets(api: Api) -> list[SidecarSet]:
-    """By name; none where the kind is not installed."""
+    """Read all SidecarSets, by name; none where the kind is not installed."""
     try:
         items = (await api.list(SIDECAR_SET)).items
     except ApiError as failure:

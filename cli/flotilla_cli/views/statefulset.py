@@ -12,7 +12,7 @@ from flotilla_common.api.rollout import Lifecycle
 
 
 def stateful_set(raw: bytes | msgspec.Raw) -> Workload:
-    """What the tree needs to know of a StatefulSet."""
+    """Read what the tree needs to know of a StatefulSet."""
     statefulset = msgspec.json.decode(raw, type=StatefulSet)
     spec, status = statefulset.spec, statefulset.status
     rolling = spec.update_strategy.rolling_update or RollingUpdate()
@@ -44,7 +44,7 @@ def stateful_set(raw: bytes | msgspec.Raw) -> Workload:
 
 
 def by_ordinal(name: str) -> OrderKey:
-    """Pods in the order of their numbers: web-9 comes before web-10."""
+    """Return a key that orders pods by their numbers: web-9 comes before web-10."""
     stem, _, ordinal = name.rpartition("-")
     return (stem, int(ordinal)) if ordinal.isdecimal() else (name, -1)
 

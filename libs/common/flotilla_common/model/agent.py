@@ -96,19 +96,19 @@ class Agents:
         return True
 
     def _answers(self, pod: Json) -> bool:
-        """The agent of the pod's node speaks, as its NodeImage shows; without any NodeImages nobody can tell."""
+        """Return whether the agent of the pod's node speaks, as its NodeImage shows, or there are no NodeImages."""
         images = self._objects.all(NODE_IMAGE)
         node = member(pod, "spec").get("nodeName")
         return not images or any(speaks(image) for image in images if image["metadata"]["name"] == node)
 
 
 def speaks(image: Json) -> bool:
-    """The node's agent has said something: without work it says so once."""
+    """Return whether the node's agent has said something: without work it says so once."""
     return "desired" in member(image, "status")
 
 
 def _in_grace(request: Json, now: datetime) -> bool:
-    """The pod has to be out of service for a while first."""
+    """Return whether the pod has to be out of service for a while first."""
     seconds = member(request, "spec", "strategy").get("unreadyGracePeriodSeconds")
     if seconds is None:
         return False

@@ -27,11 +27,11 @@ class Cluster:
 
     @property
     def wake_at(self) -> datetime | None:
-        """When something is due next, though nothing moves until then; None: never by itself."""
+        """Return when something is due next, though nothing moves until then; None: never by itself."""
         return self._workloads.wake_at
 
     def step(self) -> bool:
-        """A second passes, and everything that is due moves on. False when nothing is: then no time passes either."""
+        """Let a second pass, and do what is due. Return False when nothing is: then no time passes either."""
         self.clock.time += STEP
         moved = [part.step() for part in self._parts]
         if not any(moved):

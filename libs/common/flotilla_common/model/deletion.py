@@ -87,7 +87,7 @@ def ended(rules: Rules, document: Json) -> bool:
 
 
 def _again(rules: Rules, document: Json, stored: Json, seconds: int | None) -> Fate:
-    """A deletion under way can be made shorter, and be asked for in another way."""
+    """Change a deletion under way: it can be made shorter, and be asked for in another way."""
     metadata = document["metadata"]
     left = metadata.get("deletionGracePeriodSeconds") or 0
     held = bool(metadata.get("finalizers")) or rules.held(document)
@@ -108,7 +108,7 @@ def _with_finalizers(document: Json, finalizers: list[str]) -> Json:
 
 
 def _finalizers(present: list[str], policy: str | None) -> list[str]:
-    """The finalizers with the one that the propagation policy asks for."""
+    """Return the finalizers with the one that the propagation policy asks for."""
     if policy is None:
         return present
     others = [name for name in present if name not in (ORPHAN, FOREGROUND)]

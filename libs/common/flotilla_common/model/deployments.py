@@ -48,7 +48,7 @@ def of_replica_set(owner: Json, pods: Sequence[Json], now: datetime) -> list[Cha
 
 
 def _new_set(deployment: Json) -> Json:
-    """The ReplicaSet of the Deployment's template, which has no pods yet."""
+    """Return the ReplicaSet of the Deployment's template, which has no pods yet."""
     spec = deployment["spec"]
     template = spec["template"]
     text = hashlib.sha256(msgspec.json.encode(template, order="sorted")).hexdigest()[:10]
@@ -60,7 +60,7 @@ def _new_set(deployment: Json) -> Json:
 
 
 def _sizes(spec: Json, new: Json, old: Sequence[Json]) -> list[int]:
-    """The sizes of the new ReplicaSet and of the old ones, of which the first are the oldest."""
+    """Return the sizes of the new ReplicaSet and of the old ones, of which the first are the oldest."""
     replicas = int(spec.get("replicas", 1))
     if member(spec, "strategy").get("type") == "Recreate":
         running = any(member(one, "status").get("replicas") for one in old)
@@ -105,7 +105,7 @@ def _available(one: Json) -> int:
 
 
 def _template_of(one: Json) -> Json:
-    """The template of the ReplicaSet as the Deployment had it."""
+    """Return the template of the ReplicaSet as the Deployment had it."""
     template = one["spec"]["template"]
     labels = {key: value for key, value in member(template, "metadata", "labels").items() if key != HASH_LABEL}
     return template | {"metadata": member(template, "metadata") | {"labels": labels}}

@@ -141,7 +141,7 @@ class Garbage(Graph):
         return self._objects.get(this[0], *this[1])
 
     def _see(self, resource: Resource, before: Json | None, after: Json | None) -> None:
-        """Who depends on whom is looked up when the first object goes, and kept up to date from then on."""
+        """Look up who depends on whom when the first object goes, and keep it up to date from then on."""
         if not self._is_complete:
             if after is not None and "deletionTimestamp" not in after["metadata"]:
                 return

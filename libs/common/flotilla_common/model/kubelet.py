@@ -111,7 +111,7 @@ def _with_statuses(pod: Json, told: Mapping[str, Json], now: datetime, phase: st
 
 
 def _told(pod: Json, condition: str, now: datetime) -> Json:
-    """The pod with a condition that is true from now on."""
+    """Return the pod with a condition that is true from now on."""
     held = [one for one in mappings(member(pod, "status").get("conditions")) if one.get("type") != condition]
     holds = {"type": condition, "status": "True", "lastTransitionTime": rfc3339(now)}
     return pod | {"status": member(pod, "status") | {"conditions": [*held, holds]}}

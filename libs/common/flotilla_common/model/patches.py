@@ -10,7 +10,7 @@ from flotilla_common.control.plan import Json
 
 
 def merge(target: object, patch: object) -> Any:
-    """The target with the merge patch applied."""
+    """Return the target with the merge patch applied."""
     if not isinstance(patch, dict):
         return patch
     result: Json = dict(cast("Json", target)) if isinstance(target, dict) else {}

@@ -38,7 +38,7 @@ class Pods:
         objects.listen(self._see)
 
     def meet(self) -> None:
-        """Look at the pods that are there."""
+        """Remember the state of the pods that are there."""
         for pod in self._objects.all(POD):
             uid = pod["metadata"]["uid"]
             self._runs[uid] = _running_images(pod)
@@ -49,7 +49,7 @@ class Pods:
                 self._due[place_of(pod)] = None
 
     def step(self) -> bool:
-        """Everything that is due moves on by one step. False when nothing does."""
+        """Do everything that is due, one step each. Return False when nothing is."""
         due, self._due = self._due, {}
         moved = False
         for place in due:
@@ -69,7 +69,7 @@ class Pods:
             self._due[place_of(after)] = None
 
     def _next(self, pod: Json) -> Json | None:
-        """The pod after its next transition, as it is when nothing is due; None: it is gone."""
+        """Return the pod after its next transition, as it is when nothing is due; None: it is gone."""
         uid, now = pod["metadata"]["uid"], self._objects.clock.now()
         if "deletionTimestamp" in pod["metadata"]:
             return pod if uid in self._lingering or pod["metadata"].get("finalizers") else None
@@ -101,7 +101,7 @@ class Pods:
         return kubelet.ended(pod, now) if is_to_end(pod) else self._looked_into(pod, now)
 
     def _looked_into(self, pod: Json, now: datetime) -> Json:
-        """The pod with its ephemeral containers a step further. Those that run today run on."""
+        """Return the pod with its ephemeral containers a step further. Those that run today run on."""
         uid, told = pod["metadata"]["uid"], ephemeral.statuses_of(pod)
         begun = [one for (of, one) in self._looking if of == uid]
         due = [str(one["name"]) for one in mappings(pod["spec"].get("ephemeralContainers")) if one["name"] not in told]
@@ -112,7 +112,7 @@ class Pods:
         return kubelet.observed(pod, now)
 
     def _trouble(self, document: Json) -> Cause | None:
-        """What is wrong with a pod today: somebody has to do something about it, or it has lasted for too long."""
+        """Return what is wrong with a pod today, if somebody has to act or it has lasted for too long."""
         pod, now = msgspec.convert(document, Pod), self._objects.clock.now()
         if pod.metadata.deletion_timestamp is not None and lingers(pod, now):
             self._lingering.add(pod.metadata.uid)
@@ -127,7 +127,7 @@ class Pods:
         self._objects.remove(POD, pod)
 
     def _node(self) -> str:
-        """The node that has the fewest pods of those that can take any."""
+        """Return the node that has the fewest pods of those that can take any."""
         free = [node["metadata"]["name"] for node in self._objects.all(NODE) if _takes_pods(node)]
         if not free:
             return SOMEWHERE
@@ -139,7 +139,7 @@ class Pods:
 
 
 def demanded_node(pod: Json) -> str:
-    """The node that the pod is on, or that it is made for; empty for any."""
+    """Return the node that the pod is on, or that it is made for; empty for any."""
     return node_of(msgspec.convert(pod, Pod))
 
 
@@ -160,8 +160,8 @@ def _wanted_images(pod: Json) -> dict[str, str]:
 
 
 def _running_images(pod: Json) -> dict[str, str]:
-    """The images that run, under the names that the pod has for them: runtimes have others for the same ones. Only
-    while the pod is being updated, another name is another image."""
+    """Return the images that run, under the names that the pod has for them: runtimes have others for the same ones.
+    Only while the pod is being updated, another name is another image."""
     wanted = _wanted_images(pod)
     statuses = statuses_of(pod)
     if not _is_changing(pod):
@@ -173,7 +173,7 @@ def _running_images(pod: Json) -> dict[str, str]:
 
 
 def _is_changing(pod: Json) -> bool:
-    """Its newest spec has not been seen by its kubelet yet, or it is held back by an update in place."""
+    """Return whether its newest spec has not been seen by its kubelet yet, or it is held back by an update in place."""
     observed = member(pod, "status").get("observedGeneration", 0)
     if 0 < observed < pod["metadata"].get("generation", 0):
         return True

@@ -67,7 +67,7 @@ def _revision(pod: Json) -> str:
 
 
 def _created(owner: Json, ordinal: int, revision: str, template: Json, claims: Collection[str]) -> list[Change]:
-    """The pod, and those of its claims that are missing."""
+    """Create the pod, and those of its claims that are missing."""
     name, namespace = f"{owner['metadata']['name']}-{ordinal}", owner["metadata"].get("namespace", "")
     index = {"apps.kubernetes.io/pod-index": str(ordinal), "statefulset.kubernetes.io/pod-name": name}
     pod = made_from(template, BUILT_IN_STATEFUL_SET, owner, name, index | {REVISION_LABEL: revision})
