@@ -15,8 +15,8 @@ from flotilla_common.control.inbox import Inbox
 from flotilla_common.node.reports import Answer, NodeImageReport
 from flotilla_jobs.nodeimage import status
 from flotilla_nodeagent.channel import reader
-from flotilla_nodeagent.channel.delivery import Ended, Heartbeat, Object
-from flotilla_nodeagent.channel.delivery import read_delivery as real
+from flotilla_nodeagent.channel.reader import Ended, Heartbeat, Object
+from flotilla_nodeagent.channel.reader import read_delivery as real
 from tests.simulation.nodes.machine import DiskJournal
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
 

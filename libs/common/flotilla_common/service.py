@@ -1,8 +1,8 @@
 """What every service is, and how one or several of them run in a process.
 
 A service is a name and a coroutine that runs until it is cancelled; its `app.py` wires it on one page. This module
-gives it a `Context`: settings, apiserver, bus, clock, logs, health. `flotilla run` and each service's `__main__` end up
-in `run_process`.
+gives it a `Context`: settings, apiserver, bus, clock, logs, health. `flotilla run` and the program of each
+service end up in `run_process`.
 """
 
 import asyncio
@@ -256,7 +256,7 @@ def _for_the_operator(failure: Exception) -> tuple[str, str] | None:
     return None if known is None else (_SETTINGS_HELP[type(known)], str(known))
 
 
-def main(service: Service, arguments: Sequence[str] | None = None) -> int:
+def run_alone(service: Service, arguments: Sequence[str] | None = None) -> int:
     """The entry point of a service's own container: settings from flags, environment and file."""
     try:
         settings = _settings(sys.argv[1:] if arguments is None else arguments)

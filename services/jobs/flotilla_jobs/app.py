@@ -1,7 +1,7 @@
 """The jobs service on one page: its controllers, and what it answers to node agents."""
 
 from flotilla_common.assembly import controller_service
-from flotilla_common.service import Service
+from flotilla_common.service import Service, run_alone
 from flotilla_jobs.advancedcronjob.controller import CONTROLLER as ADVANCED_CRON_JOBS
 from flotilla_jobs.broadcastjob.controller import CONTROLLER as BROADCAST_JOBS
 from flotilla_jobs.containerrecreate.controller import CONTROLLER as CONTAINER_RECREATE_REQUESTS
@@ -27,3 +27,8 @@ PARTS = (
 def service() -> Service:
     """The service, for `flotilla run` and for its own process."""
     return controller_service("jobs", PARTS)
+
+
+def main() -> int:
+    """Run the service as a process of its own; returns the exit code."""
+    return run_alone(service())

@@ -8,14 +8,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.resources import POD
+from flotilla_common.bus import subjects
+from flotilla_common.bus.heartbeat import HEARTBEAT_SECONDS, NODE_AGENT, VERSION, Heartbeat
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.settings import Settings
-from flotilla_nodeagent.beat import beat
 from flotilla_nodeagent.channel.channel import Channel
 from flotilla_nodeagent.channel.reporting import Reporter
 from flotilla_nodeagent.credentials.keyring import LoginSource
@@ -75,3 +78,19 @@ async def run(
     async with asyncio.TaskGroup() as group:
         for one in work:
             group.create_task(one())
+
+
+async def beat(host: Host) -> None:
+    """Say every five seconds that the agent lives, in which release, and what it waits for: the runtime, the bus, its
+    copies. Nobody answers and nothing is kept; `flotilla doctor` and `flotilla tail --heartbeats` hear it."""
+    subject = subjects.heartbeat(NODE_AGENT, host.node)
+    while True:
+        said = Heartbeat(
+            service=NODE_AGENT,
+            replica=host.node,
+            version=VERSION,
+            at=host.clock.now(),
+            waiting=host.status.waiting,
+        )
+        host.bus.publish_soon(subject, msgspec.json.encode(said))
+        await host.clock.sleep(HEARTBEAT_SECONDS)

@@ -5,7 +5,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.assembly import controller_service
-from flotilla_common.service import Service
+from flotilla_common.service import Service, run_alone
 from flotilla_sidecar.launchpriority.controller import CONTROLLER as LAUNCH_PRIORITIES
 from flotilla_sidecar.podreadiness.controller import pod_readiness
 from flotilla_sidecar.resourcedistribution.controller import CONTROLLER as RESOURCE_DISTRIBUTIONS
@@ -24,3 +24,8 @@ PARTS = (
 def service() -> Service:
     """The service, for `flotilla run` and for its own process."""
     return controller_service("sidecar", PARTS)
+
+
+def main() -> int:
+    """Run the service as a process of its own; returns the exit code."""
+    return run_alone(service())

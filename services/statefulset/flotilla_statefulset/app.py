@@ -1,7 +1,7 @@
 """The StatefulSet service on one page: its controllers."""
 
 from flotilla_common.assembly import controller_service
-from flotilla_common.service import Service
+from flotilla_common.service import Service, run_alone
 from flotilla_statefulset.persistentpodstate.controller import CONTROLLER as PERSISTENT_POD_STATES
 from flotilla_statefulset.statefulset.controller import CONTROLLER as STATEFUL_SETS
 
@@ -11,3 +11,8 @@ PARTS = (STATEFUL_SETS, PERSISTENT_POD_STATES)
 def service() -> Service:
     """The service, for `flotilla run` and for its own process."""
     return controller_service("statefulset", PARTS)
+
+
+def main() -> int:
+    """Run the service as a process of its own; returns the exit code."""
+    return run_alone(service())

@@ -18,7 +18,7 @@ from flotilla_common.control.watches import Access
 from flotilla_common.installed import published
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.node.reports import FOLLOW
-from flotilla_common.service import Context, Service
+from flotilla_common.service import Context, Service, run_alone
 from flotilla_watcher.lines import begin_line
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_logins import serve_node_logins
@@ -117,3 +117,8 @@ def service(resources: Sequence[Resource] | None = None) -> Service:
         access=(*reading(wanted), Access(TOKEN_REVIEW, ("create",)), LEASES),  # a review says who a node agent is
         permissions=publisher_permissions("watcher", (FOLLOW,)),
     )
+
+
+def main() -> int:
+    """Run the service as a process of its own; returns the exit code."""
+    return run_alone(service())

@@ -22,7 +22,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.journal import Journal
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
-from flotilla_common.service import Context, Service
+from flotilla_common.service import Context, Service, run_alone
 from flotilla_common.settings import Settings
 from flotilla_webhook import certificates, tls
 from flotilla_webhook.access import access
@@ -32,15 +32,13 @@ from flotilla_webhook.chain import chain_of
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.following import Follower
-from flotilla_webhook.kinds import kind_handlers
 from flotilla_webhook.metrics import Metrics, process_metrics
-from flotilla_webhook.protection import Protection
-from flotilla_webhook.recording import recorder
+from flotilla_webhook.protection import Protection, recorder
 from flotilla_webhook.registration import GROUPS, Endpoint, Registration
 from flotilla_webhook.rotation import CertificateRotator
 from flotilla_webhook.server import build
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, Store
-from flotilla_webhook.tools import LiveTools
+from flotilla_webhook.tools import LiveTools, kind_handlers
 from flotilla_webhook.wire import Handler
 
 CA_FILE = "ca-cert.pem"
@@ -190,3 +188,8 @@ def _believed(certificate: tls.Certificate) -> str:
 def service() -> Service:
     """The service, for `flotilla run` and for its own process."""
     return Service("webhook", run, access=access(), permissions=lone_permissions("webhook"), called=True)
+
+
+def main() -> int:
+    """Run the service as a process of its own; returns the exit code."""
+    return run_alone(service())

@@ -5,10 +5,13 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.documents import Json
+from flotilla_common.api.admission.review import Request
+from flotilla_common.api.documents import Json, fill, mapping, mappings
+from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
+from flotilla_common.api.podrules import LACKS_READINESS_GATE, PodRule
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.webhooks import paths
 from flotilla_common.clock import Clock, Entropy
@@ -18,12 +21,10 @@ from flotilla_common.settings import Settings
 from flotilla_webhook.arming import Arming, RulesOf
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.launch import launch_step
-from flotilla_webhook.persistent import PersistentStates
-from flotilla_webhook.podready import readiness_step
-from flotilla_webhook.pods import PodAdmission
+from flotilla_webhook.persistent import PersistentStates, WhiteList
+from flotilla_webhook.pods import PodAdmission, Step
 from flotilla_webhook.sidecars import Sidecars
 from flotilla_webhook.standing import Standing
-from flotilla_webhook.whitelist import WhiteList
 from flotilla_webhook.wire import Handler
 
 
@@ -65,3 +66,25 @@ def chain_of(api: Api, clock: Clock, entropy: Entropy, settings: Settings, gates
             SIDECAR_SET: Armed(sidecars.rules_of, sidecars.admitted),
         },
     )
+
+
+def readiness_step(gates: Gates) -> Step:
+    """Step 1: the KruisePodReady readiness gate; idle without the feature gate that asks for it on every pod.
+
+    Our controllers write it into the pods that they create, so only that gate makes the step necessary."""
+    on = gates.on("KruisePodReadinessGate")
+
+    async def rules() -> list[PodRule]:
+        return [LACKS_READINESS_GATE] if on else []
+
+    async def change(pod: Json, request: Request) -> None:
+        if on:
+            _add_gate(mapping(pod["spec"]))
+
+    return Step("readiness gate", rules, change)
+
+
+def _add_gate(spec: Json) -> None:
+    if not any(gate.get("conditionType") == POD_READY for gate in mappings(spec.get("readinessGates"))):
+        fill(spec, readinessGates=[])
+        spec["readinessGates"].append({"conditionType": POD_READY})

@@ -12,30 +12,53 @@ import structlog
 
 from flotilla_common.api.admission.review import Request
 from flotilla_common.api.cel import quoted
-from flotilla_common.api.documents import Json, ensured, mappings, member, text
+from flotilla_common.api.documents import Json, ensured, mappings, member, strings, text
 from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.persistentpodstate.types import (
     PERSISTENT_POD_STATE,
     PersistentPodState,
     PersistentPodStateSpec,
     TargetRef,
 )
-from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, supported
+from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, custom_workloads, supported
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.podrules import PodRule
-from flotilla_common.api.resources import NODE
+from flotilla_common.api.resources import CONFIG_MAP, NODE
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.pods import Step
 from flotilla_webhook.tools import read_all
-from flotilla_webhook.whitelist import WhiteList
 
 INJECTED = "kruise.io/injected-persistent-pod-state"
+
 UNSEEN_SECONDS = 10.0
 """How long a namespace counts as one with a PersistentPodState that the watch has not shown yet."""
+
 _STATEFUL_SETS = (CustomWorkload("apps", "v1", "StatefulSet"), CustomWorkload("apps.kruise.io", "v1", "StatefulSet"))
+
 _log = structlog.get_logger()
+
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class WhiteList:
+    """As it is at each question."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        self._api = api
+        self._namespace = namespace
+
+    async def read(self) -> list[CustomWorkload]:
+        """None without the ConfigMap. Raises ApiError, Unreachable, and ValueError for one that cannot be read."""
+        try:
+            body = await self._api.get(CONFIG_MAP, self._namespace, CONFIGURATION)
+        except ApiError as failure:
+            if failure.code == 404:
+                return []
+            raise
+        return custom_workloads(strings(member(msgspec.json.decode(body, type=Json), "data")))
 
 
 class PersistentStates:
@@ -171,9 +194,6 @@ def inject(pod: Json, state: PersistentPodState, selector: dict[str, str]) -> No
 def _recorded(pod: Json, state: PersistentPodState) -> dict[str, str]:
     record = state.status.pod_states.get(text(member(pod, "metadata").get("name")))
     return record.node_topology_labels if record is not None else {}
-
-
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def _preferences(spec: PersistentPodStateSpec, labels: dict[str, str]) -> Iterator[Json]:

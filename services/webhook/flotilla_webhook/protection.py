@@ -5,8 +5,10 @@ What is counted below a namespace or a CRD is listed live; it is asked for only 
 """
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import msgspec
+import structlog
 
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, identity
 from flotilla_common.api.documents import Json, mappings, member, strings, text
@@ -27,6 +29,8 @@ _CRD_VERSIONS = ("v1", "v1beta1")
 
 Check = Callable[[Json], Awaitable[str]]
 """Why an object labelled Cascading must stay; empty if nothing alive is below it."""
+
+_log = structlog.get_logger()
 
 
 class Protection(msgspec.Struct, frozen=True):
@@ -131,3 +135,18 @@ async def _replicas_wanted(workload: Json) -> str:
     replicas = member(workload, "spec").get("replicas")
     wanted = replicas if isinstance(replicas, int) else 0
     return f"{_CASCADING}replicas {wanted}>0" if wanted > 0 else ""
+
+
+def recorder(directory: str) -> Callable[[bytes], None]:
+    """Append the line of each refused deletion to protection.log in the directory (§4); without one, log it. Raises
+    OSError when the directory cannot be made."""
+    if not directory:
+        return lambda line: _log.info("deletion refused", record=line.decode())
+    path = Path(directory) / "protection.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    def append(line: bytes) -> None:
+        with path.open("ab") as file:
+            file.write(line + b"\n")
+
+    return append

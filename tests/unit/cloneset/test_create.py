@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cloneset.cloneset.identity import fresh_ids
+from flotilla_cloneset.cloneset.create import fresh_ids
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod
 from flotilla_common.api.meta import ObjectMeta

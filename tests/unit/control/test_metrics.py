@@ -8,7 +8,7 @@ from prometheus_client import REGISTRY
 
 import flotilla_common.kube.client
 import flotilla_common.service
-from flotilla_cloneset.metrics import export_scale_expectation_leakage
+from flotilla_cloneset.app import export_scale_expectation_leakage
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from flotilla_common.control import metrics

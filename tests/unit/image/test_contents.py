@@ -69,7 +69,7 @@ def test_files_of_python_packages(path: str, shipped: bool) -> None:
 
 
 def test_each_entry_point_of_ours_is_a_program_and_no_other() -> None:
-    ours = b"[console_scripts]\nflotilla-jobs = flotilla_jobs.__main__:main\n\n[flotilla.services]\njobs = a:b\n"
+    ours = b"[console_scripts]\nflotilla-jobs = flotilla_jobs.app:main\n\n[flotilla.services]\njobs = a:b\n"
     made = python_packages.scripts(
         {
             "flotilla_jobs-1.dist-info/entry_points.txt": File(ours),
@@ -81,7 +81,7 @@ def test_each_entry_point_of_ours_is_a_program_and_no_other() -> None:
     assert isinstance(program, File)
     assert program.executable
     assert program.content.startswith(b"#!/usr/bin/python3.11\n")
-    assert b"from flotilla_jobs.__main__ import main\n" in program.content
+    assert b"from flotilla_jobs.app import main\n" in program.content
     compile(program.content, "flotilla-jobs", "exec")
 
 

@@ -17,7 +17,7 @@ from flotilla_jobs.imagelistpull.controller import LISTS
 from flotilla_jobs.imagelistpull.controller import Gatherer as ListGatherer
 from flotilla_jobs.imagepull.controller import COPIES, IMAGES, JOBS, PODS, Gatherer
 from flotilla_jobs.imagepull.controller import LISTS as PARENTS
-from flotilla_jobs.imagepull.order import node_order
+from flotilla_jobs.imagepull.selection import node_order
 from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
 from flotilla_jobs.nodeimage import controller as nodeimage
 from flotilla_jobs.nodeimage.controller import Gatherer as NodeGatherer

@@ -12,7 +12,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRe
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.merge import merged
-from flotilla_jobs.imagelistpull.status import status_of as list_status
+from flotilla_jobs.imagelistpull.plan import status_of as list_status
 from tests.unit.imagepull.build import NOW, begun, job, list_job, planned, pulling, status_of, succeeded
 
 JUMPS = pytest.mark.parametrize("hours", [-2, 0, 1], ids=["back", "right", "forward"])

@@ -34,7 +34,7 @@ from flotilla_common.settings.ignored import WORKERS
 from flotilla_watcher.routes import routes
 from flotilla_webhook import access
 from flotilla_webhook.conversion import convert
-from flotilla_webhook.kinds import kind_handlers
+from flotilla_webhook.tools import kind_handlers
 from tests.simulation.world import services
 from tests.unit.webhook.fakes import FakeApi, tools
 
@@ -132,7 +132,7 @@ OF_KINDS: dict[str, Place] = {
     "CRDs (api/crds)": crd,
     "objects of an installation (cli/install/manifests.py)": installation,
     "webhook entries (api/webhooks.py)": webhook_entries,
-    "webhook paths (webhook/kinds.py)": webhook_paths,
+    "webhook paths (webhook/tools.py)": webhook_paths,
     "conversion (webhook/conversion.py)": conversion,
     "CRDs whose conversion is kept right (webhook/access.py)": conversion_is_kept_right,
     "view role (cli/install/kind_roles.py)": view_role,

@@ -9,7 +9,7 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.sidecarset.types import SidecarSetUpdateStrategy
-from flotilla_sidecar.sidecarset.order import expanded, update_order
+from flotilla_sidecar.sidecarset.rollout import expanded, update_order
 from tests.unit.sidecarset.build import NOW, planned, pod, side, updated
 
 

@@ -11,8 +11,8 @@ from flotilla_common.api.admission.review import Answer, Named, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_webhook.kinds import kind_handlers
 from flotilla_webhook.templates import DryRunValidator
+from flotilla_webhook.tools import kind_handlers
 from flotilla_webhook.wire import Handler
 from tests.unit.webhook.fakes import FakeApi, Json, tools
 

@@ -7,7 +7,7 @@ import jsonpatch
 import pytest
 
 from flotilla_common.api.admission.review import Answer, Request
-from flotilla_webhook.kinds import kind_handlers
+from flotilla_webhook.tools import kind_handlers
 from tests.unit.webhook.fakes import FakeApi, tools
 
 Json = dict[str, Any]

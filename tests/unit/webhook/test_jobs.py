@@ -9,7 +9,7 @@ from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.kinds import kind_handlers
+from flotilla_webhook.tools import kind_handlers
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, JOB, PULLS, cron_job
 from tests.unit.admission.test_broadcastjob import TEMPLATE, job
 from tests.unit.admission.test_ephemeraljob import GOOD

@@ -6,7 +6,7 @@ import pytest
 
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.kinds import kind_handlers
+from flotilla_webhook.tools import kind_handlers
 from tests.unit.webhook.fakes import FakeApi, Json, tools
 
 PATH = "/validate-apps-kruise-io-resourcedistribution"

@@ -23,7 +23,7 @@ from flotilla_common.api.webhooks import (
 )
 from flotilla_common.gates import Gates
 from flotilla_webhook.certificates import Bundle, issue
-from flotilla_webhook.podready import readiness_step
+from flotilla_webhook.chain import readiness_step
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.registration import Endpoint, Registration, RegistrationError
 from flotilla_webhook.rotation import APART, INTERVAL, CertificateRotator

@@ -12,7 +12,7 @@ from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import CONFIG_MAP, REVISION
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.kinds import kind_handlers
+from flotilla_webhook.tools import kind_handlers
 from tests.unit.webhook.fakes import FakeApi, Json, tools
 
 LOG = {"name": "log", "image": "l:1"}

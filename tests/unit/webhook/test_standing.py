@@ -11,10 +11,9 @@ from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.arming import Arming
-from flotilla_webhook.persistent import PersistentStates
+from flotilla_webhook.persistent import PersistentStates, WhiteList
 from flotilla_webhook.pods import SEEN, PodAdmission
 from flotilla_webhook.standing import LINGER_SECONDS, Standing
-from flotilla_webhook.whitelist import WhiteList
 from tests.support.fake_clock import FakeClock
 from tests.unit.webhook.fakes import FakeApi, Json, applied
 

@@ -11,7 +11,7 @@ from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import STORAGE_CLASS
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.kinds import kind_handlers
+from flotilla_webhook.tools import kind_handlers
 from tests.unit.webhook.fakes import FakeApi, Json, tools
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

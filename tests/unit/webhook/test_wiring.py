@@ -18,7 +18,7 @@ from flotilla_webhook.certfiles import write_files
 from flotilla_webhook.certificates import issue
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.metrics import process_metrics
-from flotilla_webhook.recording import recorder
+from flotilla_webhook.protection import recorder
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, files_of
 from tests.support.dice import Dice
 from tests.support.fake_clock import FakeClock

@@ -1,6 +1,8 @@
 """Planning new pods (cloneset.md §4.5): how many of which revision, under which ids, with which claims."""
 
-from collections.abc import Iterator
+import hashlib
+import itertools
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 import msgspec
@@ -8,9 +10,9 @@ import msgspec
 from flotilla_cloneset.cloneset.bodies import PodFactory
 from flotilla_cloneset.cloneset.claims import instance_id
 from flotilla_cloneset.cloneset.context import PlanContext
-from flotilla_cloneset.cloneset.identity import fresh_ids
 from flotilla_cloneset.cloneset.numbers import Quantities
 from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Create, Event, Intent, Json, State
@@ -19,6 +21,7 @@ from flotilla_common.control.writes import create_of
 from flotilla_common.workload.claimrecord import claims_of_revision
 from flotilla_common.workload.claims import claim_templates
 from flotilla_common.workload.newpods import decode_template, revision_template, wanted_gates
+from flotilla_common.workload.podnames import suffix
 from flotilla_common.workload.slowstart import CREATES_PER_PASS, creates_of_pass, first_batch
 
 
@@ -134,3 +137,20 @@ def _create_pod(body: Json, revision: str) -> Create:
 def _failed(what: str, body: Json) -> Event:
     text = f", {what}: {msgspec.json.encode(body).decode()}"
     return Event(reason="FailedCreate", message=f"failed to create {what}: ", after=text, warning=True)
+
+
+def fresh_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
+    """Endless ids that are not `taken`: the last five characters of the names of a pod and its claims (§4.5).
+
+    They look random but are derived from what exists, so that planning the same view twice plans the same names: a plan
+    that is repeated, after a crash or on a view that is behind, meets AlreadyExists instead of making a second pod. The
+    CloneSet's resourceVersion is part of the view. Without it a set that comes back to what it was, empty for instance,
+    would give a new pod the name of a dead one, and everybody's logs and graphs would take the two for one.
+    """
+    seed = hashlib.sha256("\n".join((owner.uid, owner.resource_version, *sorted(existing))).encode()).digest()
+    used = set(taken)
+    for counter in itertools.count():
+        candidate = suffix(seed, counter)
+        if candidate not in used:
+            used.add(candidate)
+            yield candidate

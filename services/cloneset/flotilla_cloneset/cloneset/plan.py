@@ -5,7 +5,7 @@ pods as they were found. Scaling and updating never happen in the same pass. Not
 random numbers: the same snapshot gives the same plan.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from flotilla_cloneset.cloneset.claims import clean_up, own_claims
@@ -13,22 +13,26 @@ from flotilla_cloneset.cloneset.classification import Classification, Criteria, 
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.numbers import targets
 from flotilla_cloneset.cloneset.predownload import plan_predownload
-from flotilla_cloneset.cloneset.refresh import plan_refresh
 from flotilla_cloneset.cloneset.revisions import choose, record_of, surplus
 from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_cloneset.cloneset.status import EXCEEDED, Facts, StatusPlan, plan_status
-from flotilla_cloneset.cloneset.why import explain_unavailable
+from flotilla_common.api import keys
+from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.resources import POD
+from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Intent, Plan, Stage, State
 from flotilla_common.control.writes import patch_of
-from flotilla_common.workload.causes import Group, root_cause
+from flotilla_common.workload.causes import Around, Group, explain_pods, lingers, root_cause
 from flotilla_common.workload.claimrecord import keep_record
+from flotilla_common.workload.inplace import InPlaceContext
+from flotilla_common.workload.inplace.step import Due, stage_refreshes
 from flotilla_common.workload.ownership import adopt, owner_reference, release
+from flotilla_common.workload.recipe import belongs, short_hash
 from flotilla_common.workload.revisions import RevisionChoice
 
 
@@ -188,3 +192,40 @@ def _prune(cloneset: CloneSet, pods: Classification) -> tuple[Stage, ...]:
     cause = "names in podsToDelete are gone"
     patch = patch_of(CLONE_SET, cloneset.metadata, Intent.UPDATE, cause, body=body, on_version=True)
     return (Stage(chains=((patch,),), stop_on_failure=False),)
+
+
+def plan_refresh(context: PlanContext, draft: Draft, *, direction: int, at: int | None = None) -> None:
+    """Plan it as a stage at position `at`, or at the end, which also fills in missing labels (§4.8 step 1).
+
+    `direction`: where the update step moves pods, 1 to the update revision, -1 back to the current one, 0 nowhere. That
+    step counts refreshed pods as the snapshot shows them, leaves them their place in the order, and does not plan them
+    again."""
+    in_place = context.in_place
+    stage_refreshes(draft, (_due(context, in_place, pod, direction) for pod in context.pods.unsettled), at=at)
+
+
+def _due(context: PlanContext, in_place: InPlaceContext, pod: Pod, direction: int) -> Due:
+    target = context.revisions.current if direction < 0 else context.revisions.update
+    on_target = belongs(pod.revision, target.metadata.name)
+    return Due(
+        pod=pod,
+        context=in_place,
+        on_target=on_target,
+        wanted=direction != 0 and not on_target,
+        backfill={keys.TEMPLATE_HASH_LABEL: short_hash(pod.revision)} if pod.revision else None,
+    )
+
+
+def explain_unavailable(context: PlanContext, draft: Draft) -> Sequence[Group]:
+    """Give the root causes of pods that are not available as reasons, whether or not anything waits for them."""
+    spec = context.snapshot.cloneset.spec
+    lifecycle = spec.lifecycle or Lifecycle()
+    around = Around(now=context.now, lifecycle=lifecycle, min_ready_seconds=spec.min_ready_seconds)
+    return explain_pods(draft, _pods(context), around)
+
+
+def _pods(context: PlanContext) -> Iterator[Pod]:
+    """Those that are not available, then those that do not go."""
+    pods = context.pods
+    yield from pods.first_unavailable
+    yield from (pod for pod in pods.inactive if lingers(pod, context.now))

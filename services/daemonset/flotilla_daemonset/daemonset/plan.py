@@ -14,15 +14,16 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Plan, Reason, State
 from flotilla_common.control.wording import named
+from flotilla_common.workload.inplace.step import Due, stage_refreshes
 from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.placement import Placement
+from flotilla_common.workload.predicates import is_settled
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.manage import plan_manage
 from flotilla_daemonset.daemonset.nodes import survey
 from flotilla_daemonset.daemonset.numbers import targets
-from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, Criteria, sort_out
+from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, Criteria, is_terminating, sort_out
 from flotilla_daemonset.daemonset.predownload import plan_predownload
-from flotilla_daemonset.daemonset.refresh import plan_refresh
 from flotilla_daemonset.daemonset.revisions import (
     Revisions,
     choose,
@@ -156,3 +157,16 @@ def _finish(context: PlanContext, counts: Counts, draft: Draft) -> Plan:
         numbers=numbers,
         settled=not draft.stages and is_complete(context, counts),
     )
+
+
+FINISHED = ("Failed", "Succeeded")
+
+
+def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
+    """Plan it as a stage at position `at`."""
+    pods = (
+        Due(pod=pod, context=context.in_place, on_target=context.criteria.is_updated(pod))
+        for pod in context.members.own
+        if not (is_settled(pod) or is_terminating(pod) or pod.status.phase in FINISHED)
+    )
+    stage_refreshes(draft, pods, at=at)

@@ -1,18 +1,23 @@
 """What the steps of a pass want created and deleted, each once, and as much of it as one pass may do (daemonset.md
 §4.7)."""
 
+from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import mapping, strings
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Delete, Event, Intent, State
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, hooked, write_state
-from flotilla_common.workload.pernode import CREATE
+from flotilla_common.workload.newpods import decode_template, wanted_gates, with_readiness_gates
+from flotilla_common.workload.pernode import CREATE, PodFactory
+from flotilla_common.workload.placement import with_daemon_tolerations
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.slowstart import creates_of_pass, first_batch
-from flotilla_daemonset.daemonset.bodies import pod_factory
 from flotilla_daemonset.daemonset.context import PlanContext
+from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, GENERATION_LABEL
 
 DELETE = "delete"
 """The phase of deletes: what failed in a pass is known to the next one under it."""
@@ -112,3 +117,30 @@ class Work:
         edit = PodEdit(pod, Intent.HOLD, cause, phase=DELETE)
         write_state(edit, PREPARING_DELETE, self._context.daemonset.spec.lifecycle, self._context.now)
         return edit.chain()
+
+
+def pod_factory(context: PlanContext) -> PodFactory:
+    """Return what makes the pods of a pass, all of the revision of the template."""
+    snapshot, meta = context.snapshot, context.daemonset.metadata
+    template = decode_template(context.daemonset.spec.template)
+    metadata, spec = mapping(template.get("metadata")), mapping(template.get("spec"))
+    gates = wanted_gates(snapshot.gates, meta.namespace, snapshot.options.system_namespace)
+    gates = (keys.IN_PLACE_READY, *gates) if context.targets.in_place else gates
+    generation = meta.annotations.get(GENERATION_ANNOTATION)
+    return PodFactory(
+        resource=DAEMON_SET,
+        owner=meta,
+        metadata=metadata,
+        labels={
+            **strings(metadata.get("labels")),
+            keys.REVISION_LABEL: context.revisions.hash,
+            **({GENERATION_LABEL: generation} if generation is not None else {}),
+        },
+        spec=with_readiness_gates({**spec, "tolerations": with_daemon_tolerations(spec)}, gates),
+        by_scheduler=snapshot.options.assign_by_scheduler,
+        scheduler="kubernetes.io/daemonset-controller",
+        revision=context.revisions.name,
+        taken=snapshot.taken_names,
+        former={node: former.name for node, former in snapshot.former.items()},
+        seed=context.revisions.hash,
+    )

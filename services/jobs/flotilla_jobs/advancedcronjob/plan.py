@@ -6,20 +6,27 @@ Everything that time brings about is found out anew in each pass, so a pass too 
 itself when the next run is due.
 """
 
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
+from flotilla_common.api.kinds.advancedcronjob.types import (
+    ADVANCED_CRON_JOB,
+    AdvancedCronJobStatus,
+    ObjectReference,
+)
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Plan, State
+from flotilla_common.control.plan import Chain, Intent, Patch, Plan, State
+from flotilla_common.control.writes import delete_of, status_patch
 from flotilla_jobs.advancedcronjob.context import PlanContext, look
-from flotilla_jobs.advancedcronjob.history import plan_history
 from flotilla_jobs.advancedcronjob.run import plan_run, tell_failure
-from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot
-from flotilla_jobs.advancedcronjob.status import plan_status
+from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot, Child
 from flotilla_jobs.advancedcronjob.timing import MOST_MISSED, Timing, look_at_clock, read_schedule
 from flotilla_jobs.advancedcronjob.why import explain_runs, explain_timing, told
 
 MARGIN = timedelta(milliseconds=10)
 """How long after a run is due it is looked for: timers and clocks differ by some milliseconds."""
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def plan(snapshot: AdvancedCronJobSnapshot, now: datetime) -> Plan:
@@ -79,3 +86,52 @@ def _numbers(context: PlanContext) -> dict[str, int]:
         "successful": len(children.successful),
         "failed": len(children.failed),
     }
+
+
+def plan_history(context: PlanContext, draft: Draft) -> None:
+    """Delete children that have ended, but for the latest of each sort (§4.7). A failure keeps nothing else from being
+    done."""
+    spec, children = context.job.spec, context.children
+    chains = [
+        *_beyond(context, children.failed, spec.failed_jobs_history_limit),
+        *_beyond(context, children.successful, spec.successful_jobs_history_limit),
+    ]
+    draft.stage(chains, stop_on_failure=False)
+
+
+def _beyond(context: PlanContext, ended: Sequence[Child], limit: int | None) -> Iterator[Chain]:
+    """Deletes of those that started first. No limit: all stay."""
+    here = [child for child in ended if child.metadata.deletion_timestamp is None]
+    surplus = 0 if limit is None else max(len(here) - max(limit, 0), 0)
+    resource = context.job.spec.template.chosen[0]
+    for child in sorted(here, key=lambda child: child.status.start_time or _NEVER)[:surplus]:
+        yield (delete_of(resource, child.metadata, Intent.CLEAN_UP, f"history limit {limit}"),)
+
+
+def plan_status(context: PlanContext) -> Patch | None:
+    """The write of the status; none if it is stored like this."""
+    job = context.job
+    status = AdvancedCronJobStatus(
+        type=job.spec.template.chosen[0].kind,
+        active=_references(context),
+        last_schedule_time=context.last_run,
+    )
+    return status_patch(ADVANCED_CRON_JOB, job.metadata, job.status, status)
+
+
+def _references(context: PlanContext) -> list[ObjectReference]:
+    """One that is stored stays as it is: a version that is written with every change of a child would be news."""
+    resource = context.job.spec.template.chosen[0]
+    stored = {reference.uid: reference for reference in context.job.status.active}
+    fresh = (
+        ObjectReference(
+            api_version=resource.api_version,
+            kind=resource.kind,
+            namespace=child.metadata.namespace,
+            name=child.metadata.name,
+            uid=child.metadata.uid,
+            resource_version=child.metadata.resource_version,
+        )
+        for child in context.children.active
+    )
+    return [stored.get(reference.uid, reference) for reference in fresh]

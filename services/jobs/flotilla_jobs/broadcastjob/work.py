@@ -1,16 +1,19 @@
 """What a pass creates and deletes (broadcastjob.md §4.2 steps 11 and 12, §4.4)."""
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import mapping, strings
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, NAME_LABEL, UID_LABEL
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Delete, Event, Intent, State
 from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_common.control.writes import delete_of
-from flotilla_common.workload.pernode import CREATE
+from flotilla_common.workload.newpods import decode_template, wanted_gates, with_readiness_gates
+from flotilla_common.workload.pernode import CREATE, PodFactory
 from flotilla_common.workload.slowstart import creates_of_pass, first_batch
-from flotilla_jobs.broadcastjob.bodies import gates_of, pod_factory
 from flotilla_jobs.broadcastjob.context import PlanContext
 from flotilla_jobs.broadcastjob.readiness import first_readiness
+from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 
 DELETE = "delete"
 """The phase of deletes: what failed in a pass is known to the next one under it."""
@@ -75,3 +78,24 @@ def _create(context: PlanContext, nodes: list[str], draft: Draft) -> None:
     draft.stage(chains, slow_start=batch, stop_on_failure=False)
     text = f"creating pods on {len(chosen)} of {nodes_word(len(nodes))} that wait for one: {named(nodes)}"
     draft.reason(State.PROGRESSING, "Creating", text, nodes)
+
+
+def pod_factory(snapshot: BroadcastJobSnapshot) -> PodFactory:
+    """Return what makes the pods of a pass."""
+    meta, template = snapshot.job.metadata, decode_template(snapshot.job.spec.template)
+    metadata = mapping(template.get("metadata"))
+    return PodFactory(
+        resource=BROADCAST_JOB,
+        owner=meta,
+        metadata=metadata,
+        labels={**strings(metadata.get("labels")), NAME_LABEL: meta.name, UID_LABEL: meta.uid},
+        spec=with_readiness_gates(mapping(template.get("spec")), gates_of(snapshot)),
+        by_scheduler=snapshot.options.assign_by_scheduler,
+        taken=snapshot.taken_names,
+        former=snapshot.former_names,
+    )
+
+
+def gates_of(snapshot: BroadcastJobSnapshot) -> tuple[str, ...]:
+    """Return the readiness gates of the pods: with one, they are ready only with a condition of ours."""
+    return wanted_gates(snapshot.gates, snapshot.job.metadata.namespace, snapshot.options.system_namespace)

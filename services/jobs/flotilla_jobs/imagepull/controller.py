@@ -20,10 +20,9 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Access, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
-from flotilla_jobs.imagepull.order import node_order
 from flotilla_jobs.imagepull.plan import plan
 from flotilla_jobs.imagepull.secrets import REFERENCES, SOURCE, references_of
-from flotilla_jobs.imagepull.selection import is_active, matching_pods, selected
+from flotilla_jobs.imagepull.selection import is_active, matching_pods, node_order, selected
 from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
 from flotilla_jobs.imagepull.sources import Sources
 from flotilla_jobs.imagepull.triggers import INDEXES, Triggers

@@ -15,7 +15,6 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Follow, Message, OnMessage
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
-from flotilla_nodeagent.channel.delivery import Ended, Heartbeat, Object, read_delivery
 
 ASK_SECONDS = 5.0
 """How long the watcher may take to answer."""
@@ -30,6 +29,42 @@ RESUME_SECONDS = 120.0
 """After a longer interruption everything is read again: messages about deletes may have expired (after 300 s)."""
 
 _decode_answer = msgspec.json.Decoder(FollowAnswer).decode
+
+
+class Object(msgspec.Struct, frozen=True):
+    """A message of the stream."""
+
+    message: Message
+    number: int  # of the delivery, from 1 on without a gap
+    sequence: int  # of the stream
+
+
+class Heartbeat(msgspec.Struct, frozen=True):
+    """A heartbeat: the delivery is alive; `sent` messages were sent so far, if it says so."""
+
+    sent: int | None
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The server ended the delivery."""
+
+    why: str
+
+
+def read_delivery(message: Message) -> Object | Heartbeat | Ended:
+    """The message from the inbox, parsed. Raises ValueError when no server sends such a message."""
+    status = message.headers.get("Status")
+    if status == "100":
+        last = message.headers.get("Nats-Last-Consumer")
+        return Heartbeat(None if last is None else int(last))
+    if status is not None:
+        return Ended(f"status {status} {message.headers.get('Description', '')}".strip())
+    fields = message.reply.split(".")  # $JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<number>.<time>.<pending>
+    if len(fields) < 9:
+        raise ValueError(f"not a delivery: {message.subject}")
+    # The long form of the subject has a domain and an account in front, and a token behind.
+    sequence, number, _, pending = fields[5:9] if len(fields) == 9 else fields[7:11]
+    return Object(msgspec.structs.replace(message, pending=int(pending)), int(number), int(sequence))
 
 
 class Reader:

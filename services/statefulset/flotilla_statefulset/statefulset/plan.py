@@ -17,16 +17,17 @@ from flotilla_common.control.plan import Plan, State
 from flotilla_common.control.wording import named
 from flotilla_common.workload.claimrecord import keep_record
 from flotilla_common.workload.claims import claim_templates
+from flotilla_common.workload.inplace.step import Due, stage_refreshes
 from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_statefulset.ordinals import ordinal_of
 from flotilla_statefulset.statefulset.claims import Claims, own_claims, volumes_fit
 from flotilla_statefulset.statefulset.condemned import plan_condemned
 from flotilla_statefulset.statefulset.context import IN_PLACE_ONLY, PlanContext
+from flotilla_statefulset.statefulset.due import may_be_updated
 from flotilla_statefulset.statefulset.numbers import targets
 from flotilla_statefulset.statefulset.pods import Criteria, Pods, sort_pods
 from flotilla_statefulset.statefulset.predownload import plan_predownload
-from flotilla_statefulset.statefulset.refresh import plan_refresh
 from flotilla_statefulset.statefulset.replicas import plan_replicas
 from flotilla_statefulset.statefulset.revisions import choose, orphans, record_of, surplus
 from flotilla_statefulset.statefulset.rollout import plan_update
@@ -192,3 +193,17 @@ def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
     }
     settled = not draft.stages and is_complete(context) and not (context.pods.unsettled or context.pods.unfit)
     return draft.plan(status=status.patch, urgent_status=status.urgent, numbers=numbers, settled=settled)
+
+
+def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
+    """Plan it as a stage at position `at`, also behind a pod that OrderedReady waits for (§4.11).
+
+    An update that has half begun and does not go on in this pass is undone: behind such a pod, nobody would finish it.
+    """
+    stage_refreshes(draft, (_due(context, ordinal) for ordinal in context.pods.unsettled), at=at)
+
+
+def _due(context: PlanContext, ordinal: int) -> Due:
+    pod = context.pods.by_ordinal[ordinal]
+    on_target = pod.revision == context.update_name or not may_be_updated(context, ordinal, pod)
+    return Due(pod=pod, context=context.in_place(pod), on_target=on_target)

@@ -1,14 +1,17 @@
 """Injection of SidecarSets into a pod, as a function of both (sidecarset.md §6.5 to §6.13)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from flotilla_common.api.documents import Json, ensured, member, strings, text
+from flotilla_common.api.documents import Json, ensured, mappings, member, sequence, strings, text
 from flotilla_common.api.kinds.sidecarset.names import is_hot, names_in_pods
 from flotilla_common.api.kinds.sidecarset.podmetadata import patched_annotations
+from flotilla_common.api.kinds.sidecarset.types import BEFORE_APP
 from flotilla_webhook.injection.marks import hot_marks, marks
-from flotilla_webhook.injection.merge import Placed, by_name, merged_containers, pull_secrets, with_missing
 from flotilla_webhook.injection.prepare import prepared, twins, used_volumes
 from flotilla_webhook.injection.source import Source, is_native
+
+Placed = tuple[str, Json]
+"""Where a container goes (podInjectPolicy), and the container."""
 
 
 def inject(pod: Json, sources: Sequence[Source], now: str, *, sorted_by_name: bool = False) -> None:
@@ -84,3 +87,38 @@ def _annotations(pod: Json) -> dict[str, str]:
 def _annotate(pod: Json, annotations: dict[str, str]) -> None:
     if annotations:
         ensured(ensured(pod, "metadata"), "annotations").update(annotations)
+
+
+def merged_containers(own: object, placed: Sequence[Placed]) -> list[Json]:
+    """The pod's containers with the others: one of a name that is there takes its place, the rest goes before or behind
+    them all."""
+    names = {text(one.get("name")) for one in mappings(own)}
+    replacing = {text(one.get("name")): one for _, one in placed if text(one.get("name")) in names}
+    kept = [replacing.get(text(one.get("name")), one) for one in mappings(own)]
+    new = [(policy, one) for policy, one in placed if text(one.get("name")) not in names]
+    before = [one for policy, one in new if policy == BEFORE_APP]
+    return [*before, *kept, *(one for policy, one in new if policy != BEFORE_APP)]
+
+
+def by_name(placed: Iterable[Placed]) -> list[Placed]:
+    """Sorted by the names of the containers."""
+    return sorted(placed, key=lambda one: text(one[1].get("name")))
+
+
+def with_missing(own: object, more: Iterable[Json]) -> list[Json]:
+    """The pod's volumes, and of the others those of names that it does not have."""
+    kept = sequence(own)
+    names = {text(one.get("name")) for one in mappings(kept)}
+    return [*kept, *(one for one in _unique(more) if text(one.get("name")) not in names)]
+
+
+def pull_secrets(own: object, more: Iterable[Json]) -> list[Json]:
+    """The pod's, then the others, each name once."""
+    return _unique([*mappings(own), *more])
+
+
+def _unique(items: Iterable[Json]) -> list[Json]:
+    found: dict[str, Json] = {}
+    for one in items:
+        found.setdefault(text(one.get("name")), one)
+    return list(found.values())
