@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.kinds.broadcastjob.defaults import default_broadcast_job
-from flotilla_common.api.kinds.broadcastjob.validation import check_types, validate
+from flotilla_common.api.kinds.broadcastjob.admission import check_types, default_broadcast_job, faults_of
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
 from tests.unit.workload import openkruise
@@ -30,7 +29,7 @@ def defaulted(document: Json, old: Json | None = None, gates: str = "") -> Json:
 
 
 def texts(document: Json, name: str = "job") -> list[str]:
-    return [str(fault) for fault in validate(document, name)]
+    return [str(fault) for fault in faults_of(document, name)]
 
 
 DEFAULTS: Json = {
@@ -164,7 +163,7 @@ def test_the_default_of_restart_policies_is_refused_row_34() -> None:
 def test_order() -> None:
     policy = {"type": "Never", "ttlSecondsAfterFinished": 1}
     document = job(completionPolicy=policy, template={"metadata": {"labels": {"broadcastjob-name": "x"}}})
-    faults = validate(document, "a.b", [Fault("spec.template.spec.containers", "Required value")])
+    faults = faults_of(document, "a.b", [Fault("spec.template.spec.containers", "Required value")])
     assert [fault.path for fault in faults] == [
         "metadata.name",
         "spec.completionPolicy.ttlSecondsAfterFinished",

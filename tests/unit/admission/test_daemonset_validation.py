@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.kinds.daemonset.defaults import default_daemonset
-from flotilla_common.api.kinds.daemonset.validation import check_types, name_warning, validate
+from flotilla_common.api.kinds.daemonset.admission import default_daemonset
+from flotilla_common.api.kinds.daemonset.validation import check_types, name_warnings, validate
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 
 POD = {"containers": [{"name": "c", "image": "i:1"}]}
@@ -255,4 +255,4 @@ def test_wrong_types(spec: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("length", "warned"), [(242, False), (243, True)])
 def test_names_that_leave_no_room_for_a_hash(length: int, warned: bool) -> None:
-    assert bool(name_warning("a" * length)) == warned
+    assert bool(name_warnings("a" * length)) == warned

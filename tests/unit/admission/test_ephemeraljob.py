@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.kinds.ephemeraljob.validation import check_types, own_faults, stand_in, validate
+from flotilla_common.api.kinds.ephemeraljob.admission import check_types, faults_of, own_faults, stand_in
 
 Json = dict[str, Any]
 GOOD: Json = {
@@ -30,7 +30,7 @@ def job(*containers: Json, **spec: Any) -> Json:
 
 
 def texts(*containers: Json) -> list[str]:
-    return [str(fault) for fault in validate(job(*containers))]
+    return [str(fault) for fault in faults_of(job(*containers))]
 
 
 def without(name: str) -> Json:
@@ -109,7 +109,7 @@ def test_a_name_that_is_there_twice() -> None:
 def test_no_containers_and_values_that_are_not_checked() -> None:
     assert texts() == []
     document = job(GOOD, selector={}, replicas=-1, parallelism=-1, activeDeadlineSeconds=-1)
-    assert validate(document) == []
+    assert faults_of(document) == []
 
 
 def test_what_the_apiserver_judges_comes_last_and_in_the_words_of_the_job() -> None:
@@ -118,7 +118,7 @@ def test_what_the_apiserver_judges_comes_last_and_in_the_words_of_the_job() -> N
     assert second == {"name": "c1", "image": "none", "command": GOOD["command"], "env": [{"name": ""}]}
     assert first["name"] != second["name"]
     found = own_faults([Fault("spec.template.spec.containers[1].env[0].name", "Required value")])
-    faults = validate(job(GOOD, GOOD), found)
+    faults = faults_of(job(GOOD, GOOD), found)
     assert [fault.path for fault in faults] == ["ephemeralContainers[1].name", "ephemeralContainers[1].env[0].name"]
 
 

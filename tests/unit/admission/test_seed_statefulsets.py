@@ -10,11 +10,11 @@ import msgspec
 import pytest
 import yaml
 
+from flotilla_common.api.kinds.persistentpodstate.admission import spec_faults
 from flotilla_common.api.kinds.persistentpodstate.conversion import to_hub
 from flotilla_common.api.kinds.persistentpodstate.types import PersistentPodState
-from flotilla_common.api.kinds.persistentpodstate.validation import spec_faults
 from flotilla_common.api.kinds.statefulset import conversion
-from flotilla_common.api.kinds.statefulset.defaults import default_statefulset
+from flotilla_common.api.kinds.statefulset.admission import default_statefulset
 from flotilla_common.api.kinds.statefulset.validation import check_types, validate
 from flotilla_common.api.versions import V1ALPHA1
 from flotilla_common.gates import Gates

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.kinds.sidecarset.canary import canary_faults
-from flotilla_common.api.kinds.sidecarset.conflicts import conflict_faults, overlapping
+from flotilla_common.api.kinds.sidecarset.conflicts import canary_faults, conflict_faults, overlapping
 from flotilla_common.api.meta import LabelSelector
 
 Json = dict[str, Any]

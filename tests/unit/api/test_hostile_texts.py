@@ -8,7 +8,7 @@ from flotilla_common.api import quantity
 from flotilla_common.api.admission.workload import is_percent
 from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule
-from flotilla_common.api.kinds.ephemeraljob.validation import validate
+from flotilla_common.api.kinds.ephemeraljob.admission import faults_of
 from flotilla_common.api.kinds.sidecarset.expressions import evaluate
 from flotilla_common.api.meta import LabelSelector, LabelSelectorRequirement
 from flotilla_common.api.numbers import integer, lenient_value, partition_value, strict_value, whole_number
@@ -77,7 +77,7 @@ def test_a_percentage_that_nobody_counts_is_none() -> None:
 def test_names_of_ephemeral_containers_are_compared_in_linear_time() -> None:
     containers = [{"name": f"c{index}"} for index in range(20_000)] + [{"name": "c0"}]
     with within(2.0):
-        faults = validate({"spec": {"template": {"ephemeralContainers": containers}}})
+        faults = faults_of({"spec": {"template": {"ephemeralContainers": containers}}})
     duplicates = [str(fault) for fault in faults if "Duplicate" in str(fault)]
     assert duplicates == ['ephemeralContainers[20000].name: Duplicate value: "c0"']
 

@@ -14,13 +14,13 @@ import pytest
 from flotilla_cli.main import VERBS, main
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.advancedcronjob import validation as cron_rules
-from flotilla_common.api.kinds.advancedcronjob.defaults import default_cron_job
-from flotilla_common.api.kinds.broadcastjob import validation as broadcast_rules
-from flotilla_common.api.kinds.broadcastjob.defaults import default_broadcast_job
+from flotilla_common.api.kinds.advancedcronjob.admission import default_cron_job
+from flotilla_common.api.kinds.broadcastjob import admission as broadcast_rules
+from flotilla_common.api.kinds.broadcastjob.admission import default_broadcast_job
 from flotilla_common.api.kinds.cloneset import validation as rules
-from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
-from flotilla_common.api.kinds.containerrecreaterequest import validation as recreate_rules
-from flotilla_common.api.kinds.ephemeraljob import validation as ephemeral_rules
+from flotilla_common.api.kinds.cloneset.admission import default_cloneset
+from flotilla_common.api.kinds.containerrecreaterequest import admission as recreate_rules
+from flotilla_common.api.kinds.ephemeraljob import admission as ephemeral_rules
 from flotilla_common.api.versions import V1BETA1
 from flotilla_common.control.plan import Intent
 from flotilla_common.gates import NAMES as GATES
@@ -305,13 +305,13 @@ def test_examples_of_jobs_are_valid():
     gates = Gates.parse("")
     for document in examples("broadcastjob.md"):
         broadcast_rules.check_types(document)
-        assert not broadcast_rules.validate(default_broadcast_job(document, None, gates), "sweep")
+        assert not broadcast_rules.faults_of(default_broadcast_job(document, None, gates), "sweep")
     for document in examples("advancedcronjob.md"):
         cron_rules.check_types(document)
         assert not cron_rules.validate(default_cron_job(document, None, gates), "nightly-sweep")
     for document in examples("ephemeraljob.md"):
         ephemeral_rules.check_types(document)
-        assert not ephemeral_rules.validate(document)
+        assert not ephemeral_rules.faults_of(document)
 
 
 def test_documents_name_no_machine():

@@ -25,5 +25,5 @@ def test_the_webhook_loads_the_admission_of_all_kinds() -> None:
     program = PROGRAM.replace(".service()", "; [kind.rules() for kind in catalogue.KINDS]")
     command = [sys.executable, "-c", program, "flotilla_webhook.app"]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for module in ("cloneset.admission", "nodeimage.crd", "imagepulljob.defaults", "imagelistpulljob.validation"):
+    for module in ("cloneset.admission", "nodeimage.crd", "sidecarset.defaults", "cloneset.validation"):
         assert f"flotilla_common.api.kinds.{module}" in loaded

@@ -66,6 +66,12 @@ def fill(document: Json, **defaults: JsonValue) -> None:
             document[key] = value
 
 
+def fill_empty(document: Json, **defaults: str) -> None:
+    """Set the members that are absent, null or empty."""
+    for key, value in defaults.items():
+        document[key] = document.get(key) or value
+
+
 def without_nulls(value: JsonValue) -> Any:
     """Return the value without the members that are null, at every depth: to Kubernetes they are absent. Nulls in
     arrays stay."""

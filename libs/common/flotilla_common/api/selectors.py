@@ -127,3 +127,12 @@ def _requirement_text(requirement: LabelSelectorRequirement) -> str:
             return requirement.key
         case _:
             return f"!{requirement.key}"
+
+
+def selector_problem(selector: LabelSelector) -> str:
+    """Return why the selector cannot be used; empty if it can."""
+    try:
+        Selector.compile(selector)
+    except ValueError as problem:
+        return str(problem)
+    return ""

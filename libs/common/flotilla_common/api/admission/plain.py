@@ -1,15 +1,38 @@
-"""The usual shape of admission: fill in defaults, refuse what cannot be read, refuse the first fault."""
+"""The usual shapes of admission: defaults, and a refusal of the first fault or of all at once."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import msgspec
 
+from flotilla_common.api.admission.fields import Fault, aggregate
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, patched
+from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, identity, patched
+from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.documents import Json, without_nulls
+from flotilla_common.api.errors import ApiError, Unreachable
 
 T = TypeVar("T")
+
+Read = Callable[[Json], object]
+"""Raises ValueError for a document that cannot be read."""
+
+
+class Write(msgspec.Struct, frozen=True):
+    """A creation or an update, as admission looks at it."""
+
+    document: Json
+    old: Json | None  # what an update changes; None for one that cannot be read, which may be mended in any way
+    namespace: str
+    name: str
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What is wrong with a write, and what its author is warned of if nothing is."""
+
+    faults: Sequence[Fault] = ()
+    warnings: Sequence[str] = ()
+    code: int = 422  # with which faults are answered
 
 
 def decoded(document: Json, model: type[T]) -> T:
@@ -17,36 +40,58 @@ def decoded(document: Json, model: type[T]) -> T:
     return msgspec.json.decode(msgspec.json.encode(without_nulls(document)), type=model)
 
 
-def document_of(request: Request, decode: Callable[[Json], object]) -> Json:
+def write_of(request: Request, read: Read) -> Write:
+    """The write that the request is about. Raises Refused for an object that cannot be read."""
+    document = document_of(request, read)
+    return Write(document, former_of(request, read), *identity(document, request))
+
+
+def document_of(request: Request, read: Read) -> Json:
     """The object of the request. Raises Refused for one that cannot be read."""
     if request.object is None:
         raise Refused(400, "there is no object in the request")
     try:
-        decode(request.object)
+        read(request.object)
     except ValueError as fault:
         raise Refused(400, str(fault)) from fault
     return request.object
 
 
-def former_of(request: Request, decode: Callable[[Json], object]) -> Json | None:
+def former_of(request: Request, read: Read) -> Json | None:
     """Return the object that an update changes; None at any other operation, and for one that was stored past admission
     and cannot be read: such a one may be mended in any way."""
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     try:
-        decode(request.old_object)
+        read(request.old_object)
     except ValueError:
         return None
     return request.old_object
 
 
-def defaulted(request: Request, model: type[object], default: Callable[[Json], Json]) -> Answer:
-    """Defaults as a patch. Raises Refused."""
-    document = document_of(request, lambda it: decoded(it, model))
-    return patched(operations(document, default(document)))
+def defaulted(request: Request, read: Read, default: Callable[[Write], Json]) -> Answer:
+    """Defaults as a patch, in the version of the request. Raises Refused."""
+    write = write_of(request, read)
+    return patched(operations(write.document, default(write)))
 
 
-def judged(request: Request, model: type[T], problem_of: Callable[[T], str]) -> Answer:
+async def judged(
+    request: Request, tools: Tools, read: Read, judge: Callable[[Write, Tools], Awaitable[Judgement]]
+) -> Answer:
+    """All field errors at once, or warnings; at a deletion, whether it is protected. Raises Refused."""
+    if request.operation == "DELETE":
+        return await tools.deletion_protection(request)
+    write = write_of(request, read)
+    try:
+        judgement = await judge(write, tools)
+    except (ApiError, Unreachable) as failure:
+        return error(500, f"cannot check the {write.document.get('kind')}, the apiserver says: {failure}")
+    if judgement.faults:
+        return error(judgement.code, aggregate(judgement.faults))
+    return Answer(warnings=judgement.warnings)
+
+
+def judged_at_first(request: Request, model: type[T], problem_of: Callable[[T], str]) -> Answer:
     """The first fault (400), if there is one."""
     try:
         problem = problem_of(decoded(request.object or {}, model))

@@ -11,11 +11,12 @@ import msgspec
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
 from flotilla_common.api.admission.patch import operations
+from flotilla_common.api.admission.plain import Write
 from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text, typed
 from flotilla_common.api.meta import IntOrString, LabelSelector
 from flotilla_common.api.podtemplate import canonical_object
-from flotilla_common.api.selectors import Selector
+from flotilla_common.api.selectors import Selector, selector_problem
 
 LONGEST_NAME = 52
 """Characters. The label controller-revision-hash holds the name, a dash and up to 10 digits, and 63 are its limit."""
@@ -61,14 +62,14 @@ def endless_faults(spec: Json, kind: str) -> Iterator[Fault]:
         yield forbidden("spec.template.spec.activeDeadlineSeconds", f"a {kind}'s pods have no deadline")
 
 
-async def template_verdict(tools: Tools, namespace: str, document: Json, old: Json | None) -> Verdict:
+async def template_verdict(tools: Tools, write: Write) -> Verdict:
     """What is wrong with the templates of pods and claims. Only new or changed ones are judged: stored ones stay
     writable when the apiserver gets stricter. Raises ApiError and Unreachable."""
-    if not template_changed(document, old):
+    if not template_changed(write.document, write.old):
         return Verdict()
-    spec = mapping(document.get("spec"))
+    spec = mapping(write.document.get("spec"))
     claims = mappings(spec.get("volumeClaimTemplates"))
-    verdict = await tools.template_verdict(namespace, mapping(spec.get("template")), claims)
+    verdict = await tools.template_verdict(write.namespace, mapping(spec.get("template")), claims)
     return Verdict([*verdict.faults, *claim_faults(claims)], verdict.dropped)
 
 
@@ -116,6 +117,14 @@ def share_problem(value: IntOrString) -> str:
     return "" if is_percent(value) else "a valid percent string must be a numeric string followed by an ending '%'"
 
 
+def order_faults(path: str, strategy: Json) -> Iterator[Fault]:
+    """The faults of what says which pods are updated first."""
+    if problem := priority_problem(member(strategy, "priorityStrategy")):
+        yield required(f"{path}.priorityStrategy", problem)
+    if problem := _scatter_problem(mappings(strategy.get("scatterStrategy"))):
+        yield required(f"{path}.scatterStrategy", problem)
+
+
 def priority_problem(strategy: Json) -> str:
     """Why a priorityStrategy cannot be used; empty if it can (common.md §11.1)."""
     weights, orders = mappings(strategy.get("weightPriority")), mappings(strategy.get("orderPriority"))
@@ -132,7 +141,7 @@ def priority_problem(strategy: Json) -> str:
     return ""
 
 
-def scatter_problem(terms: list[Json]) -> str:
+def _scatter_problem(terms: list[Json]) -> str:
     """Why a scatterStrategy cannot be used; empty if it can (common.md §11.2)."""
     seen: set[tuple[str, str]] = set()
     for term in terms:
@@ -145,22 +154,16 @@ def scatter_problem(terms: list[Json]) -> str:
     return ""
 
 
-def name_warning(name: str) -> str:
-    """What a name leads to that is too long for the label of the pods' revision; empty if it fits."""
-    return too_long(name, LONGEST_NAME, LABEL_TOO_LONG) if len(name) > LONGEST_NAME else ""
-
-
-def too_long(name: str, limit: int, consequence: str) -> str:
-    """The warning about a name that is longer than the limit."""
+def too_long(name: str, limit: int, consequence: str) -> list[str]:
+    """The warning about a name that is longer than the limit; none if it fits."""
+    if len(name) <= limit:
+        return []
     begin = f"metadata.name has {len(name)} characters: with more than {limit}"
-    return f"{begin} {consequence}, and they cannot be created"
+    return [f"{begin} {consequence}, and they cannot be created"]
 
 
 def _selector_problem(selector: Json) -> str:
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
         return "selector can not be empty"
-    try:
-        Selector.compile(typed(selector, LabelSelector))
-    except ValueError as error:
-        return f"invalid selector {error}"
-    return ""
+    problem = selector_problem(typed(selector, LabelSelector))
+    return f"invalid selector {problem}" if problem else ""

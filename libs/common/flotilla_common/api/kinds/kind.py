@@ -5,6 +5,7 @@ are all made from it.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +15,11 @@ from flotilla_common.api.resources import Resource
 
 if TYPE_CHECKING:  # a service that plans the kind never loads its schema and admission
     from flotilla_common.api.kinds.rules import Rules
+
+
+def rules_in(module: str) -> "Callable[[], Rules]":
+    """Return what loads the module when it is called, and returns the RULES that it declares."""
+    return lambda: import_module(module).RULES
 
 
 class Workers(msgspec.Struct, frozen=True):

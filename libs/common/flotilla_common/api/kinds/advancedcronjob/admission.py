@@ -1,19 +1,26 @@
 """Admission of AdvancedCronJobs: defaults and validation (advancedcronjob.md §3)."""
 
+import copy
 from collections.abc import Iterator
 
-from flotilla_common.api.admission.fields import aggregate
+import msgspec
+
 from flotilla_common.api.admission.names import LONGEST_LABEL
-from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import document_of, former_of
-from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
+from flotilla_common.api.admission.plain import Judgement, Write, defaulted, judged
+from flotilla_common.api.admission.pod_template import default_template
+from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.admission.workload import template_verdict, too_long, unknown_fields
-from flotilla_common.api.documents import Json, mapping
-from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.documents import Json, ensured, fill, fill_empty, is_object, mapping, member
+from flotilla_common.api.kinds.advancedcronjob import crd, templates
 from flotilla_common.api.kinds.advancedcronjob import validation as rules
-from flotilla_common.api.kinds.advancedcronjob.defaults import default_cron_job
 from flotilla_common.api.kinds.advancedcronjob.templates import pod_template, restart_policy
+from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, REPLACE
+from flotilla_common.api.kinds.advancedcronjob.validation import check_types
+from flotilla_common.api.kinds.imagepulljob.admission import default_limits
+from flotilla_common.api.kinds.imagepulljob.types import ALWAYS
+from flotilla_common.api.kinds.rules import Admission, Rules
+from flotilla_common.gates import Gates
 
 LONGEST_NAME = LONGEST_LABEL - len("-1647045420")
 """Characters. Jobs are called after it and after their time, and their pods have that name as a label."""
@@ -24,31 +31,28 @@ _JUDGED = "spec.template"
 
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Defaults, as a patch in the version of the request."""
-    document = document_of(request, rules.check_types)
-    return patched(operations(document, default_cron_job(document, former_of(request, rules.check_types), tools.gates)))
+    return defaulted(request, check_types, lambda it: default_cron_job(it.document, it.old, tools.gates))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """All field errors at once (422). Warnings say what is accepted and will not work as it was meant."""
-    document = document_of(request, rules.check_types)
-    old = former_of(request, rules.check_types)
-    namespace, name = identity(document, request)
-    try:
-        verdict = await _verdict(tools, namespace, document, old)
-    except (ApiError, Unreachable) as failure:
-        return error(500, f"cannot check the AdvancedCronJob, the apiserver says: {failure}")
-    if faults := rules.validate(document, name, old, verdict.faults):
-        return error(422, aggregate(faults))
-    return Answer(warnings=[*_warnings(document, name, verdict)] if old is None else [])
+    return await judged(request, tools, check_types, _judge)
 
 
-async def _verdict(tools: Tools, namespace: str, document: Json, old: Json | None) -> Verdict:
+async def _judge(write: Write, tools: Tools) -> Judgement:
+    verdict = await _verdict(write, tools)
+    warnings = [*_warnings(write.document, write.name, verdict)] if write.old is None else []
+    return Judgement(rules.validate(write.document, write.name, write.old, verdict.faults), warnings)
+
+
+async def _verdict(write: Write, tools: Tools) -> Verdict:
     """About the pod template, as if it were a workload's."""
-    found = pod_template(mapping(document.get("spec")))
-    before = pod_template(mapping(old.get("spec"))) if old else None
+    found = pod_template(mapping(write.document.get("spec")))
+    before = pod_template(mapping(write.old.get("spec"))) if write.old else None
     if found is None:
         return Verdict()
-    return await template_verdict(tools, namespace, _workload(found[1]), _workload(before[1]) if before else None)
+    old = _workload(before[1]) if before else None
+    return await template_verdict(tools, msgspec.structs.replace(write, document=_workload(found[1]), old=old))
 
 
 def _workload(pod: Json) -> Json:
@@ -62,7 +66,45 @@ def _warnings(document: Json, name: str, verdict: Verdict) -> Iterator[str]:
         return
     path, pod = found
     yield from unknown_fields(Verdict(dropped=[place.replace(_JUDGED, path, 1) for place in verdict.dropped]))
-    if len(name) > LONGEST_NAME:
-        yield too_long(name, LONGEST_NAME, "the names of its jobs get too long")
+    yield from too_long(name, LONGEST_NAME, "the names of its jobs get too long")
     if restart_policy(pod) not in ("Never", "OnFailure"):
         yield f"{path}.spec.restartPolicy is neither Never nor OnFailure: no job can be created with it"
+
+
+def default_cron_job(document: Json, old: Json | None, gates: Gates) -> Json:
+    """The document with defaults filled in, as a new document. `old` is the stored object of an update: templates that
+    did not change are left as they are stored."""
+    defaulted = copy.deepcopy(document)
+    spec = ensured(defaulted, "spec")
+    template = member(spec, "template")
+    unchanged = old is not None and member(old, "spec").get("template") == spec.get("template")
+    if not unchanged and not gates.on("TemplateNoDefaults"):
+        _default_pods(spec, host_ports=gates.on("DefaultHostNetworkHostPortsInPodTemplates"))
+    if is_object(images := template.get(templates.IMAGES)):
+        _default_pulls(ensured(images, "spec"))
+    spec["concurrencyPolicy"] = spec.get("concurrencyPolicy") or (ALLOW if images is None else REPLACE)
+    fill(spec, paused=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
+    return defaulted
+
+
+def _default_pods(spec: Json, *, host_ports: bool) -> None:
+    for name in templates.OF_PODS:
+        if is_object(pod := member(spec, "template", name, "spec").get("template")):
+            default_template(pod, host_ports=host_ports)
+    if is_object(broadcast := member(spec, "template").get(templates.BROADCAST)):
+        # Clients written in Go see these two in every stored template.
+        ensured(broadcast, "metadata")
+        ensured(ensured(broadcast, "spec"), "failurePolicy")
+
+
+def _default_pulls(spec: Json) -> None:
+    """Only lists that do not say when they end get limits."""
+    completion = ensured(spec, "completionPolicy")
+    if completion.get("type"):
+        return
+    completion["type"] = ALWAYS
+    default_limits(ensured(spec, "pullPolicy"))
+    fill_empty(spec, imagePullPolicy="IfNotPresent")
+
+
+RULES = Rules(schema=crd.version, admission=Admission(mutate=mutate, validate=validate))

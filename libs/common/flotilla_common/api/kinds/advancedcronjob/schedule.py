@@ -5,18 +5,35 @@ not the same as time: on the day they are put forward some times do not come, an
 are put back some come twice, and a run is due at both.
 """
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal
 from itertools import islice, takewhile
+from typing import Final
 
 import msgspec
 from cronsim import CronSim, CronSimError
 
-from flotilla_common.api.kinds.advancedcronjob.durations import whole_seconds
 from flotilla_common.api.kinds.advancedcronjob.grammar import rewritten
 from flotilla_common.api.kinds.advancedcronjob.zones import LOCAL, moments, shown_again, wall_clock, zone_named
+
+_NANOSECONDS: Final = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,  # micro sign
+    "μs": 1_000,  # Greek letter mu
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_TERM = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION = re.compile(rf"[-+]?({_TERM.pattern})+|[-+]?0")
+_MOST_CHARACTERS = 100
+_MOST = 2**63 - 1  # nanoseconds that Go can count: 292 years
 
 SEARCHED_YEARS = 5
 """A schedule without a run in so many years has none."""
@@ -110,3 +127,15 @@ def _fitting(fields: str, after: datetime) -> Iterator[datetime]:
             return
         after = time
         yield time
+
+
+def whole_seconds(text: str) -> timedelta:
+    """The duration without fractions of a second. Raises ValueError."""
+    if len(text) > _MOST_CHARACTERS or not _DURATION.fullmatch(text):
+        raise ValueError(f"invalid duration {text!r}")
+    terms = (Decimal(number) * _NANOSECONDS[unit] for number, unit in _TERM.findall(text))
+    nanoseconds = int(sum(terms, Decimal(0)))
+    if nanoseconds > _MOST:
+        raise ValueError(f"invalid duration {text!r}: too long")
+    seconds = nanoseconds // _NANOSECONDS["s"]
+    return timedelta(seconds=-seconds if text.startswith("-") else seconds)

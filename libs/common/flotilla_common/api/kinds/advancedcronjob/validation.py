@@ -5,17 +5,26 @@ in as faults. What only a Job or BroadcastJob may not say shows when one is made
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid
 from flotilla_common.api.admission.names import job_name_faults
 from flotilla_common.api.admission.plain import decoded
-from flotilla_common.api.documents import Json, mapping, text
+from flotilla_common.api.documents import Json, mapping, member, text
 from flotilla_common.api.kinds.advancedcronjob.changes import change_faults
-from flotilla_common.api.kinds.advancedcronjob.pull_validation import pull_faults
 from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule
 from flotilla_common.api.kinds.advancedcronjob.templates import ALL, IMAGES, check_templates, given
 from flotilla_common.api.kinds.advancedcronjob.types import FORBID, REPLACE, AdvancedCronJob
 from flotilla_common.api.kinds.advancedcronjob.zones import zone_named
+from flotilla_common.api.kinds.imagelistpulljob.admission import MOST_IMAGES
+from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJobSpec
+from flotilla_common.api.kinds.imagepulljob.admission import duplicates, image_problem, selection_problem
+from flotilla_common.api.kinds.imagepulljob.types import ALWAYS
+
+LONGEST_DEADLINE = 86400
+"""Seconds: a day."""
+
+_PATH = f"spec.template.{IMAGES}.spec"
 
 _NUMBERS = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
 _ONE_OF = f"one of {', '.join(ALL[:-1])} and {ALL[-1]}"
@@ -84,3 +93,39 @@ def _policy_faults(spec: Json) -> Iterator[Fault]:
     if policy not in (REPLACE, FORBID):
         detail = "concurrencyPolicy should be Replace or Forbid with imageListPullJobTemplate"
         yield invalid("spec.spec.concurrencyPolicy", policy, detail)
+
+
+def pull_faults(spec: Json) -> Iterator[Fault]:
+    """The first fault of the template in the spec of an AdvancedCronJob, if it has one."""
+    document = member(spec, "template", IMAGES, "spec")
+    pulls = decoded(document, ImageListPullJobSpec)
+    problems = {
+        "selector": selection_problem(pulls),
+        "images": _images_problem(pulls.images),
+        "completionPolicy": _completion_problem(pulls),
+    }
+    faults = (invalid(f"{_PATH}.{name}", document.get(name), problem) for name, problem in problems.items() if problem)
+    yield from islice(faults, 1)
+
+
+def _images_problem(images: list[str]) -> str:
+    if not images:
+        return "image can not be empty"
+    if len(images) > MOST_IMAGES:
+        return f"the maximum number of images cannot > {MOST_IMAGES}"
+    if duplicates(images):
+        return "images cannot have duplicate values"
+    return next((problem for image in images if (problem := image_problem(image))), "")
+
+
+def _completion_problem(spec: ImageListPullJobSpec) -> str:
+    policy, limits = spec.completion_policy, spec.pull_policy
+    deadline = policy.active_deadline_seconds
+    timeout = limits.timeout_seconds if limits is not None else None
+    if policy.type != ALWAYS:
+        return f"type must be {ALWAYS}"
+    if deadline is not None and deadline > LONGEST_DEADLINE:
+        return f"activeDeadlineSeconds must be less than or equal to {LONGEST_DEADLINE}"
+    if deadline is not None and timeout is not None and deadline < timeout:
+        return "activeDeadlineSeconds must be greater than or equal to pullPolicy.timeoutSeconds"
+    return "" if policy.ttl_seconds_after_finished is None else "ttlSecondsAfterFinished is not supported"

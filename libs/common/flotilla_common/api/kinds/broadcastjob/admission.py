@@ -1,33 +1,88 @@
 """Admission of BroadcastJobs: defaults and validation (broadcastjob.md §3)."""
 
-from flotilla_common.api.admission.fields import aggregate
-from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import document_of, former_of
-from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
+import copy
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from flotilla_common.api.admission.fields import Fault, invalid
+from flotilla_common.api.admission.names import job_name_faults
+from flotilla_common.api.admission.plain import Judgement, Write, decoded, defaulted, judged
+from flotilla_common.api.admission.pod_template import default_templates
+from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
-from flotilla_common.api.errors import ApiError, Unreachable
-from flotilla_common.api.kinds.broadcastjob import validation as rules
-from flotilla_common.api.kinds.broadcastjob.defaults import default_broadcast_job
+from flotilla_common.api.documents import Json, ensured, fill, fill_empty, mapping, member, strings
+from flotilla_common.api.kinds.broadcastjob import crd
+from flotilla_common.api.kinds.broadcastjob.types import (
+    ALWAYS,
+    FAIL_FAST,
+    NAME_LABEL,
+    NEVER,
+    UID_LABEL,
+    UNLIMITED,
+    BroadcastJob,
+)
+from flotilla_common.api.kinds.rules import Admission, Rules
+from flotilla_common.gates import Gates
+
+_ENDS = ("Never", "OnFailure")
+_OURS = f'"{NAME_LABEL}" and "{UID_LABEL}" are not allowed to preset in pod labels'
+
+check_types = partial(decoded, model=BroadcastJob)
+"""Raises ValueError if a field that Flotilla reads has a type that it cannot have."""
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Defaults, as a patch."""
-    document = document_of(request, rules.check_types)
-    return patched(
-        operations(document, default_broadcast_job(document, former_of(request, rules.check_types), tools.gates))
-    )
+    return defaulted(request, check_types, lambda it: default_broadcast_job(it.document, it.old, tools.gates))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """All field errors at once (500). Warnings say what pods will not have."""
-    document = document_of(request, rules.check_types)
-    old = former_of(request, rules.check_types)
-    namespace, name = identity(document, request)
-    try:
-        template = await template_verdict(tools, namespace, document, old)
-    except (ApiError, Unreachable) as failure:
-        return error(500, f"cannot check the BroadcastJob, the apiserver says: {failure}")
-    if faults := rules.validate(document, name, template.faults):
-        return error(500, aggregate(faults))
-    return Answer(warnings=unknown_fields(template))
+    return await judged(request, tools, check_types, _judge)
+
+
+async def _judge(write: Write, tools: Tools) -> Judgement:
+    template = await template_verdict(tools, write)
+    return Judgement(faults_of(write.document, write.name, template.faults), unknown_fields(template), code=500)
+
+
+def default_broadcast_job(document: Json, old: Json | None, gates: Gates) -> Json:
+    """The document with defaults filled in, as a new document. `old` is the stored object of an update."""
+    defaulted = copy.deepcopy(document)
+    spec = ensured(defaulted, "spec")
+    default_templates(spec, old, gates)
+    fill_empty(ensured(spec, "completionPolicy"), type=ALWAYS)
+    fill(spec, parallelism=UNLIMITED)
+    fill_empty(ensured(spec, "failurePolicy"), type=FAIL_FAST)
+    return defaulted
+
+
+def faults_of(document: Json, name: str, template: Iterable[Fault] = ()) -> list[Fault]:
+    """All faults of a BroadcastJob. `template`: what is wrong with its pod template by itself."""
+    spec = mapping(document.get("spec"))
+    return [*job_name_faults(name), *_completion_faults(spec), *_template_faults(spec), *template]
+
+
+def _completion_faults(spec: Json) -> Iterator[Fault]:
+    """A job that never ends has neither a deadline nor something to do after its end."""
+    policy = member(spec, "completionPolicy")
+    if policy.get("type") != NEVER:
+        return
+    for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds"):
+        if policy.get(name) is not None:
+            path = f"spec.completionPolicy.{name}"
+            yield invalid(path, policy[name], "can just work with Always CompletionPolicyType")
+
+
+def _template_faults(spec: Json) -> Iterator[Fault]:
+    restart = member(spec, "template", "spec").get("restartPolicy")
+    if restart not in _ENDS:
+        path = "spec.template.spec.restartPolicy"
+        yield invalid(path, restart or "", "pod restartPolicy can only be Never or OnFailure")
+    labels = strings(member(spec, "template", "metadata").get("labels"))
+    if labels.get(NAME_LABEL) or labels.get(UID_LABEL):
+        yield invalid("spec.template.metadata.labels", labels, _OURS)
+
+
+RULES = Rules(schema=crd.version, admission=Admission(mutate=mutate, validate=validate))

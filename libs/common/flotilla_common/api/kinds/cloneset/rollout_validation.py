@@ -5,9 +5,9 @@ The two versions hold the same rollout fields at different paths, so the rules l
 
 from collections.abc import Iterator
 
-from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, invalid, required
-from flotilla_common.api.admission.workload import priority_problem, scatter_problem
-from flotilla_common.api.documents import Json, mapping, mappings, member
+from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, invalid
+from flotilla_common.api.admission.workload import order_faults
+from flotilla_common.api.documents import Json, mapping, member
 from flotilla_common.api.numbers import integer, strict_value
 from flotilla_common.api.rollout import POLICIES
 from flotilla_common.api.versions import V1ALPHA1
@@ -56,10 +56,7 @@ class _Rollout:
             yield fault
         elif partition is not None and partition < 0:
             yield invalid(f"{self.path}.partition", self.fields["partition"], NON_NEGATIVE)
-        if reason := priority_problem(mapping(self.fields.get("priorityStrategy"))):
-            yield required(f"{self.path}.priorityStrategy", reason)
-        if reason := scatter_problem(mappings(self.fields.get("scatterStrategy"))):
-            yield required(f"{self.path}.scatterStrategy", reason)
+        yield from order_faults(self.path, self.fields)
         yield from self._limit_faults()
 
     def _limit_faults(self) -> Iterator[Fault]:

@@ -73,13 +73,13 @@ def newly_to_delete(document: Json, old: Json | None) -> list[str]:
     return [name for name in names if name not in known]
 
 
-def name_warning(name: str, *, short_hash: bool) -> str:
-    """What a name leads to that is too long for the pods; empty if it fits (cloneset.md §9)."""
-    if len(name) > LONGEST_POD_PREFIX:
-        return too_long(name, LONGEST_POD_PREFIX, "the pods' names get too long")
-    if short_hash or len(name) <= LONGEST_NAME:
-        return ""
-    return f"{too_long(name, LONGEST_NAME, LABEL_TOO_LONG)} (gate CloneSetShortHash avoids it)"
+def name_warnings(name: str, *, short_hash: bool) -> list[str]:
+    """What a name leads to that is too long for the pods; nothing if it fits (cloneset.md §9)."""
+    if longer := too_long(name, LONGEST_POD_PREFIX, "the pods' names get too long"):
+        return longer
+    if short_hash:
+        return []
+    return [f"{warning} (gate CloneSetShortHash avoids it)" for warning in too_long(name, LONGEST_NAME, LABEL_TOO_LONG)]
 
 
 def _spec_faults(document: Json, template: Iterable[Fault], pods: Iterable[Fault]) -> Iterator[Fault]:

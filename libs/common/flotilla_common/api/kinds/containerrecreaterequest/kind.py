@@ -1,23 +1,10 @@
 """ContainerRecreateRequest: restarts of containers in a running pod."""
 
-from typing import TYPE_CHECKING
-
 from flotilla_common.api.keys import RECREATE_ACTIVE, RECREATE_NODE_NAME
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
-from flotilla_common.api.kinds.kind import Kind, Workers
+from flotilla_common.api.kinds.kind import Kind, Workers, rules_in
 from flotilla_common.api.kinds.node_route import NodeRoute
 from flotilla_common.api.meta import metadata_of
-
-if TYPE_CHECKING:
-    from flotilla_common.api.kinds.rules import Rules
-
-
-def _rules() -> "Rules":
-    from flotilla_common.api.kinds.containerrecreaterequest import admission, conversion, crd
-    from flotilla_common.api.kinds.rules import Admission, Rules
-
-    webhooks = Admission(mutate=admission.mutate, old_paths=True)
-    return Rules(schema=crd.version, convert=conversion.convert, admission=webhooks)
 
 
 def node_of(body: bytes) -> str:
@@ -30,7 +17,7 @@ KIND = Kind(
     resource=RECREATE_REQUEST,
     doc="A ContainerRecreateRequest restarts containers of a running pod, which stays as it is.",
     service="jobs",
-    rules=_rules,
+    rules=rules_in("flotilla_common.api.kinds.containerrecreaterequest.admission"),
     short_names=("crr",),
     gates=("KruiseDaemon",),
     workers=Workers(flag="crr"),

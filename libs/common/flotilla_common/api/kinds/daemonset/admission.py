@@ -1,33 +1,58 @@
 """Admission of DaemonSets: defaults and validation (daemonset.md §3). Nothing protects them from deletion."""
 
-from flotilla_common.api.admission.fields import aggregate
-from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import document_of, former_of
-from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
+import copy
+
+from flotilla_common.api.admission.plain import Judgement, Write, defaulted, judged
+from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
-from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.documents import Json, ensured, fill, fill_empty
+from flotilla_common.api.kinds.daemonset import crd
 from flotilla_common.api.kinds.daemonset import validation as rules
-from flotilla_common.api.kinds.daemonset.defaults import default_daemonset
+from flotilla_common.api.kinds.daemonset.conversion import STANDARD, SURGING, convert
+from flotilla_common.api.kinds.daemonset.validation import check_types
+from flotilla_common.api.kinds.rules import Admission, Rules
+from flotilla_common.api.versions import V1ALPHA1
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Defaults, as a patch in the version of the request."""
-    document = document_of(request, rules.check_types)
-    return patched(operations(document, default_daemonset(document)))
+    return defaulted(request, check_types, lambda it: default_daemonset(it.document))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """All field errors at once: 500 for a new object, 422 for a change. Warnings say what is accepted and will not work
     as it was meant."""
-    document = document_of(request, rules.check_types)
-    old = former_of(request, rules.check_types)
-    namespace, name = identity(document, request)
-    try:
-        template = await template_verdict(tools, namespace, document, old)
-    except (ApiError, Unreachable) as failure:
-        return error(500, f"cannot check the DaemonSet, the apiserver says: {failure}")
-    if faults := rules.validate(document, old, template.faults):
-        return error(500 if old is None else 422, aggregate(faults))
-    warning = rules.name_warning(name) if old is None else ""
-    return Answer(warnings=[*unknown_fields(template), *([warning] if warning else [])])
+    return await judged(request, tools, check_types, _judge)
+
+
+async def _judge(write: Write, tools: Tools) -> Judgement:
+    template = await template_verdict(tools, write)
+    faults = rules.validate(write.document, write.old, template.faults)
+    if write.old is not None:
+        return Judgement(faults, unknown_fields(template))
+    return Judgement(faults, unknown_fields(template) + rules.name_warnings(write.name), code=500)
+
+
+def default_daemonset(document: Json) -> Json:
+    """The document with defaults filled in, as a new document."""
+    defaulted = copy.deepcopy(document)
+    spec = ensured(defaulted, "spec")
+    fill(spec, burstReplicas=250, revisionHistoryLimit=10)
+    strategy = ensured(spec, "updateStrategy")
+    fill_empty(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        _default_rolling(ensured(strategy, "rollingUpdate"), alpha=document.get("apiVersion") == V1ALPHA1)
+    return defaulted
+
+
+def _default_rolling(rolling: Json, *, alpha: bool) -> None:
+    if alpha and rolling.get("rollingUpdateType") == SURGING:
+        fill(rolling, maxSurge=1, maxUnavailable=0)
+        rolling["rollingUpdateType"] = STANDARD
+    fill_empty(rolling, rollingUpdateType=STANDARD)
+    if rolling.get("maxUnavailable") is None and rolling.get("maxSurge") is None:
+        rolling.update(maxUnavailable=1, maxSurge=0)
+
+
+RULES = Rules(schema=crd.version, convert=convert, admission=Admission(mutate=mutate, validate=validate))

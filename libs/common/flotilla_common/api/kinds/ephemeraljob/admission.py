@@ -1,35 +1,131 @@
 """Admission of EphemeralJobs (ephemeraljob.md §3). Nothing is filled in."""
 
-from flotilla_common.api.admission.fields import Fault, aggregate
-from flotilla_common.api.admission.plain import document_of
-from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, identity
+from collections.abc import Iterable, Iterator, Set
+from functools import partial
+
+from flotilla_common.api.admission.fields import (
+    Fault,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from flotilla_common.api.admission.names import label_faults
+from flotilla_common.api.admission.plain import Judgement, Write, decoded, document_of, judged
+from flotilla_common.api.admission.review import ALLOWED, Answer, Request
 from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.documents import Json
-from flotilla_common.api.errors import ApiError, Unreachable
-from flotilla_common.api.kinds.ephemeraljob import validation as rules
+from flotilla_common.api.documents import Json, JsonValue, mappings, member, text
+from flotilla_common.api.kinds.ephemeraljob import crd
+from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob
+from flotilla_common.api.kinds.rules import Admission, Rules
+
+_ALLOWED = frozenset(
+    {
+        *("name", "image", "command", "args", "workingDir", "envFrom", "env", "volumeMounts", "volumeDevices"),
+        *("terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext"),
+        *("stdin", "stdinOnce", "tty", "targetContainerName"),
+    }
+)
+_POINTERS = frozenset({"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"})
+"""Members that are set when they are empty."""
+
+_POLICIES = {
+    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+}
+_SHARED = ("ports", "env", "envFrom", "securityContext", "command", "args", "workingDir")
+_STAND_IN = "spec.template.spec.containers["
+
+
+check_types = partial(decoded, model=EphemeralJob)
+"""Raises ValueError if a field that Flotilla reads has a type that it cannot have."""
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """All field errors at once (400). Containers that are stored are not judged again: the finalizer of a job can
     always be taken off."""
-    document = document_of(request, rules.check_types)
-    if request.operation == "UPDATE" and not _changed(document, request.old_object or {}):
+    document = document_of(request, check_types)
+    if request.operation == "UPDATE" and containers_of(document) == containers_of(request.old_object or {}):
         return ALLOWED
-    try:
-        shared = await _shared_faults(document, request, tools)
-    except (ApiError, Unreachable) as failure:
-        return error(500, f"cannot check the EphemeralJob, the apiserver says: {failure}")
-    faults = rules.validate(document, shared)
-    return error(400, aggregate(faults)) if faults else ALLOWED
+    return await judged(request, tools, check_types, _judge)
 
 
-def _changed(document: Json, old: Json) -> bool:
-    return rules.containers_of(document) != rules.containers_of(old)
-
-
-async def _shared_faults(document: Json, request: Request, tools: Tools) -> list[Fault]:
-    containers = rules.containers_of(document)
+async def _judge(write: Write, tools: Tools) -> Judgement:
+    containers = containers_of(write.document)
     if not containers:  # a job without any is admitted, and ends in an error
-        return []
-    verdict = await tools.template_verdict(identity(document, request)[0], rules.stand_in(containers), [])
-    return rules.own_faults(verdict.faults)
+        return Judgement()
+    verdict = await tools.template_verdict(write.namespace, stand_in(containers), [])
+    return Judgement(faults_of(write.document, own_faults(verdict.faults)), code=400)
+
+
+def containers_of(document: Json) -> list[Json]:
+    """The containers of the template."""
+    return mappings(member(document, "spec", "template").get("ephemeralContainers"))
+
+
+def stand_in(containers: Iterable[Json]) -> Json:
+    """A pod template that has what is in ephemeral containers as in others."""
+    judged = [
+        {"name": f"c{index}", "image": "none"} | {name: one[name] for name in _SHARED if name in one}
+        for index, one in enumerate(containers)
+    ]
+    return {"spec": {"containers": judged}}
+
+
+def own_faults(faults: Iterable[Fault]) -> list[Fault]:
+    """The faults of a stand-in in the words of the job."""
+    return [Fault(fault.path.replace(_STAND_IN, "ephemeralContainers["), fault.body) for fault in faults]
+
+
+def faults_of(document: Json, shared: Iterable[Fault] = ()) -> list[Fault]:
+    """All faults of an EphemeralJob. `shared`: what is wrong with its containers as it would be with any."""
+    containers = containers_of(document)
+    faults: list[Fault] = []
+    before: set[str] = set()
+    for index, container in enumerate(containers):
+        path = f"ephemeralContainers[{index}]"
+        faults += _name_faults(f"{path}.name", text(container.get("name")), before)
+        before.add(text(container.get("name")))
+        faults += _container_faults(path, container)
+    return [*faults, *shared]
+
+
+def _name_faults(path: str, name: str, before: Set[str]) -> Iterator[Fault]:
+    if not name:
+        yield required(path)
+        return
+    yield from label_faults(path, name)
+    if name in before:
+        yield duplicate(path, name)
+
+
+def _container_faults(path: str, container: Json) -> Iterator[Fault]:
+    yield from _image_faults(f"{path}.image", text(container.get("image")))
+    for name, known in _POLICIES.items():
+        policy = container.get(name)
+        if not policy:
+            yield required(f"{path}.{name}")
+        elif policy not in known:
+            yield not_supported(f"{path}.{name}", policy, known)
+    for name, value in container.items():
+        if name not in _ALLOWED and _is_set(name, value):
+            yield forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")
+    for index, mount in enumerate(mappings(container.get("volumeMounts"))):
+        for name in ("subPath", "subPathExpr"):
+            if mount.get(name):
+                yield forbidden(f"{path}.volumeMounts[{index}].{name}", "cannot be set for an Ephemeral Container")
+
+
+def _image_faults(path: str, image: str) -> Iterator[Fault]:
+    if not image:
+        yield required(path)
+    elif image != image.strip():
+        yield invalid(path, image, "must not have leading or trailing whitespace")
+
+
+def _is_set(name: str, value: JsonValue) -> bool:
+    return bool(value) or (name in _POINTERS and value is not None)
+
+
+RULES = Rules(schema=crd.version, admission=Admission(validate=validate, name="ephemeraljobs", calls_old_path=True))

@@ -2,7 +2,7 @@
 
 from flotilla_common.api.crds.schema import Schema, array, integer, string, strings, struct, time
 from flotilla_common.api.crds.version import AGE, Column, Version
-from flotilla_common.api.kinds.imagepulljob import template_schema as imagepull
+from flotilla_common.api.kinds.imagepulljob import crd as imagepull
 
 _COLUMNS = (
     Column("TOTAL", "integer", ".status.desired"),

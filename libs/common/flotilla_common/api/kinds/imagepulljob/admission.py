@@ -1,17 +1,43 @@
-"""Admission of ImagePullJobs (imagepull.md §3)."""
+"""Admission of ImagePullJobs, and what ImageListPullJobs share with it (imagepull.md §3).
 
-from flotilla_common.api.admission.plain import defaulted, judged
+Both versions have the same fields. Parallelism is not written back when it is unset, and neither is what has no
+default: a job's own meaning of "unset" stays visible. A problem is the first fault, as plain text, in the order in
+which users of the reference meet them; an empty text means that there is none.
+"""
+
+import copy
+from collections.abc import Iterable
+from functools import partial
+
+from flotilla_common.api.admission.plain import decoded, defaulted, judged_at_first
 from flotilla_common.api.admission.review import Answer, Request, denied
 from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.kinds.imagepulljob.defaults import default_pull_job
-from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
-from flotilla_common.api.kinds.imagepulljob.validation import pull_job_problem, secrets_changed
+from flotilla_common.api.documents import Json, ensured, fill, fill_empty, member, sequence
+from flotilla_common.api.images import ImageName
+from flotilla_common.api.kinds.imagepulljob import crd
+from flotilla_common.api.kinds.imagepulljob.types import (
+    ALWAYS,
+    DEFAULT_BACKOFF_LIMIT,
+    DEFAULT_TIMEOUT_SECONDS,
+    FINALIZER,
+    NEVER,
+    ImagePullJob,
+    NodeSelector,
+    PullTemplate,
+)
+from flotilla_common.api.kinds.rules import Admission, Rules
+from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.numbers import whole_number
+from flotilla_common.api.selectors import selector_problem
+from flotilla_common.api.versions import V1ALPHA1
+
+_read = partial(decoded, model=ImagePullJob)
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Defaults; old clients also get the finalizer."""
     creating = request.operation == "CREATE"
-    return defaulted(request, ImagePullJob, lambda it: default_pull_job(it, creating=creating))
+    return defaulted(request, _read, lambda it: default_pull_job(it.document, creating=creating))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
@@ -19,4 +45,124 @@ async def validate(request: Request, tools: Tools) -> Answer:
     old = request.old_object
     if request.operation == "UPDATE" and old and secrets_changed(request.object or {}, old):
         return denied("spec.pullSecrets is immutable")
-    return judged(request, ImagePullJob, pull_job_problem)
+    return judged_at_first(request, ImagePullJob, pull_job_problem)
+
+
+def default_pull_job(document: Json, *, creating: bool) -> Json:
+    """The job, as a new document. Old clients expect the finalizer to be there at once; else the controller adds it."""
+    defaulted = copy.deepcopy(document)
+    spec = default_pull_template(defaulted)
+    fill_empty(spec, imagePullPolicy="IfNotPresent")
+    if creating and document.get("apiVersion") == V1ALPHA1:
+        metadata = ensured(defaulted, "metadata")
+        finalizers = sequence(metadata.get("finalizers"))
+        if FINALIZER not in finalizers:
+            metadata["finalizers"] = [*finalizers, FINALIZER]
+    return defaulted
+
+
+def default_pull_template(document: Json) -> Json:
+    """Fill in what both kinds of jobs share; changes the document and returns its spec."""
+    spec = ensured(document, "spec")
+    fill_empty(ensured(spec, "completionPolicy"), type=ALWAYS)
+    default_limits(ensured(spec, "pullPolicy"))
+    return spec
+
+
+def default_limits(policy: Json) -> None:
+    """Fill in the limits on one node; changes the policy."""
+    fill(policy, timeoutSeconds=DEFAULT_TIMEOUT_SECONDS, backoffLimit=DEFAULT_BACKOFF_LIMIT)
+
+
+def pull_job_problem(job: ImagePullJob) -> str:
+    """The first fault of the job; empty if there is none."""
+    return template_problem(job.spec, image_problem(job.spec.image))
+
+
+def secrets_changed(document: Json, old: Json) -> bool:
+    """Whether an update changes what a job keeps for life."""
+    return (member(document, "spec").get("pullSecrets") or []) != (member(old, "spec").get("pullSecrets") or [])
+
+
+def template_problem(spec: PullTemplate, images: str, *, deadline: bool = True) -> str:
+    """What is wrong with the spec. `images`: with its images. `deadline`: whether the deadline is judged, too."""
+    return (
+        selection_problem(spec)
+        or images
+        or _parallelism_problem(spec.parallelism)
+        or (_deadline_problem(spec) if deadline else "")
+        or _completion_problem(spec)
+    )
+
+
+def selection_problem(spec: PullTemplate) -> str:
+    """What is wrong with its choice of nodes."""
+    if spec.selector is not None and (problem := _selector_problem(spec.selector)):
+        return problem
+    if spec.pod_selector is not None:
+        if spec.selector is not None:
+            return "can not set both selector and podSelector"
+        if problem := selector_problem(spec.pod_selector):
+            return f"invalid podSelector: {problem}"
+    return ""
+
+
+def image_problem(image: str) -> str:
+    """What is wrong with the name of an image."""
+    if not image:
+        return "image can not be empty"
+    try:
+        ImageName.parse(image)
+    except ValueError as fault:
+        return f"invalid image {image}: {fault}"
+    return ""
+
+
+def duplicates(values: Iterable[str]) -> bool:
+    """Some value is there twice."""
+    listed = list(values)
+    return len(set(listed)) != len(listed)
+
+
+def _selector_problem(selector: NodeSelector) -> str:
+    if selector.names and (selector.match_labels or selector.match_expressions):
+        return "can not set both names and labelSelector in this spec.selector"
+    if problem := selector_problem(selector):
+        return f"invalid selector: {problem}"
+    return "duplicated name in selector names" if duplicates(selector.names) else ""
+
+
+def _parallelism_problem(parallelism: IntOrString | None) -> str:
+    if isinstance(parallelism, str) and parallelism.endswith("%"):
+        return "parallelism does not support percentage value"
+    try:
+        number = 0 if parallelism is None else whole_number(parallelism)
+    except ValueError as fault:
+        return f"parallelism must be a valid integer: {fault}"
+    return "parallelism must be non-negative" if number < 0 else ""
+
+
+def _deadline_problem(spec: PullTemplate) -> str:
+    deadline = spec.completion_policy.active_deadline_seconds
+    limit = spec.pull_policy.timeout_seconds if spec.pull_policy is not None else None
+    if spec.completion_policy.type != ALWAYS or deadline is None:
+        return ""
+    if (DEFAULT_TIMEOUT_SECONDS if limit is None else limit) > deadline:
+        return "completionPolicy.activeDeadlineSeconds must be greater than pullPolicy.timeoutSeconds(default 600)"
+    return ""
+
+
+def _completion_problem(spec: PullTemplate) -> str:
+    policy = spec.completion_policy
+    if policy.type not in (ALWAYS, NEVER):
+        return f"unknown type of completionPolicy: {policy.type}"
+    limited = policy.active_deadline_seconds is not None or policy.ttl_seconds_after_finished is not None
+    if policy.type == NEVER and limited:
+        return "activeDeadlineSeconds and ttlSecondsAfterFinished can only work with Always CompletionPolicyType"
+    return ""
+
+
+RULES = Rules(
+    schema=crd.version,
+    admission=Admission(mutate=mutate, validate=validate, name="imagepulljob-v1beta1"),
+)

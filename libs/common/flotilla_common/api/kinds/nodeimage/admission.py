@@ -1,18 +1,89 @@
 """Admission of NodeImages (imagepull.md §3)."""
 
-from flotilla_common.api.admission.plain import defaulted, judged
+import copy
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+
+from flotilla_common.api.admission.plain import decoded, defaulted, judged_at_first
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.kinds.nodeimage.defaults import default_node_image
+from flotilla_common.api.documents import Json, ensured, mapping, mappings, member, text
+from flotilla_common.api.kinds.imagepulljob.admission import default_limits
+from flotilla_common.api.kinds.nodeimage import crd
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
-from flotilla_common.api.kinds.nodeimage.validation import node_image_problem
+from flotilla_common.api.kinds.rules import Admission, Rules
+from flotilla_common.api.meta import rfc3339
+
+MOST_IMAGES = 256
+
+_read = partial(decoded, model=NodeImage)
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Limits, times and order of tags."""
-    return defaulted(request, NodeImage, lambda it: default_node_image(it, tools.now()))
+    return defaulted(request, _read, lambda it: default_node_image(it.document, tools.now()))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """The first fault (400)."""
-    return judged(request, NodeImage, lambda _: node_image_problem(request.object or {}))
+    return judged_at_first(request, NodeImage, lambda _: node_image_problem(request.object or {}))
+
+
+def default_node_image(document: Json, now: datetime) -> Json:
+    """The NodeImage, as a new document: limits and creation times of its tags, and tags in order."""
+    defaulted = copy.deepcopy(document)
+    images = mapping(mapping(defaulted.get("spec")).get("images"))
+    for image in map(mapping, images.values()):
+        for tag in mappings(image.get("tags")):
+            if tag.get("createdAt") is None:
+                tag["createdAt"] = rfc3339(now)
+            default_limits(ensured(tag, "pullPolicy"))
+        _sort_tags(image)
+    statuses = mapping(mapping(defaulted.get("status")).get("imageStatuses"))
+    for status in map(mapping, statuses.values()):
+        _sort_tags(status)
+    return defaulted
+
+
+def _sort_tags(holder: Json) -> None:
+    if isinstance(holder.get("tags"), list):
+        holder["tags"] = sorted(holder["tags"], key=lambda tag: text(mapping(tag).get("tag")))
+
+
+def node_image_problem(document: Json) -> str:
+    """The first fault, empty if there is none; the raw document shows what is set."""
+    images = member(document, "spec", "images")
+    if len(images) > MOST_IMAGES:
+        return f"spec.images cannot have more than {MOST_IMAGES} images"
+    for name, image in images.items():
+        if not name:
+            return "image name cannot be empty"
+        if problem := _tags_problem(mappings(mapping(image).get("tags"))):
+            return f"invalid image {name}: {problem}"
+    return ""
+
+
+def _tags_problem(tags: Sequence[Json]) -> str:
+    seen: set[str] = set()
+    for tag in tags:
+        name = text(tag.get("tag"))
+        policy = tag.get("pullPolicy")
+        if not name:
+            return "tag cannot be empty"
+        if name in seen:
+            return f"duplicated tag {name}"
+        seen.add(name)
+        problems = {
+            "createdAt must be set": tag.get("createdAt") is None,
+            "version must be non-negative": (tag.get("version") or 0) < 0,
+            "pullPolicy must be set": policy is None,
+            "pullPolicy.ttlSecondsAfterFinished must be set": mapping(policy).get("ttlSecondsAfterFinished") is None,
+        }
+        for problem, holds in problems.items():
+            if holds:
+                return f"tag {name}: {problem}"
+    return ""
+
+
+RULES = Rules(schema=crd.version, admission=Admission(mutate=mutate, validate=validate))

@@ -2,7 +2,7 @@
 
 from flotilla_common.api.crds.schema import Schema, array, dictionary, integer, string, struct, time
 from flotilla_common.api.crds.version import AGE, Column, Version
-from flotilla_common.api.kinds.imagepulljob.template_schema import sandbox_config
+from flotilla_common.api.kinds.imagepulljob.crd import sandbox_config
 
 _COLUMNS = (
     Column("DESIRED", "integer", ".status.desired"),

@@ -1,41 +1,83 @@
 """Admission of PersistentPodStates (persistentpodstate.md §3): they have no defaults."""
 
+from collections.abc import Collection, Iterable, Iterator
+
 import msgspec
 
 from flotilla_common.api.admission.configuration import configuration
-from flotilla_common.api.admission.fields import Fault, aggregate
-from flotilla_common.api.admission.plain import decoded, document_of, former_of
-from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, identity
+from flotilla_common.api.admission.fields import Fault, aggregate, forbidden, invalid
+from flotilla_common.api.admission.plain import Write, decoded, write_of
+from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
 from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.documents import Json
+from flotilla_common.api.documents import Json, mapping, member
 from flotilla_common.api.errors import ApiError, Unreachable
-from flotilla_common.api.kinds.persistentpodstate import validation as rules
-from flotilla_common.api.kinds.persistentpodstate.conversion import to_hub
+from flotilla_common.api.kinds.persistentpodstate import crd
+from flotilla_common.api.kinds.persistentpodstate.conversion import convert, to_hub
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
-from flotilla_common.api.kinds.persistentpodstate.whitelist import custom_workloads
+from flotilla_common.api.kinds.persistentpodstate.whitelist import (
+    WHITE_LIST,
+    CustomWorkload,
+    custom_workloads,
+    supported,
+)
+from flotilla_common.api.kinds.rules import Admission, Rules
+
+_TARGET = "spec.targetRef"
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """All field errors at once (400)."""
-    document = to_hub(document_of(request, _typed))
+    write = write_of(request, _typed)
     try:
-        faults = await _faults(request, document, tools)
+        faults = await _faults(write, tools)
     except (ApiError, Unreachable, ValueError) as failure:
         return error(400, f"Internal error: {failure}")
     return error(400, aggregate(faults)) if faults else ALLOWED
 
 
-async def _faults(request: Request, document: Json, tools: Tools) -> list[Fault]:
-    namespace, name = identity(document, request)
-    state = _typed(document)
-    faults = [*rules.spec_faults(document, state, custom_workloads(await configuration(tools)))]
-    if (old := former_of(request, _typed)) is not None:
-        faults += rules.change_faults(state, _typed(old))
-    stored = await tools.read_all(PERSISTENT_POD_STATE, namespace)
+async def _faults(write: Write, tools: Tools) -> list[Fault]:
+    document, state = to_hub(write.document), _typed(write.document)
+    faults = [*spec_faults(document, state, custom_workloads(await configuration(tools)))]
+    if write.old is not None:
+        faults += change_faults(state, _typed(write.old))
+    stored = await tools.read_all(PERSISTENT_POD_STATE, write.namespace)
     states = [msgspec.json.decode(body, type=PersistentPodState) for body in stored]
-    others = [one for one in states if one.metadata.name != name]
-    return [*faults, *rules.conflict_faults(document, state, others)]
+    others = [one for one in states if one.metadata.name != write.name]
+    return [*faults, *conflict_faults(document, state, others)]
 
 
 def _typed(document: Json) -> PersistentPodState:
     return decoded(to_hub(document), PersistentPodState)
+
+
+def spec_faults(document: Json, state: PersistentPodState, custom: Collection[CustomWorkload]) -> Iterator[Fault]:
+    """The faults of the object by itself; `state` is the document as it is meant."""
+    spec, target = state.spec, state.spec.target_ref
+    if not (target.api_version and target.kind and target.name):
+        yield invalid(_TARGET, _shown(document), "apiVersion, kind and name must not be empty")
+    elif not supported(target.api_version, target.kind, custom):
+        yield invalid(_TARGET, _shown(document), f"must be StatefulSet or in {WHITE_LIST}")
+    if spec.required_persistent_topology is None and not spec.preferred_persistent_topology:
+        detail = "requiredPersistentTopology and preferredPersistentTopology cannot be empty at the same time"
+        yield invalid("spec", mapping(document.get("spec")), detail)
+
+
+def change_faults(state: PersistentPodState, old: PersistentPodState) -> Iterator[Fault]:
+    """Another version of the same workload is a change, too."""
+    if state.spec.target_ref != old.spec.target_ref:
+        yield forbidden(_TARGET, "targetRef is immutable")
+
+
+def conflict_faults(document: Json, state: PersistentPodState, others: Iterable[PersistentPodState]) -> Iterator[Fault]:
+    """A workload has one PersistentPodState. `others`: those of the namespace under other names."""
+    for other in others:
+        if other.spec.target_ref.identity == state.spec.target_ref.identity:
+            detail = f"conflict with other PersistentPodState {other.metadata.name}"
+            yield invalid(_TARGET, _shown(document), detail)
+
+
+def _shown(document: Json) -> Json:
+    return member(document, "spec", "targetRef")
+
+
+RULES = Rules(schema=crd.version, convert=convert, admission=Admission(validate=validate, arms_pods=True))

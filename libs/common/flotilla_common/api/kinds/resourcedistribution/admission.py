@@ -4,27 +4,45 @@ Whether the apiserver takes the resource is asked of the apiserver itself, with 
 nothing is stored. One that did not change is not tried again, as with pod templates (docs/adr/0002).
 """
 
-from flotilla_common.api.admission.fields import Fault, aggregate
+import re
+from collections.abc import Iterator
+
+from flotilla_common.api.admission.fields import Fault, aggregate, forbidden, invalid, required
 from flotilla_common.api.admission.plain import decoded, document_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
 from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.documents import Json, mapping
+from flotilla_common.api.documents import Json, mapping, member
 from flotilla_common.api.errors import ApiError, Unreachable
-from flotilla_common.api.kinds.resourcedistribution import validation as rules
-from flotilla_common.api.kinds.resourcedistribution.conversion import to_hub
-from flotilla_common.api.kinds.resourcedistribution.types import ResourceDistribution, distributed
+from flotilla_common.api.kinds.resourcedistribution import crd
+from flotilla_common.api.kinds.resourcedistribution.conversion import convert, to_hub
+from flotilla_common.api.kinds.resourcedistribution.types import (
+    DISTRIBUTED,
+    NamespaceNames,
+    ResourceDistribution,
+    distributed,
+)
+from flotilla_common.api.kinds.rules import Admission, Rules
+from flotilla_common.api.selectors import selector_problem
+
+RESOURCE, TARGETS = "spec.resource", "spec.targets"
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_IDENTITY = ("apiVersion", "kind", "metadata.name")
+_NO_LABEL = (
+    "must consist of at most 63 lower case alphanumeric characters or '-', and must start and end with an alphanumeric "
+    "character"
+)
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """All field errors at once (422)."""
     document = to_hub(document_of(request, _typed))
-    resource = rules.resource_of(document)
-    old = rules.resource_of(to_hub(request.old_object)) if request.old_object else None
-    faults = list(rules.resource_faults(resource, old))
+    resource = resource_of(document)
+    old = resource_of(to_hub(request.old_object)) if request.old_object else None
+    faults = list(resource_faults(resource, old))
     if not faults and resource != old:
         faults += await _try(resource, tools)
     if resource:
-        faults += rules.target_faults(_typed(document))
+        faults += target_faults(_typed(document))
     return error(422, aggregate(faults)) if faults else ALLOWED
 
 
@@ -36,12 +54,71 @@ async def _try(resource: Json, tools: Tools) -> list[Fault]:
     try:
         await tools.try_create(kind, tools.namespace, here)
     except ApiError as refusal:
-        fault = rules.trial_fault(resource, refusal)
+        fault = trial_fault(resource, refusal)
         return [] if fault is None else [fault]
     except Unreachable as failure:
-        return [rules.internal(str(failure))]
+        return [internal(str(failure))]
     return []
 
 
 def _typed(document: Json) -> ResourceDistribution:
     return decoded(to_hub(document), ResourceDistribution)
+
+
+def resource_of(document: Json) -> Json:
+    """What is to be distributed."""
+    return member(document, "spec", "resource")
+
+
+def resource_faults(resource: Json, old: Json | None) -> Iterator[Fault]:
+    """What is wrong with the resource before anybody has tried to make it; `old`: before the change."""
+    if not resource:
+        yield required(RESOURCE)
+    elif distributed(resource) is None:
+        supported = ", ".join(f"{one.api_version} {one.kind}" for one in DISTRIBUTED)
+        yield invalid(RESOURCE, shown(resource), f"unsupported resource, supported are: {supported}")
+    elif old is not None and _identity(resource) != _identity(old):
+        yield invalid(RESOURCE, shown(resource), f"{', '.join(_IDENTITY)} are immutable")
+
+
+def trial_fault(resource: Json, refusal: ApiError) -> Fault | None:
+    """What the apiserver has against the resource, given its answer to a trial; None if that is no matter of it."""
+    if refusal.reason == "AlreadyExists":
+        return None
+    if refusal.code in (400, 422):
+        return invalid(RESOURCE, shown(resource), refusal.message)
+    return forbidden(RESOURCE, refusal.message) if refusal.code == 403 else internal(refusal.message)
+
+
+def internal(message: str) -> Fault:
+    """The resource could not be judged."""
+    return Fault(RESOURCE, f"Internal error: {message}")
+
+
+def target_faults(distribution: ResourceDistribution) -> Iterator[Fault]:
+    """What is wrong with the choice of namespaces."""
+    targets = distribution.spec.targets
+    yield from _name_faults(f"{TARGETS}.includedNamespaces", targets.included_namespaces)
+    yield from _name_faults(f"{TARGETS}.excludedNamespaces", targets.excluded_namespaces)
+    if both := sorted({*targets.included_namespaces.names} & {*targets.excluded_namespaces.names}):
+        detail = f"ambiguous targets: namespaces are both included and excluded: {', '.join(both)}"
+        yield invalid(TARGETS, list(both), detail)
+    if problem := selector_problem(targets.namespace_selector):
+        yield Fault(f"{TARGETS}.namespaceSelector", f"Invalid value: {problem}")
+
+
+def shown(resource: Json) -> str:
+    """The resource in a message, without anything that it holds."""
+    metadata = mapping(resource.get("metadata"))
+    return f"{resource.get('apiVersion')} {resource.get('kind')} {metadata.get('name')}"
+
+
+def _name_faults(path: str, names: NamespaceNames) -> Iterator[Fault]:
+    return (invalid(path, name, _NO_LABEL) for name in names.names if not _LABEL.fullmatch(name))
+
+
+def _identity(resource: Json) -> tuple[object, ...]:
+    return resource.get("apiVersion"), resource.get("kind"), member(resource, "metadata").get("name")
+
+
+RULES = Rules(schema=crd.version, convert=convert, admission=Admission(validate=validate, old_paths=True))

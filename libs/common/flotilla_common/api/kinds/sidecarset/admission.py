@@ -9,20 +9,26 @@ from flotilla_common.api.admission.plain import decoded, document_of, former_of
 from flotilla_common.api.admission.review import Answer, Request, error, patched
 from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.admission.workload import unknown_fields
-from flotilla_common.api.documents import Json, mapping, member, strings, text
+from flotilla_common.api.documents import Json, mapping, mappings, member, sequence, strings, text
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.keys import CUSTOM_VERSION_LABEL, SIDECAR_SET_NAME_LABEL
+from flotilla_common.api.kinds.rules import Admission, Rules
+from flotilla_common.api.kinds.sidecarset import crd
 from flotilla_common.api.kinds.sidecarset import validation as rules
-from flotilla_common.api.kinds.sidecarset.canary import canary_faults
-from flotilla_common.api.kinds.sidecarset.canonical import INJECTED, canonical_list
-from flotilla_common.api.kinds.sidecarset.conflicts import conflict_faults
-from flotilla_common.api.kinds.sidecarset.conversion import to_hub
+from flotilla_common.api.kinds.sidecarset.canonical import INJECTED, SIDECAR_MEMBERS, canonical_list
+from flotilla_common.api.kinds.sidecarset.conflicts import canary_faults, conflict_faults
+from flotilla_common.api.kinds.sidecarset.conversion import convert, to_hub
 from flotilla_common.api.kinds.sidecarset.defaults import default_sidecarset
 from flotilla_common.api.kinds.sidecarset.metadata_validation import metadata_faults
 from flotilla_common.api.kinds.sidecarset.revisions import restored
-from flotilla_common.api.kinds.sidecarset.template import in_words_of_the_set, judged_again, pod_template
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
 from flotilla_common.api.resources import REVISION
+
+_STAND_IN = {"name": "flotilla-stands-in-for-the-pods-own", "image": "none"}
+"""A pod has a container; a SidecarSet may have init containers alone."""
+
+_TEMPLATE = "spec.template"
+_JUDGED = ("containers", "initContainers", "volumes")
 
 ALLOWED_BY_DEFAULT = "SidecarSetPatchPodMetadataDefaultsAllowed"
 """The gate with which pods may get annotations that no white list is about."""
@@ -96,3 +102,39 @@ def _readable(document: Json, revision: Json) -> bool:
     except ValueError:
         return False
     return True
+
+
+def judged_again(document: Json, old: Json | None) -> bool:
+    """Whether there is something new to judge. What is stored stays writable when the apiserver gets stricter."""
+    spec, before = mapping(document.get("spec")), mapping(old.get("spec")) if old else {}
+    return old is None or any(spec.get(name) != before.get(name) for name in _JUDGED)
+
+
+def pod_template(spec: Json) -> Json:
+    """The template, from a spec with its defaults."""
+    containers, init = ([_bare(one) for one in mappings(spec.get(name))] for name in ("containers", "initContainers"))
+    pod = {"containers": containers or [_STAND_IN], "initContainers": init, "volumes": sequence(spec.get("volumes"))}
+    return {"spec": pod | {"restartPolicy": "Always"}}
+
+
+def in_words_of_the_set(verdict: Verdict) -> Verdict:
+    """The verdict with the paths of the SidecarSet."""
+    faults = [Fault(_own_path(fault.path), fault.body) for fault in verdict.faults]
+    return Verdict(faults, [_own_path(path) for path in verdict.dropped])
+
+
+def _bare(sidecar: Json) -> Json:
+    return {key: value for key, value in sidecar.items() if key not in SIDECAR_MEMBERS}
+
+
+def _own_path(path: str) -> str:
+    """`spec.template.spec.volumes` is `spec.volumes`; what is said of the template as a whole is said of the spec."""
+    rest = path.removeprefix(_TEMPLATE).removeprefix(".spec")
+    return f"spec{rest}" if path.startswith(_TEMPLATE) else path
+
+
+RULES = Rules(
+    schema=crd.version,
+    convert=convert,
+    admission=Admission(mutate=mutate, validate=validate, arms_pods=True),
+)

@@ -12,7 +12,7 @@ from flotilla_common.api.admission.pod_template import (
     default_volume,
     pull_policy,
 )
-from flotilla_common.api.documents import Json, ensured, fill, mapping, mappings, member, text
+from flotilla_common.api.documents import Json, ensured, fill, fill_empty, mapping, mappings, member, text
 from flotilla_common.api.kinds.sidecarset.hashes import hash_annotations
 from flotilla_common.api.kinds.sidecarset.types import AFTER_APP, BEFORE_APP, RETAIN
 
@@ -25,7 +25,7 @@ def default_sidecarset(document: Json) -> Json:
     defaulted = copy.deepcopy(document)
     spec = ensured(defaulted, "spec")
     strategy = ensured(spec, "updateStrategy")
-    _fill_empty(strategy, type="RollingUpdate")
+    fill_empty(strategy, type="RollingUpdate")
     fill(strategy, partition=0, maxUnavailable=1)
     for container in mappings(spec.get("initContainers")):
         _default_sidecar(container, AFTER_APP)
@@ -35,22 +35,17 @@ def default_sidecarset(document: Json) -> Json:
         default_volume(volume)
     fill(spec, revisionHistoryLimit=10)
     for entry in mappings(spec.get("patchPodMetadata")):
-        _fill_empty(entry, patchPolicy=RETAIN)
+        fill_empty(entry, patchPolicy=RETAIN)
     if (revision := member(spec, "injectionStrategy").get("revision")) is not None:
-        _fill_empty(mapping(revision), policy="Always")
+        fill_empty(mapping(revision), policy="Always")
     ensured(ensured(defaulted, "metadata"), "annotations").update(hash_annotations(spec))
     return defaulted
 
 
 def _default_sidecar(container: Json, inject_policy: str) -> None:
-    _fill_empty(container, podInjectPolicy=inject_policy, imagePullPolicy=pull_policy(text(container.get("image"))))
-    _fill_empty(ensured(container, "upgradeStrategy"), upgradeType="ColdUpgrade")
-    _fill_empty(ensured(container, "shareVolumePolicy"), type="disabled")
+    fill_empty(container, podInjectPolicy=inject_policy, imagePullPolicy=pull_policy(text(container.get("image"))))
+    fill_empty(ensured(container, "upgradeStrategy"), upgradeType="ColdUpgrade")
+    fill_empty(ensured(container, "shareVolumePolicy"), type="disabled")
     for entry in mappings(container.get("transferEnv")):
         default_field_ref(mapping(entry.get("sourceContainerNameFrom")))
     default_container(container, _PROBES)
-
-
-def _fill_empty(document: Json, **defaults: str) -> None:
-    for key, value in defaults.items():
-        document[key] = document.get(key) or value

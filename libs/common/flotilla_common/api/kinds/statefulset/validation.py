@@ -5,15 +5,17 @@ found: the pod template is judged by the apiserver, changed claims by whoever ca
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
 from flotilla_common.api.admission.names import label_faults
 from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.admission.workload import change_beyond_images, endless_faults, selector_faults, selector_of
-from flotilla_common.api.documents import Json, mapping, member, text
-from flotilla_common.api.kinds.statefulset.ordinal_validation import ordinal_faults
+from flotilla_common.api.documents import Json, mapping, member, sequence, text
 from flotilla_common.api.kinds.statefulset.rollout_validation import limit_faults, rollout_faults
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
+from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.ordinals import interval, is_range
 
 _MANAGEMENT = ("OrderedReady", "Parallel")
 _RETENTION = ("Retain", "Delete")
@@ -32,11 +34,9 @@ _MUTABLE = (
 )
 _IMMUTABLE = f"updates to statefulset spec for fields other than {', '.join(_MUTABLE)} are forbidden"
 
-
-def check_types(document: Json) -> None:
-    """Raise ValueError if a field that Flotilla reads has a type that it cannot have. The fields of v1alpha1 are the
-    same, only fewer."""
-    decoded(document, StatefulSet)
+check_types = partial(decoded, model=StatefulSet)
+"""Raises ValueError if a field that Flotilla reads has a type that it cannot have. The fields of
+v1alpha1 are the same, only fewer."""
 
 
 def validate(
@@ -97,3 +97,25 @@ def _change_faults(spec: Json, old: Json) -> Iterator[Fault]:
 def _fixed(spec: Json) -> tuple[object, ...]:
     """What never changes. An absent name is an empty one."""
     return selector_of(spec), text(spec.get("serviceName")), text(spec.get("podManagementPolicy"))
+
+
+def ordinal_faults(spec: Json) -> Iterator[Fault]:
+    """The faults of spec.reserveOrdinals and spec.ordinals."""
+    for index, item in enumerate(sequence(spec.get("reserveOrdinals"))):
+        yield from (invalid("spec", item, detail) for detail in _problems(index, item))
+    start = member(spec, "ordinals").get("start") or 0
+    if start < 0:
+        yield invalid("spec.ordinals.start", start, NON_NEGATIVE)
+
+
+def _problems(index: int, item: IntOrString) -> Iterator[str]:
+    if isinstance(item, int):
+        if item < 0:
+            yield f"{index} th reserve ordinal is negative: {item}"
+        return
+    if not is_range(item):
+        yield f"{index} th reserve ordinal is not a valid range: {item}"
+    try:
+        interval(item)
+    except ValueError as error:
+        yield f"{index} th reserve ordinal is invalid: {item}, err = {error}"
