@@ -8,8 +8,7 @@ import click
 import msgspec
 
 from flotilla_cli.adopt.found import get
-from flotilla_cli.adopt.leader import at_work
-from flotilla_cli.adopt.original import LEADER, MANAGER
+from flotilla_cli.adopt.original import LEADER, MANAGER, at_work
 from flotilla_cli.connection import Target, cluster_options, open_api, reported, target_of
 from flotilla_cli.install import policies
 from flotilla_cli.install.apply import InstallError, apply, established

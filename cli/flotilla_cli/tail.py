@@ -11,8 +11,7 @@ import msgspec
 from flotilla_cli.connection import bus_option, connected, open_bus, reported, required_nats_url
 from flotilla_cli.since import since_option
 from flotilla_cli.traffic import past
-from flotilla_cli.traffic.filters import matches
-from flotilla_cli.traffic.lines import Line, Reader
+from flotilla_cli.traffic.lines import Line, Reader, matches
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock, SystemClock
 

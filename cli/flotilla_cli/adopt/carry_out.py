@@ -8,7 +8,7 @@ import msgspec
 from flotilla_cli.adopt import before
 from flotilla_cli.adopt.found import each, get, resource_of
 from flotilla_cli.adopt.interlock import STANDSTILL
-from flotilla_cli.adopt.leader import held_by
+from flotilla_cli.adopt.original import held_by
 from flotilla_cli.adopt.steps import Available, Noticed, PodsGone, Quiet, Refused, Rewritten, Step, Until, Verb, Write
 from flotilla_cli.install.apply import FIELD_MANAGER, InstallError
 from flotilla_cli.install.kinds import Place

@@ -7,8 +7,7 @@ import msgspec
 
 from flotilla_cli.adopt import before
 from flotilla_cli.adopt.interlock import STANDSTILL, UNCONVERTED
-from flotilla_cli.adopt.leader import held_by
-from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, GROUPS, LEADER, MANAGER
+from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, GROUPS, LEADER, MANAGER, held_by
 from flotilla_cli.install.kinds import OPTIONAL, Place, place_of
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.install.rbac import NAMESPACE

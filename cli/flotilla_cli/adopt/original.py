@@ -1,4 +1,6 @@
-"""The names of an OpenKruise installation (install.md §1), and the marks that a take-over leaves on it."""
+"""An OpenKruise installation: its names (install.md §1), the marks of a take-over on it, and whether it works."""
+
+from datetime import datetime, timedelta
 
 from flotilla_cli.install.kinds import Place
 from flotilla_cli.install.rbac import NAMESPACE
@@ -44,3 +46,22 @@ def is_theirs(workload: Json) -> bool:
     """Whether a Deployment or DaemonSet of OpenKruise's name is not one that Flotilla's chart put in its place."""
     account = text(member(workload, "spec", "template", "spec").get("serviceAccountName"))
     return not account.startswith("flotilla-")
+
+
+def held_by(lease: Json, now: datetime) -> str:
+    """Who holds the lease and still renews it; empty when nobody but Flotilla does."""
+    spec = member(lease, "spec")
+    holder, renewed = text(spec.get("holderIdentity")), text(spec.get("renewTime"))
+    if holder in ("", HOLDER) or not renewed:
+        return ""
+    lasts = timedelta(seconds=spec.get("leaseDurationSeconds") or 0)
+    return holder if datetime.fromisoformat(renewed) + lasts > now else ""
+
+
+def at_work(lease: Json, manager: Json, now: datetime) -> str:
+    """By what one sees that OpenKruise works; empty when it does not. Its lease may be free for a moment while one
+    manager follows another, and its manager may run elsewhere than in its Deployment."""
+    if holder := held_by(lease, now):
+        return f"{holder} holds {LEADER}"
+    replicas = member(manager, "spec").get("replicas", 1) if manager and is_theirs(manager) else 0
+    return f"{MANAGER} has {replicas} replicas" if replicas else ""

@@ -7,7 +7,7 @@ Fail` and nobody behind the Service they would block every new pod. No step touc
 
 from collections.abc import Iterator
 
-from flotilla_cli.adopt import before, helm, interlock, rights
+from flotilla_cli.adopt import before, helm, interlock
 from flotilla_cli.adopt.found import Found, is_served, stored_version
 from flotilla_cli.adopt.original import (
     CONFIGURATIONS,
@@ -198,7 +198,7 @@ def _stop_conversion(found: Found) -> Iterator[Step]:
 
 def _reduce_rights(found: Found) -> Iterator[Step]:
     rules = mappings(found.objects.get(ROLE, {}).get("rules"))
-    users = rights.of_users(rules)
+    users = rules_of_users(rules)
     if users != rules:
         what = f"{ROLE}: leave {len(users)} rules of users; the rights of OpenKruise's manager are not Flotilla's"
         yield Step(what, (patch(ROLE, _TAKEN_ANNOTATION | {"rules": users}),))
@@ -224,3 +224,43 @@ def _key(definition: Json) -> tuple[str, str]:
 def _versions(definition: Json) -> list[str]:
     versions = mappings(member(definition, "spec").get("versions"))
     return [version["name"] for version in versions if version.get("served") and not version.get("storage")]
+
+
+_KNOWN = {
+    "": (
+        "pods events configmaps persistentvolumeclaims pods/status pods/resize pods/ephemeralcontainers pods/eviction "
+        "secrets namespaces nodes services endpoints persistentvolumes serviceaccounts"
+    ),
+    "apps": "deployments statefulsets controllerrevisions replicasets daemonsets",
+    "batch": "jobs",
+    "apps.kruise.io": "*",
+    "policy.kruise.io": "*",
+    "admissionregistration.k8s.io": "mutatingwebhookconfigurations validatingwebhookconfigurations",
+    "apiextensions.k8s.io": "customresourcedefinitions",
+    "storage.k8s.io": "storageclasses",
+    "coordination.k8s.io": "leases",
+    "*": "* */scale",
+}
+
+
+def rules_of_users(rules: list[Json]) -> list[Json]:
+    """Return the rules of ClusterRole kruise-manager-role that OpenKruise does not bring (install.md §9), group by
+    group, each without the resources that it knows.
+
+    The role holds all rights of OpenKruise's manager, and Flotilla binds it to its services because users extend it
+    with their own kinds (install.md §1). Services declare what they need themselves."""
+    found: list[Json] = []
+    for rule in rules:
+        for group in sequence(rule.get("apiGroups")):
+            resources = [one for one in sequence(rule.get("resources")) if not _is_known(group, one)]
+            if resources:
+                found.append(rule | {"apiGroups": [group], "resources": resources})
+        if "nonResourceURLs" in rule:
+            found.append(rule)
+    return found
+
+
+def _is_known(group: str, resource: str) -> bool:
+    known = _KNOWN.get(group, "").split()
+    main = resource.removesuffix("/status").removesuffix("/finalizers").removesuffix("/scale")
+    return known == ["*"] or resource in known or main in known

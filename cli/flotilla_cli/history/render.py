@@ -6,8 +6,7 @@ from datetime import datetime
 from rich.text import Text
 
 from flotilla_cli.history.steps import Step
-from flotilla_cli.history.story import Story, Told
-from flotilla_cli.history.totals import Totals
+from flotilla_cli.history.story import Story, Told, Totals
 from flotilla_cli.traffic.act import Act
 
 LINES = 30

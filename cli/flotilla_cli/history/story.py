@@ -1,12 +1,14 @@
-"""From what was kept about an object to its story: chapters with steps in the order of time, and what each came to."""
+"""From what was kept about an object, or a pod, to its story: chapters with steps in the order of time, and what each
+came to."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from statistics import median
 
 import msgspec
 
 from flotilla_cli.history.chapters import Chapter, chapters
-from flotilla_cli.history.operations import operations, waves
+from flotilla_cli.history.operations import Operation, operations, waves
 from flotilla_cli.history.records import Pod, Record, Writer
 from flotilla_cli.history.steps import (
     WISHED,
@@ -18,13 +20,28 @@ from flotilla_cli.history.steps import (
     other_steps,
     refusal_steps,
     wait_step,
+    waits,
     wave_steps,
     who,
 )
-from flotilla_cli.history.totals import Totals, totals
-from flotilla_cli.history.waits import waits
 from flotilla_cli.traffic.act import Act
 from flotilla_common.control.plan import UPDATES_IN_PLACE
+
+
+class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What it came to. `seconds` until it was done, or until the last thing that happened; those of pods from the first
+    write to being whole again."""
+
+    seconds: float
+    writes: int
+    refused: int
+    decisions: int
+    pods: int
+    pod_writes: int
+    typical_seconds: float | None = None
+    slowest_seconds: float | None = None
+    slowest: str = ""
+    last: str = ""  # the pod that was done last
 
 
 class Told(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -33,10 +50,10 @@ class Told(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     began: datetime
     generation: int
     title: str
-    changes: list[str]
+    changes: list[str] = []
     steps: list[Step]
-    done: datetime | None
-    totals: Totals | None  # None where it is about one pod
+    done: datetime | None = None
+    totals: Totals | None = None  # None where it is about one pod
     writes: tuple[Act, ...] = ()
 
 
@@ -58,12 +75,12 @@ def story(record: Record, now: datetime) -> Story:
         kind=record.kind,
         namespace=record.namespace,
         name=record.name,
-        notes=[] if whole or record.begins is None else [begins(record.begins)],
+        notes=[] if whole or record.begins is None else [_begins(record.begins)],
         chapters=[_told(chapter, record, now) for chapter in found],
     )
 
 
-def begins(moment: datetime) -> str:
+def _begins(moment: datetime) -> str:
     """What to say where something may have been before the record."""
     return (
         f"the record begins at {moment.astimezone():%Y-%m-%d %H:%M:%S}: nothing older is known "
@@ -132,3 +149,55 @@ def _renumbered(chapter: Chapter) -> list[tuple[str, int, int]]:
     before = chapter.numbers
     both = [name for name in WISHED if name in before and name in after]
     return [(name, before[name], after[name]) for name in both if before[name] != after[name]]
+
+
+def totals(chapter: Chapter, work: Sequence[Operation], until: datetime | None) -> Totals:
+    """`until`: when it was done; None while it is not."""
+    until = until or _latest(chapter)
+    lasting = [one for one in work if one.lasts and one.seconds is not None]
+    slowest = max(lasting, key=lambda one: one.seconds or 0, default=None)
+    last = max(lasting, key=lambda one: one.ended or one.last, default=None)
+    good = [write for write in chapter.writes if write.ok]
+    on_pods = [write for write in good if write.kind == "Pod"]
+    return Totals(
+        seconds=round((until - chapter.began).total_seconds(), 3),
+        writes=len(good),
+        refused=len(chapter.writes) - len(good),
+        decisions=len(chapter.decisions),
+        pods=len({write.name for write in on_pods}),
+        pod_writes=len(on_pods),
+        typical_seconds=round(median(one.seconds or 0 for one in lasting), 3) if lasting else None,
+        slowest_seconds=round(slowest.seconds or 0, 3) if slowest else None,
+        slowest=slowest.begin.name if slowest else "",
+        last=last.begin.name if last else "",
+    )
+
+
+def _latest(chapter: Chapter) -> datetime:
+    moments = [one.at for one in chapter.decisions if one.at] + [write.at for write in chapter.writes]
+    return max(moments, default=chapter.began)
+
+
+def pod_story(record: Record) -> Story:
+    """Of a pod, in one chapter; without any where nothing is known of it."""
+    pod = record.pods.get(record.name, Pod())
+    own = {"created": pod.created, "scheduled": pod.scheduled, "Ready": pod.ready}
+    steps = [Step(at=at, tone="note", text=f"{what} (known to the second)") for what, at in own.items() if at]
+    steps = sorted([*steps, *map(_write, record.writes)], key=lambda step: step.at)
+    older = record.begins is not None and (pod.created is None or pod.created < record.begins)
+    title = "what was done to it"
+    return Story(
+        kind=record.kind,
+        namespace=record.namespace,
+        name=record.name,
+        notes=[_begins(record.begins)] if older and record.begins else [],
+        chapters=[Told(began=steps[0].at, generation=0, title=title, steps=steps)] if steps else [],
+    )
+
+
+def _write(write: Act) -> Step:
+    said = f": {write.message}" if write.message else ""
+    what = f"{write.action} {write.subresource}".rstrip()
+    whose = f" for {write.owner.kind} {write.owner.name}" if write.owner.name else ""
+    text = f"{write.service}: {what}, {write.cause}{whose} → {write.outcome}{said}"
+    return Step(at=write.at, tone="write" if write.ok else "bad", text=text)

@@ -22,10 +22,9 @@ from flotilla_cli.connection import (
     target_of,
 )
 from flotilla_cli.history.gather import gather, gather_pod, writers_of
-from flotilla_cli.history.pod import pod_story
 from flotilla_cli.history.records import Record, Writer
 from flotilla_cli.history.render import render
-from flotilla_cli.history.story import Story, story
+from flotilla_cli.history.story import Story, pod_story, story
 from flotilla_cli.kinds import find_object, object_argument
 from flotilla_cli.plain import printed
 from flotilla_cli.podstory.verb import WORDS

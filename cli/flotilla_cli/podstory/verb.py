@@ -2,22 +2,28 @@
 
 import contextlib
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 import msgspec
 from rich.text import Text
 
 from flotilla_cli.connection import connected, open_bus
+from flotilla_cli.diagnosis.closeup import Surveyor
+from flotilla_cli.diagnosis.findings import aged
 from flotilla_cli.diagnosis.verdict import STYLES, Word
-from flotilla_cli.podstory.launch import launch_story
-from flotilla_cli.podstory.state import cause_now
 from flotilla_cli.tree.why import Why, last_why
-from flotilla_cli.views import all_views
+from flotilla_cli.views import all_views, view_of_owner
 from flotilla_cli.views.kindview import LastWhys, PodQuestion
+from flotilla_cli.views.related import basis_of
 from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import LAUNCH_COMPLETED
+from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus.interface import BusError
 from flotilla_common.clock import Clock
-from flotilla_common.kube.interface import Api
+from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.workload.causes import Around, Cause, cause_of, unstable_cause
+from flotilla_common.workload.launch import launch_priority
 
 BUS_SECONDS = 1.0
 """How long the reasons of the sidecar service are waited for; without them the objects tell."""
@@ -84,3 +90,48 @@ def _reader(url: str, clock: Clock) -> LastWhys:
         return {}
 
     return read if url else nothing
+
+
+def launch_story(pod: Pod) -> list[str]:
+    """What is being started and what waits; empty without priorities, and once the last one is under way."""
+    if pod.metadata.annotations.get(LAUNCH_COMPLETED) == "true":
+        return []
+    priorities = {one.name: launch_priority(one) for one in pod.spec.containers}
+    ready = {status.name for status in pod.status.container_statuses if status.ready}
+    pending = {name: rank for name, rank in priorities.items() if rank is not None and name not in ready}
+    if not pending:
+        return []
+    highest = max(pending.values())
+    now = [name for name, rank in pending.items() if rank == highest]
+    later = sorted((rank, name) for name, rank in pending.items() if rank < highest)
+    told = f"containers start in the order of their priorities: waiting for {_and(now)} (p_{highest}) to be ready"
+    names = _and([name for _, name in reversed(later)])
+    return [f"{told}; {names} {'comes' if len(later) == 1 else 'come'} after" if later else told]
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+
+async def cause_now(api: Api, pod: Pod, now: datetime) -> tuple[Word, Cause | None, set[str]]:
+    """(what kind of state it is, why, what may not be read). Raises Unreachable."""
+    surveyor, basis = Surveyor(api), await _basis(api, pod, now)
+    basis = msgspec.structs.replace(basis, silent=await surveyor.silent_nodes(now))
+    around = await surveyor.around(pod, basis)
+    if (cause := cause_of(pod, around)) is not None:
+        return Word.STUCK if cause.stuck else Word.WAITING, aged(cause, now), surveyor.denied
+    cause = unstable_cause(pod, around)
+    return Word.UNSTABLE if cause is not None else Word.DONE, cause, surveyor.denied
+
+
+async def _basis(api: Api, pod: Pod, now: datetime) -> Around:
+    """What the pod's workload says of it, if it is one of ours and may be read."""
+    owner = controller_of(pod.metadata)
+    kind = view_of_owner(owner) if owner is not None else None
+    if owner is None or kind is None:
+        return Around(now=now)
+    try:
+        live = await api.get(kind.resource, pod.metadata.namespace, owner.name)
+    except ApiError:
+        return Around(now=now)
+    return basis_of(kind, live, now)

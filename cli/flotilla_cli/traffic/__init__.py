@@ -1,1 +1,1 @@
-"""Live bus traffic for people: every message becomes one `Line` (`lines`), which a filter picks (`filters`)."""
+"""Live bus traffic for people: every message becomes one `Line`, which a pattern picks (`lines`)."""

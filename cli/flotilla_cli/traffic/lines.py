@@ -5,7 +5,9 @@ it (act.v1), and why objects stand where they stand (why.v1).
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
@@ -184,3 +186,19 @@ def _owner(meta: Json) -> str:
 
 def _number(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float) else "?"
+
+
+def matches(line: Line, pattern: str) -> bool:
+    """Whether a glob names the line's object, or its owner, in one of the usual ways: `web-*`, `pod`, `pod/web-1`,
+    `team-a/web-1`, `pod/team-a/web-1`, `team-a/*`. Case does not count. An empty pattern matches everything."""
+    wanted = pattern.lower()
+    return not wanted or any(fnmatchcase(name.lower(), wanted) for name in _names(line))
+
+
+def _names(line: Line) -> Iterable[str]:
+    yield from (line.name, line.kind, f"{line.kind}s", f"{line.kind}/{line.name}")
+    if line.namespace:
+        yield from (line.namespace, f"{line.namespace}/{line.name}", f"{line.kind}/{line.namespace}/{line.name}")
+    if line.owner:
+        kind, _, name = line.owner.partition("/")
+        yield from (name, line.owner, f"{line.namespace}/{name}", f"{kind}/{line.namespace}/{name}")

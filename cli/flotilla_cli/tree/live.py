@@ -9,9 +9,9 @@ from rich.tree import Tree
 
 from flotilla_cli.diagnosis.closeup import Surveyor
 from flotilla_cli.diagnosis.findings import worth_a_look
-from flotilla_cli.tree.facts import PodFacts
 from flotilla_cli.tree.render import render
 from flotilla_cli.tree.view import Card, SetView, card, view
+from flotilla_cli.tree.waiting import PodFacts
 from flotilla_cli.tree.why import Why, decode_why
 from flotilla_cli.tree.workload import Workload
 from flotilla_cli.views import view_of

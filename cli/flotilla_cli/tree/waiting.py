@@ -1,12 +1,39 @@
-"""What an object waits for as far as the cluster itself tells, when the service's own reasons cannot be had."""
+"""What an object and its pods wait for as far as the cluster tells, when the service's own reasons cannot be had."""
 
 from collections.abc import Iterator
 
-from flotilla_cli.tree.facts import PodFacts
+import msgspec
+
 from flotilla_cli.tree.workload import Workload
+from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.control.wording import pods_word
+from flotilla_common.workload.causes import Around, Cause, cause_of
+
+
+class PodFacts(msgspec.Struct, frozen=True):
+    """A pod, and what surrounds it."""
+
+    pod: Pod
+    around: Around = Around()
+
+    @property
+    def cause(self) -> Cause | None:
+        """Why it does not serve; None if nothing is known against it."""
+        return cause_of(self.pod, self.around)
+
+    @property
+    def reason(self) -> str:
+        """The word that its kubelet or its containers have for their state; empty if there is none."""
+        status = self.pod.status
+        if status.reason:
+            return status.reason
+        for container in (*status.init_container_statuses, *status.container_statuses):
+            found = container.state.waiting or container.state.terminated
+            if found is not None and found.reason not in ("", "Completed"):
+                return found.reason
+        return ""
 
 
 def waits_for(workload: Workload) -> tuple[Reason, ...]:

@@ -6,12 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.adopt import before, interlock, rights
+from flotilla_cli.adopt import before, interlock
 from flotilla_cli.adopt.found import Found, policy_places, resource_of
 from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH
-from flotilla_cli.adopt.leader import at_work, held_by
-from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN
-from flotilla_cli.adopt.plan import plan
+from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN, at_work, held_by
+from flotilla_cli.adopt.plan import plan, rules_of_users
 from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Rewritten, Verb
 from flotilla_cli.adopt.undo import runs_out, undo
 from flotilla_cli.install.kinds import SERVICE, Place, place_of
@@ -170,8 +169,8 @@ def test_without_policies_it_says_who_has_to_watch():
     ],
 )
 def test_rights_of_users(rules: list[Json], left: list[Json]):
-    assert rights.of_users(rules) == left
-    assert rights.of_users(left) == left
+    assert rules_of_users(rules) == left
+    assert rules_of_users(left) == left
 
 
 def test_helm_cannot_find_the_old_release():

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.podstory.launch import launch_story
 from flotilla_cli.podstory.sidecars import Surroundings, sidecar_story
+from flotilla_cli.podstory.verb import launch_story
 from flotilla_cli.tree.why import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet

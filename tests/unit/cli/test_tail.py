@@ -13,8 +13,7 @@ from flotilla_cli.main import main
 from flotilla_cli.since import Ago
 from flotilla_cli.tail import row
 from flotilla_cli.traffic import past
-from flotilla_cli.traffic.filters import matches
-from flotilla_cli.traffic.lines import Line, Reader
+from flotilla_cli.traffic.lines import Line, Reader, matches
 from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD, Resource

@@ -9,16 +9,15 @@ import msgspec
 import pytest
 
 from flotilla_cli.plain import plain
-from flotilla_cli.tree.facts import PodFacts, read_pod
 from flotilla_cli.tree.render import render, short_image
 from flotilla_cli.tree.view import view
-from flotilla_cli.tree.waiting import pod_waits_for, waits_for
+from flotilla_cli.tree.waiting import PodFacts, pod_waits_for, waits_for
 from flotilla_cli.tree.why import Why, decode_why
 from flotilla_cli.tree.workload import Workload
 from flotilla_cli.views.cloneset import clone_set
 from flotilla_cli.views.daemonset import daemon_set
 from flotilla_cli.views.statefulset import stateful_set
-from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.core import ControllerRevision, Pod
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
@@ -41,7 +40,8 @@ def pod(name: str, revision: str = "web-new", *, ready: bool = True, state: str 
     image = extra.get("image", "registry.example.com/shop/web:2")
     spec = {"nodeName": extra.get("node", "node-1"), "containers": [{"name": "main", "image": image}]}
     spec |= {"affinity": extra["affinity"]} if "affinity" in extra else {}
-    return read_pod(json.dumps({"metadata": metadata, "spec": spec, "status": status}).encode())
+    document = {"metadata": metadata, "spec": spec, "status": status}
+    return PodFacts(msgspec.json.decode(json.dumps(document), type=Pod))
 
 
 def cloneset(
