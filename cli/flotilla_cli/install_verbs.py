@@ -91,7 +91,7 @@ def _wanted(webhook_url: str, feature_gates: str, *, keep_managed_fields: bool) 
 
 async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set_endpoints: bool) -> None:
     clock = SystemClock()
-    unwanted = [document for document in policies.objects() if document not in wanted]
+    unwanted = [document for document in policies.no_managed_fields() if document not in wanted]
     async with open_api(target) as api:
         await _refuse_beside_openkruise(api, clock)
         try:

@@ -7,7 +7,7 @@ import click
 from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.layout import default_bus_dir, write_private
 from flotilla_cli.cluster.nats import NAME, reload_users
-from flotilla_cli.cluster.records import Records
+from flotilla_cli.cluster.process import Records
 from flotilla_common.clock import SystemClock
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli.cluster.addresses import own_names
 from flotilla_cli.cluster.bus_users import credentials_of
+from flotilla_cli.cluster.certificates import own_names
 from flotilla_cli.cluster.ports import free_ports
-from flotilla_cli.cluster.process import marked
-from flotilla_cli.cluster.records import Records
+from flotilla_cli.cluster.process import Records, marked
 from flotilla_cli.connection import connected, nats_url_of, open_bus
 from flotilla_cli.embedded_bus import embedded_bus
 from flotilla_cli.main import main

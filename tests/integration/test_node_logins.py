@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from flotilla_cli.cluster.bus_users import authorization, new_user
 from flotilla_cli.cluster.nats import NAME
 from flotilla_cli.cluster.ports import free_ports
-from flotilla_cli.cluster.records import Records
+from flotilla_cli.cluster.process import Records
 from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout, subjects
 from flotilla_common.bus.interface import Message

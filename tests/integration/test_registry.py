@@ -8,9 +8,9 @@ import pytest
 import pytest_asyncio
 
 from flotilla_cli.cluster.provision import machine, provide
-from flotilla_cli.cluster.realnodes.images import MANIFEST, Image, digest
 from flotilla_cli.cluster.realnodes.registry import Registry
-from flotilla_cli.image import oci, push
+from flotilla_cli.image import oci
+from flotilla_cli.image.oci import MANIFEST, Image, digest
 from flotilla_cli.image.tree import File
 from flotilla_common.clock import SystemClock
 from tests.support.registry import registry
@@ -65,5 +65,5 @@ async def test_a_tag_moves_and_the_old_image_stays(served: Registry, page: Calla
 
 async def test_crane_pushes_the_same(served: Registry, page: Callable[[str], Image], crane: Path) -> None:
     image = page("crane")
-    push.push(image, served.address, "nats:2", crane)
+    oci.push(image, served.address, "nats:2", crane)
     assert digest(await manifest(served, "library/nats", "2")) == image.digest

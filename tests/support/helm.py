@@ -17,7 +17,7 @@ import yaml
 
 from flotilla_cli.cluster.provision import provide
 from flotilla_cli.image import build, nats
-from flotilla_cli.image.push import push
+from flotilla_cli.image.oci import push
 from flotilla_common.clock import SystemClock
 from tests.support.cluster import eventually
 from tests.support.nodes import RealCluster

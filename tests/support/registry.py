@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from flotilla_cli.cluster.ports import HOST, free_ports
+from flotilla_cli.cluster.process import Records
 from flotilla_cli.cluster.realnodes.registry import Registry, serve
-from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import SystemClock
 from tests.support.containers import contained, container
 from tests.support.stand_ins import REGISTRY

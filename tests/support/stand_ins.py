@@ -11,8 +11,8 @@ import yaml
 
 from flotilla_cli.cluster.provision import machine
 from flotilla_cli.cluster.realnodes.debian import busybox
-from flotilla_cli.cluster.realnodes.images import Image, digest
 from flotilla_cli.image import nats, oci, tree
+from flotilla_cli.image.oci import Image, digest
 from flotilla_cli.image.tree import Entry, File, Folder
 from flotilla_common.api.images import ImageName
 from flotilla_common.control.plan import Json

@@ -8,6 +8,7 @@ that is not the stored one: fields that the other version lacks would be lost.
 from collections.abc import Mapping, Sequence
 
 from flotilla_cli.adopt.original import DAEMON, HOLDER, LEADER, MANAGER, TAKEN
+from flotilla_cli.install.policies import validating
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, JsonValue, is_object
 
@@ -76,13 +77,4 @@ def _only(plural: str, expression: str, message: str) -> Json:
 
 
 def _policy(name: str, constraints: Json, checks: list[Json]) -> list[Json]:
-    spec: Json = {"matchConstraints": constraints, "validations": checks, "failurePolicy": "Fail"}
-    binding: Json = {"policyName": name, "validationActions": ["Deny"]}
-    return [
-        _object("ValidatingAdmissionPolicy", name) | {"spec": spec},
-        _object("ValidatingAdmissionPolicyBinding", name) | {"spec": binding},
-    ]
-
-
-def _object(kind: str, name: str) -> Json:
-    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
+    return validating(name, {"matchConstraints": constraints, "validations": checks, "failurePolicy": "Fail"})

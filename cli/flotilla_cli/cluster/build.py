@@ -12,10 +12,11 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from flotilla_cli.cluster.compiled import Compiled
+import msgspec
+
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.process import bound_command, tail
 from flotilla_cli.cluster.programs import Product, Program
@@ -27,10 +28,38 @@ LOG_LINES = 20
 FLAGS = ("-trimpath", "-mod=readonly", "-buildvcs=false")
 _STALE = '{{if .Stale}}{{if ne .Name "main"}}{{.ImportPath}}{{end}}{{end}}'  # a main package is always said to be stale
 
+EARLY = 0.05
+"""Of all packages; before that many are compiled nothing is said about the time left."""
+
 
 def go_problem() -> str:
     """Why nothing can be built here; empty when it can."""
     return "" if shutil.which("go") else "there is no `go` on PATH"
+
+
+class Compiled(msgspec.Struct):
+    """How far a build has come: its packages that are not in Go's cache, and those that Go has begun."""
+
+    expected: frozenset[str]
+    begun: set[str] = set()
+
+    def read(self, lines: Iterable[str]) -> None:
+        """Take in what `go build -v` printed: a line per package, and messages, which are left out."""
+        self.begun.update(self.expected.intersection(line.strip() for line in lines))
+
+    def line(self, elapsed: float) -> str:
+        """What people are told after that many seconds of compiling."""
+        done, total = len(self.begun), len(self.expected)
+        if done == total:
+            return f"linking, {elapsed:.0f} s"
+        share = done / total
+        left = f", about {duration(elapsed / share * (1 - share))} left" if share >= EARLY else ""
+        return f"{done:,} of {total:,} packages{left}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: `40 s`, `3 min`."""
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 async def build(programs: Sequence[Program], into: Path, clock: Clock, say: Say) -> None:

@@ -17,13 +17,12 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.cluster import components, credentials, fake_nodes, kwok
+from flotilla_cli.cluster import components, credentials, kwok
 from flotilla_cli.cluster.admin import admin, not_ready
 from flotilla_cli.cluster.components import Places, Ports
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.ports import HOST
-from flotilla_cli.cluster.process import Process, tail
-from flotilla_cli.cluster.records import Records
+from flotilla_cli.cluster.process import Process, Records, tail
 from flotilla_common.clock import Clock
 
 ORDER = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "volumes")
@@ -102,7 +101,7 @@ class ControlPlane:
         """Make fake nodes `node-0` … `node-<count-1>` where they do not exist, and wait until pods can go there."""
         try:
             async with admin(self.kubeconfig, self._clock) as api:
-                await fake_nodes.add(api, count, self._clock)
+                await kwok.add_nodes(api, count, self._clock)
         except ClusterError as error:
             raise ClusterError(f"{error}; see {self.records.log('kwok')}") from error
 

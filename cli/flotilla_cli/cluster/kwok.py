@@ -27,6 +27,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from flotilla_cli.cluster.admin import ensure
 from flotilla_cli.cluster.components import Places
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
@@ -40,6 +41,7 @@ ANNOTATION, FAKE = "kwok.x-k8s.io/node", "fake"
 SELECTOR = f"{ANNOTATION}={FAKE}"
 SHOWN = "fake.flotilla.dev/shown"
 """On pods and nodes: the start of kwok that they were shown to."""
+ADDED_WITHIN = 60.0  # seconds; it takes one
 TAKEN_WITHIN = 60.0  # seconds; it takes a tenth of one
 SHOW_NODES_EVERY = 5.0  # seconds: whatever kept kwok from a node, it looks at one that changes
 POLL = 0.05
@@ -260,3 +262,26 @@ async def _boots(api: Api) -> dict[str, str]:
         for document in documents
         if document["metadata"].get("annotations", {}).get(ANNOTATION) == FAKE
     }
+
+
+async def add_nodes(api: Api, count: int, clock: Clock) -> None:
+    """Make `node-0` … `node-<count-1>` where they do not exist, and wait until pods can go there. Raises ClusterError
+    when that takes too long."""
+    names = [node(index)["metadata"]["name"] for index in range(count)]
+    for index in range(count):
+        await ensure(api, NODE, node(index))
+    deadline = clock.monotonic() + ADDED_WITHIN
+    while waiting := set(names).intersection(unschedulable((await api.list(NODE)).items)):
+        if clock.monotonic() > deadline:
+            raise ClusterError(f"{len(waiting)} nodes are not ready")
+        await clock.sleep(POLL)
+
+
+async def retake_nodes(api: Api, count: int, clock: Clock, boot: str) -> None:
+    """Have a kwok that is called `boot` at every start take these nodes again, and look at every pod on them. Raises
+    ClusterError when it does not."""
+    forgotten = msgspec.json.encode({"status": {"nodeInfo": {"bootID": ""}}})
+    for index in range(count):
+        name = node(index)["metadata"]["name"]
+        await api.patch(NODE, "", name, forgotten, PatchType.MERGE, subresource="status")
+    await show_pods(api, clock, boot, lambda: None)

@@ -15,13 +15,12 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
-from flotilla_cli.cluster.addresses import own_names
 from flotilla_cli.cluster.bus_users import BusUsers
+from flotilla_cli.cluster.certificates import own_names
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import HOST, free_ports
-from flotilla_cli.cluster.process import Process, until
+from flotilla_cli.cluster.process import Process, Records, until
 from flotilla_cli.cluster.provision import provide
-from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock, SystemClock
 
 NAME = "nats-server"

@@ -2,22 +2,37 @@
 
 Everything is started in a session of its own, so that it survives the end of the command that started it; tests instead
 bind it to their own life. Each process carries the state folder in its environment: so even a process whose record was
-never written (we were killed in between) can be found again, exactly, and never by name.
+never written (we were killed in between) can be found again, exactly, and never by name. What was started is recorded
+in one small file per process, in `<state>/run`: written at once, read by every later command.
+
+A shell has much in it that leads to the user's own clusters, buses, registries and logins. The processes are told by
+flags where everything of theirs is; what they would read besides could only be somebody else's (`cleaned`).
 """
 
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+import subprocess
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from flotilla_cli.cluster.errors import ClusterError
-from flotilla_cli.cluster.surroundings import cleaned
+from flotilla_cli.cluster.layout import write_private
 from flotilla_common.clock import Clock
 
 MARK = "FLOTILLA_STATE_DIR"  # in the environment of everything that belongs to one state folder
 POLL = 0.02  # seconds between looks at a process that starts or ends
+
+PREFIXES = ("KUBE", "HELM_", "NATS_", "DOCKER_", "ETCD_", "ETCDCTL_", "KWOK_", "OTEL_", "XDG_")
+"""Variables of programs that a set or its tests start: KUBECONFIG, KUBERNETES_SERVICE_HOST, HELM_KUBECONTEXT …"""
+
+OF_PODS = ("POD_NAME", "POD_NAMESPACE", "POD_IP", "NODE_NAME")
+"""What says to a process who it is."""
+
+LEADING = ("FLOTILLA_KUBECONFIG", "FLOTILLA_CONTEXT", "FLOTILLA_CONFIG", "FLOTILLA_NATS")
+"""Of Flotilla's own settings those that lead to a cluster, a bus or a file. Others, such as FLOTILLA_FEATURE_GATES, are
+for the services of the set."""
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -153,3 +168,86 @@ def tail(log: Path, lines: int = 15) -> str:
         return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
     except FileNotFoundError:
         return "(no log)"
+
+
+def run(
+    command: Sequence[str | Path], problem: str, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> str:
+    """Run a program to its end, and return what it prints; `env` is added to the environment. Raises ClusterError, the
+    `problem` with what the program said, when it fails."""
+    reply = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if reply.returncode:
+        raise ClusterError(f"{problem}:\n{(reply.stderr or reply.stdout).strip()}")
+    return reply.stdout
+
+
+def cleaned(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the environment without what leads elsewhere."""
+    return {name: value for name, value in environment.items() if not _leads_elsewhere(name)}
+
+
+def _leads_elsewhere(name: str) -> bool:
+    return name in OF_PODS or name.startswith((*PREFIXES, *LEADING))
+
+
+class Records:
+    """The processes of one state folder, by name."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._state_dir = state_dir
+        self._folder = state_dir / "run"
+
+    def all(self) -> list[Process]:
+        """Every recorded process, running or not, in the order of their start."""
+        found = [self.get(path.stem) for path in self._folder.glob("*.json")]
+        return sorted((one for one in found if one), key=lambda one: (one.started, one.pid))
+
+    def get(self, name: str) -> Process | None:
+        """The last process started under this name."""
+        try:
+            return msgspec.json.decode((self._folder / f"{name}.json").read_bytes(), type=Process)
+        except FileNotFoundError:
+            return None
+
+    def alive(self, name: str) -> Process | None:
+        """The process of this name, if it runs."""
+        process = self.get(name)
+        return process if process is not None and is_alive(process) else None
+
+    def log(self, name: str) -> Path:
+        """Where the process of this name logs."""
+        return self._state_dir / "logs" / f"{name}.log"
+
+    def spawn(
+        self,
+        name: str,
+        argv: Sequence[str],
+        log: Path | None = None,
+        *,
+        bound: bool = False,
+        env: Mapping[str, str] | None = None,
+    ) -> Process:
+        """Start a process and record it. `bound`: it dies with us."""
+        process = spawn(name, argv, log or self.log(name), state_dir=self._state_dir, bound=bound, env=env)
+        write_private(self._folder / f"{name}.json", msgspec.json.encode(process))
+        return process
+
+    def running(self) -> list[Process]:
+        """The recorded processes that run."""
+        return [process for process in self.all() if is_alive(process)]
+
+    async def stop(self, names: Iterable[str], clock: Clock, grace: float = 10) -> None:
+        """Stop these processes, in this order, and forget them."""
+        for name in names:
+            process = self.get(name)
+            if process:
+                await stop(process, clock, grace)
+                (self._folder / f"{name}.json").unlink(missing_ok=True)

@@ -12,14 +12,13 @@ from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.nats import NAME as NATS
 from flotilla_cli.cluster.nats import nats_healthy
 from flotilla_cli.cluster.ports import HOST
-from flotilla_cli.cluster.process import is_alive
+from flotilla_cli.cluster.process import Records, is_alive
 from flotilla_cli.cluster.realnodes import dns, network
 from flotilla_cli.cluster.realnodes.agents import PART as AGENT
 from flotilla_cli.cluster.realnodes.agents import PORT as AGENT_PORT
 from flotilla_cli.cluster.realnodes.network import SWITCH
 from flotilla_cli.cluster.realnodes.nodes import PARTS, PREFIX, node_name, node_problem, part_name
 from flotilla_cli.cluster.realnodes.registry import NAME as REGISTRY
-from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock
 
 ON_NODES = (*PARTS, AGENT)

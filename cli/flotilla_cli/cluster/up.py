@@ -21,7 +21,7 @@ from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.nats import NAME as NATS
 from flotilla_cli.cluster.nats import start_nats
 from flotilla_cli.cluster.ports import HOST, free_ports, is_free, require_free
-from flotilla_cli.cluster.process import MARK, Process, marked, stop
+from flotilla_cli.cluster.process import MARK, Process, Records, cleaned, marked, stop
 from flotilla_cli.cluster.programs import CHART, CONTROL_PLANE, SET
 from flotilla_cli.cluster.progress import Progress
 from flotilla_cli.cluster.provision import provide
@@ -30,8 +30,6 @@ from flotilla_cli.cluster.realnodes.agents import Agents
 from flotilla_cli.cluster.realnodes.namespaces import same
 from flotilla_cli.cluster.realnodes.network import SWITCH
 from flotilla_cli.cluster.realnodes.nodes import RealNodes, recorded
-from flotilla_cli.cluster.records import Records
-from flotilla_cli.cluster.surroundings import cleaned
 from flotilla_cli.services import installed
 from flotilla_common.clock import Clock
 

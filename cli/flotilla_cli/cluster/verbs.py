@@ -19,8 +19,8 @@ from flotilla_cli.cluster.admin import admin
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import default_state_dir
 from flotilla_cli.cluster.local_set import LocalSet
+from flotilla_cli.cluster.process import Records
 from flotilla_cli.cluster.progress import Progress
-from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import ApiError, Unreachable
 

@@ -8,7 +8,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from flotilla_cli.cluster import fake_nodes
+from flotilla_cli.cluster import kwok
 from flotilla_cli.cluster.admin import admin, not_ready
 from flotilla_cli.compose.keys import BOOT
 from flotilla_common.clock import Clock, SystemClock
@@ -25,8 +25,8 @@ async def make(kubeconfig: Path, count: int, clock: Clock) -> None:
         said = problem
         await clock.sleep(POLL)
     async with admin(kubeconfig, clock) as api:
-        await fake_nodes.add(api, count, clock)
-        await fake_nodes.retake(api, count, clock, BOOT)
+        await kwok.add_nodes(api, count, clock)
+        await kwok.retake_nodes(api, count, clock, BOOT)
 
 
 if __name__ == "__main__":

@@ -6,18 +6,22 @@ listed at the beginning are compared with the bus at the end.
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from flotilla_cli import connection
+from flotilla_cli.cluster import status
+from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.local_set import LocalSet
+from flotilla_cli.cluster.status import Health
 from flotilla_cli.connection import BusTarget
 from flotilla_cli.doctor import expected
 from flotilla_cli.doctor.facts import Banner, Certificate, Fact, Facts, Heard, NotKnown, Sample, Stream
 from flotilla_cli.doctor.gather import bus as bus_facts
-from flotilla_cli.doctor.gather import cluster, heartbeats, machine, probes, samples, tls
+from flotilla_cli.doctor.gather import cluster, heartbeats, probes, samples, tls
 from flotilla_cli.doctor.gather.asking import SECONDS, fact, listed, read
 from flotilla_cli.install.rbac import NAMESPACE, account
 from flotilla_common.api.documents import Json, mappings, member, text
@@ -66,7 +70,7 @@ class _Look:
         """Ask everything at once, and wait for all answers."""
         questions = {**self._of_cluster(), **self._of_bus()}
         self._asked = {name: asyncio.ensure_future(fact(*question)) for name, question in questions.items()}
-        processes = await machine.processes(self._places.local, self._clock)
+        processes = await _processes(self._places.local, self._clock)
         found = {name: await task for name, task in self._asked.items()}
         target, local = self._places.target, self._places.local
         return Facts(
@@ -75,7 +79,7 @@ class _Look:
             **found,
             processes=processes,
             local=tuple(local.services) if local and not local.bare else (),
-            enrolled=machine.enrolled(target.nats_creds) if target else frozenset(),
+            enrolled=_enrolled(target.nats_creds) if target else frozenset(),
         )
 
     def _of_cluster(self) -> Mapping[str, tuple[Coroutine[Any, Any, object], float]]:
@@ -200,3 +204,14 @@ async def _namespace(api: Api) -> str:
 def _entries(configurations: Sequence[Json]) -> list[Json]:
     """Of our own configurations."""
     return [entry for one in configurations if expected.is_ours(one) for entry in mappings(one.get("webhooks"))]
+
+
+async def _processes(found: LocalSet | None, clock: Clock) -> Sequence[Health]:
+    """Those that the set should have; none where it is not a local set."""
+    return await status.check(Path(found.kubeconfig).parent, clock) if found else []
+
+
+def _enrolled(nats_creds: str) -> frozenset[str]:
+    """The nodes that were given credentials by the bus whose people's credentials lie here."""
+    folder = Path(nats_creds)
+    return frozenset(BusUsers(folder.parent.parent).nodes()) if nats_creds and folder.is_dir() else frozenset()

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from flotilla_cli.foresee.threeway import LAST_APPLIED
+from flotilla_cli.foresee.dryrun import LAST_APPLIED
 from flotilla_cli.secret_fields import MAPPINGS, PAIRS, TEXTS
 from flotilla_common.api.differences import Path, differences, path_text, value_at
 from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, strings

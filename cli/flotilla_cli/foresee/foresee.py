@@ -1,23 +1,24 @@
 """Foresees what an apply does: reads what its controllers look at, plays it, and tells the story."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from flotilla_cli.foresee.composing import composed
 from flotilla_cli.foresee.dryrun import Applied
-from flotilla_cli.foresee.names import unforeseeable
 from flotilla_cli.foresee.observer import Observer
 from flotilla_cli.foresee.play import Play
 from flotilla_cli.foresee.reading import Shelf
-from flotilla_cli.foresee.story import Story
+from flotilla_cli.foresee.story import Story, composed
 from flotilla_cli.foresee.telling import Teller
 from flotilla_cli.foresee.why import Hindrances
 from flotilla_cli.services import controllers
-from flotilla_cli.views import view_of
-from flotilla_common.api.documents import member
+from flotilla_cli.views import view_of, view_of_owner
+from flotilla_cli.views.kindview import Made
+from flotilla_common.api.documents import Json, member, strings
+from flotilla_common.api.keys import INSTANCE_ID_LABEL
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import CLAIM, POD, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.offline import Planning
@@ -49,7 +50,7 @@ class Foresight:
         observer = Observer(objects, self._kind, applied.stored)
         new = {applied.stored["metadata"].get("uid")} if applied.before is None else set[str]()
         owners = {document["metadata"].get("uid") for _, document in objects.everything()} - new
-        teller = Teller(applied.namespace, unforeseeable(objects.all(CLAIM), owners))
+        teller = Teller(applied.namespace, _unforeseeable(objects.all(CLAIM), owners))
         hindrances = Hindrances(objects, applied.stored, self._kind.update_policy, self._gates)
         writes: list[Write] = []
         for moment in play.run(self._resource, applied.stored):
@@ -111,3 +112,32 @@ def concerned(resource: Resource, gates: Gates) -> dict[Resource, ControllerSpec
             made = (watch for watch in spec.watches if "create" in watch.writes)
             waiting += [watch.resource for watch in made if not watch.gate or gates.on(watch.gate)]
     return found
+
+
+def _unforeseeable(claims: Sequence[Json], owners: Collection[str]) -> Callable[[Write], bool]:
+    """Return whether the object that a write makes has a name that nobody knows yet. `claims`: those that there are,
+    whose instance ids are used again; `owners`: the uids of the objects that there are before the apply.
+
+    Most names follow from what is made: ordinals, hashes of templates. Others hang on what only the real apply brings,
+    or the service remembers: the views of the kinds say which."""
+    instances = frozenset(_instance_of(claim) for claim in claims)
+
+    def has_unknown_name(write: Write) -> bool:
+        document = write.after or {}
+        instance = _instance_of(document)
+        for owner in metadata_of(msgspec.json.encode(document)).owner_references:
+            made = Made(
+                kind=write.action.resource.kind,
+                has_new_instance=instance != "" and instance not in instances,
+                has_new_owner=owner.uid not in owners,
+            )
+            if (view := view_of_owner(owner)) is not None and view.has_unknown_name(made):
+                return True
+        return False
+
+    return has_unknown_name
+
+
+def _instance_of(document: Json) -> str:
+    """Return the instance id of a CloneSet's pod or claim; empty for everything else."""
+    return strings(member(document, "metadata").get("labels")).get(INSTANCE_ID_LABEL, "")

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from flotilla_cli.cluster.provision import machine
-from flotilla_cli.cluster.realnodes.images import Image
-from flotilla_cli.image import base, bytecode, cache, oci, packages, python_packages, sbom, tree
+from flotilla_cli.image import base, cache, oci, packages, python_packages, sbom, tree
 from flotilla_cli.image.cache import Made
+from flotilla_cli.image.oci import Image
 from flotilla_cli.image.tree import Tree
 from flotilla_common.control.plan import Json
 
@@ -73,7 +73,7 @@ def first_commands() -> list[list[str]]:
 
 
 def build(say: Say, *, refresh: bool = False) -> Built:
-    """The image for this machine's architecture. Raises ImageError.
+    """The image for this machine's architecture. Raises ClickException.
 
     The base keeps the Debian packages it was made with until `refresh`, which takes the newest ones.
     """
@@ -85,8 +85,8 @@ def build(say: Say, *, refresh: bool = False) -> Built:
 def _layers(say: Say, *, refresh: bool) -> list[Made]:
     with tempfile.TemporaryDirectory(prefix="flotilla-image-") as name:
         scratch = Path(name)
-        common = cache.recipe(tree, oci, bytecode)
-        named = cache.key(common, cache.recipe(base, packages), machine().encode())
+        common = cache.recipe(tree, oci, base)
+        named = cache.key(common, cache.recipe(packages), machine().encode())
         lowest = cache.get(BASE, named, partial(_base, scratch, say), refresh=refresh)
         requirements = python_packages.locked()
         lower = (common, cache.recipe(python_packages), lowest.layer.content.encode(), requirements.encode())
@@ -101,7 +101,7 @@ def _base(scratch: Path, say: Say) -> Made:
     files, described = base.make(scratch)
     tree.write(files, scratch / "root")
     say("the base: compiling Python's library")
-    return Made(oci.Layer.of(BASE, bytecode.compiled(files, scratch / "root")), list(described))
+    return Made(oci.Layer.of(BASE, base.compiled(files, scratch / "root")), list(described))
 
 
 def _dependencies(scratch: Path, say: Say, lowest: Made, requirements: str) -> Made:
@@ -119,4 +119,4 @@ def _compiled(title: str, files: Tree, scratch: Path, lowest: Made) -> oci.Layer
     root = scratch / "root"
     if not root.exists():
         tree.write(lowest.layer.files(), root)
-    return oci.Layer.of(title, bytecode.compiled(files, root))
+    return oci.Layer.of(title, base.compiled(files, root))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from flotilla_cli.cluster.programs import NATS
 from flotilla_cli.cluster.provision import machine
-from flotilla_cli.cluster.realnodes.images import Image
 from flotilla_cli.image import base, oci, trial
+from flotilla_cli.image.oci import Image
 from flotilla_cli.image.tree import File, Folder, Link
 from flotilla_common.control.plan import Json
 
@@ -22,12 +22,12 @@ RUN: Json = {
 
 
 def image(program: Path) -> Image:
-    """The image with this program. Raises ImageError unless it is linked statically."""
+    """The image with this program. Raises ClickException unless it is linked statically."""
     return oci.image([layer(program)], machine(), RUN)
 
 
 def layer(program: Path) -> oci.Layer:
-    """What is in the image. Raises ImageError unless the program is linked statically."""
+    """What is in the image. Raises ClickException unless the program is linked statically."""
     trial.require_static(program)
     files = {
         PROGRAM: File(program.read_bytes(), executable=True),

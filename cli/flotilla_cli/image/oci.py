@@ -1,16 +1,23 @@
 """The image as registries and tools know it: layers, configuration and manifest, and a folder with all of them
-(OCI image-spec, "image layout").
+(OCI image-spec, "image layout"), as which it is pushed.
 """
 
 import gzip
+import hashlib
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.cluster.realnodes.images import CONFIG, LAYER, MANIFEST, Image, described, digest
+from flotilla_cli.cluster.process import run
 from flotilla_cli.image.tree import Tree, archive, opened
+from flotilla_common.api.images import ImageName
 from flotilla_common.control.plan import Json
+
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+CONFIG = "application/vnd.oci.image.config.v1+json"
+LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 CREATED = "2024-01-01T00:00:00Z"  # tree.EPOCH
 COMPRESSION = 6
@@ -28,14 +35,26 @@ class Layer(msgspec.Struct, frozen=True):
     """Bytes of the uncompressed archive."""
 
     @classmethod
-    def of(cls, title: str, tree: Tree) -> "Layer":
+    def of(cls, title: str, tree: Tree, compression: int = COMPRESSION) -> "Layer":
         """The layer with these files."""
         content = archive(tree)
-        return cls(title, gzip.compress(content, COMPRESSION, mtime=0), digest(content), len(content))
+        return cls(title, gzip.compress(content, compression, mtime=0), digest(content), len(content))
 
     def files(self) -> Tree:
         """What is in it."""
         return opened(gzip.decompress(self.blob))
+
+
+class Image(msgspec.Struct, frozen=True):
+    """An image as a registry stores it: blobs by digest, and the manifest that names them."""
+
+    blobs: dict[str, bytes]
+    manifest: bytes
+
+    @property
+    def digest(self) -> str:
+        """The manifest's digest: what a pod's status calls the image's id."""
+        return digest(self.manifest)
 
 
 def image(layers: Sequence[Layer], architecture: str, run: Json) -> Image:
@@ -53,11 +72,21 @@ def image(layers: Sequence[Layer], architecture: str, run: Json) -> Image:
     manifest = {
         "schemaVersion": 2,
         "mediaType": MANIFEST,
-        "config": described(CONFIG, config),
-        "layers": [described(LAYER, layer.blob) for layer in layers],
+        "config": _described(CONFIG, config),
+        "layers": [_described(LAYER, layer.blob) for layer in layers],
     }
     blobs = {digest(blob): blob for blob in (config, *(layer.blob for layer in layers))}
     return Image(blobs, msgspec.json.encode(manifest))
+
+
+def digest(content: bytes) -> str:
+    """The name of a blob."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _described(media_type: str, blob: bytes) -> Json:
+    """How a manifest names a blob."""
+    return {"mediaType": media_type, "size": len(blob), "digest": digest(blob)}
 
 
 def write(made: Image, folder: Path, reference: str) -> None:
@@ -67,8 +96,19 @@ def write(made: Image, folder: Path, reference: str) -> None:
     for name, blob in {**made.blobs, made.digest: made.manifest}.items():
         (blobs / name.removeprefix("sha256:")).write_bytes(blob)
     entry: Json = {
-        **described(MANIFEST, made.manifest),
+        **_described(MANIFEST, made.manifest),
         "annotations": {"org.opencontainers.image.ref.name": reference},
     }
     (folder / "index.json").write_bytes(msgspec.json.encode({"schemaVersion": 2, "manifests": [entry]}))
     (folder / "oci-layout").write_bytes(b'{"imageLayoutVersion": "1.0.0"}')
+
+
+def push(made: Image, registry: str, reference: str, crane: Path) -> None:
+    """Push an image to `registry` (`host:port`) under the path by which mirrors of public registries are asked for it:
+    `nats` is `library/nats`. Raises ClusterError."""
+    name = ImageName.parse(reference)
+    with tempfile.TemporaryDirectory(prefix="flotilla-image-") as scratch:
+        folder = Path(scratch)
+        write(made, folder, reference)
+        command = [crane, "push", folder, f"{registry}/{name.path}:{name.tag}"]
+        run(command, f"{reference} could not be pushed to {registry}")

@@ -4,7 +4,6 @@ apt knows this machine's sources and keys, and checks signatures and sums.
 """
 
 import io
-import os
 import shutil
 import subprocess
 import tarfile
@@ -12,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from email.parser import Parser
 from pathlib import Path
 
+import click
 import msgspec
 
-from flotilla_cli.image.errors import ImageError
+from flotilla_cli.cluster.process import run
 from flotilla_cli.image.tree import File, Link
 
 RELEASE = "12"
@@ -35,18 +35,18 @@ class Package(msgspec.Struct, frozen=True):
 
 
 def require_debian() -> None:
-    """Raises ImageError where there are no packages of the right release."""
+    """Raises ClickException where there are no packages of the right release."""
     release = Path("/etc/os-release")
     lines = release.read_text(encoding="utf-8").splitlines() if release.exists() else []
     if not {"ID=debian", f'VERSION_ID="{RELEASE}"'} <= set(lines) or not shutil.which("apt-get"):
-        raise ImageError(
+        raise click.ClickException(
             f"The image's base is made of Debian {RELEASE}'s packages, by apt-get, and this is another system. "
             "`docker build .` in the checkout makes the same image anywhere."
         )
 
 
 def download(names: Sequence[str], scratch: Path) -> list[Path]:
-    """The newest version of each package in this machine's sources, by name. Raises ImageError."""
+    """The newest version of each package in this machine's sources, by name. Raises ClickException."""
     for folder in ("lists/partial", "cache/archives/partial", "packages"):
         (scratch / folder).mkdir(parents=True)
     (scratch / "status").touch()
@@ -63,18 +63,8 @@ def _apt(arguments: Sequence[str], scratch: Path) -> None:
         "APT::Sandbox::User": "root",  # the scratch folder is ours alone
     }
     options = [part for name, value in private.items() for part in ("-o", f"{name}={value}")]
-    reply = subprocess.run(
-        ["apt-get", *options, *arguments],
-        cwd=scratch / "packages",
-        env={**os.environ, "LC_ALL": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if reply.returncode:
-        command = f"apt-get {' '.join(arguments)}"
-        raise ImageError(f"`{command}` failed; are Debian's sources reachable?\n{reply.stderr.strip()}")
+    problem = f"`apt-get {' '.join(arguments)}` failed; are Debian's sources reachable?"
+    run(["apt-get", *options, *arguments], problem, cwd=scratch / "packages", env={"LC_ALL": "C.UTF-8"})
 
 
 def describe(package: Path) -> Package:

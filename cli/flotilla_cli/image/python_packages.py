@@ -5,16 +5,17 @@ Nothing of the machine comes in: not its interpreter's version, nor its paths.
 
 import os
 import re
-import subprocess
 import tomllib
 from collections.abc import Sequence
 from configparser import ConfigParser
 from pathlib import Path
 
+import click
+
 from flotilla_cli.cluster.layout import cache_dir
+from flotilla_cli.cluster.process import run
 from flotilla_cli.cluster.provision import machine
 from flotilla_cli.image import base, tree
-from flotilla_cli.image.errors import ImageError
 from flotilla_cli.image.tree import Entry, File, Tree
 
 SITE = "usr/local/lib/python3.11/dist-packages"
@@ -53,10 +54,10 @@ UNUSED = re.compile(
 
 
 def checkout() -> Path:
-    """The checkout that this code runs from. Raises ImageError when it was installed from wheels."""
+    """The checkout that this code runs from. Raises ClickException when it was installed from wheels."""
     root = Path(__file__).parents[3]
     if not (root / "uv.lock").exists():
-        raise ImageError("The image is built from a checkout; this flotilla was installed without one.")
+        raise click.ClickException("The image is built from a checkout; this flotilla was installed without one.")
     return root
 
 
@@ -124,20 +125,11 @@ def sources() -> Sequence[bytes]:
 
 
 def uv(*arguments: str) -> str:
-    """Run the checkout's uv, and return what it prints. Raises ImageError."""
+    """Run the checkout's uv, and return what it prints. Raises ClickException."""
     root = checkout()
     pin = (root / "scripts" / "uv.txt").read_text(encoding="utf-8")
     version = next(line.split()[0].removeprefix("uv==") for line in pin.splitlines() if line.startswith("uv=="))
     program = cache_dir() / f"tools-{version}" / "bin" / "uv"
     trust = {"UV_SYSTEM_CERTS": "true"} if Path("/etc/ssl/certs/ca-certificates.crt").exists() else {}
-    reply = subprocess.run(
-        [program, *arguments],
-        cwd=root,
-        env={**trust, **os.environ, "UV_PYTHON_DOWNLOADS": "never"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if reply.returncode:
-        raise ImageError(f"`uv {' '.join(arguments[:2])}` failed (scripts/setup installs uv):\n{reply.stderr.strip()}")
-    return reply.stdout
+    problem = f"`uv {' '.join(arguments[:2])}` failed (scripts/setup installs uv)"
+    return run([program, *arguments], problem, cwd=root, env={**trust, **os.environ, "UV_PYTHON_DOWNLOADS": "never"})

@@ -11,8 +11,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
 from flotilla_cli.image import base, oci, tree
-from flotilla_cli.image.errors import ImageError
 
 SECONDS = 120
 """Until a program that has not ended by itself is ended; it then counts as one that failed."""
@@ -22,10 +23,10 @@ _LOADED = {2: "dynamic section", 3: "program interpreter"}
 
 
 def require_static(program: Path) -> None:
-    """Raise ImageError unless the file is a program that runs in an image which holds nothing else."""
+    """Raise ClickException unless the file is a program that runs in an image which holds nothing else."""
     found = _problem(program.read_bytes()[:65536])
     if found:
-        raise ImageError(
+        raise click.ClickException(
             f"{program} {found}, so it cannot start in an image of its own. "
             "Delete it and run this again: it is then got as this repository pins it."
         )
@@ -33,7 +34,7 @@ def require_static(program: Path) -> None:
 
 def start(layers: Sequence[oci.Layer], commands: Sequence[Sequence[str]]) -> str:
     """Run the commands once in the layers' root file system, as its user. Return what could not be tried, empty if all
-    was. Raise ImageError when one fails."""
+    was. Raise ClickException when one fails."""
     enter = entrance()
     if not enter:
         return "not started before the push: that needs root, or user namespaces"
@@ -54,7 +55,7 @@ def _run(command: Sequence[str]) -> None:
         limited, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
     if reply.returncode:
-        raise ImageError(
+        raise click.ClickException(
             f"The image does not start: `{' '.join(command[-2:])}` in it ended with {reply.returncode}:\n"
             f"{(reply.stdout + reply.stderr).strip()}\n"
             "Nothing was pushed. `flotilla image build --refresh` makes it anew."

@@ -4,14 +4,13 @@ import asyncio
 from pathlib import Path
 
 import click
+import msgspec
 
-from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import default_state_dir
 from flotilla_cli.cluster.provision import provide
+from flotilla_cli.cluster.realnodes import network
 from flotilla_cli.image import build as work
 from flotilla_cli.image import nats, oci, tree, trial
-from flotilla_cli.image import push as transfer
-from flotilla_cli.image.errors import ImageError
 from flotilla_common.clock import SystemClock
 
 refresh_option = click.option("--refresh", is_flag=True, help="Take Debian's newest packages, not those of last time.")
@@ -47,18 +46,15 @@ def build(refresh: bool, repository: str, output: Path | None, sbom: Path | None
 def push(repository: str, registry: str | None, state: Path | None) -> None:
     """Push the image, and one of nats-server under its public name, for nodes that pull nothing."""
     built = _built()
-    try:
-        where = registry or transfer.registry_of(state or default_state_dir())
-        # As this repository pins them: another one of this machine may need libraries that the image does not have.
-        programs = asyncio.run(provide(["nats-server", "crane"], SystemClock(), pinned=True))
-        server = nats.image(programs("nats-server"))
-        _try(built, programs("nats-server"))
-        named = {work.reference(repository): built.image, **dict.fromkeys(nats.NAMES, server)}
-        for name, made in named.items():
-            transfer.push(made, where, name, programs("crane"))
-            click.echo(f"{where}/{name}@{made.digest}")
-    except (ImageError, ClusterError) as error:
-        raise click.ClickException(str(error)) from error
+    where = registry or _registry_of(state or default_state_dir())
+    # As this repository pins them: another one of this machine may need libraries that the image does not have.
+    programs = asyncio.run(provide(["nats-server", "crane"], SystemClock(), pinned=True))
+    server = nats.image(programs("nats-server"))
+    _try(built, programs("nats-server"))
+    named = {work.reference(repository): built.image, **dict.fromkeys(nats.NAMES, server)}
+    for name, made in named.items():
+        oci.push(made, where, name, programs("crane"))
+        click.echo(f"{where}/{name}@{made.digest}")
 
 
 @image.command()
@@ -70,7 +66,7 @@ def unpack(folder: Path) -> None:
 
 
 def _try(built: work.Built, server: Path) -> None:
-    """Start both images once, before anybody else does. Raises ImageError."""
+    """Start both images once, before anybody else does. Raises ClickException."""
     bus = [[f"/{nats.PROGRAM}", "--version"]]
     for layers, commands in ((built.layers, work.first_commands()), ([nats.layer(server)], bus)):
         if untried := trial.start(layers, commands):
@@ -79,7 +75,14 @@ def _try(built: work.Built, server: Path) -> None:
 
 
 def _built(*, refresh: bool = False) -> work.Built:
-    try:
-        return work.build(lambda text: click.echo(text, err=True), refresh=refresh)
-    except (ImageError, ClusterError) as error:
-        raise click.ClickException(str(error)) from error
+    return work.build(lambda text: click.echo(text, err=True), refresh=refresh)
+
+
+def _registry_of(state_dir: Path) -> str:
+    """The address of a local set's registry. Raises ClickException when the set has no real nodes."""
+    port, found = state_dir / "registry.json", network.read(state_dir)
+    if found is None or not port.exists():
+        raise click.ClickException(
+            "The local set has no registry: `flotilla up --real-nodes 1` starts one, --registry names another."
+        )
+    return f"{found.host}:{msgspec.json.decode(port.read_bytes(), type=int)}"

@@ -4,7 +4,7 @@ The webhook configurations come last: from then on the apiserver asks the webhoo
 webhook writes its own into Secret, configurations and CRDs.
 """
 
-from flotilla_cli.install import endpoint, lease_policy, policies, rbac
+from flotilla_cli.install import endpoint, policies, rbac
 from flotilla_common.api import crds
 from flotilla_common.api.documents import Json
 from flotilla_common.api.webhooks import (
@@ -26,9 +26,9 @@ def manifests(gates: Gates, webhook_url: str = "", *, keep_managed_fields: bool 
         *_namespaces(),
         *definitions(webhook_url),
         *rbac.objects(gates),
-        *lease_policy.objects(),
+        *policies.own_leases(),
         _service(),
-        *([] if keep_managed_fields else policies.objects()),
+        *([] if keep_managed_fields else policies.no_managed_fields()),
         _configuration(MUTATING_CONFIGURATION, mutating_entries(), webhook_url),
         _configuration(VALIDATING_CONFIGURATION, validating_entries(gates), webhook_url),
     ]

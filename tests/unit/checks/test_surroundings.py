@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from flotilla_cli.cluster.locate import search
-from flotilla_cli.cluster.process import spawn
+from flotilla_cli.cluster.process import cleaned, spawn
 from flotilla_cli.cluster.programs import PROGRAMS
-from flotilla_cli.cluster.surroundings import cleaned
 from tests.support import surroundings
 from tests.support.cluster import eventually
 

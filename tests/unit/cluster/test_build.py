@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from flotilla_cli.cluster import build
-from flotilla_cli.cluster.build import executable
-from flotilla_cli.cluster.compiled import Compiled, duration
+from flotilla_cli.cluster.build import Compiled, duration, executable
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.programs import CRANE, ETCD, NATS, PROGRAMS, Product
 from flotilla_common.clock import SystemClock

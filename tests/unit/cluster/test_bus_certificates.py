@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from flotilla_cli.cluster import addresses
-from flotilla_cli.cluster.addresses import own_names
-from flotilla_cli.cluster.certificates import LIFETIME, RENEW, Authority
+from flotilla_cli.cluster import certificates
+from flotilla_cli.cluster.certificates import LIFETIME, RENEW, Authority, own_names
 from tests.support.fake_clock import FakeClock
 from tests.unit.bus.test_trust import handshake
 
@@ -77,10 +76,10 @@ Local:
 def test_on_all_addresses_it_is_for_each_of_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "fib_trie").write_text(ROUTES)
     (tmp_path / "if_inet6").write_text("fd000000000000000000000000000002 02 40 00 80 eth0\n")
-    monkeypatch.setattr(addresses, "ROUTES4", tmp_path / "fib_trie")
-    monkeypatch.setattr(addresses, "ADDRESSES6", tmp_path / "if_inet6")
-    monkeypatch.setattr(addresses.socket, "gethostname", lambda: "host")
-    monkeypatch.setattr(addresses.socket, "getfqdn", lambda: "host.example")
+    monkeypatch.setattr(certificates, "ROUTES4", tmp_path / "fib_trie")
+    monkeypatch.setattr(certificates, "ADDRESSES6", tmp_path / "if_inet6")
+    monkeypatch.setattr(certificates.socket, "gethostname", lambda: "host")
+    monkeypatch.setattr(certificates.socket, "getfqdn", lambda: "host.example")
     assert own_names("") == ["localhost", "127.0.0.1", "10.0.0.7", "fd00::2", "host", "host.example"]
     assert own_names("bus.example") == ["localhost", "127.0.0.1", "bus.example"]
 
@@ -88,6 +87,6 @@ def test_on_all_addresses_it_is_for_each_of_them(monkeypatch: pytest.MonkeyPatch
 def test_where_the_kernel_does_not_tell_the_own_name_leads_to_addresses(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(addresses, "ROUTES4", tmp_path / "none")
-    monkeypatch.setattr(addresses.socket, "gethostname", lambda: "localhost")
+    monkeypatch.setattr(certificates, "ROUTES4", tmp_path / "none")
+    monkeypatch.setattr(certificates.socket, "gethostname", lambda: "localhost")
     assert "127.0.0.1" in own_names("")

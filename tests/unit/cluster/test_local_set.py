@@ -19,8 +19,7 @@ from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.ports import free_ports, is_free, require_free
-from flotilla_cli.cluster.process import Process, boot_id, start_ticks
-from flotilla_cli.cluster.records import Records
+from flotilla_cli.cluster.process import Process, Records, boot_id, start_ticks
 from flotilla_cli.main import main
 from flotilla_common.clock import SystemClock
 

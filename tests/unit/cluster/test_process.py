@@ -8,8 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flotilla_cli.cluster.process import Process, bound_command, is_alive, marked, spawn, start_ticks, stop, tail
-from flotilla_cli.cluster.records import Records
+from flotilla_cli.cluster.process import (
+    Process,
+    Records,
+    bound_command,
+    is_alive,
+    marked,
+    spawn,
+    start_ticks,
+    stop,
+    tail,
+)
 from flotilla_common.clock import SystemClock
 
 CLOCK = SystemClock()

@@ -17,13 +17,13 @@ from flotilla_cli.cluster.components import Ports
 from flotilla_cli.cluster.demo import familiar
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.local_set import LocalSet
-from flotilla_cli.cluster.process import Process, boot_id, start_ticks
+from flotilla_cli.cluster.process import Process, Records, boot_id, start_ticks
 from flotilla_cli.cluster.realnodes import cgroups, containerd, debian, images, kubelet, nodes
 from flotilla_cli.cluster.realnodes.kubelet import NodePlan
 from flotilla_cli.cluster.realnodes.namespaces import inside, node_holder
 from flotilla_cli.cluster.realnodes.network import Network, candidates, interface, taken
-from flotilla_cli.cluster.records import Records
 from flotilla_cli.cluster.up import Wishes, settled
+from flotilla_cli.image.oci import Layer
 from flotilla_common.clock import SystemClock
 from tests.support.fake_clock import FakeClock
 
@@ -139,7 +139,7 @@ async def test_a_group_that_is_left_over_with_a_paused_container_is_thawed(
 
 @pytest.fixture
 def _small_busybox(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "root_files", lambda: b"rootfs")
+    monkeypatch.setattr(images, "root_layer", lambda: Layer.of("busybox", {}))
 
 
 @pytest.mark.usefixtures("_small_busybox")

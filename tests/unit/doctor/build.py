@@ -28,7 +28,7 @@ from flotilla_cli.doctor.facts import (
 from flotilla_cli.doctor.finding import Finding, Outcome
 from flotilla_cli.doctor.gather.bus import wanted, with_markers
 from flotilla_cli.doctor.gather.probes import INVALID, OLD, VALID
-from flotilla_cli.install import lease_policy, rbac
+from flotilla_cli.install import policies, rbac
 from flotilla_cli.install.endpoint import clients
 from flotilla_cli.install.manifests import manifests
 from flotilla_common.api.documents import Json
@@ -59,7 +59,7 @@ def well(**changes: Any) -> Facts:
         home=Fact({"metadata": {"name": rbac.NAMESPACE, "labels": {"control-plane": "openkruise"}}}),
         probes=Fact(probes()),
         rights=Fact(rights()),
-        policies=Fact(frozenset({lease_policy.NAME})),
+        policies=Fact(frozenset({policies.OWN_LEASES})),
         leases=Fact(Leases([lease(one, version="1") for one in SERVICES], [lease(one) for one in SERVICES])),
         leader=Fact(Json()),
         nodes=Fact([node("worker-1")]),

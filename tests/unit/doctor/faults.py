@@ -227,7 +227,7 @@ FAULTS: dict[str, tuple[Facts, list[str]]] = {
     ),
     "managed fields": (
         well(
-            policies=Fact(frozenset({policies.NAME, *well().policies.get()})),
+            policies=Fact(frozenset({policies.NO_MANAGED_FIELDS, *well().policies.get()})),
             heard=instead(heard("cloneset", planning={"clonesets": {"options": {"drop_field_owners": False}}})),
         ),
         ["ManagedFieldsDiffer"],

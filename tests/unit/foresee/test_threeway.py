@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from flotilla_cli.foresee.threeway import LAST_APPLIED, annotated, last_applied, three_way
+from flotilla_cli.foresee.dryrun import LAST_APPLIED, annotated, last_applied, three_way
 from flotilla_common.api.documents import Json
 
 

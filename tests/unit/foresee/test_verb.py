@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from flotilla_cli.foresee import verb
+from flotilla_cli.foresee.dryrun import LAST_APPLIED
 from flotilla_cli.foresee.settings import settings_of
-from flotilla_cli.foresee.threeway import LAST_APPLIED
 from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.interface import ApiError, Page

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.cluster.realnodes.images import digest
 from flotilla_cli.image import build, nats, oci
+from flotilla_cli.image.oci import digest
 from flotilla_cli.image.tree import File
 from tests.unit.image.build import program
 

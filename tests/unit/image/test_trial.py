@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
 import pytest
 
 from flotilla_cli.image import nats, oci, trial
-from flotilla_cli.image.errors import ImageError
 from flotilla_cli.image.tree import File
 from tests.unit.image.build import DYNAMIC, INTERPRETER, LOAD, program
 
@@ -26,7 +26,7 @@ from tests.unit.image.build import DYNAMIC, INTERPRETER, LOAD, program
 def test_programs_that_need_more_than_themselves_are_refused(tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "nats-server"
     file.write_bytes(content)
-    with pytest.raises(ImageError) as refused:
+    with pytest.raises(click.ClickException) as refused:
         nats.image(file)
     assert str(refused.value).startswith(f"{file} {problem}")
     assert str(refused.value).endswith("Delete it and run this again: it is then got as this repository pins it.")
@@ -45,7 +45,7 @@ COMMANDS: Sequence[Sequence[str]] = [["/usr/local/bin/broken", "--version"]]
 def test_an_image_that_does_not_start_is_not_pushed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "entrance", lambda: ["env", "-C"])  # as chroot does, but without a right of its own
     with pytest.raises(
-        ImageError, match="The image does not start: `/usr/local/bin/broken --version` in it ended with"
+        click.ClickException, match="The image does not start: `/usr/local/bin/broken --version` in it ended with"
     ):
         trial.start([BROKEN], COMMANDS)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.process import run
 
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
 PLUGIN_DIRS = (Path("/opt/cni/bin"), Path("/usr/lib/cni"))
@@ -89,14 +90,5 @@ def _install(packages: Sequence[str], say: Callable[[str], None]) -> None:
 
 
 def _apt(arguments: list[str], command: str) -> None:
-    reply = subprocess.run(
-        ["apt-get", *arguments],
-        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if reply.returncode:
-        said = (reply.stderr or reply.stdout).strip()
-        raise ClusterError(f"Real nodes need more than is installed, and `{command}` failed:\n{said}")
+    problem = f"Real nodes need more than is installed, and `{command}` failed"
+    run(["apt-get", *arguments], problem, env={"DEBIAN_FRONTEND": "noninteractive"})

@@ -13,9 +13,8 @@ import msgspec
 
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
-from flotilla_cli.cluster.process import Process, start_ticks
+from flotilla_cli.cluster.process import Process, Records, start_ticks
 from flotilla_cli.cluster.realnodes.namespaces import inside, inside_network, network_holder, separated
-from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
 

@@ -22,7 +22,7 @@ from flotilla_cli.cluster.control_plane import ControlPlane
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import free_ports
-from flotilla_cli.cluster.process import Process, send, tail, until
+from flotilla_cli.cluster.process import Process, Records, send, tail, until
 from flotilla_cli.cluster.progress import Say
 from flotilla_cli.cluster.realnodes import cgroups, containerd, dns, kubelet, namespaces, network, registry
 from flotilla_cli.cluster.realnodes.debian import PATH
@@ -30,7 +30,6 @@ from flotilla_cli.cluster.realnodes.init import READY
 from flotilla_cli.cluster.realnodes.kubelet import NodePlan
 from flotilla_cli.cluster.realnodes.network import SWITCH, Network
 from flotilla_cli.cluster.realnodes.registry import Registry
-from flotilla_cli.cluster.records import Records
 from flotilla_common.api.resources import NODE
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json

@@ -11,10 +11,9 @@ from pathlib import Path
 import aiohttp
 
 from flotilla_cli.cluster.errors import ClusterError
-from flotilla_cli.cluster.process import until
+from flotilla_cli.cluster.process import Records, until
 from flotilla_cli.cluster.realnodes import images
-from flotilla_cli.cluster.realnodes.images import Image
-from flotilla_cli.cluster.records import Records
+from flotilla_cli.image.oci import MANIFEST, Image
 from flotilla_common.api.images import ImageName
 from flotilla_common.clock import Clock
 
@@ -54,7 +53,7 @@ class Registry:
         async with aiohttp.ClientSession(self.url, timeout=PATIENCE) as session:
             for digest, blob in image.blobs.items():
                 await self._blob(session, name.path, digest, blob)
-            manifest = {"Content-Type": images.MANIFEST}
+            manifest = {"Content-Type": MANIFEST}
             await self._send(session, "PUT", f"/v2/{name.path}/manifests/{name.tag}", image.manifest, manifest)
 
     async def _blob(self, session: aiohttp.ClientSession, path: str, digest: str, blob: bytes) -> None:

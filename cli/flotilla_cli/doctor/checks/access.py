@@ -14,7 +14,7 @@ from flotilla_cli.doctor.checks.definitions import APPLY
 from flotilla_cli.doctor.expected import services
 from flotilla_cli.doctor.facts import Facts, Rights
 from flotilla_cli.doctor.finding import WARNING, Finding
-from flotilla_cli.install import lease_policy, rbac
+from flotilla_cli.install import policies, rbac
 from flotilla_cli.install.kinds import name_of, namespace_of
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
 
@@ -59,8 +59,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             advice = f"its role {rbac.account(service)} or its binding was changed: {APPLY}"
             yield Finding(code="RightsLacking", about=f"ServiceAccount {account}", text=said, advice=advice)
         yield from _too_many(facts, service, account, granted)
-    if facts.policies.found is not None and facts.policies.found and lease_policy.NAME not in facts.policies.found:
-        said = f"there is no policy {lease_policy.NAME}: one service could write another's leases"
+    if facts.policies.found is not None and facts.policies.found and policies.OWN_LEASES not in facts.policies.found:
+        said = f"there is no policy {policies.OWN_LEASES}: one service could write another's leases"
         yield Finding(code="LeasePolicyMissing", about="leases", text=said, advice=APPLY, severity=WARNING)
 
 

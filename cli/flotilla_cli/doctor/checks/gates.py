@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from flotilla_cli.doctor.checks.versions import is_rolling
 from flotilla_cli.doctor.facts import Facts, Heard
 from flotilla_cli.doctor.finding import WARNING, Finding
-from flotilla_cli.install import policies
+from flotilla_cli.install.policies import NO_MANAGED_FIELDS
 from flotilla_common.api.documents import member
 from flotilla_common.gates import Gates
 
@@ -50,8 +50,8 @@ def _differing(code: str, what: str, given: Mapping[str, frozenset[str]]) -> Ite
 
 def _managed_fields(facts: Facts, heard: list[Heard]) -> Iterator[Finding]:
     kept = [_who(one) for one in heard if any(_keeps(one, plural) for plural in one.beat.planning)]
-    if kept and policies.NAME in facts.policies.get():
-        said = f"{', '.join(kept)} keep metadata.managedFields, and policy {policies.NAME} takes them from new pods"
+    if kept and NO_MANAGED_FIELDS in facts.policies.get():
+        said = f"{', '.join(kept)} keep metadata.managedFields, and policy {NO_MANAGED_FIELDS} takes them from new pods"
         advice = "`flotilla install --keep-managed-fields` removes the policy; or take the flag from the services"
         yield Finding(code="ManagedFieldsDiffer", about="managed fields", text=said, advice=advice, severity=WARNING)
 
