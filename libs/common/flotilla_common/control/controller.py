@@ -322,7 +322,7 @@ def failed_plan(error: Exception) -> Plan:
     """What is planned for an object that the planner cannot digest: to say so, and to try again."""
     text = f"{type(error).__name__}: {error}"
     return Plan(
-        events=(Event(reason="FailedPlan", message=f"failed to plan: {text}", warning=True),),
+        events=(Event("FailedPlan", f"failed to plan: {text}", warning=True),),
         reasons=(Reason(State.STUCK, "PlanningFailed", f"planning failed: {text}"),),
         errors=(("plan", text),),
     )

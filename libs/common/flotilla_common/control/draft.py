@@ -19,7 +19,7 @@ def refused(code: str, message: str) -> Plan:
     it in, so an event says it as well."""
     return Plan(
         reasons=(Reason(State.STUCK, code, message),),
-        events=(Event(reason=code, message=message, warning=True),),
+        events=(Event(code, message, warning=True),),
     )
 
 

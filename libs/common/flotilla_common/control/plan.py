@@ -22,7 +22,7 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all plan values."""
 
 
-class Event(Frozen, kw_only=True):
+class Event(Frozen, kw_only=False):
     """A Kubernetes Event on the planned object, or on the one that it is `about`. On failure the error text stands
     between `message` and `after`."""
 

@@ -26,5 +26,5 @@ def report(found: Undecodable, recorder: Recorder, journal: Journal, shards: Sha
     structlog.get_logger().warning(
         "undecodable object", object=subject.key, kind=found.resource.kind, error=found.error
     )
-    recorder.record(subject, Event(reason=UNDECODABLE, message=text, warning=True))
+    recorder.record(subject, Event(UNDECODABLE, text, warning=True))
     journal.why(subject, Plan(reasons=(Reason(State.STUCK, UNDECODABLE, text),)), trace="")

@@ -64,5 +64,5 @@ def hand_over(claim: PersistentVolumeClaim, pod: ObjectMeta) -> Patch:
         pods=(pod.name,),
         body={"metadata": {"ownerReferences": [*others, owner_reference(POD, pod)]}},
         on_version=True,
-        on_failure=Event(reason="FailedUpdate", message=f"failed to update PVC {claim.metadata.name}: ", warning=True),
+        on_failure=Event("FailedUpdate", f"failed to update PVC {claim.metadata.name}: ", warning=True),
     )

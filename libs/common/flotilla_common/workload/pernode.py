@@ -49,8 +49,8 @@ class PodFactory(msgspec.Struct, kw_only=True):
             cause,
             revision=self.revision,
             phase=CREATE,
-            on_success=Event(reason="SuccessfulCreate", message=f"Created pod: {body['metadata']['name']}"),
-            on_failure=Event(reason="FailedCreate", message="Error creating: ", warning=True),
+            on_success=Event("SuccessfulCreate", f"Created pod: {body['metadata']['name']}"),
+            on_failure=Event("FailedCreate", "Error creating: ", warning=True),
         )
 
     def pod(self, node: str) -> Json:

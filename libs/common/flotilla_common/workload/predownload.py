@@ -113,8 +113,8 @@ def _job(pulls: ImagePulls, template: Json, container: str, image: str) -> Creat
         f"pull {image} before pods are updated",
         revision=revision,
         tells_if_taken=False,
-        on_success=Event(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}"),
-        on_failure=Event(reason="FailedCreateImagePullJob", message=f"failed to create ImagePullJob {name}: "),
+        on_success=Event("CreatedImagePullJob", f"created ImagePullJob {name} for image: {image}"),
+        on_failure=Event("FailedCreateImagePullJob", f"failed to create ImagePullJob {name}: "),
     )
 
 

@@ -80,5 +80,5 @@ def delete_claim(
         cause,
         pods=pods,
         phase=phase,
-        on_failure=Event(reason="FailedDelete", message=f"failed to {what} {claim.metadata.name}: ", warning=True),
+        on_failure=Event("FailedDelete", f"failed to {what} {claim.metadata.name}: ", warning=True),
     )

@@ -36,7 +36,7 @@ def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> boo
         if not context.selector.matches(factory.labels("")):
             text = f"the template of {factory.revision} makes pods that spec.selector does not match: none is created"
             draft.reason(State.STUCK, "InvalidTemplate", text)
-            draft.events.append(Event(reason="InvalidTemplate", message=text, warning=True))
+            draft.events.append(Event("InvalidTemplate", text, warning=True))
             return False
     waiting: list[Pod] = []
     chains: list[Chain] = []
@@ -129,14 +129,14 @@ def _create_pod(body: Json, revision: str) -> Create:
         "scale up",
         revision=revision,
         phase="scale",
-        on_success=Event(reason="SuccessfulCreate", message=f"succeed to create pod {body['metadata']['name']}"),
+        on_success=Event("SuccessfulCreate", f"succeed to create pod {body['metadata']['name']}"),
         on_failure=_failed("pod", body),
     )
 
 
 def _failed(what: str, body: Json) -> Event:
     text = f", {what}: {msgspec.json.encode(body).decode()}"
-    return Event(reason="FailedCreate", message=f"failed to create {what}: ", after=text, warning=True)
+    return Event("FailedCreate", f"failed to create {what}: ", after=text, warning=True)
 
 
 def fresh_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:

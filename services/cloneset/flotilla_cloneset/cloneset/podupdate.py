@@ -95,12 +95,12 @@ def _recreate(pod: Pod, target: ControllerRevision) -> Chain:
     edit.set_labels({keys.SPECIFIED_DELETE_LABEL: "true"})
     return edit.chain(
         on_success=Event(
-            reason="SuccessfulUpdatePodReCreate",
-            message=f"successfully patch pod {name} specified-delete for update(revision {revision})",
+            "SuccessfulUpdatePodReCreate",
+            f"successfully patch pod {name} specified-delete for update(revision {revision})",
         ),
         on_failure=Event(
-            reason="FailedUpdatePodReCreate",
-            message=f"failed to patch pod specified-delete {name} for update(revision {revision}): ",
+            "FailedUpdatePodReCreate",
+            f"failed to patch pod specified-delete {name} for update(revision {revision}): ",
             warning=True,
         ),
     )

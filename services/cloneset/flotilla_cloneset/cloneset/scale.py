@@ -96,7 +96,7 @@ def _scale_up(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
     if numbers.create_now < numbers.scale_up:
         limit = context.targets.scale_limit
         text = f"scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {numbers.create_now}"
-        draft.events.append(Event(reason="ScaleUpLimited", message=text, warning=True))
+        draft.events.append(Event("ScaleUpLimited", text, warning=True))
         draft.reason(
             State.WAITING,
             "ScaleUpLimited",
@@ -207,9 +207,7 @@ def _state_chain(context: PlanContext, pod: Pod, state: str, intent: Intent, cau
     write_state(edit, state, context.snapshot.cloneset.spec.lifecycle, context.now)
     if not edit.changed or not draft.touch(pod):
         return ()
-    return edit.chain(
-        on_failure=Event(reason="FailedDelete", message=f"failed to delete pod {pod.metadata.name}: ", warning=True)
-    )
+    return edit.chain(on_failure=Event("FailedDelete", f"failed to delete pod {pod.metadata.name}: ", warning=True))
 
 
 def _delete_chain(context: PlanContext, pod: Pod, intent: Intent, cause: str) -> Chain:
@@ -226,8 +224,8 @@ def _delete_chain(context: PlanContext, pod: Pod, intent: Intent, cause: str) ->
         cause,
         phase="scale",
         on_version=context.dispensable(pod),
-        on_success=Event(reason="SuccessfulDelete", message=f"succeed to delete pod {meta.name}"),
-        on_failure=Event(reason="FailedDelete", message=f"failed to delete pod {meta.name}: ", warning=True),
+        on_success=Event("SuccessfulDelete", f"succeed to delete pod {meta.name}"),
+        on_failure=Event("FailedDelete", f"failed to delete pod {meta.name}: ", warning=True),
     )
     identity = instance_id(pod)
     claims = context.claims.of(identity) if identity else ()

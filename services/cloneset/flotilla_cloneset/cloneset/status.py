@@ -139,7 +139,7 @@ def _patch(cloneset: CloneSet, status: CloneSetStatus, overdue: str) -> Patch:
     content: dict[str, Any] = msgspec.to_builtins(status)
     for member in ("updatedAvailableReplicas", "expectedUpdatedReplicas"):
         content[member] = content[member] or None  # absent when 0
-    told = Event(reason=EXCEEDED, message=overdue, warning=True) if overdue else None
+    told = Event(EXCEEDED, overdue, warning=True) if overdue else None
     return write_status(CLONE_SET, cloneset.metadata, content, on_success=told)
 
 

@@ -79,7 +79,7 @@ class _Manage:
         if self._work.takes(pod) and pod.state != PREPARING_DELETE:  # once, however long the hook holds it
             name = f"{pod.metadata.namespace}/{pod.metadata.name}"
             told = f"Found failed daemon pod {name} on node {node}, will try to kill it"
-            self._draft.events.append(Event(reason="FailedDaemonPod", message=told, warning=True))
+            self._draft.events.append(Event("FailedDaemonPod", told, warning=True))
 
     def _thin_out(self, running: list[Pod]) -> None:
         """Surging: one old pod may stay beside one new one, until that is available or the old one fails."""

@@ -69,10 +69,8 @@ class Updater:
             spec,
             self._context.in_place,
             revision_labels={REVISION_LABEL: self._context.revisions.hash},
-            on_success=Event(reason="SuccessfulUpdatePodInPlace", message=f"successfully update pod {name} in-place"),
+            on_success=Event("SuccessfulUpdatePodInPlace", f"successfully update pod {name} in-place"),
             on_failure=Event(
-                reason="FailedUpdatePodInPlace",
-                message=f"failed to update pod {name} in-place(revision {revision}): ",
-                warning=True,
+                "FailedUpdatePodInPlace", f"failed to update pod {name} in-place(revision {revision}): ", warning=True
             ),
         )

@@ -79,7 +79,7 @@ class Work:
         if not self._context.selector.matches(factory.labels):
             text = "the template makes pods that spec.selector does not match: none is created"
             draft.reason(State.STUCK, "InvalidTemplate", text)
-            draft.events.append(Event(reason="InvalidTemplate", message=text, warning=True))
+            draft.events.append(Event("InvalidTemplate", text, warning=True))
             return
         there, failed = len(self._context.members.own), CREATE in self._context.snapshot.failures
         most = min(creates_of_pass(there, failed=failed), self._most)
@@ -109,8 +109,8 @@ class Work:
             revision=revision,
             phase=DELETE,
             on_version=not self._context.is_available(pod),
-            on_success=Event(reason="SuccessfulDelete", message=f"Deleted pod: {pod.metadata.name}"),
-            on_failure=Event(reason="FailedDelete", message="Error deleting: ", warning=True),
+            on_success=Event("SuccessfulDelete", f"Deleted pod: {pod.metadata.name}"),
+            on_failure=Event("FailedDelete", "Error deleting: ", warning=True),
         )
 
     def _prepare(self, pod: Pod, cause: str) -> Chain:

@@ -55,7 +55,7 @@ class PlanContext(Frozen):
     def tell_once(self, draft: Draft, reason: str, message: str) -> None:
         """Record a warning, unless the pass before has told the same."""
         if self.notes.get(reason) != message:
-            draft.events.append(Event(reason=reason, message=message, warning=True))
+            draft.events.append(Event(reason, message, warning=True))
         draft.notes[reason] = message
 
 

@@ -62,4 +62,4 @@ def _ended(context: PlanContext) -> set[str]:
 
 
 def _event(failure: Failure, status: BroadcastJobStatus) -> Event:
-    return Event(reason=failure.reason, message=f"{failure.message}: {tally(status)}", warning=True)
+    return Event(failure.reason, f"{failure.message}: {tally(status)}", warning=True)

@@ -44,7 +44,7 @@ def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
     draft = Draft()
     for pod, node in context.survey.duplicates:
         text = f"Duplicated pod {pod} found on same node {node}"
-        context.tell_once(draft, Event(reason="DuplicatePodCreatedOnSameNode", message=text, warning=True))
+        context.tell_once(draft, Event("DuplicatePodCreatedOnSameNode", text, warning=True))
     if job.status.phase == FAILED:  # with type Never, there is no verdict that ends it
         draft.reason(State.STUCK, "Failed", "the job has failed: no pod is made any more", symptom=True)
         return _finish(context, FAILED, draft)
@@ -72,7 +72,7 @@ def _pause(context: PlanContext, draft: Draft) -> Plan:
     failed = context.counts.failed
     text = f"failurePolicy is Pause, and {named(failed)} failed: delete what failed, or change the policy"
     draft.reason(State.STUCK, "PausedByFailure", f"paused: {text}", failed, symptom=True)
-    told = Event(reason="Paused", message="job is paused, due to failed pod", warning=True)
+    told = Event("Paused", "job is paused, due to failed pod", warning=True)
     return _finish(context, PAUSED, draft, told=told)
 
 
@@ -87,7 +87,7 @@ def _go_on(context: PlanContext, draft: Draft) -> Plan:
     if context.is_complete:
         _complete(context, draft)
         return _finish(context, RUNNING, draft, ends=True)
-    told = Event(reason="Continue", message="continue to process job")
+    told = Event("Continue", "continue to process job")
     return _finish(context, RUNNING, draft, told=told if context.job.status.phase == PAUSED else None)
 
 
@@ -95,7 +95,7 @@ def _complete(context: PlanContext, draft: Draft) -> None:
     """Write the verdict, once the pods are gone that are to go."""
     meta, status = context.job.metadata, completed(_counted(context, RUNNING), context.now)
     text = f"Job {meta.namespace}/{meta.name} is completed, {tally(status)}"
-    patch = patch_of_status(context.job, status, Event(reason="JobComplete", message=text))
+    patch = patch_of_status(context.job, status, Event("JobComplete", text))
     draft.stage([(patch,)] if patch is not None else [])
     draft.reason(State.DONE, "Completed", f"every node that fits has had its pod: {tally(status)}")
 

@@ -28,9 +28,7 @@ def plan_creates(context: PlanContext, draft: Draft) -> None:
         draft.reason(State.STUCK, "InvalidNumber", text)
         return
     if len(active) > max(limit, 0):
-        event = Event(
-            reason="TooManyActivePods", message="Number of active pods exceed parallelism limit", warning=True
-        )
+        event = Event("TooManyActivePods", "Number of active pods exceed parallelism limit", warning=True)
         context.tell_once(draft, event)
         text = f"{pods_word(len(active))} are active, more than parallelism {limit}: none is created, none deleted"
         draft.reason(State.WAITING, "TooManyActivePods", text, active)
@@ -61,7 +59,7 @@ def delete(pod: Pod, intent: Intent, cause: str) -> Delete:
         intent,
         cause,
         phase=DELETE,
-        on_success=Event(reason="SuccessfulDelete", message=f"Delete pod: {pod.metadata.name}"),
+        on_success=Event("SuccessfulDelete", f"Delete pod: {pod.metadata.name}"),
     )
 
 

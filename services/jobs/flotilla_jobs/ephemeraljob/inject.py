@@ -47,7 +47,7 @@ def injection(job: EphemeralJob, pod: Pod) -> Patch:
         subresource="ephemeralcontainers",
         on_version=True,
         phase=PHASE,
-        on_failure=Event(reason="CreateFailed", message=failure, warning=True),
+        on_failure=Event("CreateFailed", failure, warning=True),
     )
 
 

@@ -56,7 +56,7 @@ def _completed(job: ImageListPullJob, since: datetime, now: datetime, wanted: st
 def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, draft: Draft) -> None:
     """New jobs in growing batches; the event comes with the last of them."""
     bodies = [child_body(snapshot, image, wanted) for image in children.missing]
-    event = Event(reason="Successful create ImagePullJob", message=f"Create {len(bodies)} ImagePullJob")
+    event = Event("Successful create ImagePullJob", f"Create {len(bodies)} ImagePullJob")
     creates = [
         create_of(
             IMAGE_PULL_JOB,
@@ -73,7 +73,7 @@ def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, draft: D
 
 def _delete(children: Children, draft: Draft) -> None:
     """Jobs that are too many; the event comes with the last of them."""
-    event = Event(reason="Successful delete ImagePullJob", message=f"Delete {len(children.surplus)} ImagePullJob")
+    event = Event("Successful delete ImagePullJob", f"Delete {len(children.surplus)} ImagePullJob")
     cause = "no longer in the list, or made from another template"
     last = len(children.surplus)
     deletes = [

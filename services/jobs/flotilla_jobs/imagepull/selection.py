@@ -48,8 +48,8 @@ def concerns_node(job: ImagePullJob, image: NodeImage) -> bool:
 
 
 def node_order(job: ImagePullJob, pods: Sequence[Pod], clonesets: Table[CloneSet] | None) -> Mapping[str, int]:
-    """The place of each node that has one: that of its first pod in the workload's update order. Nodes of jobs without a
-    workload have none."""
+    """The place of each node that has one: that of its first pod in the workload's update order. Nodes of jobs without
+    a workload have none."""
     owner = controller_of(job.metadata)
     if clonesets is None or owner is None or (group_of(owner.api_version), owner.kind) != (CLONE_SET.group, "CloneSet"):
         return {}

@@ -105,8 +105,8 @@ class PullTimeouts:
     def _record(self, name: str, tag: ImageTag, message: str) -> None:
         node = self._image.metadata.name
         text = f"Failed to pull image {name}:{tag.tag} on node {node} for {message}"
-        self.events.append(Event(reason="PullImageFailed", message=text, warning=True))
+        self.events.append(Event("PullImageFailed", text, warning=True))
         for owner in tag.owner_references:
             if owner.kind == IMAGE_PULL_JOB.kind:
                 about = Subject(IMAGE_PULL_JOB, owner.namespace, owner.name, owner.uid)
-                self.events.append(Event(reason="PullImageFailed", message=text, warning=True, about=about))
+                self.events.append(Event("PullImageFailed", text, warning=True, about=about))

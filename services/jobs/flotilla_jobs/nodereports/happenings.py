@@ -50,12 +50,7 @@ class EventReports(msgspec.Struct, frozen=True, kw_only=True):
         subject = Subject(
             resource, sender.namespace, sender.name, report.uid, field_path=report.field_path[:PATH_LIMIT]
         )
-        event = Event(
-            reason=report.reason,
-            message=report.message[:MESSAGE_LIMIT],
-            warning=report.type == "Warning",
-            host=sender.node,
-        )
+        event = Event(report.reason, report.message[:MESSAGE_LIMIT], warning=report.type == "Warning", host=sender.node)
         self.recorders[report.component].record(subject, event)
         return Answer(accepted=True)
 

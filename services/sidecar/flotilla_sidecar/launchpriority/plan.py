@@ -85,7 +85,7 @@ def _in_the_way(pod: Pod, has_key: bool, now: datetime) -> Plan:
         f"containers wait: ConfigMap {barrier_name(pod)}, whose keys start them in order, was not made for this pod. "
         "Delete it, or give it another name"
     )
-    event = Event(reason="BarrierNameTaken", message=message, warning=True)
+    event = Event("BarrierNameTaken", message, warning=True)
     return Plan(events=(event,), wake_at=wake_at)
 
 

@@ -116,7 +116,7 @@ def _tell_unupgradable(context: PlanContext, draft: Draft) -> None:
     if pods.unmarked or (pods.unupgradable and context.sidecar_set.status.observed_generation < metadata.generation):
         number = len(pods.unupgradable)
         message = f"SidecarSet in-place update found {number} not upgradable pod(s) in this round, will skip them"
-        draft.events.append(Event(reason="NotUpgradablePods", message=message))
+        draft.events.append(Event("NotUpgradablePods", message))
 
 
 def update_order(waiting: Sequence[Pod], everyone: Sequence[Pod], strategy: SidecarSetUpdateStrategy) -> list[Pod]:

@@ -136,8 +136,8 @@ def idle_chain(context: PlanContext, pod: Pod, found: Look) -> Chain:
     change.remember_images()
     told, about = "reset of the sidecar container image to empty", Subject.of(POD, pod.metadata)
     return change.edit("replaced sidecars idle").chain(
-        on_success=Event(reason="ResetContainerSucceed", message=f"{told} succeeded", about=about),
-        on_failure=Event(reason="ResetContainerFailed", message=f"{told} failed: ", warning=True, about=about),
+        on_success=Event("ResetContainerSucceed", f"{told} succeeded", about=about),
+        on_failure=Event("ResetContainerFailed", f"{told} failed: ", warning=True, about=about),
     )
 
 

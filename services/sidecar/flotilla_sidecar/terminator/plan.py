@@ -74,7 +74,7 @@ def _virtual(ending: Ending) -> Plan:
     changed = [{"name": name, "image": image} for name, image in left.items() if images[name] != image]
     if not left:
         return Plan()
-    told = Event(reason=_EVENT, message=_told(left, "in-place update"))
+    told = Event(_EVENT, _told(left, "in-place update"))
     if not changed:
         return Plan(events=(told,))
     body: Json = {"spec": {"containers": changed}}
@@ -135,7 +135,7 @@ def _request(snapshot: EndingSnapshot, names: Iterable[str]) -> Iterator[Action]
             "strategy": {"forceRecreate": True, "failurePolicy": IGNORE},
         },
     }
-    told = Event(reason=_EVENT, message=_told(left, "crr"))
+    told = Event(_EVENT, _told(left, "crr"))
     yield create_of(
         RECREATE_REQUEST,
         body,

@@ -157,9 +157,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
             pods=(pod,),
             phase=CLAIM_PHASE + name,
             tells_if_taken=False,
-            on_success=Event(
-                reason="SuccessfulCreate", message=f"create Claim {name} Pod {pod} in StatefulSet {meta.name} success"
-            ),
+            on_success=Event("SuccessfulCreate", f"create Claim {name} Pod {pod} in StatefulSet {meta.name} success"),
             on_failure=(
                 _failed_create(f"create Claim {name} for Pod {pod} in StatefulSet {meta.name} failed error: "),
                 *([pod_not_created(meta.name, pod, f"{unmade_claim(name)}: ")] if before_pod else []),
@@ -284,7 +282,7 @@ def _owned_by(claim: PersistentVolumeClaim, pod: str, others: Iterable[OwnerRefe
 
 
 def _failed_create(message: str) -> Event:
-    return Event(reason="FailedCreate", message=message, warning=True)
+    return Event("FailedCreate", message, warning=True)
 
 
 def _reference(api_version: str, kind: str, name: str, uid: str) -> Json:

@@ -45,7 +45,7 @@ class Creator:
         if not factory.fits_selector:
             text = f"the template of {name} makes pods that spec.selector does not match: none is created"
             self._draft.reason(State.STUCK, "InvalidTemplate", text)
-            self._draft.events.append(Event(reason="InvalidTemplate", message=text, warning=True))
+            self._draft.events.append(Event("InvalidTemplate", text, warning=True))
             return False
         self.outdated += name != self._context.update_name
         self._chains.append(self._chain(ordinal, factory))
@@ -82,7 +82,7 @@ class Creator:
             revision=factory.revision,
             phase=PHASE,
             tells_if_taken=False,
-            on_success=Event(reason="SuccessfulCreate", message=f"create Pod {name} in StatefulSet {owner} successful"),
+            on_success=Event("SuccessfulCreate", f"create Pod {name} in StatefulSet {owner} successful"),
             on_failure=pod_not_created(owner, name, ""),
         )
         missing = claims.missing(ordinal, factory.claims)

@@ -38,9 +38,9 @@ def delete_chain(
         revision=revision,
         phase=PHASE,
         on_version=not traits(pod).healthy,
-        on_success=Event(reason="SuccessfulDelete", message=f"{told} successful"),
+        on_success=Event("SuccessfulDelete", f"{told} successful"),
         on_failure=tuple(
-            Event(reason="FailedDelete", message=message, warning=True)
+            Event("FailedDelete", message, warning=True)
             for message in (f"{told} failed error: ", f"failed to delete pod {meta.name}: ")
         ),
     )

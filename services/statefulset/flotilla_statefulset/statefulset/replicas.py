@@ -188,8 +188,8 @@ class _Walk:
             told = f"update Pod {pod.metadata.name} in StatefulSet {context.statefulset.metadata.name}"
             self._chains.append(
                 edit.chain(
-                    on_success=Event(reason="SuccessfulUpdate", message=f"{told} successful"),
-                    on_failure=Event(reason="FailedUpdate", message=f"{told} failed error: ", warning=True),
+                    on_success=Event("SuccessfulUpdate", f"{told} successful"),
+                    on_failure=Event("FailedUpdate", f"{told} failed error: ", warning=True),
                 )
             )
         return Flow.NEXT

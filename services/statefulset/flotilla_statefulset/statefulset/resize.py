@@ -71,7 +71,7 @@ class Growth:
         name, owner = claim.metadata.name, self._context.statefulset.metadata.name
         if not claim_state(claim, self._context.claims.wanted[template.name]).only_size_differs:
             text = f"failed to update pvc {name}: contains diff other than spec resource, wait pvc to be deleted"
-            raise ResizeRefused(text, Event(reason="FailedUpdatePVC", message=text, warning=True))
+            raise ResizeRefused(text, Event("FailedUpdatePVC", text, warning=True))
         self._must_expand(claim)
         pod = self._context.pod_name(ordinal)
         return patch_of(
@@ -86,13 +86,9 @@ class Growth:
                 "spec": {"resources": member(template.document, "spec").get("resources")},
             },
             on_version=True,
-            on_success=Event(
-                reason="SuccessfulResize", message=f"resize Claim {name} Pod {pod} in StatefulSet {owner} success"
-            ),
+            on_success=Event("SuccessfulResize", f"resize Claim {name} Pod {pod} in StatefulSet {owner} success"),
             on_failure=Event(
-                reason="FailedResize",
-                message=f"resize Claim {name} for Pod {pod} in StatefulSet {owner} failed error: ",
-                warning=True,
+                "FailedResize", f"resize Claim {name} for Pod {pod} in StatefulSet {owner} failed error: ", warning=True
             ),
         )
 

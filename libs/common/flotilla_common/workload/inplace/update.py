@@ -53,9 +53,7 @@ def update_in_place(
     hook = context.lifecycle.in_place_update if context.lifecycle else None
     name = pod.metadata.name
     failed = Event(
-        reason="FailedUpdatePodInPlace",
-        message=f"failed to update pod {name} in-place(revision {spec.revision}): ",
-        warning=True,
+        "FailedUpdatePodInPlace", f"failed to update pod {name} in-place(revision {spec.revision}): ", warning=True
     )
     if pod.state == UPDATED or (pod.state in _FRESH and hooked(hook, pod)):
         revision = context.revision_name(spec.revision)
@@ -75,6 +73,6 @@ def update_in_place(
         context,
         revision_labels=revision_labels,
         grace_seconds=grace_seconds,
-        on_success=Event(reason="SuccessfulUpdatePodInPlace", message=done),
+        on_success=Event("SuccessfulUpdatePodInPlace", done),
         on_failure=failed,
     )
