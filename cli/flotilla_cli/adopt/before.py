@@ -20,7 +20,7 @@ _SERVERS = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "gen
 
 def kept(place: Place, live: Json) -> Write:
     """The ConfigMap that keeps the object."""
-    document = _stripped(live) | {"apiVersion": place.resource.api_version, "kind": place.resource.kind}
+    document = _stripped(live) | place.resource.type_meta
     body: Json = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -118,7 +118,7 @@ class LiveWiring:
 
     def wake_itself(self, watch: Watch[Any]) -> None:
         """Plan what changes."""
-        self.wake(watch, lambda old, new: [(obj.metadata.namespace, obj.metadata.name) for obj in (new or old,) if obj])
+        self.wake(watch, lambda old, new: [obj.metadata.key for obj in (new or old,) if obj])
 
     def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
         return self._absences.surely_gone(watch.resource, key, uid, asker)

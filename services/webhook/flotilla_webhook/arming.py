@@ -92,8 +92,7 @@ class Arming(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _is_used(self, rule: PodRule) -> bool:
         template: Json = {
-            "apiVersion": POD_TEMPLATE.api_version,
-            "kind": POD_TEMPLATE.kind,
+            **POD_TEMPLATE.type_meta,
             "metadata": {"name": rule.probe, "namespace": PROBED_NAMESPACE},
             "template": {"spec": {"containers": [{"name": "probe", "image": "probe"}]}},
         }

@@ -102,7 +102,7 @@ class Cache(Generic[T]):
     def _reading(self, item: msgspec.Raw) -> tuple[_Key, _Held[T]]:
         metadata = metadata_of(item)
         value = self._read(item) if metadata.deletion_timestamp is None else None
-        return (metadata.namespace, metadata.name), _Held(version_number(metadata.resource_version), value)
+        return metadata.key, _Held(version_number(metadata.resource_version), value)
 
     def _need(self, held: _Held[T]) -> Hashable:
         return None if held.value is None else self._needs(held.value)

@@ -13,7 +13,7 @@ import structlog
 from flotilla_common.api.admission.review import Request
 from flotilla_common.api.cel import quoted
 from flotilla_common.api.documents import Json, ensured, mappings, member, strings, text
-from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.persistentpodstate.types import (
     PERSISTENT_POD_STATE,
@@ -52,13 +52,8 @@ class WhiteList:
 
     async def read(self) -> list[CustomWorkload]:
         """None without the ConfigMap. Raises ApiError, Unreachable, and ValueError for one that cannot be read."""
-        try:
-            body = await self._api.get(CONFIG_MAP, self._namespace, CONFIGURATION)
-        except ApiError as failure:
-            if failure.code == 404:
-                return []
-            raise
-        return custom_workloads(strings(member(msgspec.json.decode(body, type=Json), "data")))
+        body = await found_or_none(self._api.get(CONFIG_MAP, self._namespace, CONFIGURATION))
+        return [] if body is None else custom_workloads(strings(member(msgspec.json.decode(body, type=Json), "data")))
 
 
 class PersistentStates:

@@ -12,11 +12,11 @@ import structlog
 from flotilla_common.api.admission.review import Request
 from flotilla_common.api.cel import labels_match
 from flotilla_common.api.documents import Json, member, strings, text
-from flotilla_common.api.errors import ApiError
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds.sidecarset.conversion import convert
 from flotilla_common.api.kinds.sidecarset.matching import Reach, without_bases
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
-from flotilla_common.api.meta import LabelSelector, rfc3339
+from flotilla_common.api.meta import LabelSelector, metadata_of, rfc3339
 from flotilla_common.api.podrules import PodRule
 from flotilla_common.api.resources import NAMESPACE
 from flotilla_common.clock import Clock, Entropy
@@ -123,13 +123,8 @@ class Sidecars:
         await self._look_for_unseen()
         if self.cache.known:
             return self.cache.values()
-        try:
-            items = await read_all(self._api, SIDECAR_SET)
-        except ApiError as failure:
-            if failure.code == 404:  # the kind is not installed
-                return []
-            raise
-        found = [one for one in map(known, items) if one is not None]
+        items = await found_or_none(read_all(self._api, SIDECAR_SET))  # None: the kind is not installed
+        found = [one for one in map(known, items or ()) if one is not None]
         return sorted(found, key=lambda one: one.typed.metadata.name)
 
     async def _look_for_unseen(self) -> None:
@@ -138,11 +133,9 @@ class Sidecars:
                 if self._unseen.get(name) is unseen:  # while another was read, it may have been admitted anew
                     del self._unseen[name]
                 continue
-            try:
-                self.cache.take(await self._api.get(SIDECAR_SET, "", name))
-            except ApiError as failure:
-                if failure.code != 404:
-                    raise
+            stored = await found_or_none(self._api.get(SIDECAR_SET, "", name))
+            if stored is not None:
+                self.cache.take(stored)
 
     def _is_seen(self, name: str, unseen: _Unseen) -> bool:
         held = self.cache.get("", name)
@@ -152,13 +145,8 @@ class Sidecars:
 
     async def _labels_of(self, namespace: str) -> dict[str, str]:
         """Asked at once: a label may have come a moment ago. A namespace that is gone has none."""
-        try:
-            document = msgspec.json.decode(await self._api.get(NAMESPACE, "", namespace), type=Json)
-        except ApiError as failure:
-            if failure.code == 404:
-                return {}
-            raise
-        return strings(member(document, "metadata").get("labels"))
+        body = await found_or_none(self._api.get(NAMESPACE, "", namespace))
+        return {} if body is None else metadata_of(body).labels
 
     async def _source(self, one: Known, labels: dict[str, str]) -> Source:
         return await self._restoring.source(one.typed, one.document, labels)

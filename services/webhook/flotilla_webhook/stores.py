@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from flotilla_common.api.documents import Json, member, strings, text
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import SECRET
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_webhook.certfiles import read_files, write_files
@@ -122,12 +123,8 @@ def files_of(bundle: Bundle) -> dict[str, bytes]:
 
 
 async def _secret(api: Api, namespace: str, name: str) -> Json | None:
-    try:
-        return msgspec.json.decode(await api.get(SECRET, namespace, name), type=Json)
-    except ApiError as refusal:
-        if refusal.code == 404:
-            return None
-        raise
+    stored = await found_or_none(api.get(SECRET, namespace, name))
+    return None if stored is None else msgspec.json.decode(stored, type=Json)
 
 
 def _bundle(secret: Json, keys: tuple[str, ...], spare: str = "") -> Bundle | None:

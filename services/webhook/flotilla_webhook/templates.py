@@ -38,8 +38,7 @@ class DryRunValidator:
         """What there is to say about the template. Each claim template is a volume, too."""
         judged = _judged(template, claims)
         document = {
-            "apiVersion": POD_TEMPLATE.api_version,
-            "kind": POD_TEMPLATE.kind,
+            **POD_TEMPLATE.type_meta,
             "metadata": {"generateName": "flotilla-dry-run-", "namespace": namespace},
             "template": judged,
         }

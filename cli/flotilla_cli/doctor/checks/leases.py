@@ -160,7 +160,7 @@ def _leases(documents: object) -> list[Lease]:
 
 
 def _place(one: Lease) -> tuple[str, str]:
-    return one.metadata.namespace, one.metadata.name
+    return one.metadata.key
 
 
 def _seen(one: Lease, before: Lease | None, now: datetime, ahead: float) -> Seen:

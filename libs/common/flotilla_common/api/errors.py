@@ -1,5 +1,10 @@
 """What a call to the apiserver may end with instead of an answer."""
 
+from collections.abc import Awaitable
+from typing import TypeVar
+
+T = TypeVar("T")
+
 
 class ApiError(Exception):
     """The apiserver answered with an error Status. `code` is the HTTP code, `reason` the Status reason, `body` the
@@ -21,3 +26,13 @@ class Unreachable(Exception):
     def __init__(self, message: str, *, sent: bool = True) -> None:
         super().__init__(message)
         self.sent = sent
+
+
+async def found_or_none(reading: Awaitable[T]) -> T | None:
+    """Return what is read; None where the apiserver says that it does not exist. Raises ApiError, Unreachable."""
+    try:
+        return await reading
+    except ApiError as error:
+        if error.code == 404:
+            return None
+        raise

@@ -55,6 +55,17 @@ class ObjectMeta(Model):
     owner_references: list[OwnerReference] = []
     managed_fields: list[FieldOwner] = []  # from the bus only if somebody uses server-side apply on the object
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+    @property
+    def seniority(self) -> tuple[float, str]:
+        """Sorts the oldest first, and objects of the same age by name."""
+        created = self.creation_timestamp
+        return (0.0 if created is None else created.timestamp()), self.name
+
 
 class Object(Protocol):
     """Anything with metadata."""

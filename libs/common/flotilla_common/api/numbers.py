@@ -1,9 +1,13 @@
 """Integers and percentages in specs (common.md §4). Exact arithmetic: 99.95% of 1000 is 999.5, never 999.4999."""
 
 import re
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import TypeVar
 
 from flotilla_common.api.meta import IntOrString
+
+T = TypeVar("T")
 
 LONGEST = 20
 """Characters of a number that is written as text: enough for 64 bits. Longer ones are none, and are not looked at."""
@@ -57,6 +61,26 @@ def partition_value(partition: IntOrString | None, replicas: int | None) -> int:
     if total > 1 and kept == total and isinstance(partition, str) and partition != "100%":
         kept = total - 1
     return max(0, min(kept, total))
+
+
+class Reading:
+    """Reads the fields of a spec. `problems` names those that could not be read, and what is used instead."""
+
+    def __init__(self) -> None:
+        self._problems: list[str] = []
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was wrong so far."""
+        return tuple(self._problems)
+
+    def field(self, name: str, read: Callable[[], T], instead: T, told: str = "") -> T:
+        """What `read` returns, or `instead` where it raises ValueError. `told`: how that is said."""
+        try:
+            return read()
+        except ValueError as error:
+            self._problems.append(f"{name}: {error}, {told or f'{instead} is used'}")
+            return instead
 
 
 def _percent(value: str, digits: str, total: int, round_up: bool) -> int:

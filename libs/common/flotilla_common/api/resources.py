@@ -27,6 +27,11 @@ class Resource(msgspec.Struct, frozen=True):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def type_meta(self) -> dict[str, str]:
+        """What every document of the kind begins with: apiVersion and kind."""
+        return {"apiVersion": self.api_version, "kind": self.kind}
+
+    @property
     def id(self) -> str:
         """`<group>.<plural>` with `core` for the core group and dots as underscores: stream names and metrics
         labels."""

@@ -72,7 +72,7 @@ class Inbox(Generic[T, R]):
 
     def latest(self, obj: T) -> R | None:
         """What was reported about the object and may not be written yet."""
-        waiting = self._waiting.get((obj.metadata.namespace, obj.metadata.name))
+        waiting = self._waiting.get(obj.metadata.key)
         return waiting.report if waiting is not None and waiting.report.uid == obj.metadata.uid else None
 
     async def receive(self, sender: Sender, report: R) -> Answer | None:
@@ -151,7 +151,7 @@ class Inbox(Generic[T, R]):
         obj = new or old
         if obj is None:
             return
-        key = (obj.metadata.namespace, obj.metadata.name)
+        key = obj.metadata.key
         waiting = self._waiting.get(key)
         if waiting is None:
             return

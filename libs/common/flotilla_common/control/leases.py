@@ -187,8 +187,7 @@ class LeaseHold:
         old = self._lease.spec if self._lease else LeaseSpec()
         changed = old.holder_identity != holder
         body = {
-            "apiVersion": LEASE.api_version,
-            "kind": LEASE.kind,
+            **LEASE.type_meta,
             "metadata": {
                 "name": self.name,
                 "namespace": self._namespace,

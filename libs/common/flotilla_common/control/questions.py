@@ -73,13 +73,3 @@ class Questions(Generic[Q, A]):
             del self._open[key]
             self._answers[key] = (question, answer)
         self._again(*key)
-
-
-async def get_or_none(get: Get, resource: Resource, namespace: str, name: str) -> bytes | None:
-    """Return the object; None if there is none. Raises ApiError, Unreachable."""
-    try:
-        return await get(resource, namespace, name)
-    except ApiError as error:
-        if error.code == 404:
-            return None
-        raise

@@ -33,8 +33,7 @@ class Subject(msgspec.Struct, frozen=True):
         """An ObjectReference, for Events."""
         part = {"fieldPath": self.field_path} if self.field_path else {}
         return part | {
-            "apiVersion": self.resource.api_version,
-            "kind": self.resource.kind,
+            **self.resource.type_meta,
             "namespace": self.namespace,
             "name": self.name,
             "uid": self.uid,

@@ -10,7 +10,7 @@ from flotilla_common.api.documents import merge_patch
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.moments import later
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.plan import Chain, Create, Delete, Event, Intent, Json, Patch, PatchType
+from flotilla_common.control.plan import Chain, Create, Delete, Event, Frozen, Intent, Json, Patch, PatchType
 from flotilla_common.control.waits import Waits
 
 
@@ -22,6 +22,13 @@ class Reported(TypedDict, total=False):
     pods: tuple[str, ...]
     on_success: Event | None
     on_failure: Event | tuple[Event, ...] | None
+
+
+class StatusPlan(Frozen):
+    """What becomes of a status; `patch` is None when nothing that matters differs from the stored one."""
+
+    patch: Patch | None = None
+    urgent: bool = False
 
 
 def create_of(

@@ -202,7 +202,7 @@ class Table(Generic[T]):
             )
 
     def _forget(self, obj: T, version: float = math.inf) -> None:
-        del self._objects[(obj.metadata.namespace, obj.metadata.name)]
+        del self._objects[obj.metadata.key]
         self._by_uid.pop(obj.metadata.uid, None)
         self._file(obj, [frozenset() for _ in self._indexers])
         del self._filed[obj.metadata.uid]

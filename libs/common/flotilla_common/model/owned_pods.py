@@ -51,7 +51,7 @@ def with_status(resource: Resource, owner: Json, status: Json) -> list[Change]:
 def made_from(template: Json, resource: Resource, owner: Json, name: str, labels: Json) -> Json:
     """Return a new object of the template that the owner controls."""
     metadata, meta = member(template, "metadata"), owner["metadata"]
-    reference = {"apiVersion": resource.api_version, "kind": resource.kind, "name": meta["name"], "uid": meta["uid"]}
+    reference = {**resource.type_meta, "name": meta["name"], "uid": meta["uid"]}
     own = {"name": name, "namespace": meta.get("namespace", ""), "labels": member(metadata, "labels") | labels}
     owners = {"ownerReferences": [reference | {"controller": True, "blockOwnerDeletion": True}]}
     return {"metadata": metadata | own | owners, "spec": template["spec"]}

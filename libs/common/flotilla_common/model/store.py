@@ -113,4 +113,4 @@ def place_of(document: Json) -> Place:
 def _whole(resource: Resource, document: Json) -> Json:
     """Objects of a LIST do not say what they are. Who has written which field is not tracked."""
     metadata = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
-    return {"apiVersion": resource.api_version, "kind": resource.kind} | document | {"metadata": metadata}
+    return resource.type_meta | document | {"metadata": metadata}

@@ -41,7 +41,7 @@ class ClaimTemplate(msgspec.Struct, frozen=True):
             "labels": {**mapping(meta.get("labels")), **labels},
             "ownerReferences": [*sequence(meta.get("ownerReferences")), *owners],
         }
-        return {**self.document, "apiVersion": CLAIM.api_version, "kind": CLAIM.kind, "metadata": metadata}
+        return {**self.document, **CLAIM.type_meta, "metadata": metadata}
 
 
 def claim_templates(templates: Iterable[msgspec.Raw]) -> tuple[ClaimTemplate, ...]:

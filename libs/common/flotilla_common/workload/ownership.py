@@ -13,8 +13,7 @@ from flotilla_common.control.writes import patch_of
 def owner_reference(resource: Resource, meta: ObjectMeta) -> Json:
     """The reference by which dependents name the object as their controller."""
     return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "name": meta.name,
         "uid": meta.uid,
         "controller": True,

@@ -65,7 +65,7 @@ class PodFactory(msgspec.Struct, kw_only=True):
         }
         if self.metadata.get("finalizers"):
             metadata["finalizers"] = sequence(self.metadata["finalizers"])
-        return {"apiVersion": POD.api_version, "kind": POD.kind, "metadata": metadata, "spec": self._for(node)}
+        return {**POD.type_meta, "metadata": metadata, "spec": self._for(node)}
 
     def _for(self, node: str) -> Json:
         if self.by_scheduler:

@@ -90,8 +90,7 @@ def _job(pulls: ImagePulls, template: Json, container: str, image: str) -> Creat
     metadata = mapping(template.get("metadata"))
     labels = strings(metadata.get("labels")) | {keys.REVISION_HASH_LABEL: short_hash(revision)}
     body: Json = {
-        "apiVersion": IMAGE_PULL_JOB.api_version,
-        "kind": IMAGE_PULL_JOB.kind,
+        **IMAGE_PULL_JOB.type_meta,
         "metadata": {
             "name": name,
             "namespace": pulls.metadata.namespace,

@@ -146,8 +146,7 @@ def _body(recipe: RevisionRecipe, owner: RevisionOwner, data: bytes, name: str, 
     content: Json = msgspec.json.decode(data)
     own_hash = name.rpartition("-")[2] if recipe.hash_label_follows_name else revision_hash(data, owner.collision_count)
     return {
-        "apiVersion": REVISION.api_version,
-        "kind": REVISION.kind,
+        **REVISION.type_meta,
         "metadata": {
             "namespace": recipe.namespace or owner.metadata.namespace,
             "labels": {**owner.labels, **recipe.labels(content), recipe.hash_label: own_hash},

@@ -66,7 +66,7 @@ class PodFactory(msgspec.Struct, frozen=True, kw_only=True):
         names = (keys.IN_PLACE_READY, keys.POD_READY) if self.ready_gate else (keys.IN_PLACE_READY,)
         volumes = [template.volume(self.cloneset.metadata.name, instance_id) for template in self.claims]
         body = with_volumes(with_readiness_gates(spec, names), volumes)
-        return {"apiVersion": POD.api_version, "kind": POD.kind, "metadata": metadata, "spec": body}
+        return {**POD.type_meta, "metadata": metadata, "spec": body}
 
     def claim(self, template: ClaimTemplate, instance_id: str) -> Json:
         """The body of an instance's claim."""

@@ -5,11 +5,15 @@ of the new and of the old revision; `Quantities` is what follows from both. Ever
 dozen integers, so that a table test can hold each formula against its worked examples.
 """
 
+from collections.abc import Callable
+from operator import add, sub
+from typing import Self
+
 import msgspec
 
 from flotilla_common.api.kinds.cloneset.types import CloneSet, RollingUpdate
 from flotilla_common.api.meta import IntOrString
-from flotilla_common.api.numbers import lenient_value, partition_value
+from flotilla_common.api.numbers import Reading, lenient_value, partition_value
 from flotilla_common.control.plan import Frozen
 
 DEFAULT_MAX_UNAVAILABLE = "20%"
@@ -40,7 +44,20 @@ class Targets(Frozen):
         return self.replicas + self.max_surge + self.paused_surge
 
 
-class Side(msgspec.Struct, frozen=True):
+class Tally(msgspec.Struct, frozen=True):
+    """Numbers that are added up field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        return self._combined(add, other)
+
+    def __sub__(self, other: Self) -> Self:
+        return self._combined(sub, other)
+
+    def _combined(self, how: Callable[[int, int], int], other: Self) -> Self:
+        return type(self)(*map(how, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
+
+
+class Side(Tally, frozen=True):
     """Active pods of one side of a rollout, the new or the old."""
 
     all: int = 0
@@ -52,22 +69,6 @@ class Side(msgspec.Struct, frozen=True):
     def active(self) -> int:
         """Those that are not on their way out."""
         return self.all - self.preparing_delete
-
-    def __add__(self, other: "Side") -> "Side":
-        return Side(
-            self.all + other.all,
-            self.preparing_delete + other.preparing_delete,
-            self.deleting + other.deleting,
-            self.unavailable + other.unavailable,
-        )
-
-    def __sub__(self, other: "Side") -> "Side":
-        return Side(
-            self.all - other.all,
-            self.preparing_delete - other.preparing_delete,
-            self.deleting - other.deleting,
-            self.unavailable - other.unavailable,
-        )
 
 
 class Quantities(Frozen):
@@ -89,45 +90,30 @@ class Quantities(Frozen):
 
 def targets(cloneset: CloneSet) -> Targets:
     """Resolve the percentages of the spec; what cannot be read counts as 0 and is named in `problems`."""
-    spec = cloneset.spec
-    problems: list[str] = []
+    spec, reading = cloneset.spec, Reading()
+
+    def pods(field: str, value: IntOrString, *, round_up: bool) -> int:
+        return reading.field(field, lambda: max(lenient_value(value, spec.replicas, round_up), 0), 0)
+
     limit = spec.scale_strategy.max_unavailable
-    scale_limit = (
-        None if limit is None else _lenient("scaleStrategy.maxUnavailable", limit, spec.replicas, True, problems)
-    )
+    scale_limit = None if limit is None else pods("scaleStrategy.maxUnavailable", limit, round_up=True)
     rolling = spec.update_strategy.rolling_update or RollingUpdate()
     if spec.update_strategy.type == "OnDelete":
         allowed = lenient_value(DEFAULT_MAX_UNAVAILABLE, spec.replicas, round_up=False)
         return Targets(replicas=spec.replicas, max_unavailable=allowed, scale_limit=scale_limit, on_delete=True)
-    allowed_surge = _lenient("maxSurge", rolling.max_surge or 0, spec.replicas, True, problems)
+    allowed_surge = pods("maxSurge", rolling.max_surge or 0, round_up=True)
     surge = 0 if rolling.paused else allowed_surge
     wanted = DEFAULT_MAX_UNAVAILABLE if rolling.max_unavailable is None else rolling.max_unavailable
     return Targets(
         replicas=spec.replicas,
-        partition=_partition(rolling.partition, spec.replicas, problems),
+        partition=reading.field("partition", lambda: partition_value(rolling.partition, spec.replicas), 0),
         max_surge=surge,
         paused_surge=allowed_surge - surge,
-        max_unavailable=_lenient("maxUnavailable", wanted, spec.replicas, surge == 0, problems),
+        max_unavailable=pods("maxUnavailable", wanted, round_up=surge == 0),
         scale_limit=scale_limit,
         paused=rolling.paused,
-        problems=tuple(problems),
+        problems=reading.problems,
     )
-
-
-def _lenient(field: str, value: IntOrString, total: int, round_up: bool, problems: list[str]) -> int:
-    try:
-        return max(lenient_value(value, total, round_up), 0)
-    except ValueError as error:
-        problems.append(f"{field}: {error}, 0 is used")
-        return 0
-
-
-def _partition(value: IntOrString | None, replicas: int, problems: list[str]) -> int:
-    try:
-        return partition_value(value, replicas)
-    except ValueError as error:
-        problems.append(f"partition: {error}, 0 is used")
-        return 0
 
 
 def quantities(want: Targets, new: Side, old: Side, *, rollback: bool, exclude_preparing: bool) -> Quantities:

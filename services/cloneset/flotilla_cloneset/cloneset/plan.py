@@ -17,7 +17,7 @@ from flotilla_cloneset.cloneset.revisions import choose, record_of, surplus
 from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
-from flotilla_cloneset.cloneset.status import EXCEEDED, Facts, StatusPlan, plan_status
+from flotilla_cloneset.cloneset.status import EXCEEDED, CloneSetStatusPlan, Facts, plan_status
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
@@ -130,7 +130,7 @@ def _keep_history(context: PlanContext, draft: Draft) -> None:
     draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
 
 
-def _status(context: PlanContext, now: datetime, causes: Sequence[Group]) -> StatusPlan:
+def _status(context: PlanContext, now: datetime, causes: Sequence[Group]) -> CloneSetStatusPlan:
     want, revisions = context.targets, context.revisions
     facts = Facts(
         counts=context.pods.counts,
@@ -146,7 +146,7 @@ def _status(context: PlanContext, now: datetime, causes: Sequence[Group]) -> Sta
     return plan_status(context.snapshot.cloneset, facts, now)
 
 
-def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
+def _finish(context: PlanContext, draft: Draft, status: CloneSetStatusPlan) -> Plan:
     draft.waits.until(status.wake_at)
     if status.overdue:
         draft.reason(State.STUCK, EXCEEDED, status.overdue, symptom=True)

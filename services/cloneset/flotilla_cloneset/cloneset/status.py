@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
+from flotilla_cloneset.cloneset.numbers import Tally
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, CloneSetStatus
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Event, Frozen, Patch
-from flotilla_common.control.writes import write_status
+from flotilla_common.control.writes import StatusPlan, write_status
 
 NO_DEADLINE = 2**31 - 1
 """progressDeadlineSeconds that means the same as unset."""
@@ -24,7 +25,7 @@ UPDATING = "CloneSetUpdated"
 _FAILURES = {"scale": "FailedScale", "update": "FailedUpdate"}
 
 
-class Counts(Frozen):
+class Counts(Tally, frozen=True):
     """Active pods that match the selector."""
 
     replicas: int = 0
@@ -33,16 +34,6 @@ class Counts(Frozen):
     updated: int = 0
     updated_ready: int = 0
     updated_available: int = 0
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            replicas=self.replicas + other.replicas,
-            ready=self.ready + other.ready,
-            available=self.available + other.available,
-            updated=self.updated + other.updated,
-            updated_ready=self.updated_ready + other.updated_ready,
-            updated_available=self.updated_available + other.updated_available,
-        )
 
 
 class Facts(Frozen):
@@ -59,11 +50,9 @@ class Facts(Frozen):
     cause: str = ""  # why it does not get on, for what is told of a rollout that takes too long
 
 
-class StatusPlan(Frozen):
-    """What becomes of the status; `patch` is None when nothing that matters differs from the stored one."""
+class CloneSetStatusPlan(StatusPlan):
+    """What else follows from a status."""
 
-    patch: Patch | None = None
-    urgent: bool = False
     wake_at: datetime | None = None  # when the progress deadline ends
     overdue: str = ""  # what is told of a rollout that takes too long: the condition's message, and the cause
 
@@ -74,7 +63,7 @@ def settled_revision(facts: Facts, replicas: int) -> str:
     return facts.update_revision if complete else facts.current_revision
 
 
-def plan_status(cloneset: CloneSet, facts: Facts, now: datetime) -> StatusPlan:
+def plan_status(cloneset: CloneSet, facts: Facts, now: datetime) -> CloneSetStatusPlan:
     """Compute the status, and the write if it is due (§5.5)."""
     now = now.replace(microsecond=0)  # as Kubernetes writes times
     stored = cloneset.status
@@ -102,7 +91,7 @@ def plan_status(cloneset: CloneSet, facts: Facts, now: datetime) -> StatusPlan:
     overdue = _overdue(progressing, facts.cause)
     told = overdue if _find(stored.conditions, PROGRESSING) != progressing else ""
     patch = _patch(cloneset, status, told) if due else None
-    return StatusPlan(patch=patch, urgent=urgent, wake_at=wake_at, overdue=overdue)
+    return CloneSetStatusPlan(patch=patch, urgent=urgent, wake_at=wake_at, overdue=overdue)
 
 
 def _at_rest(facts: Facts, replicas: int) -> bool:

@@ -136,7 +136,7 @@ class Gatherer:
         if old is not None and controller_of(old.metadata) is None and old.metadata.labels == new.metadata.labels:
             return []
         found = self._daemonsets.by_index(IN_NAMESPACE, new.metadata.namespace)
-        return [(daemonset.metadata.namespace, daemonset.metadata.name) for daemonset in found]
+        return [daemonset.metadata.key for daemonset in found]
 
 
 def _suits(node: Node) -> tuple[object, ...]:

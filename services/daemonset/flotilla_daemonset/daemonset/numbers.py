@@ -1,8 +1,8 @@
 """What the spec asks for, in nodes (daemonset.md §2.1, §4.8 step B)."""
 
 from flotilla_common.api.kinds.daemonset.types import DaemonSetSpec, RollingUpdate, ScaleStrategy
-from flotilla_common.api.meta import IntOrString, LabelSelectorRequirement
-from flotilla_common.api.numbers import strict_value
+from flotilla_common.api.meta import IntOrString, LabelSelector, LabelSelectorRequirement
+from flotilla_common.api.numbers import Reading, strict_value
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Frozen
 
@@ -37,55 +37,33 @@ class Targets(Frozen):
 
 def targets(spec: DaemonSetSpec, desired: int) -> Targets:
     """Resolve the spec for so many nodes. What cannot be read is replaced by the careful choice."""
-    problems: list[str] = []
+    reading = Reading()
+
+    def nodes(field: str, value: IntOrString | None, *, unreadable: int, round_up: bool) -> int:
+        wanted = 0 if value is None else value
+        return reading.field(field, lambda: max(strict_value(wanted, desired, round_up), 0), unreadable)
+
     on_delete = spec.update_strategy.type == "OnDelete"
     rolling = (None if on_delete else spec.update_strategy.rolling_update) or RollingUpdate()
-    read = _Reader(desired, problems)
-    unavailable, surge = rolling.max_unavailable, rolling.max_surge
-    max_unavailable = read.number("maxUnavailable", unavailable, absent=0, unreadable=1, round_up=True)
-    max_surge = read.number("maxSurge", surge, absent=0, unreadable=0, round_up=True)
+    max_unavailable = nodes("maxUnavailable", rolling.max_unavailable, unreadable=1, round_up=True)
+    max_surge = nodes("maxSurge", rolling.max_surge, unreadable=0, round_up=True)
+    # Admission does not look at it, so that old objects may hold anything.
+    burst = DEFAULT_BURST if spec.burst_replicas is None else spec.burst_replicas
     return Targets(
         desired=desired,
         max_unavailable=max_unavailable if max_unavailable or max_surge or not desired else 1,
         max_surge=max_surge,
-        partition=read.number("partition", rolling.partition, absent=0, unreadable=desired, round_up=False),
-        burst=max(read.burst(spec.burst_replicas), 1),
+        partition=nodes("partition", rolling.partition, unreadable=desired, round_up=False),
+        burst=max(nodes("burstReplicas", burst, unreadable=DEFAULT_BURST, round_up=False), 1),
         min_ready_seconds=max(spec.min_ready_seconds, 0),
         on_delete=on_delete,
         paused=rolling.paused,
         in_place=rolling.rolling_update_type == IN_PLACE and not on_delete,
         partitioned_scaling=(spec.scale_strategy or ScaleStrategy()).partitioned_scaling and not on_delete,
-        nodes=_nodes(rolling, problems),
-        problems=tuple(problems),
+        nodes=None if rolling.selector is None else _selector(rolling.selector, reading),
+        problems=reading.problems,
     )
 
 
-class _Reader:
-    """Reads numbers of nodes, and notes those that cannot be read."""
-
-    def __init__(self, total: int, problems: list[str]) -> None:
-        self._total = total
-        self._problems = problems
-
-    def number(self, field: str, value: IntOrString | None, *, absent: int, unreadable: int, round_up: bool) -> int:
-        if value is None:
-            return absent
-        try:
-            return max(strict_value(value, self._total, round_up), 0)
-        except ValueError as error:
-            self._problems.append(f"{field}: {error}, {unreadable} is used")
-            return unreadable
-
-    def burst(self, value: IntOrString | None) -> int:
-        """Admission does not look at it, so that old objects may hold anything."""
-        return self.number("burstReplicas", value, absent=DEFAULT_BURST, unreadable=DEFAULT_BURST, round_up=False)
-
-
-def _nodes(rolling: RollingUpdate, problems: list[str]) -> Selector | None:
-    if rolling.selector is None:
-        return None
-    try:
-        return Selector.compile(rolling.selector)
-    except ValueError as error:
-        problems.append(f"rollingUpdate.selector: {error}, no node is selected")
-        return NO_NODE
+def _selector(selector: LabelSelector, reading: Reading) -> Selector:
+    return reading.field("rollingUpdate.selector", lambda: Selector.compile(selector), NO_NODE, "no node is selected")

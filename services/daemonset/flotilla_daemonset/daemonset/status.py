@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSetStatus
-from flotilla_common.control.plan import Frozen, Patch
-from flotilla_common.control.writes import write_status
+from flotilla_common.control.plan import Patch
+from flotilla_common.control.writes import StatusPlan, write_status
 from flotilla_daemonset.daemonset.context import PlanContext
 
 
@@ -27,13 +27,6 @@ class Counts(msgspec.Struct, kw_only=True):
     def complete(self) -> bool:
         """Each node that is to have a pod has one, which is updated and available."""
         return self.desired == self.current == self.updated == self.available
-
-
-class StatusPlan(Frozen):
-    """What becomes of the status; `patch` is None when nothing differs from the stored one."""
-
-    patch: Patch | None = None
-    urgent: bool = False
 
 
 def count(context: PlanContext) -> Counts:

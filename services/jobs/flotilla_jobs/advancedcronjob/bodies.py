@@ -39,8 +39,7 @@ def creation(job: AdvancedCronJob, run: datetime, local: tzinfo) -> Create:
     given = _mapping(template.get("metadata"))
     due = run.astimezone(local).isoformat(timespec="seconds").replace("+00:00", "Z")
     body: Json = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": {
             "name": child_name(job, run),
             "namespace": job.metadata.namespace,

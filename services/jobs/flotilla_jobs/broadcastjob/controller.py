@@ -64,7 +64,7 @@ class Gatherer:
         """The jobs that have not ended, unless the node is as suitable as it was: heartbeats say nothing to them."""
         if old is not None and new is not None and _suits(old) == _suits(new):
             return []
-        return [(job.metadata.namespace, job.metadata.name) for job in self._jobs if not has_ended(job)]
+        return [job.metadata.key for job in self._jobs if not has_ended(job)]
 
 
 def _belongs(pod: Pod, job: BroadcastJob) -> bool:

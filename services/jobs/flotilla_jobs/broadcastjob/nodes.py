@@ -53,14 +53,9 @@ def _waits(pod: Pod) -> bool:
 def _by_node(pods: Collection[Pod], found: Survey) -> dict[str, Pod]:
     """The last pod of each node; those before it are told of."""
     by_node: dict[str, Pod] = {}
-    for pod in sorted(pods, key=_age):
+    for pod in sorted(pods, key=lambda pod: pod.metadata.seniority):
         if node := node_of(pod):
             if node in by_node:
                 found.duplicates.append((pod.metadata.name, node))
             by_node[node] = pod
     return by_node
-
-
-def _age(pod: Pod) -> tuple[str, str]:
-    created = pod.metadata.creation_timestamp
-    return created.isoformat() if created is not None else "", pod.metadata.name

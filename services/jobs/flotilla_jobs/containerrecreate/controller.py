@@ -64,7 +64,7 @@ class Gatherer:
         """The requests that a change of a pod concerns."""
         uids = {pod.metadata.uid for pod in (old, new) if pod is not None}
         found = [request for uid in uids for request in self._requests.by_index(POD_UID, uid)]
-        return {(request.metadata.namespace, request.metadata.name) for request in found}
+        return {request.metadata.key for request in found}
 
     def gather(self, key: Key, memory: Memory) -> RecreateSnapshot | None:
         """The request and its surroundings; None when it does not exist."""
@@ -86,18 +86,9 @@ class Gatherer:
     def _ahead(self, request: ContainerRecreateRequest) -> tuple[str, ...]:
         """Requests that the agent works on, or will, before this one."""
         others = [one for one in self._requests.by_index(POD_UID, pod_uid(request)) if one is not request]
-        return tuple(
-            sorted(
-                other.metadata.name
-                for other in others
-                if not other.completed and (other.status.phase == RECREATING or _age(other) < _age(request))
-            )
-        )
-
-
-def _age(request: ContainerRecreateRequest) -> tuple[float, str]:
-    created = request.metadata.creation_timestamp
-    return (created.timestamp() if created else 0.0, request.metadata.name)
+        age = request.metadata.seniority
+        first = [one for one in others if one.status.phase == RECREATING or one.metadata.seniority < age]
+        return tuple(sorted(one.metadata.name for one in first if not one.completed))
 
 
 def problem(request: ContainerRecreateRequest, sender: Sender, report: RecreateReport) -> str:

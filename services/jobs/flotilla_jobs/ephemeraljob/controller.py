@@ -40,7 +40,7 @@ class Triggers:
             return set()
         pods = [pod for pod in (old, new) if pod is not None]
         found = self._jobs.by_index(ACTIVE, pods[0].metadata.namespace)
-        return {(job.metadata.namespace, job.metadata.name) for job in found if any(chooses(job, pod) for pod in pods)}
+        return {job.metadata.key for job in found if any(chooses(job, pod) for pod in pods)}
 
 
 def chooses(job: EphemeralJob, pod: Pod) -> bool:

@@ -48,7 +48,7 @@ class Targets(msgspec.Struct, frozen=True, dict=True):
         names, uid = job.spec.template.names, job.metadata.uid
         chosen: list[Target] = []
         conflicts: list[Pod] = []
-        for pod in sorted((pod for pod in pods if pod.active), key=_age):
+        for pod in sorted((pod for pod in pods if pod.active), key=lambda pod: pod.metadata.seniority):
             held = [container for container in pod.spec.ephemeral_containers if container.name in names]
             if all(is_own(container, uid) for container in held):
                 chosen.append(_target(pod, frozenset(container.name for container in held), names))
@@ -81,8 +81,3 @@ def _target(pod: Pod, injected: frozenset[str], names: frozenset[str]) -> Target
     statuses = pod.status.ephemeral_container_statuses
     containers = {status.name: container_state(status) for status in statuses if status.name in injected}
     return Target(pod, injected, containers, pod_state(containers, names))
-
-
-def _age(pod: Pod) -> tuple[float, str]:
-    created = pod.metadata.creation_timestamp
-    return created.timestamp() if created is not None else 0.0, pod.metadata.name

@@ -79,8 +79,7 @@ def child_body(snapshot: ListJobSnapshot, image: str, wanted_hash: str) -> Json:
     """A new job for one image, as it is created."""
     meta = snapshot.job.metadata
     return {
-        "apiVersion": IMAGE_PULL_JOB.api_version,
-        "kind": IMAGE_PULL_JOB.kind,
+        **IMAGE_PULL_JOB.type_meta,
         "metadata": {
             "name": free_name(meta.name, f"{meta.uid}/{image}/{wanted_hash}/", snapshot.taken),
             "namespace": meta.namespace,

@@ -37,12 +37,7 @@ class Gatherer:
             for child in children
             if child.metadata.namespace == job.metadata.namespace and child.metadata.deletion_timestamp is None
         ]
-        return sorted(found, key=_age)
-
-
-def _age(job: ImagePullJob) -> tuple[str, str]:
-    created = job.metadata.creation_timestamp
-    return created.isoformat() if created is not None else "", job.metadata.name
+        return sorted(found, key=lambda child: child.metadata.seniority)
 
 
 CONTROLLER = ControllerSpec(

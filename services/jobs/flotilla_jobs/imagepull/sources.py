@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 import msgspec
 import structlog
 
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.resources import SECRET
 from flotilla_common.api.secrets import Secret
 from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key
-from flotilla_common.control.questions import Get, get_or_none
+from flotilla_common.control.questions import Get
 from flotilla_common.kube.interface import ApiError, Unreachable
 
 LOOK_SECONDS = 5.0
@@ -106,7 +107,7 @@ class Sources:
             self._changed(key)
 
     async def _read(self, key: Key) -> Secret | None:
-        found = await get_or_none(self._get, SECRET, *key)
+        found = await found_or_none(self._get(SECRET, *key))
         return None if found is None else self._decode(found)
 
 

@@ -112,7 +112,7 @@ class Triggers:
         """All secrets that active jobs name, with the uids of the jobs, of the jobs that this replica serves."""
         found: dict[Key, set[str]] = {}
         for job in self._jobs:
-            if job.spec.pull_secrets and served(job.metadata.namespace, job.metadata.name):
+            if job.spec.pull_secrets and served(*job.metadata.key):
                 for key in secret_names(job):
                     found.setdefault(key, set()).add(job.metadata.uid)
         return found
@@ -177,4 +177,4 @@ def _place(pod: Pod | None) -> tuple[str, bool, dict[str, str]]:
 
 
 def _keys(jobs: Iterable[ImagePullJob]) -> set[Key]:
-    return {(job.metadata.namespace, job.metadata.name) for job in jobs}
+    return {job.metadata.key for job in jobs}

@@ -60,7 +60,7 @@ def _created(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
         message = f"the node has been ready for {round((now - since).total_seconds())} of {seconds} seconds"
         draft.reason(State.WAITING, "WaitingForReadyNode", message)
         return draft.plan()
-    body: Json = {"apiVersion": NODE_IMAGE.api_version, "kind": NODE_IMAGE.kind, "metadata": {"name": snapshot.name}}
+    body: Json = {**NODE_IMAGE.type_meta, "metadata": {"name": snapshot.name}}
     return _single(create_of(NODE_IMAGE, body, Intent.CREATE, "node is ready"))
 
 

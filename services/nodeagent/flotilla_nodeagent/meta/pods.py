@@ -117,7 +117,7 @@ class Pods:
             runtime_containers_meta=meta.encode(),
         )
         try:
-            answer = await self._host.reporter.send(PODS, pod.metadata.namespace, pod.metadata.name, report)
+            answer = await self._host.reporter.send(PODS, *pod.metadata.key, report)
         except Refused as error:
             self._log.info("report refused", pod=pod.metadata.name, why=str(error))
             return

@@ -4,8 +4,6 @@ Work is keyed by pod, so that one request per pod is worked on at a time. An acc
 containers are stopped one after the other without waiting for the channel, each only after the last one was reported.
 """
 
-from datetime import UTC, datetime
-
 import structlog
 
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
@@ -36,7 +34,6 @@ MARGIN_SECONDS = 0.1
 
 NOW = 0.0
 GRACE = "unready grace"
-_OLD = datetime.min.replace(tzinfo=UTC)
 
 
 class Requests:
@@ -96,14 +93,7 @@ class Requests:
             and self._reported.view(request).phase != COMPLETED
             and self._refused.get(request.metadata.uid) != version(request)
         ]
-        return sorted(
-            found,
-            key=lambda one: (
-                ranks.get(self._reported.view(one).phase, 2),
-                one.metadata.creation_timestamp or _OLD,
-                one.metadata.name,
-            ),
-        )
+        return sorted(found, key=lambda one: (ranks.get(self._reported.view(one).phase, 2), one.metadata.seniority))
 
     async def _step(self, request: ContainerRecreateRequest) -> float | None:
         """One pass of §7.2: after how many seconds to go on, NOW, or None for when something changes."""

@@ -11,12 +11,13 @@ from collections.abc import Callable
 import msgspec
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key
 from flotilla_common.control.plan import Frozen
-from flotilla_common.control.questions import Get, Questions, get_or_none
+from flotilla_common.control.questions import Get, Questions
 from flotilla_sidecar.launchpriority.launch import barrier_name
 
 GOOD_SECONDS = 20.0
@@ -57,7 +58,7 @@ class Barriers:
     def of(self, pod: Pod, key: str) -> Barrier | None:
         """The pod's ConfigMap; None until the apiserver has answered, which has the pod planned again. An answer
         without this key is given once: what is planned with it changes the ConfigMap."""
-        whose, question = (pod.metadata.namespace, pod.metadata.name), (pod.metadata.uid, barrier_name(pod))
+        whose, question = pod.metadata.key, (pod.metadata.uid, barrier_name(pod))
         answer = self._questions.ask(whose, question)
         if answer is None:
             return None
@@ -69,7 +70,7 @@ class Barriers:
 
     async def _read(self, key: Key, question: tuple[str, str]) -> tuple[Barrier, float]:
         """What the apiserver says, and until when that is believed."""
-        found = await get_or_none(self._get, CONFIG_MAP, key[0], question[1])
+        found = await found_or_none(self._get(CONFIG_MAP, key[0], question[1]))
         barrier = Barrier() if found is None else _barrier(_decode(found), key[1], question[0])
         return barrier, self._clock.monotonic() + GOOD_SECONDS
 

@@ -38,7 +38,7 @@ class Gatherer:
 
     def keys(self) -> list[Key]:
         """The pods that start their containers in order now."""
-        return [_key(pod) for pod in self._pods.by_index(LAUNCHING, LAUNCHING)]
+        return [pod.metadata.key for pod in self._pods.by_index(LAUNCHING, LAUNCHING)]
 
     def gather(self, key: Key, memory: Memory) -> LaunchSnapshot | None:
         """The pod, and its ConfigMap where the pod does not tell enough; None when it is gone or waits no more."""
@@ -52,11 +52,7 @@ class Gatherer:
 
 def _concerned(old: Pod | None, new: Pod | None) -> list[Key]:
     """A pod that waits, or that waited before the change."""
-    return list(dict.fromkeys(_key(pod) for pod in (old, new) if pod is not None and is_launching(pod)))
-
-
-def _key(pod: Pod) -> Key:
-    return pod.metadata.namespace, pod.metadata.name
+    return list(dict.fromkeys(pod.metadata.key for pod in (old, new) if pod is not None and is_launching(pod)))
 
 
 WORKERS = 4

@@ -95,7 +95,7 @@ def _release(pod: Pod, barrier: Barrier, rank: int) -> Action:
     name, namespace = barrier_name(pod), pod.metadata.namespace
     if not barrier.uid:
         metadata: Json = {"name": name, "namespace": namespace} | owned
-        body: Json = {"apiVersion": CONFIG_MAP.api_version, "kind": CONFIG_MAP.kind, "metadata": metadata}
+        body: Json = {**CONFIG_MAP.type_meta, "metadata": metadata}
         return create_of(
             CONFIG_MAP, body | {"data": {key: "true"}}, Intent.CREATE, cause, pods=pods, tells_if_taken=False
         )
@@ -110,7 +110,7 @@ def _release(pod: Pod, barrier: Barrier, rank: int) -> Action:
 
 def _owner(meta: ObjectMeta) -> Json:
     """Neither controller nor in the way of the pod's deletion: the ConfigMap merely goes with it."""
-    return {"apiVersion": POD.api_version, "kind": POD.kind, "name": meta.name, "uid": meta.uid}
+    return {**POD.type_meta, "name": meta.name, "uid": meta.uid}
 
 
 def _complete(pod: Pod) -> Patch:

@@ -28,7 +28,7 @@ class Gatherer:
         self._left_out = {(kind.group, kind.kind) for kind in merging if wiring.settings.serves(kind.kind)}
         self._pods = wiring.table(PODS)
         self._pods.add_index(WAITING, lambda pod: (WAITING,) if self.concerns(pod) else ())
-        wiring.wake(PODS, lambda old, new: [_key(new)] if new is not None and self.concerns(new) else ())
+        wiring.wake(PODS, lambda old, new: [new.metadata.key] if new is not None and self.concerns(new) else ())
 
     def concerns(self, pod: Pod) -> bool:
         """Whether the pod needs a condition from us."""
@@ -39,16 +39,12 @@ class Gatherer:
 
     def keys(self) -> list[Key]:
         """The pods that wait now."""
-        return [_key(pod) for pod in self._pods.by_index(WAITING, WAITING)]
+        return [pod.metadata.key for pod in self._pods.by_index(WAITING, WAITING)]
 
     def gather(self, key: Key, memory: Memory) -> PodSnapshot | None:
         """The pod; None when it is gone or does not wait any more."""
         pod = self._pods.get(*key)
         return PodSnapshot(pod) if pod is not None and self.concerns(pod) else None
-
-
-def _key(pod: Pod) -> Key:
-    return pod.metadata.namespace, pod.metadata.name
 
 
 WORKERS = 3

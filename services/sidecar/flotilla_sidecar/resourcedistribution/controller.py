@@ -100,7 +100,7 @@ class Gatherer:
 
     def _wanted(self, resource: Resource) -> set[str]:
         """Names of sources whose ResourceDistributions this replica serves."""
-        served = (one for one in self._distributions if self._wiring.owns(*_key(one)))
+        served = (one for one in self._distributions if self._wiring.owns(*one.metadata.key))
         return {name for one in served for kind, name in source_of(one) if kind == resource.kind}
 
     def _read(self, resource: Resource, name: str) -> None:
@@ -109,7 +109,7 @@ class Gatherer:
             self._wiring.again(*key)
 
     def _about(self, resource: Resource, name: str) -> list[Key]:
-        return [_key(one) for one in self._distributions.by_index(SOURCE, (resource.kind, name))]
+        return [one.metadata.key for one in self._distributions.by_index(SOURCE, (resource.kind, name))]
 
     def _of_copy(self, resource: Resource, old: Copy | None, new: Copy | None) -> list[Key]:
         """Whoever else's object it is: with its end there is room for a copy."""
@@ -120,7 +120,7 @@ class Gatherer:
         """It came, goes or is gone, or has other labels."""
         if _state(old) == _state(new):
             return []
-        return [_key(one) for one in self._distributions if _is_concerned(one, old, new)]
+        return [one.metadata.key for one in self._distributions if _is_concerned(one, old, new)]
 
 
 async def read_copies(wiring: Wiring, key: Key) -> None:
@@ -141,10 +141,6 @@ def _is_concerned(distribution: ResourceDistribution, *namespaces: Namespace | N
         return Choice(distribution.spec.targets).concerned_by(*namespaces)
     except ValueError:
         return False
-
-
-def _key(distribution: ResourceDistribution) -> Key:
-    return "", distribution.metadata.name
 
 
 CONTROLLER = ControllerSpec(

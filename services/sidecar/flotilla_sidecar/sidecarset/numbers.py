@@ -1,8 +1,7 @@
 """The numbers of a SidecarSet, with percentages resolved (sidecarset.md §7.7)."""
 
 from flotilla_common.api.kinds.sidecarset.types import SidecarSetUpdateStrategy
-from flotilla_common.api.meta import IntOrString
-from flotilla_common.api.numbers import partition_value, strict_value
+from flotilla_common.api.numbers import Reading, partition_value, strict_value
 from flotilla_common.control.plan import Frozen
 
 
@@ -16,29 +15,13 @@ class Targets(Frozen):
 
 
 def targets(strategy: SidecarSetUpdateStrategy, matched: int) -> Targets:
-    """Resolve the numbers for so many pods. What cannot be read is replaced by the careful choice."""
-    problems: list[str] = []
+    """Resolve the numbers for so many pods. What cannot be read is replaced by the careful choice.
+
+    maxUnavailable is 1 when absent; a percentage is rounded up. 0 updates only what is not ready anyway."""
+    reading, limit = Reading(), 1 if strategy.max_unavailable is None else strategy.max_unavailable
+    kept = "all pods are kept as they are"
     return Targets(
-        partition=_partition(strategy.partition, matched, problems),
-        max_unavailable=_max_unavailable(strategy.max_unavailable, matched, problems),
-        problems=tuple(problems),
+        partition=reading.field("partition", lambda: partition_value(strategy.partition, matched), matched, kept),
+        max_unavailable=reading.field("maxUnavailable", lambda: max(strict_value(limit, matched, round_up=True), 0), 1),
+        problems=reading.problems,
     )
-
-
-def _partition(value: IntOrString | None, matched: int, problems: list[str]) -> int:
-    try:
-        return partition_value(value, matched)
-    except ValueError as error:
-        problems.append(f"partition: {error}, all pods are kept as they are")
-        return matched
-
-
-def _max_unavailable(value: IntOrString | None, matched: int, problems: list[str]) -> int:
-    """1 when absent; a percentage is rounded up. 0 updates only what is not ready anyway."""
-    if value is None:
-        return 1
-    try:
-        return max(strict_value(value, matched, round_up=True), 0)
-    except ValueError as error:
-        problems.append(f"maxUnavailable: {error}, 1 is used")
-        return 1

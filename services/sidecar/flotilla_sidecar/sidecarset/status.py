@@ -7,16 +7,9 @@ import msgspec
 
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet, SidecarSetStatus
-from flotilla_common.control.plan import Frozen, Patch
-from flotilla_common.control.writes import write_status
+from flotilla_common.control.plan import Patch
+from flotilla_common.control.writes import StatusPlan, write_status
 from flotilla_sidecar.sidecarset.context import PlanContext
-
-
-class StatusPlan(Frozen):
-    """What becomes of the status; `patch` is None when nothing differs from the stored one."""
-
-    patch: Patch | None = None
-    urgent: bool = False
 
 
 def plan_status(context: PlanContext) -> StatusPlan:

@@ -51,7 +51,7 @@ class Gatherer:
 
     def keys(self) -> list[Key]:
         """The pods that must end now."""
-        return [_key(pod) for pod in self._pods.by_index(ENDING, ENDING)]
+        return [pod.metadata.key for pod in self._pods.by_index(ENDING, ENDING)]
 
     def gather(self, key: Key, memory: Memory) -> EndingSnapshot | None:
         """The pod, its node and its request; None when there is nothing to end."""
@@ -69,15 +69,11 @@ class Gatherer:
         """A node that comes late is waited for by its pods."""
         if old is not None or new is None:
             return []
-        return [_key(pod) for pod in self._pods.by_index(ENDING_ON, new.metadata.name)]
+        return [pod.metadata.key for pod in self._pods.by_index(ENDING_ON, new.metadata.name)]
 
 
 def _concerned(old: Pod | None, new: Pod | None) -> list[Key]:
-    return [_key(new)] if new is not None and Ending(pod=new).interesting else []
-
-
-def _key(pod: Pod) -> Key:
-    return pod.metadata.namespace, pod.metadata.name
+    return [new.metadata.key] if new is not None and Ending(pod=new).interesting else []
 
 
 CONTROLLER = ControllerSpec(

@@ -122,8 +122,7 @@ def _request(snapshot: EndingSnapshot, names: Iterable[str]) -> Iterator[Action]
     if not left or snapshot.request is not None:
         return
     body: Json = {
-        "apiVersion": RECREATE_REQUEST.api_version,
-        "kind": RECREATE_REQUEST.kind,
+        **RECREATE_REQUEST.type_meta,
         "metadata": {
             "name": request_name(meta.uid),
             "namespace": meta.namespace,

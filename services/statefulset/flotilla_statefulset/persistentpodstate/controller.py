@@ -112,7 +112,7 @@ class Gatherer:
 
     def keys(self) -> list[Key]:
         """Every PersistentPodState, and every workload that asks for one."""
-        asking = [_key(obj) for table in self._tables().values() for obj in table if asks(obj.metadata)]
+        asking = [obj.metadata.key for table in self._tables().values() for obj in table if asks(obj.metadata)]
         return list(dict.fromkeys([*self._states.keys(), *asking]))
 
     def gather(self, key: Key, memory: Memory) -> StateSnapshot | None:
@@ -202,9 +202,9 @@ class Gatherer:
         """Those that are about the workload, and the one that it asks for, or that was made for it."""
         if (obj := new or old) is None:
             return []
-        key = _key(obj)
+        key = obj.metadata.key
         target = (key[0], resource.group, resource.kind, key[1])
-        found = [_key(state) for state in self._states.by_index(TARGET, target)]
+        found = [state.metadata.key for state in self._states.by_index(TARGET, target)]
         asked = any(asks(one.metadata) for one in (old, new) if one is not None)
         return [*found, key] if asked or self._states.get(*key) is not None else found
 
@@ -219,7 +219,7 @@ class Gatherer:
         if pod is None or owner is None:
             return []
         target = (pod.metadata.namespace, group_of(owner.api_version), owner.kind, owner.name)
-        return [_key(state) for state in self._states.by_index(TARGET, target)]
+        return [state.metadata.key for state in self._states.by_index(TARGET, target)]
 
     def _of_node(self, old: Node | None, new: Node | None) -> Iterable[Key]:
         """A node that was missed is there. Labels that change later wait for the next change of a pod (§5.2)."""
@@ -232,11 +232,7 @@ class Gatherer:
     def _kind_changed(self, kind: GroupKind) -> None:
         for state in self._states:
             if state.spec.target_ref.identity[:2] == kind:
-                self._wiring.again(*_key(state))
-
-
-def _key(obj: Object) -> Key:
-    return obj.metadata.namespace, obj.metadata.name
+                self._wiring.again(*state.metadata.key)
 
 
 CONTROLLER = ControllerSpec(

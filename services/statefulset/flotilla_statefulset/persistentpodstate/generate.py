@@ -116,8 +116,7 @@ def _made(snapshot: StateSnapshot, owner: Workload) -> Create:
     reference = owner.reference
     controller: Json = msgspec.to_builtins(reference) | {"uid": owner.metadata.uid, "controller": True}
     body: Json = {
-        "apiVersion": PERSISTENT_POD_STATE.api_version,
-        "kind": PERSISTENT_POD_STATE.kind,
+        **PERSISTENT_POD_STATE.type_meta,
         "metadata": {
             "name": snapshot.name,
             "namespace": snapshot.namespace,

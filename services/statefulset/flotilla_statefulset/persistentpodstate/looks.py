@@ -8,12 +8,13 @@ it is written on that version.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds.persistentpodstate.types import PersistentPodState
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key
-from flotilla_common.control.questions import Get, Questions, get_or_none
+from flotilla_common.control.questions import Get, Questions
 from flotilla_statefulset.persistentpodstate.snapshot import Said
 
 
@@ -40,5 +41,5 @@ class Looks:
         return self._questions.ask((meta.namespace, meta.name), Question(resource, name, meta.resource_version))
 
     async def _read(self, key: Key, question: Question) -> Said:
-        found = await get_or_none(self._get, question.resource, key[0], question.name)
+        found = await found_or_none(self._get(question.resource, key[0], question.name))
         return Said(None if found is None else metadata_of(found))

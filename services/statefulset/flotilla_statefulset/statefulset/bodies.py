@@ -65,8 +65,7 @@ class PodFactory:
         if finalizers:
             metadata["finalizers"] = finalizers
         return {
-            "apiVersion": POD.api_version,
-            "kind": POD.kind,
+            **POD.type_meta,
             "metadata": metadata,
             "spec": self._spec(spec, ordinal),
         }

@@ -2,7 +2,7 @@
 
 from flotilla_common.api.kinds.statefulset.types import RollingUpdate, StatefulSetSpec
 from flotilla_common.api.meta import IntOrString
-from flotilla_common.api.numbers import strict_value
+from flotilla_common.api.numbers import Reading, strict_value
 from flotilla_common.api.ordinals import reserved
 from flotilla_common.control.plan import Frozen
 from flotilla_common.gates import Gates
@@ -37,39 +37,26 @@ class Targets(Frozen):
 
 def targets(spec: StatefulSetSpec, gates: Gates) -> Targets:
     """Resolve the spec. What cannot be read is replaced by the careful choice and named in `problems`."""
-    problems: list[str] = []
+    reading = Reading()
+
+    def at_least_one(field: str, value: IntOrString) -> int:
+        """A limit of unavailable pods: a percentage is rounded down, but nothing would ever move at 0 (§9.1)."""
+        return reading.field(field, lambda: max(strict_value(value, spec.replicas, round_up=False), 1), 1)
+
     rolling = spec.update_strategy.rolling_update or RollingUpdate()
     start = spec.ordinals.start if spec.ordinals is not None and gates.on("StatefulSetStartOrdinal") else 0
     limit = spec.scale_strategy.max_unavailable if spec.scale_strategy is not None else None
+    # None at all are reserved if one of them cannot be read, as in the reference.
+    left_out = reading.field("reserveOrdinals", lambda: reserved(spec.reserve_ordinals), [], "none is reserved")
     return Targets(
-        ordinals=Ordinals.of(max(start, 0), spec.replicas, _reserved(spec, problems)),
+        ordinals=Ordinals.of(max(start, 0), spec.replicas, left_out),
         partition=max(rolling.partition, 0),
-        max_unavailable=_at_least_one("maxUnavailable", rolling.max_unavailable, spec.replicas, problems),
-        scale_limit=(
-            None if limit is None else _at_least_one("scaleStrategy.maxUnavailable", limit, spec.replicas, problems)
-        ),
+        max_unavailable=at_least_one("maxUnavailable", rolling.max_unavailable),
+        scale_limit=None if limit is None else at_least_one("scaleStrategy.maxUnavailable", limit),
         min_ready_seconds=max(rolling.min_ready_seconds, 0),
         ordered=spec.pod_management_policy != "Parallel",
         unordered_update=rolling.unordered_update is not None,
         on_delete=spec.update_strategy.type == "OnDelete",
         paused=rolling.paused,
-        problems=tuple(problems),
+        problems=reading.problems,
     )
-
-
-def _reserved(spec: StatefulSetSpec, problems: list[str]) -> list[tuple[int, int]]:
-    """The reserved ordinals; none at all if one of them cannot be read, as in the reference."""
-    try:
-        return reserved(spec.reserve_ordinals)
-    except ValueError as error:
-        problems.append(f"reserveOrdinals: {error}, none is reserved")
-        return []
-
-
-def _at_least_one(field: str, value: IntOrString, replicas: int, problems: list[str]) -> int:
-    """A limit of unavailable pods: a percentage is rounded down, but nothing would ever move at 0 (§9.1)."""
-    try:
-        return max(strict_value(value, replicas, round_up=False), 1)
-    except ValueError as error:
-        problems.append(f"{field}: {error}, 1 is used")
-        return 1

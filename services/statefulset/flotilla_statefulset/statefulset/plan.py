@@ -15,6 +15,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Plan, State
 from flotilla_common.control.wording import named
+from flotilla_common.control.writes import StatusPlan
 from flotilla_common.workload.claimrecord import keep_record
 from flotilla_common.workload.claims import claim_templates
 from flotilla_common.workload.inplace.step import Due, stage_refreshes
@@ -32,7 +33,7 @@ from flotilla_statefulset.statefulset.replicas import plan_replicas
 from flotilla_statefulset.statefulset.revisions import choose, orphans, record_of, surplus
 from flotilla_statefulset.statefulset.rollout import plan_update
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
-from flotilla_statefulset.statefulset.status import StatusPlan, is_complete, plan_status
+from flotilla_statefulset.statefulset.status import is_complete, plan_status
 from flotilla_statefulset.statefulset.why import explain_progress, explain_unavailable
 
 

@@ -17,8 +17,8 @@ from flotilla_common.api.kinds.statefulset.types import (
     VolumeClaimStatus,
 )
 from flotilla_common.api.meta import Condition
-from flotilla_common.control.plan import Frozen, Patch
-from flotilla_common.control.writes import write_status
+from flotilla_common.control.plan import Patch
+from flotilla_common.control.writes import StatusPlan, write_status
 from flotilla_statefulset.statefulset.claims import CLAIM_PHASE, unmade_claim
 from flotilla_statefulset.statefulset.claimstate import claim_state
 from flotilla_statefulset.statefulset.context import PlanContext
@@ -26,13 +26,6 @@ from flotilla_statefulset.statefulset.create import PHASE as CREATE
 from flotilla_statefulset.statefulset.replicas import REPAIR
 
 FAILED_CREATE, FAILED_UPDATE = "FailedCreatePod", "FailedUpdatePod"
-
-
-class StatusPlan(Frozen):
-    """What becomes of the status; `patch` is None when nothing differs from the stored one."""
-
-    patch: Patch | None = None
-    urgent: bool = False
 
 
 def plan_status(context: PlanContext, failures: Mapping[str, str]) -> StatusPlan:

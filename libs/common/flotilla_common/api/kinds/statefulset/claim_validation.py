@@ -8,7 +8,7 @@ from flotilla_common.api import quantity
 from flotilla_common.api.admission.fields import Fault, forbidden, invalid
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text
-from flotilla_common.api.errors import ApiError
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import STORAGE_CLASS
 
 PATH = "spec.volumeClaimTemplates"
@@ -64,12 +64,8 @@ async def _growth_fault(claim: Json, old: Json, tools: Tools) -> Fault | None:
 
 async def _class(tools: Tools, name: str) -> Json | None:
     """The class of that name; None if there is none. An empty name means no class."""
-    try:
-        return msgspec.json.decode(await tools.read(STORAGE_CLASS, "", name), type=Json) if name else None
-    except ApiError as failure:
-        if failure.code == 404:
-            return None
-        raise
+    stored = await found_or_none(tools.read(STORAGE_CLASS, "", name)) if name else None
+    return None if stored is None else msgspec.json.decode(stored, type=Json)
 
 
 async def _default_class(tools: Tools) -> Json | None:
