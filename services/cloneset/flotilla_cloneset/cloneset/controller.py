@@ -1,42 +1,27 @@
 """The CloneSet controller: what it watches and writes, and what it plans from."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from flotilla_cloneset.cloneset.plan import plan
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
-from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
+from flotilla_common.api.core import Node, PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
-from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
-from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.api.resources import CLAIM, NODE, POD, REVISION
+from flotilla_common.api.resources import CLAIM, NODE, POD
 from flotilla_common.control import spec
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
+from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_common.settings import Settings
+from flotilla_common.workload.gathering import PullsAhead, revisions_of, watch_pulls, watch_revisions
 
 CLONE_SETS = Watch(CLONE_SET, CloneSet, writes=("patch",), subresources=("status",))
 PODS = Watch(POD, Pod, owner=CLONE_SET, writes=("create", "delete", "patch"), subresources=("status", "resize"))
 CLAIMS = Watch(CLAIM, PersistentVolumeClaim, owner=CLONE_SET, writes=("create", "delete", "patch"))
-REVISIONS = Watch(
-    REVISION,
-    ControllerRevision,
-    owner=CLONE_SET,
-    indexes={ORPHANS: orphan_namespace},
-    writes=("create", "delete", "patch"),
-)
+REVISIONS = watch_revisions(CLONE_SET)
 NODES = Watch(NODE, Node)
-PULL_JOBS = Watch(
-    IMAGE_PULL_JOB,
-    ImagePullJob,
-    owner=CLONE_SET,
-    writes=("create", "delete"),
-    gate="PreDownloadImageForInPlaceUpdate",
-    optional=True,
-)
+PULL_JOBS = watch_pulls(CLONE_SET, gate="PreDownloadImageForInPlaceUpdate")
 """Images that are pulled ahead of in-place updates."""
 
 
@@ -49,8 +34,7 @@ class Gatherer:
         self._claims = wiring.table(CLAIMS)
         self._revisions = wiring.table(REVISIONS)
         self._nodes = wiring.table(NODES)
-        self._pull_jobs = wiring.table(PULL_JOBS)
-        self._pulls_ahead = partial(wiring.watched, PULL_JOBS)
+        self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, CLONE_SET)
         self._gates = wiring.gates
         self._options = options
 
@@ -66,20 +50,14 @@ class Gatherer:
             pods=list(owned(self._pods, CLONE_SET, meta)),
             claims=list(owned(self._claims, CLONE_SET, meta)),
             taken_names=self._pods.names(namespace),
-            revisions=[*owned(self._revisions, CLONE_SET, meta), *self._revisions.by_index(ORPHANS, namespace)],
+            revisions=revisions_of(self._revisions, CLONE_SET, meta),
             node_labels=NodeLabels(self._nodes),
-            pull_jobs=self._jobs_of(meta),
+            pull_jobs=self._pulls_ahead.of(meta),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
             pending_ids=_pending_ids(name, memory),
         )
-
-    def _jobs_of(self, meta: ObjectMeta) -> list[ImagePullJob] | None:
-        """The ImagePullJobs that the CloneSet controls and that are not on their way out."""
-        if not self._pulls_ahead():
-            return None
-        return controlled(self._pull_jobs, CLONE_SET, meta)
 
 
 def _pending_ids(name: str, memory: Memory) -> tuple[str, ...]:
@@ -109,12 +87,8 @@ class NodeLabels(Mapping[str, Mapping[str, str]]):
 
 def options(settings: Settings, server_version: str) -> Options:
     """The settings that decide about plans."""
-    return Options(
-        exclude_preparing_delete=settings.cloneset_scaling_exclude_preparing_delete,
-        system_namespace=settings.namespace,
-        drop_field_owners=not settings.keep_managed_fields,
-        server_version=server_version,
-    )
+    exclude = settings.cloneset_scaling_exclude_preparing_delete
+    return Options.of(settings, server_version, exclude_preparing_delete=exclude)
 
 
 CONTROLLER = ControllerSpec(

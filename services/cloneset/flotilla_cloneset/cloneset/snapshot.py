@@ -13,15 +13,13 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.control.subject import Subject
 from flotilla_common.gates import Gates
+from flotilla_common.workload import gathering
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class Options(gathering.Options, frozen=True, kw_only=True):
     """Settings of the service that change decisions."""
 
     exclude_preparing_delete: bool = False  # --cloneset-scaling-exclude-preparing-delete: for all CloneSets
-    system_namespace: str = "kruise-system"  # Flotilla's own namespace: its pods get no KruisePodReady gate
-    drop_field_owners: bool = True  # clear managedFields of pods that are updated in place (docs/adr/0006)
-    server_version: str = ""  # gitVersion of the apiserver: how cpu and memory are resized in place
 
 
 class CloneSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,14 +1,12 @@
 """The DaemonSet controller: what it watches and writes, and what it plans from."""
 
 from collections.abc import Iterable
-from functools import partial
 
 from flotilla_common.api.core import ControllerRevision, Node, Pod
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
-from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.meta import ObjectMeta, controller_of
-from flotilla_common.api.resources import NODE, POD, REVISION
+from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
@@ -16,7 +14,6 @@ from flotilla_common.control.watches import (
     IN_NAMESPACE,
     ORPHANS,
     Watch,
-    controlled,
     namespace_of,
     orphan_namespace,
     owned,
@@ -24,6 +21,7 @@ from flotilla_common.control.watches import (
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_common.workload.departed import Departed
+from flotilla_common.workload.gathering import PullsAhead, revisions_of, watch_pulls, watch_revisions
 from flotilla_daemonset.daemonset.former import Former, after
 from flotilla_daemonset.daemonset.plan import plan
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
@@ -51,21 +49,8 @@ PODS = Watch(
     subresources=("status", "resize"),
 )
 NODES = Watch(NODE, Node, concerns=_any_node)
-REVISIONS = Watch(
-    REVISION,
-    ControllerRevision,
-    owner=DAEMON_SET,
-    indexes={ORPHANS: orphan_namespace, NAMESAKES: name_before_hash},
-    writes=("create", "delete", "patch"),
-)
-PULL_JOBS = Watch(
-    IMAGE_PULL_JOB,
-    ImagePullJob,
-    owner=DAEMON_SET,
-    writes=("create", "delete"),
-    gate="PreDownloadImageForDaemonSetUpdate",
-    optional=True,
-)
+REVISIONS = watch_revisions(DAEMON_SET, **{NAMESAKES: name_before_hash})
+PULL_JOBS = watch_pulls(DAEMON_SET, gate="PreDownloadImageForDaemonSetUpdate")
 """Images that are pulled ahead of updates."""
 
 
@@ -77,8 +62,7 @@ class Gatherer:
         self._pods = wiring.table(PODS)
         self._nodes = wiring.table(NODES)
         self._revisions = wiring.table(REVISIONS)
-        self._pull_jobs = wiring.table(PULL_JOBS)
-        self._pulls_ahead = partial(wiring.watched, PULL_JOBS)
+        self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, DAEMON_SET)
         self._former = Departed(self._daemonsets, self._pods, self._remember)
         self._clock = wiring.clock
         self._gates = wiring.gates
@@ -100,7 +84,7 @@ class Gatherer:
             taken_names=self._pods.names(meta.namespace),
             former=self._former.of(meta.uid),
             revisions=self._revisions_of(meta),
-            pull_jobs=self._jobs_of(meta),
+            pull_jobs=self._pulls_ahead.of(meta),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
@@ -111,17 +95,10 @@ class Gatherer:
 
     def _revisions_of(self, meta: ObjectMeta) -> list[ControllerRevision]:
         found = (
-            *owned(self._revisions, DAEMON_SET, meta),
-            *self._revisions.by_index(ORPHANS, meta.namespace),
+            *revisions_of(self._revisions, DAEMON_SET, meta),
             *self._revisions.by_index(NAMESAKES, f"{meta.namespace}/{meta.name}"),
         )
         return list({revision.metadata.uid: revision for revision in found}.values())
-
-    def _jobs_of(self, meta: ObjectMeta) -> list[ImagePullJob] | None:
-        """The ImagePullJobs that the DaemonSet controls and that are not on their way out."""
-        if not self._pulls_ahead():
-            return None
-        return controlled(self._pull_jobs, DAEMON_SET, meta)
 
     def _concerned_by_node(self, old: Node | None, new: Node | None) -> list[Key]:
         """All DaemonSets, unless the node is as suitable as it was: heartbeats say nothing to them."""
@@ -146,12 +123,7 @@ def _suits(node: Node) -> tuple[object, ...]:
 
 def options(settings: Settings, server_version: str) -> Options:
     """The settings that decide about plans."""
-    return Options(
-        system_namespace=settings.namespace,
-        drop_field_owners=not settings.keep_managed_fields,
-        assign_by_scheduler=settings.assign_pods_by_scheduler,
-        server_version=server_version,
-    )
+    return Options.of(settings, server_version, assign_by_scheduler=settings.assign_pods_by_scheduler)
 
 
 CONTROLLER = ControllerSpec(

@@ -13,16 +13,14 @@ from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.control.subject import Subject
 from flotilla_common.gates import Gates
+from flotilla_common.workload import gathering
 from flotilla_daemonset.daemonset.former import Former
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class Options(gathering.Options, frozen=True, kw_only=True):
     """Settings of the service that change decisions."""
 
-    system_namespace: str = "kruise-system"  # Flotilla's own namespace: its pods get no KruisePodReady gate
-    drop_field_owners: bool = True  # clear managedFields of pods that are updated in place (docs/adr/0006)
     assign_by_scheduler: bool = True  # False: pods are created with their node, past the scheduler
-    server_version: str = ""  # gitVersion of the apiserver: how cpu and memory are resized in place
 
 
 class DaemonSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,22 +6,20 @@ find what has no owner reference (orphans, claims), and a change of it wakes the
 
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
 
-from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod, StorageClass
+from flotilla_common.api.core import PersistentVolumeClaim, Pod, StorageClass
 from flotilla_common.api.documents import Json, member, text
-from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
-from flotilla_common.api.meta import Object, ObjectMeta, controller_of
-from flotilla_common.api.resources import CLAIM, POD, REVISION, STORAGE_CLASS
+from flotilla_common.api.meta import Object, controller_of
+from flotilla_common.api.resources import CLAIM, POD, STORAGE_CLASS
 from flotilla_common.control import spec
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
+from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
-from flotilla_common.settings import Settings
+from flotilla_common.workload.gathering import Options, PullsAhead, revisions_of, watch_pulls, watch_revisions
 from flotilla_statefulset.statefulset.plan import plan
-from flotilla_statefulset.statefulset.snapshot import Options, StatefulSetSnapshot
+from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
 
 ORPHAN_PODS = "orphan pods"
 """Index: pods without a controller, by `namespace/<what their name begins with>`."""
@@ -78,24 +76,11 @@ CLAIMS = Watch(
     writes=("create", "patch"),
     concerns=_may_be_its_claim,
 )
-REVISIONS = Watch(
-    REVISION,
-    ControllerRevision,
-    owner=STATEFUL_SET,
-    indexes={ORPHANS: orphan_namespace},
-    writes=("create", "delete", "patch"),
-)
+REVISIONS = watch_revisions(STATEFUL_SET)
 STORAGE_CLASSES = Watch(
     STORAGE_CLASS, StorageClass, gate="StatefulSetAutoResizePVCGate", concerns=lambda statefulset, other: True
 )
-PULL_JOBS = Watch(
-    IMAGE_PULL_JOB,
-    ImagePullJob,
-    owner=STATEFUL_SET,
-    writes=("create", "delete"),
-    gate="PreDownloadImageForInPlaceUpdate",
-    optional=True,
-)
+PULL_JOBS = watch_pulls(STATEFUL_SET, gate="PreDownloadImageForInPlaceUpdate")
 """Images that are pulled ahead of in-place updates."""
 
 
@@ -108,8 +93,7 @@ class Gatherer:
         self._claims = wiring.table(CLAIMS)
         self._revisions = wiring.table(REVISIONS)
         self._storage_classes = wiring.table(STORAGE_CLASSES)
-        self._pull_jobs = wiring.table(PULL_JOBS)
-        self._pulls_ahead = partial(wiring.watched, PULL_JOBS)
+        self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, STATEFUL_SET)
         self._gates = wiring.gates
         self._options = options
         wiring.wake(PODS, lambda old, new: self._existing(new or old, lambda name: [parent(name)]))
@@ -129,8 +113,8 @@ class Gatherer:
             taken_names=self._pods.names(namespace),
             claims={claim.metadata.name: claim for claim in self._claims.by_index(BY_SET, f"{namespace}/{name}")},
             storage_classes=list(self._storage_classes),
-            revisions=[*owned(self._revisions, STATEFUL_SET, meta), *self._revisions.by_index(ORPHANS, namespace)],
-            pull_jobs=self._jobs_of(meta),
+            revisions=revisions_of(self._revisions, STATEFUL_SET, meta),
+            pull_jobs=self._pulls_ahead.of(meta),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
@@ -143,27 +127,12 @@ class Gatherer:
         namespace = obj.metadata.namespace
         return [(namespace, name) for name in names(obj.metadata.name) if self._sets.get(namespace, name) is not None]
 
-    def _jobs_of(self, meta: ObjectMeta) -> list[ImagePullJob] | None:
-        """The ImagePullJobs that the StatefulSet controls and that are not on their way out."""
-        if not self._pulls_ahead():
-            return None
-        return controlled(self._pull_jobs, STATEFUL_SET, meta)
-
-
-def options(settings: Settings, server_version: str) -> Options:
-    """The settings that decide about plans."""
-    return Options(
-        system_namespace=settings.namespace,
-        drop_field_owners=not settings.keep_managed_fields,
-        server_version=server_version,
-    )
-
 
 CONTROLLER = ControllerSpec(
     name="statefulset-controller",
     primary=STATEFUL_SETS,
     watches=(PODS, CLAIMS, REVISIONS, STORAGE_CLASSES, PULL_JOBS),
-    options=spec.Options(Options, options),
+    options=spec.Options(Options, Options.of),
     build=Gatherer,
     plan=plan,
 )

@@ -13,14 +13,7 @@ from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
 from flotilla_common.control.subject import Subject
 from flotilla_common.gates import Gates
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of the service that change decisions."""
-
-    system_namespace: str = "kruise-system"  # Flotilla's own namespace: its pods get no KruisePodReady gate
-    drop_field_owners: bool = True  # clear managedFields of pods that are updated in place (docs/adr/0006)
-    server_version: str = ""  # gitVersion of the apiserver: how cpu and memory are resized in place
+from flotilla_common.workload.gathering import Options
 
 
 class StatefulSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
