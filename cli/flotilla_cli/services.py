@@ -7,13 +7,7 @@ from typing import Any
 import click
 
 from flotilla_common.api.resources import Resource
-from flotilla_common.bus.permissions import (
-    OPERATOR,
-    OPERATOR_PERMISSIONS,
-    READER,
-    READER_PERMISSIONS,
-    Permissions,
-)
+from flotilla_common.bus.permissions import OPERATOR, OPERATOR_PERMISSIONS, READER, READER_PERMISSIONS, Permissions
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.installed import installed_parts
 from flotilla_common.service import Service

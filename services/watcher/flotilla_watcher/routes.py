@@ -7,11 +7,7 @@ are reported on, without anything that the agent does not read.
 import msgspec
 
 from flotilla_common.api.core import Container, ContainerStatus, Pod, PodSpec, PodStatus
-from flotilla_common.api.keys import (
-    IN_PLACE_READY,
-    RUNTIME_CONTAINERS_META,
-    SIDECAR_SET_HASH,
-)
+from flotilla_common.api.keys import IN_PLACE_READY, RUNTIME_CONTAINERS_META, SIDECAR_SET_HASH
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.node_route import Copy, NodeRoute
 from flotilla_common.api.meta import Model, ObjectMeta, controller_of, group_of

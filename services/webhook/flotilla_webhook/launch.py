@@ -7,12 +7,7 @@ import re
 
 from flotilla_common.api.admission.review import Request
 from flotilla_common.api.documents import Json, ensured, mapping, mappings, member, sequence, text
-from flotilla_common.api.keys import (
-    CONTAINER_BARRIER_ENV,
-    CONTAINER_PRIORITY_ENV,
-    LAUNCH_PRIORITY,
-    LAUNCHED_IN_ORDER,
-)
+from flotilla_common.api.keys import CONTAINER_BARRIER_ENV, CONTAINER_PRIORITY_ENV, LAUNCH_PRIORITY, LAUNCHED_IN_ORDER
 from flotilla_common.api.podrules import LAUNCHES_IN_ORDER, PodRule
 from flotilla_common.clock import Entropy
 from flotilla_common.gates import Gates

@@ -9,17 +9,7 @@ from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
 from flotilla_common.control.plan import Create, Delete, Patch
-from tests.unit.cloneset.build import (
-    NOW,
-    CloneSetBuilder,
-    actions,
-    claim,
-    cloneset,
-    codes,
-    planned,
-    pod,
-    summary,
-)
+from tests.unit.cloneset.build import NOW, CloneSetBuilder, actions, claim, cloneset, codes, planned, pod, summary
 
 ROWS: list[tuple[str, CloneSetBuilder, str, list[str], set[str]]] = [
     ("row-37", cloneset().replicas(5), "", ["create new"] * 3, {"ScalingUp"}),

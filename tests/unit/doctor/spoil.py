@@ -5,12 +5,7 @@ from typing import Any
 
 import msgspec
 
-from flotilla_cli.doctor.facts import (
-    Backend,
-    Certificate,
-    Fact,
-    Leases,
-)
+from flotilla_cli.doctor.facts import Backend, Certificate, Fact, Leases
 from flotilla_cli.install import rbac
 from flotilla_cli.install.endpoint import TEMPLATE
 from flotilla_common.api.documents import Json

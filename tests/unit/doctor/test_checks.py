@@ -6,12 +6,7 @@ import msgspec
 import pytest
 
 from flotilla_cli.doctor.catalogue import CHECKS
-from flotilla_cli.doctor.facts import (
-    Certificate,
-    Fact,
-    Facts,
-    Leases,
-)
+from flotilla_cli.doctor.facts import Certificate, Fact, Facts, Leases
 from flotilla_cli.install import rbac
 from flotilla_common.control.leases import micro_time
 from tests.unit.doctor import build

@@ -6,12 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flotilla_common.api.kinds.nodeimage.types import (
-    NODE_IMAGE,
-    NodeImage,
-    NodeImageSpec,
-    TagStatus,
-)
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage, NodeImageSpec, TagStatus
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.settings import Settings
 from flotilla_nodeagent.cri.errors import CriError, NotFound

@@ -9,10 +9,7 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.containerrecreaterequest.types import (
-    ContainerRecreateRequest,
-    RecreateState,
-)
+from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest, RecreateState
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
 from flotilla_common.model.deletion import Rules, ended

@@ -5,18 +5,7 @@ from typing import Any
 import pytest
 
 from flotilla_common.control.plan import Create, Patch, Plan
-from tests.unit.statefulset.build import (
-    Builder,
-    Doc,
-    actions,
-    claim,
-    codes,
-    planned,
-    pods,
-    storage_class,
-    sts,
-    summary,
-)
+from tests.unit.statefulset.build import Builder, Doc, actions, claim, codes, planned, pods, storage_class, sts, summary
 
 SET = ("StatefulSet", "w", "uid-w")
 RESIZE = "StatefulSetAutoResizePVCGate=true"

@@ -4,18 +4,7 @@ import msgspec
 import pytest
 
 from flotilla_common.control.plan import Create, Patch
-from tests.unit.statefulset.build import (
-    OWNER,
-    Builder,
-    actions,
-    codes,
-    planned,
-    pod,
-    pods,
-    revision,
-    sts,
-    summary,
-)
+from tests.unit.statefulset.build import OWNER, Builder, actions, codes, planned, pod, pods, revision, sts, summary
 
 DELETE, UPDATE, NORMAL = "preDelete", "inPlaceUpdate", "preNormal"
 

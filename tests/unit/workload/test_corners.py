@@ -15,16 +15,7 @@ from flotilla_common.workload.inplace.spec import UpdateSpec
 from flotilla_common.workload.inplace.state import InPlaceState
 from flotilla_common.workload.ordering import scatter, sort_by_priority
 from flotilla_common.workload.podedit import PodEdit
-from tests.unit.workload.build import (
-    GATES,
-    NOW,
-    barrier,
-    conditions_of,
-    container,
-    patches,
-    pod,
-    status,
-)
+from tests.unit.workload.build import GATES, NOW, barrier, conditions_of, container, patches, pod, status
 from tests.unit.workload.test_completion import META, runtime, state
 from tests.unit.workload.test_ordering import names, priority
 from tests.unit.workload.test_refresh import refreshed, update_state, updating

@@ -13,14 +13,7 @@ import msgspec
 from flotilla_common.api.cel import one_of, quoted
 from flotilla_common.api.documents import Json, mapping, mappings
 from flotilla_common.api.keys import CONTAINER_PRIORITY_ENV, LAUNCH_PRIORITY, LAUNCHED_IN_ORDER
-from flotilla_common.api.webhooks import (
-    NOT_KUBE_SYSTEM,
-    NOT_OURS,
-    POD_ENTRY,
-    POD_PATH,
-    entry_of,
-    rule_of,
-)
+from flotilla_common.api.webhooks import NOT_KUBE_SYSTEM, NOT_OURS, POD_ENTRY, POD_PATH, entry_of, rule_of
 
 RULES = "kruise.io/pod-rules"
 """The annotation of the webhook configuration that holds its rules, as JSON."""

@@ -19,14 +19,7 @@ from nats.aio.subscription import Subscription
 
 from flotilla_common.bus.connection import Connection, subscribe
 from flotilla_common.bus.interface import BusError, Message, OnMessage
-from flotilla_common.bus.jetstream import (
-    LAST_PER_SUBJECT,
-    First,
-    JetStream,
-    StreamInfo,
-    StreamMissing,
-    consumer_config,
-)
+from flotilla_common.bus.jetstream import LAST_PER_SUBJECT, First, JetStream, StreamInfo, StreamMissing, consumer_config
 from flotilla_common.clock import Clock
 
 HEARTBEAT_SECONDS = 2.0

@@ -10,14 +10,7 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import (
-    IN_NAMESPACE,
-    ORPHANS,
-    Watch,
-    namespace_of,
-    orphan_namespace,
-    owned,
-)
+from flotilla_common.control.watches import IN_NAMESPACE, ORPHANS, Watch, namespace_of, orphan_namespace, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_common.workload.departed import Departed

@@ -9,11 +9,7 @@ itself when the next run is due.
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from flotilla_common.api.kinds.advancedcronjob.types import (
-    ADVANCED_CRON_JOB,
-    AdvancedCronJobStatus,
-    ObjectReference,
-)
+from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB, AdvancedCronJobStatus, ObjectReference
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Intent, Patch, Plan, State
 from flotilla_common.control.writes import delete_of, status_patch

@@ -2,12 +2,7 @@
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.documents import Json
-from flotilla_common.api.kinds.broadcastjob.types import (
-    BROADCAST_JOB,
-    NAME_LABEL,
-    UID_LABEL,
-    BroadcastJob,
-)
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, NAME_LABEL, UID_LABEL, BroadcastJob
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec

@@ -9,13 +9,7 @@ import msgspec
 
 from flotilla_common.api.core import EphemeralContainer, Pod
 from flotilla_common.api.facts import Fact
-from flotilla_common.api.kinds.ephemeraljob.types import (
-    FAILED,
-    JOB_UID_ENV,
-    SUCCEEDED,
-    UNKNOWN,
-    EphemeralJob,
-)
+from flotilla_common.api.kinds.ephemeraljob.types import FAILED, JOB_UID_ENV, SUCCEEDED, UNKNOWN, EphemeralJob
 from flotilla_jobs.ephemeraljob.states import container_state, pod_state
 
 

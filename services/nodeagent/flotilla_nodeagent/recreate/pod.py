@@ -3,10 +3,7 @@
 from datetime import UTC, datetime
 
 from flotilla_common.api.keys import RECREATE_POD_UID
-from flotilla_common.api.kinds.containerrecreaterequest.types import (
-    ContainerRecreateRequest,
-    RecreateState,
-)
+from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest, RecreateState
 from flotilla_nodeagent.channel.reporting import Reporter
 from flotilla_nodeagent.cri.errors import CriError, NotFound, Unavailable
 from flotilla_nodeagent.cri.runtime import Runtime

@@ -3,12 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from flotilla_common.api.kinds.resourcedistribution.types import (
-    CONDITIONS,
-    CONFLICT,
-    GET_FAILED,
-    NO_NAMESPACE,
-)
+from flotilla_common.api.kinds.resourcedistribution.types import CONDITIONS, CONFLICT, GET_FAILED, NO_NAMESPACE
 from flotilla_common.control.plan import Action, Chain
 from flotilla_sidecar.resourcedistribution.copies import phase
 from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot

@@ -10,12 +10,7 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.kinds.statefulset.types import (
-    STATEFUL_SET,
-    StatefulSet,
-    StatefulSetStatus,
-    VolumeClaimStatus,
-)
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet, StatefulSetStatus, VolumeClaimStatus
 from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Patch
 from flotilla_common.control.writes import StatusPlan, write_status

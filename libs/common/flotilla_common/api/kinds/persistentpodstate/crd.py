@@ -1,16 +1,7 @@
 """The PersistentPodState CRD (persistentpodstate.md §1 and §2): v1beta1 has a shorter name for lists of keys, and a
 stricter schema. kubectl prints its own columns, name and age."""
 
-from flotilla_common.api.crds.schema import (
-    Schema,
-    array,
-    dictionary,
-    integer,
-    mapping,
-    string,
-    strings,
-    struct,
-)
+from flotilla_common.api.crds.schema import Schema, array, dictionary, integer, mapping, string, strings, struct
 from flotilla_common.api.crds.version import Version
 
 _POLICIES = ("WhenScaled", "WhenDeleted")
