@@ -12,7 +12,6 @@ from flotilla_cli.adopt.survey import report, survey
 from flotilla_cli.adopt.undo import runs_out
 from flotilla_cli.adopt.undo import undo as way_back
 from flotilla_cli.connection import Target, cluster_options, open_api, reported, target_of
-from flotilla_cli.install.apply import InstallError
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import Api
 
@@ -53,10 +52,7 @@ def adopt(kubeconfig: str, context: str, dry_run: bool, undo: bool, leave_unserv
                 await carry_out(api, clock, made.steps, click.echo)
 
     with reported():
-        try:
-            asyncio.run(run(target_of(kubeconfig, context)))
-        except InstallError as error:
-            raise click.ClickException(str(error)) from error
+        asyncio.run(run(target_of(kubeconfig, context)))
 
 
 async def _look_back(api: Api, clock: Clock) -> Found:

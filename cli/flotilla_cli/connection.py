@@ -60,7 +60,7 @@ def target_of(kubeconfig: str, context: str) -> Target:
     """The cluster for these options."""
     named = kubeconfig or os.environ.get("KUBECONFIG")
     if not named:
-        found = _default_set()
+        found = local_set.read(default_state_dir())
         named = found.kubeconfig if found else ""
     return Target(named, context)
 
@@ -92,7 +92,7 @@ def required_nats_url(option: str) -> str:
 def set_of(kubeconfig: str) -> LocalSet | None:
     """The local set that this kubeconfig belongs to; the default one if none is named."""
     named = _named(kubeconfig)
-    return _set_beside(Path(named)) if named else _default_set()
+    return _set_beside(Path(named)) if named else local_set.read(default_state_dir())
 
 
 def _named(kubeconfig: str) -> str:
@@ -118,14 +118,6 @@ def namespace_of(option: str, target: Target) -> str:
         return asyncio.run(load_config(target, reader=read_here)).namespace
     except ConfigError:
         return "default"  # whoever needs the cluster will say what is wrong with its configuration
-
-
-def _default_set() -> LocalSet | None:
-    """What the local set says of itself, if there is one."""
-    try:
-        return local_set.read(default_state_dir())
-    except ClusterError as error:
-        raise click.ClickException(str(error)) from error
 
 
 def _set_beside(kubeconfig: Path) -> LocalSet | None:

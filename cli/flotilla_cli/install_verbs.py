@@ -11,7 +11,7 @@ from flotilla_cli.adopt.found import get
 from flotilla_cli.adopt.original import LEADER, MANAGER, at_work
 from flotilla_cli.connection import Target, cluster_options, open_api, reported, target_of
 from flotilla_cli.install import policies
-from flotilla_cli.install.apply import InstallError, apply, established
+from flotilla_cli.install.apply import apply, established
 from flotilla_cli.install.kinds import name_of, title
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.install.remove import STILL_THERE, custom_resources, prepare_removal, remove, withdraw
@@ -94,14 +94,10 @@ async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set
     unwanted = [document for document in policies.no_managed_fields() if document not in wanted]
     async with open_api(target) as api:
         await _refuse_beside_openkruise(api, clock)
-        try:
-            async for document, result in withdraw(api, unwanted, dry_run=dry_run):
-                _say(document, result, dry_run=dry_run)
-            results = apply(api, clock, wanted, _tell, dry_run=dry_run, set_endpoints=set_endpoints)
-            async for document, result in results:
-                _say(document, result, dry_run=dry_run)
-        except InstallError as error:
-            raise click.ClickException(str(error)) from error
+        async for document, result in withdraw(api, unwanted, dry_run=dry_run):
+            _say(document, result, dry_run=dry_run)
+        async for document, result in apply(api, clock, wanted, _tell, dry_run=dry_run, set_endpoints=set_endpoints):
+            _say(document, result, dry_run=dry_run)
         definitions = [document for document in wanted if document["kind"] == "CustomResourceDefinition"]
         for definition in definitions if not dry_run else ():
             if not await established(api, definition, clock):
@@ -120,13 +116,10 @@ async def _uninstall(target: Target, *, force: bool, dry_run: bool) -> None:
         if not force:
             await _refuse_while_used(api)
         left: list[Json] = []
-        try:
-            async for document, result in remove(api, clock, _tell, dry_run=dry_run):
-                _say(document, result, dry_run=dry_run)
-                if result.startswith(STILL_THERE):
-                    left.append(document)
-        except InstallError as error:
-            raise click.ClickException(str(error)) from error
+        async for document, result in remove(api, clock, _tell, dry_run=dry_run):
+            _say(document, result, dry_run=dry_run)
+            if result.startswith(STILL_THERE):
+                left.append(document)
     if left:
         raise click.ClickException(
             f"being removed, but not gone yet: {', '.join(title(document) for document in left)}. As a rule, "
@@ -136,10 +129,7 @@ async def _uninstall(target: Target, *, force: bool, dry_run: bool) -> None:
 
 async def _prepare(target: Target) -> None:
     async with open_api(target) as api:
-        try:
-            left = await prepare_removal(api)
-        except InstallError as error:
-            raise click.ClickException(str(error)) from error
+        left = await prepare_removal(api)
     if left:
         _list(left)
         raise click.ClickException(f"workloads exist ({len(left)}): delete them first. Nothing was changed")

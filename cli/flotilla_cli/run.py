@@ -17,7 +17,6 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from flotilla_cli.cluster.bus_users import credentials_of
-from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.locate import search
 from flotilla_cli.cluster.process import bound_command
 from flotilla_cli.cluster.programs import PROGRAMS
@@ -97,11 +96,8 @@ def _run(services: list[Service], settings: Settings, flags: Sequence[str], clus
 
     if settings.nats_url:
         return work(settings)
-    try:
-        with embedded_bus(settings, _program) as reaching:
-            return work(reaching)
-    except ClusterError as error:
-        raise click.ClickException(str(error)) from error
+    with embedded_bus(settings, _program) as reaching:
+        return work(reaching)
 
 
 def _program(name: str) -> Path:

@@ -113,7 +113,7 @@ def _folder(state: Path | None) -> Path:
 def _run(work_to_do: Coroutine[Any, Any, Result]) -> Result:
     try:
         return asyncio.run(work_to_do)
-    except (ClusterError, ApiError, Unreachable) as error:
+    except (ApiError, Unreachable) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"{error.filename or 'The system'}: {error.strerror or error}") from error

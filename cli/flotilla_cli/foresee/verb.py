@@ -73,7 +73,7 @@ def plan(
         with reported():
             stories = asyncio.run(_plan(found, wish, target, nats_url_of(nats, kubeconfig)))
     except (UnreadableManifest, click.ClickException, OSError) as error:
-        click.echo(f"Error: {error.message if isinstance(error, click.ClickException) else error}", err=True)
+        click.echo(f"Error: {error}", err=True)
         context_.exit(WRONG)
     if output == "json":
         click.echo(msgspec.json.encode(stories))

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 
+import click
 import msgspec
 
 from flotilla_cli.install import endpoint
@@ -20,7 +21,7 @@ _APPLY = "application/apply-patch+yaml"
 _SERVER_KEEPS = ("managedFields", "resourceVersion", "generation")
 
 
-class InstallError(Exception):
+class InstallError(click.ClickException):
     """An object could not be applied or removed; the message names it."""
 
 

@@ -18,6 +18,7 @@ import msgspec
 from flotilla_cli.cluster.bus_users import CONFIGURATION, SEED_FILE, authorization, new_user
 from flotilla_cli.cluster.certificates import Authority
 from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.install.rbac import NAMESPACE, account, binding, role, rule, service_account
 from flotilla_cli.services import bus_permissions
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.resources import SECRET, Resource
@@ -26,7 +27,8 @@ from flotilla_common.bus.nkey import ACCOUNT, KeyPair
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError
 
-NAME = "flotilla-bus"
+USER = "bus"
+NAME = account(USER)
 """Of the bus: its StatefulSet, Service and ServiceAccount, and the beginning of the names of its Secrets."""
 
 ROOT = f"{NAME}-root"
@@ -149,6 +151,20 @@ _LABELS = {"app.kubernetes.io/part-of": "flotilla", "app.kubernetes.io/component
 def names() -> Sequence[str]:
     """All Secrets that are kept."""
     return (ROOT, *map(secret_of, bus_permissions()))
+
+
+def rights() -> list[Json]:
+    """The account of the bus, its role and its binding: at the apiserver it may keep its own keys, and nothing else. A
+    right to create knows no names; the others do."""
+    rules = [
+        rule("", ["secrets"], ["create"]),
+        rule("", ["secrets"], ["get", "update"], names()),
+        rule("", ["configmaps"], ["create"]),
+        rule("", ["configmaps"], ["get", "update"], [AUTHORITY]),
+        rule("", ["serviceaccounts"], ["get"], [NAME]),
+    ]
+    own = service_account(USER) | {"automountServiceAccountToken": False}
+    return [own, role(NAME, rules, NAMESPACE), binding(NAME, NAME, [USER], NAMESPACE)]
 
 
 def _authority(folder: Path) -> Authority:

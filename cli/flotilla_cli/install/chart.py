@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from flotilla_cli.cluster.nats import ENVIRONMENT, LIMITS
-from flotilla_cli.install import bus_roles, rbac
+from flotilla_cli.install import bus_keys, rbac
 from flotilla_cli.install.kinds import name_of
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.services import load_all
@@ -54,7 +54,7 @@ def write(chart: Path) -> list[Path]:
 
 def _sorted() -> Mapping[str, Sequence[Json]]:
     """The objects by the file that they belong in; namespaces are the templates' own business."""
-    found: dict[str, list[Json]] = {"bus": bus_roles.objects()}
+    found: dict[str, list[Json]] = {"bus": bus_keys.rights()}
     for document in manifests(Gates.parse("")):
         kind = document["kind"]
         metadata = document["metadata"]

@@ -4,15 +4,21 @@ Names that scripts know from the reference are kept where the thing exists (inst
 one that users extend with their own workload kinds; it comes without rules, and later installations leave its rules
 alone. `flotilla-crd-protection` collects the rules of all roles with its label: by them the webhook counts what is left
 of other people's CRDs (docs/adr/0012).
+
+What users may do with our kinds (install.md §1, §9): whoever may view a namespace may view what Flotilla runs in it,
+but for what Secrets are in. Two roles per kind, for editors and viewers, are bound to nobody: they are for whoever
+gives rights to users.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
-from flotilla_cli.install import kind_roles
 from flotilla_cli.services import load_all
 from flotilla_common.access import LEASES, OWN_NAMESPACE
 from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.resources import SECRET
 from flotilla_common.api.webhooks import COUNTED_LABEL
 from flotilla_common.control.watches import Access
@@ -32,6 +38,9 @@ _DISTRIBUTING = "sidecar"
 
 CRD_PROTECTION = "flotilla-crd-protection"
 """What the webhook may list beyond what it declares, and its binding."""
+
+VIEW = ("get", "list", "watch")
+EDIT = ("create", "delete", "get", "list", "patch", "update", "watch")
 
 _GROUP = "rbac.authorization.k8s.io"
 _NAMESPACES = {OWN_NAMESPACE: NAMESPACE, "daemon_config_namespace": SECRETS_NAMESPACE}
@@ -56,12 +65,38 @@ def objects(gates: Gates | None = None) -> list[Json]:
     distributing = [] if gates is not None and not gates.on(DISTRIBUTION_GATE) else _distributing()
     return [
         *_accounts(),
-        _agents_account(),
         *_cluster_wide(),
         *distributing,
         *_in_namespaces(),
-        *kind_roles.objects(),
+        *user_roles(),
     ]
+
+
+def user_roles() -> list[Json]:
+    """The roles for users of our kinds."""
+    return [view_role(), *(role for kind in catalogue.KINDS for role in _roles_of(kind))]
+
+
+def view_role() -> Json:
+    """Make the part of the built-in role `view`. That shows no Secrets: so it shows no kind that holds them either."""
+    resources = sorted((kind.resource.group, kind.resource.plural) for kind in catalogue.KINDS if not kind.confidential)
+    rules = [
+        rule(group, [plural for _, plural in found], VIEW)
+        for group, found in groupby(resources, key=lambda resource: resource[0])
+    ]
+    made = role("aggregate-kruise-view", rules)
+    made["metadata"]["labels"] = {f"{_GROUP}/aggregate-to-view": "true"}
+    return made
+
+
+def _roles_of(kind: Kind) -> Iterator[Json]:
+    """The editors' and the viewers' of one kind."""
+    group, plural = kind.resource.group, kind.resource.plural
+    for who, verbs, scaling in (("editor", EDIT, ("get", "patch", "update")), ("viewer", VIEW, ("get",))):
+        rules = [rule(group, [plural], verbs), rule(group, [f"{plural}/status"], ("get",))]
+        if kind.scale:
+            rules.append(rule(group, [f"{plural}/scale"], scaling))
+        yield role(f"kruise-{kind.singular}-{who}-role", rules)
 
 
 def _access() -> dict[str, tuple[Access, ...]]:
@@ -69,34 +104,33 @@ def _access() -> dict[str, tuple[Access, ...]]:
 
 
 def _accounts() -> list[Json]:
-    return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account(service), "namespace": NAMESPACE}}
-        for service in services()
-    ]
+    """Those of the services, and that of the node agents: an identity for the bus, without any right to the apiserver
+    (nobody binds a role to it)."""
+    return [*map(service_account, services()), service_account(AGENT) | {"automountServiceAccountToken": False}]
 
 
-def _agents_account() -> Json:
-    """Of the node agents: an identity for the bus, without any right to the apiserver (nobody binds a role to it)."""
-    meta = {"name": account(AGENT), "namespace": NAMESPACE}
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False}
+def service_account(service: str) -> Json:
+    """The ServiceAccount of a service, as an object."""
+    metadata = {"name": account(service), "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
 
 def _cluster_wide() -> Iterable[Json]:
     for service, access in _access().items():
         everywhere = (one for one in access if not one.namespace and not _of_secrets(service, one))
-        yield _role(account(service), _rules(everywhere))
-        yield _binding(account(service), account(service), [service])
-    yield _role("kruise-manager-role", None)
-    yield _binding("kruise-manager-rolebinding", "kruise-manager-role", services())
+        yield role(account(service), _rules(everywhere))
+        yield binding(account(service), account(service), [service])
+    yield role("kruise-manager-role", None)
+    yield binding("kruise-manager-rolebinding", "kruise-manager-role", services())
     selector = {"matchLabels": {COUNTED_LABEL: "true"}}
-    yield _role(CRD_PROTECTION, None) | {"aggregationRule": {"clusterRoleSelectors": [selector]}}
-    yield _binding(CRD_PROTECTION, CRD_PROTECTION, ["webhook"])
+    yield role(CRD_PROTECTION, None) | {"aggregationRule": {"clusterRoleSelectors": [selector]}}
+    yield binding(CRD_PROTECTION, CRD_PROTECTION, ["webhook"])
 
 
 def _distributing() -> list[Json]:
     """Return the right to the Secrets of all namespaces, by itself: an installation may leave it out."""
     rules = _rules(one for one in _access()[_DISTRIBUTING] if _of_secrets(_DISTRIBUTING, one))
-    return [_role(DISTRIBUTION, rules), _binding(DISTRIBUTION, DISTRIBUTION, [_DISTRIBUTING])]
+    return [role(DISTRIBUTION, rules), binding(DISTRIBUTION, DISTRIBUTION, [_DISTRIBUTING])]
 
 
 def _of_secrets(service: str, access: Access) -> bool:
@@ -105,15 +139,15 @@ def _of_secrets(service: str, access: Access) -> bool:
 
 def _in_namespaces() -> Iterable[Json]:
     electing = [service for service, access in _access().items() if LEASES in access]
-    yield _role("kruise-leader-election-role", _rules([LEASES]), NAMESPACE)
-    yield _binding("kruise-leader-election-rolebinding", "kruise-leader-election-role", electing, NAMESPACE)
+    yield role("kruise-leader-election-role", _rules([LEASES]), NAMESPACE)
+    yield binding("kruise-leader-election-rolebinding", "kruise-leader-election-role", electing, NAMESPACE)
     for service, access in _access().items():
         for setting, namespace in _NAMESPACES.items():
             rules = _rules(one for one in access if one.namespace == setting and one != LEASES)
             if rules:
                 name = _KNOWN_ROLES.get((service, namespace), account(service))
-                yield _role(f"{name}-role", rules, namespace)
-                yield _binding(f"{name}-rolebinding", f"{name}-role", [service], namespace)
+                yield role(f"{name}-role", rules, namespace)
+                yield binding(f"{name}-rolebinding", f"{name}-role", [service], namespace)
 
 
 def _rules(access: Iterable[Access]) -> list[Json]:
@@ -125,20 +159,24 @@ def _rules(access: Iterable[Access]) -> list[Json]:
     alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = defaultdict(list)
     for (group, resource, names), allowed in sorted(verbs.items()):
         alike[group, tuple(sorted(allowed)), names].append(resource)
-    return [
-        {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
-        | ({"resourceNames": list(names)} if names else {})
-        for (group, allowed, names), resources in alike.items()
-    ]
+    return [rule(group, resources, allowed, names) for (group, allowed, names), resources in alike.items()]
 
 
-def _role(name: str, rules: list[Json] | None, namespace: str = "") -> Json:
-    role = _object("Role" if namespace else "ClusterRole", name, namespace)
-    return role if rules is None else role | {"rules": rules}
+def rule(group: str, resources: list[str], verbs: Sequence[str], names: Sequence[str] = ()) -> Json:
+    """One rule of a role."""
+    made: Json = {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
+    return made | ({"resourceNames": list(names)} if names else {})
 
 
-def _binding(name: str, role: str, services: Sequence[str], namespace: str = "") -> Json:
-    reference = {"apiGroup": _GROUP, "kind": "Role" if namespace else "ClusterRole", "name": role}
+def role(name: str, rules: list[Json] | None, namespace: str = "") -> Json:
+    """A role, cluster-wide without a namespace; without rules where others put them in."""
+    made = _object("Role" if namespace else "ClusterRole", name, namespace)
+    return made if rules is None else made | {"rules": rules}
+
+
+def binding(name: str, bound: str, services: Sequence[str], namespace: str = "") -> Json:
+    """The binding of a role, `bound`, to the accounts of services."""
+    reference = {"apiGroup": _GROUP, "kind": "Role" if namespace else "ClusterRole", "name": bound}
     subjects = [{"kind": "ServiceAccount", "name": account(one), "namespace": NAMESPACE} for one in services]
     kind = "RoleBinding" if namespace else "ClusterRoleBinding"
     return _object(kind, name, namespace) | {"roleRef": reference, "subjects": subjects}

@@ -14,7 +14,7 @@ import msgspec
 from click.shell_completion import ShellComplete
 
 from flotilla_cli import views
-from flotilla_cli.install import kind_roles, rbac
+from flotilla_cli.install import rbac
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.kinds import find_kind
 from flotilla_cli.main import main
@@ -84,12 +84,12 @@ def conversion_is_kept_right(kind: Kind) -> bool:
 
 def view_role(kind: Kind) -> bool:
     """A kind that holds Secrets is in none."""
-    found = [rule for rule in kind_roles.view_role()["rules"] if rule["apiGroups"] == [kind.resource.group]]
+    found = [rule for rule in rbac.view_role()["rules"] if rule["apiGroups"] == [kind.resource.group]]
     return any(kind.resource.plural in rule["resources"] for rule in found) is not kind.confidential
 
 
 def user_roles(kind: Kind) -> bool:
-    names = {role["metadata"]["name"] for role in kind_roles.objects()}
+    names = {role["metadata"]["name"] for role in rbac.user_roles()}
     return {f"kruise-{kind.singular}-{who}-role" for who in ("editor", "viewer")} <= names
 
 
@@ -135,8 +135,8 @@ OF_KINDS: dict[str, Place] = {
     "webhook paths (webhook/tools.py)": webhook_paths,
     "conversion (webhook/conversion.py)": conversion,
     "CRDs whose conversion is kept right (webhook/access.py)": conversion_is_kept_right,
-    "view role (cli/install/kind_roles.py)": view_role,
-    "roles for its users (cli/install/kind_roles.py)": user_roles,
+    "view role (cli/install/rbac.py)": view_role,
+    "roles for its users (cli/install/rbac.py)": user_roles,
     "what the watcher publishes (installed.py)": watcher,
     "what nodes get copies of (watcher/routes.py)": node_copies,
     "flag for its workers (settings)": worker_flag,
