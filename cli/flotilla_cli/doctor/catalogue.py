@@ -1,6 +1,6 @@
 """All checks, in the order in which their findings are read: what is wrong above explains much of what is below."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -10,52 +10,45 @@ from flotilla_cli.doctor.checks import (
     apiserver,
     bus,
     certificates,
-    clocks,
     definitions,
-    gates,
     leases,
     leftovers,
-    mirrors,
-    pods,
-    registration,
     services,
-    streams,
     versions,
     webhook,
 )
 from flotilla_cli.doctor.facts import Facts, NotKnown
-from flotilla_cli.doctor.finding import Finding, Outcome
+from flotilla_cli.doctor.finding import Finding, Looked, Outcome, broken
 from flotilla_cli.install.kinds import name_of
 from flotilla_cli.install.manifests import definitions as all_definitions
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One check: what it finds, and what it looked at. Both raise NotKnown for want of a fact."""
+    """One check, by its name."""
 
     name: str
     title: str
-    find: Callable[[Facts], Iterable[Finding]]
-    seen: Callable[[Facts], str]
+    look: Callable[[Facts], Looked]
 
 
 CHECKS = (
-    Check("apiserver", "the apiserver answers, and is not too old", apiserver.check, apiserver.seen),
-    Check("definitions", "the CRDs are there, served, and of this release", definitions.check, definitions.seen),
-    Check("pods", "the chart's pods run", pods.check, pods.seen),
-    Check("bus", "the bus answers, is closed to strangers, and has room", bus.check, bus.seen),
-    Check("services", "every service lives and is ready", services.check, services.seen),
-    Check("webhook", "the apiserver reaches the webhook, and it answers rightly", webhook.check, webhook.seen),
-    Check("registration", "the webhook configurations are whole", registration.check, registration.seen),
-    Check("certificates", "certificates are believed, and last", certificates.check, certificates.seen),
-    Check("leases", "every shard is held by one replica that lives", leases.check, leases.seen),
-    Check("streams", "the streams are as they must be, and current", streams.check, streams.seen),
-    Check("mirrors", "what services see is what the apiserver has", mirrors.check, mirrors.seen),
-    Check("agents", "every node agent lives and has a container runtime", agents.check, agents.seen),
-    Check("access", "every service has the rights that it uses, and no more", access.check, access.seen),
-    Check("versions", "one release everywhere", versions.check, versions.seen),
-    Check("gates", "gates and settings agree", gates.check, gates.seen),
-    Check("clocks", "clocks agree", clocks.check, clocks.seen),
-    Check("leftovers", "nobody else is at work on our kinds", leftovers.check, leftovers.seen),
+    Check("apiserver", "the apiserver answers, and is not too old", apiserver.check_apiserver),
+    Check("definitions", "the CRDs are there, served, and of this release", definitions.check),
+    Check("pods", "the chart's pods run", services.check_pods),
+    Check("bus", "the bus answers, is closed to strangers, and has room", bus.check_bus),
+    Check("services", "every service lives and is ready", services.check_services),
+    Check("webhook", "the apiserver reaches the webhook, and it answers rightly", webhook.check_webhook),
+    Check("registration", "the webhook configurations are whole", webhook.check_registration),
+    Check("certificates", "certificates are believed, and last", certificates.check),
+    Check("leases", "every shard is held by one replica that lives", leases.check),
+    Check("streams", "the streams are as they must be, and current", bus.check_streams),
+    Check("mirrors", "what services see is what the apiserver has", bus.check_mirrors),
+    Check("agents", "every node agent lives and has a container runtime", agents.check),
+    Check("access", "every service has the rights that it uses, and no more", access.check),
+    Check("versions", "one release everywhere", versions.check_versions),
+    Check("gates", "gates and settings agree", versions.check_gates),
+    Check("clocks", "clocks agree", apiserver.check_clocks),
+    Check("leftovers", "nobody else is at work on our kinds", leftovers.check),
 )
 
 
@@ -70,12 +63,15 @@ def examine(facts: Facts) -> Sequence[Outcome]:
 
 
 def _made(check: Check, facts: Facts) -> Outcome:
+    outcome, looked = Outcome(check=check.name, title=check.title), check.look(facts)
     found: list[Finding] = []
     try:
-        found.extend(check.find(facts))
-        return Outcome(check=check.name, title=check.title, seen=check.seen(facts), findings=found)
+        while True:
+            found.append(next(looked))
+    except StopIteration as end:
+        return msgspec.structs.replace(outcome, seen=end.value, findings=found)
     except NotKnown as why:
-        return Outcome(check=check.name, title=check.title, not_checked=str(why), findings=found)
+        return msgspec.structs.replace(outcome, not_checked=str(why), findings=found)
 
 
 def _not_installed(facts: Facts) -> Outcome | None:
@@ -84,5 +80,5 @@ def _not_installed(facts: Facts) -> Outcome | None:
         return None
     advice = "`flotilla install`, or `helm install flotilla helm/flotilla` (docs/operations.md)"
     said = "none of Flotilla's CRDs is there"
-    finding = Finding(code="NotInstalled", about="cluster", text=said, advice=advice)
+    finding = broken("NotInstalled", "cluster", said, advice)
     return Outcome(check="definitions", title="Flotilla is installed", findings=[finding])

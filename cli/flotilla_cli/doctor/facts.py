@@ -120,11 +120,15 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
 
 class Heard(msgspec.Struct, frozen=True):
     """The last heartbeat of a replica. `ahead`: seconds by which its clock is ahead of this machine's; None: it does
-    not say. `ago`: seconds since it came."""
+    not say."""
 
     beat: Heartbeat
     ahead: float | None
-    ago: float
+
+    @property
+    def who(self) -> str:
+        """Service and replica."""
+        return f"{self.beat.service} {self.beat.replica}"
 
 
 class Sample(msgspec.Struct, frozen=True):

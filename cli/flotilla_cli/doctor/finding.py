@@ -1,6 +1,6 @@
 """What a check finds, and what becomes of the checks of one look."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 import msgspec
 
@@ -24,6 +24,20 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[str, str]:
         """What it has in common with the same finding of another look."""
         return self.code, self.about
+
+
+def broken(code: str, about: str, text: str, advice: str) -> Finding:
+    """Something that does not work now."""
+    return Finding(code=code, about=about, text=text, advice=advice)
+
+
+def warning(code: str, about: str, text: str, advice: str) -> Finding:
+    """Something that will not work, or works other than it was meant."""
+    return Finding(code=code, about=about, text=text, advice=advice, severity=WARNING)
+
+
+Looked = Generator[Finding, None, str]
+"""A check: it yields what it finds, and returns what it looked at. Raises NotKnown for want of a fact."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

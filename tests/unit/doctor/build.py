@@ -183,7 +183,7 @@ def heard(service: str, replica: str = "", **more: Any) -> Heard:
     name = replica or f"{service}-r1"
     ahead = more.pop("ahead", 0.05)
     usual: dict[str, Any] = {"version": VERSION, "at": NOW, "holder": f"{name}-abc", "gates": ""}
-    return Heard(Heartbeat(service=service, replica=name, **usual | more), ahead, 1.0)
+    return Heard(Heartbeat(service=service, replica=name, **usual | more), ahead)
 
 
 def agent(name: str, **more: Any) -> Heard:

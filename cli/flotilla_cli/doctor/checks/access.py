@@ -13,7 +13,7 @@ import msgspec
 from flotilla_cli.doctor.checks.definitions import APPLY
 from flotilla_cli.doctor.expected import services
 from flotilla_cli.doctor.facts import Facts, Rights
-from flotilla_cli.doctor.finding import WARNING, Finding
+from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.install import policies, rbac
 from flotilla_cli.install.kinds import name_of, namespace_of
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
@@ -40,13 +40,7 @@ class Right(msgspec.Struct, frozen=True, order=True):
         return f"{self.verb} {what}{which}{f' in {self.namespace}' if self.namespace else ''}"
 
 
-def seen(facts: Facts) -> str:
-    """What was looked at."""
-    rights = sum(len(_used(facts, service)) for service in services(facts))
-    return f"{rights} rights of {len(services(facts))} ServiceAccounts"
-
-
-def check(facts: Facts) -> Iterator[Finding]:
+def check(facts: Facts) -> Looked:
     """Each service's account."""
     live = facts.rights.get()
     for service in services(facts):
@@ -57,11 +51,13 @@ def check(facts: Facts) -> Iterator[Finding]:
         if lacking:
             said = f"it may not {_some(lacking)}"
             advice = f"its role {rbac.account(service)} or its binding was changed: {APPLY}"
-            yield Finding(code="RightsLacking", about=f"ServiceAccount {account}", text=said, advice=advice)
+            yield broken("RightsLacking", f"ServiceAccount {account}", said, advice)
         yield from _too_many(facts, service, account, granted)
     if facts.policies.found is not None and facts.policies.found and policies.OWN_LEASES not in facts.policies.found:
         said = f"there is no policy {policies.OWN_LEASES}: one service could write another's leases"
-        yield Finding(code="LeasePolicyMissing", about="leases", text=said, advice=APPLY, severity=WARNING)
+        yield warning("LeasePolicyMissing", "leases", said, APPLY)
+    rights = sum(len(_used(facts, service)) for service in services(facts))
+    return f"{rights} rights of {len(services(facts))} ServiceAccounts"
 
 
 def _too_many(facts: Facts, service: str, account: str, granted: Collection[Right]) -> Iterator[Finding]:
@@ -73,9 +69,7 @@ def _too_many(facts: Facts, service: str, account: str, granted: Collection[Righ
     if beyond and service == next(iter(sharing)):
         said = f"it may {_some(beyond)}, which it has no use for"
         advice = f"a role was changed, or another one bound to it: {APPLY}; your own rights go to kruise-manager-role"
-        yield Finding(
-            code="RightsTooBroad", about=f"ServiceAccount {account}", text=said, advice=advice, severity=WARNING
-        )
+        yield warning("RightsTooBroad", f"ServiceAccount {account}", said, advice)
 
 
 def _is_used(right: Right, used: Sequence[Right]) -> bool:

@@ -6,10 +6,10 @@ node: there one has read them within ten minutes. Nodes that are not ready, or g
 
 from collections.abc import Iterator, Mapping
 
-from flotilla_cli.doctor.checks.clocks import is_ready
+from flotilla_cli.doctor.checks.apiserver import is_ready
 from flotilla_cli.doctor.expected import AGENT, agents_by_chart, component
 from flotilla_cli.doctor.facts import Facts, Heard, Stream
-from flotilla_cli.doctor.finding import WARNING, Finding
+from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.doctor.gather.bus import with_copies
 from flotilla_common.api.documents import Json, mappings, member, strings, text
 from flotilla_common.bus.heartbeat import NODE_AGENT
@@ -21,14 +21,9 @@ RUNTIME = "runtime"
 _START = "see its pod or process and its log; `flotilla up` starts that of a local set (docs/nodeagent.md)"
 
 
-def seen(facts: Facts) -> str:
-    """What was looked at."""
-    return f"{len(_heard(facts))} node agents on {len(facts.nodes.get())} nodes"
-
-
-def check(facts: Facts) -> Iterator[Finding]:
+def check(facts: Facts) -> Looked:
     """Each agent that speaks, each that does not, and each node that should have one."""
-    heard = _heard(facts)
+    heard = {one.beat.replica: one for one in facts.heard.get() if one.beat.service == NODE_AGENT}
     ready = {_name(node): node for node in facts.nodes.get() if is_ready(node) and not _is_fake(node)}
     for node, one in heard.items():
         yield from _waiting(node, one)
@@ -38,10 +33,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if node in ready and node not in heard:
             yield _silent(node, because, reads=node in reading)
     yield from _without(facts, ready)
-
-
-def _heard(facts: Facts) -> dict[str, Heard]:
-    return {one.beat.replica: one for one in facts.heard.get() if one.beat.service == NODE_AGENT}
+    return f"{len(heard)} node agents on {len(facts.nodes.get())} nodes"
 
 
 def _waiting(node: str, one: Heard) -> Iterator[Finding]:
@@ -49,11 +41,11 @@ def _waiting(node: str, one: Heard) -> Iterator[Finding]:
     if why := one.beat.waiting.get(RUNTIME):
         said = f"it reaches no container runtime: {why}"
         advice = "start the runtime, or name its socket (--cri-socket, `daemon.socketFile`)"
-        yield Finding(code="RuntimeUnanswered", about=about, text=said, advice=advice)
+        yield broken("RuntimeUnanswered", about, said, advice)
     others = {part: why for part, why in one.beat.waiting.items() if part != RUNTIME}
     if others:
         said = "; ".join(f"{part}: {why}" for part, why in sorted(others.items()))
-        yield Finding(code="AgentWaits", about=about, text=f"it is not ready: {said}", advice=_START)
+        yield broken("AgentWaits", about, f"it is not ready: {said}", _START)
 
 
 def _expected(facts: Facts, streams: list[Stream]) -> Mapping[str, str]:
@@ -74,7 +66,7 @@ def _silent(node: str, because: str, *, reads: bool) -> Finding:
     said = f"it does not say that it lives, and {because}: nothing is pulled or restarted there"
     if reads:
         said += "; it reads the bus, so it has only just ended, or is of an earlier release that says nothing"
-    return Finding(code="AgentSilent", about=f"agent of {node}", text=said, advice=_START)
+    return broken("AgentSilent", f"agent of {node}", said, _START)
 
 
 def _without(facts: Facts, ready: Mapping[str, Json]) -> Iterator[Finding]:
@@ -94,7 +86,7 @@ def _without(facts: Facts, ready: Mapping[str, Json]) -> Iterator[Finding]:
         if kept:
             said = f"no agent runs on it: taint {text(kept[0].get('key'))} is not tolerated"
             advice = "add it to `daemon.tolerations`, or choose the nodes with `daemon.nodeSelector`"
-            yield Finding(code="NodeWithoutAgent", about=f"node {node}", text=said, advice=advice, severity=WARNING)
+            yield warning("NodeWithoutAgent", f"node {node}", said, advice)
 
 
 def _tolerates(toleration: Json, taint: Json) -> bool:

@@ -1,39 +1,70 @@
-"""The apiserver: there, and of a version that Flotilla works with."""
+"""The apiserver: there, and of a version that Flotilla works with. And clocks: the apiserver's is what all others are
+measured by, because it stamps everything."""
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 
-from flotilla_cli.doctor.facts import Facts, NotKnown
-from flotilla_cli.doctor.finding import Finding
+from flotilla_cli.ages import span
+from flotilla_cli.doctor.facts import Facts
+from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
+from flotilla_common.api.documents import Json, mappings, member, text
 
 OLDEST_MINOR = 32
 """Of Kubernetes 1; docs/operations.md names it."""
 
+OFF_SECONDS = 10.0
+"""Synchronised clocks differ by milliseconds; busy machines are some seconds late."""
 
-def seen(facts: Facts) -> str:
-    """What was looked at."""
-    return f"apiserver {facts.server.get().version}"
+BADLY_OFF_SECONDS = 60.0
+
+NODE_LATE_SECONDS = 120.0
+"""A node that lives renews its lease every ten seconds, and counts as ready up to fifty seconds without."""
+
+_ADVICE = "synchronise the clock (NTP): grace periods, minReadySeconds and certificates go by it"
 
 
-def check(facts: Facts) -> Iterator[Finding]:
+def check_apiserver(facts: Facts) -> Looked:
     """It answers, and is not too old."""
-    try:
-        version = facts.server.get().version
-    except NotKnown as error:
-        if not str(error).startswith("not allowed"):
-            yield Finding(
-                code="ApiserverUnreachable",
-                about="apiserver",
-                text=str(error),
-                advice="see that it runs, and that KUBECONFIG names the right cluster; nothing else could be looked at",
-            )
-            return
-        raise
+    if facts.server.found is None and not facts.server.why.startswith("not allowed"):
+        advice = "see that it runs, and that KUBECONFIG names the right cluster; nothing else could be looked at"
+        yield broken("ApiserverUnreachable", "apiserver", facts.server.why, advice)
+    version = facts.server.get().version
     found = re.match(r"v1\.(\d+)", version)
     if found and int(found[1]) < OLDEST_MINOR:
-        yield Finding(
-            code="ApiserverTooOld",
-            about="apiserver",
-            text=f"it is {version}, and Flotilla needs 1.{OLDEST_MINOR} or newer",
-            advice="upgrade Kubernetes",
-        )
+        said = f"it is {version}, and Flotilla needs 1.{OLDEST_MINOR} or newer"
+        yield broken("ApiserverTooOld", "apiserver", said, "upgrade Kubernetes")
+    return f"apiserver {version}"
+
+
+def check_clocks(facts: Facts) -> Looked:
+    """Everybody's clock against the apiserver's."""
+    server = facts.server.get().ahead
+    others = {one.who: one.ahead - server for one in facts.heard.found or () if one.ahead is not None}
+    for about, ahead in {"this machine": -server, **others}.items():
+        if abs(ahead) > OFF_SECONDS:
+            yield _off(about, ahead)
+    ready = {text(member(one, "metadata").get("name")) for one in facts.nodes.get() if is_ready(one)}
+    for lease in facts.node_leases.get():
+        yield from _node(lease, ready, facts.now, server)
+    return f"clocks of apiserver, this machine, {len(others)} replicas and {len(facts.node_leases.get())} nodes"
+
+
+def is_ready(live: Json) -> bool:
+    """Whether a Node, or a pod, is."""
+    conditions = mappings(member(live, "status").get("conditions"))
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def _node(lease: Json, ready: set[str], now: datetime, server: float) -> Iterator[Finding]:
+    name, renewed = text(member(lease, "metadata").get("name")), text(member(lease, "spec").get("renewTime"))
+    if name not in ready or not renewed:
+        return
+    ahead = (datetime.fromisoformat(renewed) - now).total_seconds() - server
+    if ahead > OFF_SECONDS or ahead < -NODE_LATE_SECONDS:
+        yield _off(f"node {name}", ahead)
+
+
+def _off(about: str, ahead: float) -> Finding:
+    said = f"its clock is {span(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} the apiserver's"
+    return (broken if abs(ahead) >= BADLY_OFF_SECONDS else warning)("ClockOff", about, said, _ADVICE)

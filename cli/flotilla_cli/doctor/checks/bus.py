@@ -1,10 +1,19 @@
-"""The bus: there, closed to strangers, new enough, with JetStream and room to store."""
+"""The bus: there, closed to strangers, new enough, with JetStream and room to store.
+
+Its streams: there, as they have to be, kept up to date by the watcher, and read in time. And what services see over it:
+up to date, readable; and the bus holds what the apiserver holds.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from flotilla_cli.doctor.facts import Account, Banner, Facts
-from flotilla_cli.doctor.finding import WARNING, Finding
+from flotilla_cli.ages import span
+from flotilla_cli.doctor.facts import Banner, Facts, Heard, Stream
+from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
+from flotilla_cli.doctor.gather.bus import wanted, with_markers
+from flotilla_common.bus.jetstream import stream_config
+from flotilla_common.bus.subjects import LISTING
 
 OLDEST = (2, 12)
 """Of nats-server; docs/operations.md names it."""
@@ -15,34 +24,50 @@ FULL = 0.85
 _START = "start it: an empty disk is fine, everything on it is made anew (`flotilla up`, its pods, its log)"
 _USERS = "give the servers users (docs/bus.md#who-may-say-and-hear-what)"
 
+SILENT_SECONDS = 20.0
+"""The watcher repeats a marker every five seconds; a lease that changes hands takes up to fifteen."""
 
-def seen(facts: Facts) -> str:
-    """What was looked at."""
-    return f"bus at {', '.join(f'{one.url} (nats-server {one.version})' for one in facts.banners.get())}"
+LISTING_SECONDS = 60.0
+"""A LIST of 20,000 objects takes ten."""
+
+PENDING = 10_000
+"""Messages that a reader has not been sent: the mirror of a large cluster takes in as many within seconds."""
+
+_MAKE = "the watcher makes it anew when it starts: restart it, and see its log"
+
+_WATCHER = "see why the watcher does not publish: `flotilla status`, its pods, its /readyz and log"
+
+LAG_SECONDS = 120.0
+"""Proof that a mirror is up to date comes every five seconds over the bus, and about once a minute past it."""
+
+SHOWN = 3
+
+_RESTART = "restart the watcher: it publishes everything anew; if that does not help, report it with `flotilla bundle`"
+
+_BACK = "bring the watcher and the bus back; services return to it by themselves"
 
 
-def check(facts: Facts) -> Iterator[Finding]:
+def check_bus(facts: Facts) -> Looked:
     """Each server, and what they keep together."""
     banners = facts.banners.get()
     for banner in banners:
         yield from _server(banner, alone=len(banners) == 1)
-    there = [banner for banner in banners if not banner.trouble]
-    if not there:
-        return
+    if any(not banner.trouble for banner in banners):
+        yield from _use(facts)
+    return f"bus at {', '.join(f'{one.url} (nats-server {one.version})' for one in banners)}"
+
+
+def _use(facts: Facts) -> Iterator[Finding]:
     if facts.heard.found is None:
         said = f"it is there, and cannot be used from here: {facts.heard.why}"
         advice = "credentials of the user `flotilla` are needed: FLOTILLA_NATS_CREDS, FLOTILLA_NATS_CA (docs/bus.md)"
-        yield Finding(code="BusRefuses", about="bus", text=said, advice=advice)
+        yield broken("BusRefuses", "bus", said, advice)
         return
-    yield from _storage(facts.account.get())
-
-
-def _storage(account: Account) -> Iterator[Finding]:
-    used, limit = account.storage, account.storage_limit
+    used, limit = facts.account.get().storage, facts.account.get().storage_limit
     if limit > 0 and used > FULL * limit:
         said = f"{used / limit:.0%} of what JetStream may store is used ({used >> 20} of {limit >> 20} MiB)"
         advice = "raise max_file_store or the account's limit: when it is full, nothing more is published"
-        yield Finding(code="BusFull", about="bus", text=said, advice=advice, severity=WARNING)
+        yield warning("BusFull", "bus", said, advice)
 
 
 def _server(banner: Banner, *, alone: bool) -> Iterator[Finding]:
@@ -50,15 +75,126 @@ def _server(banner: Banner, *, alone: bool) -> Iterator[Finding]:
     if banner.trouble:
         consequence = "" if alone else "; the other servers are there"
         said = f"no server answers: {banner.trouble}{consequence}"
-        yield Finding(code="BusUnreachable", about=about, text=said, advice=_START)
+        yield broken("BusUnreachable", about, said, _START)
         return
     if not banner.users_needed:
         said = "it lets anybody in, and whoever is on it can have pods made and deleted"
-        yield Finding(code="BusOpen", about=about, text=said, advice=_USERS)
+        yield broken("BusOpen", about, said, _USERS)
     if not banner.jetstream:
         said = "it runs without JetStream: nothing can be stored on it"
-        yield Finding(code="BusWithoutJetStream", about=about, text=said, advice="start nats-server with jetstream {}")
+        yield broken("BusWithoutJetStream", about, said, "start nats-server with jetstream {}")
     found = re.match(r"(\d+)\.(\d+)", banner.version)
     if found and (int(found[1]), int(found[2])) < OLDEST:
         said = f"it is nats-server {banner.version}, and 2.12 or newer is needed"
-        yield Finding(code="BusTooOld", about=about, text=said, advice="upgrade nats-server")
+        yield broken("BusTooOld", about, said, "upgrade nats-server")
+
+
+def check_streams(facts: Facts) -> Looked:
+    """Each stream of this release."""
+    unserved = _unserved(facts)
+    for name, stream in facts.streams.get().items():
+        about = f"stream {name}"
+        if name in unserved:
+            continue
+        if stream is None:
+            yield broken("StreamMissing", about, "there is no such stream", _MAKE)
+            continue
+        yield from _settings(about, name, stream)
+        yield from _marker(facts, about, name, stream)
+        yield from _readers(about, stream)
+    found = [stream for stream in facts.streams.get().values() if stream is not None]
+    return f"{len(found)} streams with {sum(len(stream.consumers) for stream in found)} readers"
+
+
+def _unserved(facts: Facts) -> set[str]:
+    """Streams of kinds that the apiserver does not serve: that is said of the CRD."""
+    known = facts.definitions.found
+    markers = with_markers()
+    return {
+        name
+        for name, resource in markers.items()
+        if resource.custom and known is not None and f"{resource.plural}.{resource.group}" not in known
+    }
+
+
+def _settings(about: str, name: str, stream: Stream) -> Iterator[Finding]:
+    should = stream_config(wanted()[name])
+    differing = {key: value for key, value in should.items() if _same(stream.config.get(key)) != _same(value)}
+    if differing:
+        said = ", ".join(f"{key} is {stream.config.get(key)} and should be {value}" for key, value in differing.items())
+        yield broken("StreamSettings", about, said, _MAKE)
+    if stream.offline:
+        said = f"replicas on {', '.join(stream.offline)} are away"
+        yield warning("StreamReplicaAway", about, said, "start these servers")
+
+
+def _same(value: Any) -> Any:
+    """The server leaves out what is zero, empty or false."""
+    return value or None
+
+
+def _marker(facts: Facts, about: str, name: str, stream: Stream) -> Iterator[Finding]:
+    if name not in with_markers():
+        return
+    if stream.marker is None or stream.marked is None:
+        said = "the watcher has never said how far it is"
+        yield broken("MarkerMissing", about, said, _WATCHER)
+        return
+    age = (stream.now - stream.marked).total_seconds()
+    if stream.marker.state == LISTING and age > LISTING_SECONDS:
+        said = f"the watcher has been listing for {span(age)}, epoch {stream.marker.epoch}"
+        yield broken("MarkerListing", about, said, _WATCHER)
+    elif stream.marker.state != LISTING and age > SILENT_SECONDS:
+        said = f"nobody has published anything for {span(age)}: what services see is as old"
+        yield broken("MarkerStale", about, said, _WATCHER)
+    sample = (facts.samples.found or {}).get(with_markers()[name].id)
+    if sample and sample.version and int(stream.marker.rv or 0) > int(sample.version):
+        said = f"it is at version {stream.marker.rv}, and the apiserver only at {sample.version}: etcd was restored"
+        advice = "restart the watcher, then the services (docs/operations.md#after-etcd-was-restored-from-a-backup)"
+        yield broken("BusAhead", about, said, advice)
+
+
+def _readers(about: str, stream: Stream) -> Iterator[Finding]:
+    for one in stream.consumers:
+        if one.pending > PENDING:
+            said = f"{one.inbox} is {one.pending} messages behind"
+            advice = "see that service's CPU and log; it may be stopped, or too slow"
+            yield warning("ReaderBehind", about, said, advice)
+
+
+def check_mirrors(facts: Facts) -> Looked:
+    """Each replica's mirrors, then the streams themselves."""
+    for one in facts.heard.get():
+        yield from _mirrors(one)
+    samples = facts.samples.get()
+    for resource, sample in samples.items():
+        about = f"objects {resource}"
+        for code, what, names in (
+            ("BusLacksObjects", "missing on the bus", sample.missing),
+            ("BusObjectsStale", "older on the bus than at the apiserver", sample.stale),
+            ("BusKeepsObjects", "still on the bus, although the apiserver has them no more", sample.ghosts),
+        ):
+            if names:
+                yield broken(code, about, f"{_some(names)}: {what}", _RESTART)
+    return f"{sum(one.compared for one in samples.values())} objects of {len(samples)} resources compared with the bus"
+
+
+def _mirrors(one: Heard) -> Iterator[Finding]:
+    beat = one.beat
+    about = one.who
+    if beat.direct:
+        said = f"it watches the apiserver by itself instead of the bus: {_some(beat.direct)}"
+        yield warning("MirrorDirect", about, said, _BACK)
+    if beat.lag > LAG_SECONDS:
+        said = f"its view of the cluster may be {span(beat.lag)} old"
+        yield broken("MirrorStale", about, said, _BACK)
+    if beat.undecodable:
+        which = ", ".join(f"{count} {resource}" for resource, count in sorted(beat.undecodable.items()))
+        said = f"it cannot read {which}, and does nothing for them"
+        advice = "`flotilla explain` and the service's log name field and object: correct them"
+        yield broken("Undecodable", about, said, advice)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -10,7 +10,7 @@ from cryptography import x509
 from flotilla_cli.ages import span
 from flotilla_cli.doctor.expected import is_ours
 from flotilla_cli.doctor.facts import Certificate, Facts
-from flotilla_cli.doctor.finding import BROKEN, WARNING, Finding
+from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.install.endpoint import clients
 
 SOON = timedelta(days=14)
@@ -26,25 +26,12 @@ _WEBHOOK = (
 _BUS = "restart the bus: its own certificate is made at each start; for servers of your own renew it there"
 
 
-def seen(facts: Facts) -> str:
-    """What was looked at."""
-    ends = [end for _, end in _webhook_ends(facts)]
-    bus = [one.certificate.end for one in facts.banners.found or () if one.certificate]
-    which = [f"webhook until {min(ends):%Y-%m-%d}"] if ends else []
-    which += [f"bus until {min(bus):%Y-%m-%d}"] if bus else []
-    return f"certificates: {', '.join(which) or 'none that can be seen from here'}"
-
-
-def check(facts: Facts) -> Iterator[Finding]:
+def check(facts: Facts) -> Looked:
     """The webhook's, as it is served and as it says itself, its authorities, and the bus's."""
     served = facts.webhook_certificate.found
     if served is not None and served.problem and not _has_ended(served, facts.now):
-        yield Finding(
-            code="CertificateUntrusted",
-            about="certificate of the webhook",
-            text=f"the caBundle of its entries does not believe it: {served.problem}",
-            advice=_WEBHOOK,
-        )
+        said = f"the caBundle of its entries does not believe it: {served.problem}"
+        yield broken("CertificateUntrusted", "certificate of the webhook", said, _WEBHOOK)
     external = any("EnableExternalCerts=true" in (one.beat.gates or "") for one in facts.heard.found or ())
     for about, end in _webhook_ends(facts):
         begin = served.begin if served else None
@@ -52,6 +39,11 @@ def check(facts: Facts) -> Iterator[Finding]:
     for one in facts.banners.found or ():
         if one.certificate is not None:
             yield from _ending(f"certificate of the bus at {one.url}", one.certificate.end, facts.now, _BUS)
+    ends = [end for _, end in _webhook_ends(facts)]
+    bus = [one.certificate.end for one in facts.banners.found or () if one.certificate]
+    which = [f"webhook until {min(ends):%Y-%m-%d}"] if ends else []
+    which += [f"bus until {min(bus):%Y-%m-%d}"] if bus else []
+    return f"certificates: {', '.join(which) or 'none that can be seen from here'}"
 
 
 def _webhook_ends(facts: Facts) -> Iterator[tuple[str, datetime]]:
@@ -83,7 +75,7 @@ def _ending(about: str, end: datetime, now: datetime, advice: str, begin: dateti
     left = end - now
     if left <= timedelta(0):
         said = f"it ended {span(-left.total_seconds())} ago, on {end:%Y-%m-%d %H:%M} UTC"
-        yield Finding(code="CertificateExpired", about=about, text=said, advice=advice, severity=BROKEN)
+        yield broken("CertificateExpired", about, said, advice)
     elif left < (SOON if begin is None else min(SOON, (end - begin) * OUTSIDE_SHARE)):
         said = f"it ends in {span(left.total_seconds())}, on {end:%Y-%m-%d %H:%M} UTC"
-        yield Finding(code="CertificateEnds", about=about, text=said, advice=advice, severity=WARNING)
+        yield warning("CertificateEnds", about, said, advice)

@@ -13,7 +13,7 @@ import msgspec
 from flotilla_cli.ages import span
 from flotilla_cli.doctor.expected import services
 from flotilla_cli.doctor.facts import Facts, Heard
-from flotilla_cli.doctor.finding import WARNING, Finding
+from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_common.control.leases import FORGET_AFTER, Lease
 from flotilla_common.control.shards import NUMBER_LABEL, ROLE_LABEL, SERVICE_LABEL
 from flotilla_common.installed import published
@@ -55,16 +55,11 @@ def all_of(facts: Facts) -> list[Seen]:
     return [_seen(one, before.get(_place(one)), facts.now, ahead) for one in _leases(found.last)]
 
 
-def seen(facts: Facts) -> str:
-    """What was looked at."""
-    ours = _ours(facts)
-    return f"{len(ours)} leases, {sum(one.alive for one in ours)} of them renewed meanwhile"
-
-
-def check(facts: Facts) -> Iterator[Finding]:
+def check(facts: Facts) -> Looked:
     """Of each service that runs: one that is silent is said to be."""
     by_service: dict[str, list[Seen]] = defaultdict(list)
-    for one in _ours(facts):
+    ours = _ours(facts)
+    for one in ours:
         if not _is_retired(one):
             by_service[one.label(SERVICE_LABEL)].append(one)
     heard = facts.heard.found
@@ -74,6 +69,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield from _shards(service, by_service[service], speaking)
             yield from _members(by_service[service])
             yield from _twice(service, speaking)
+    return f"{len(ours)} leases, {sum(one.alive for one in ours)} of them renewed meanwhile"
 
 
 def _shards(service: str, leases: list[Seen], speaking: list[Heard]) -> Iterator[Finding]:
@@ -86,7 +82,7 @@ def _shards(service: str, leases: list[Seen], speaking: list[Heard]) -> Iterator
         who = "; ".join(f"{count}: {', '.join(_holders(leases, count))}" for count in sorted(numbers))
         said = f"its replicas know different numbers of shards ({who}): those of one number only stand by"
         advice = "start all replicas with the same --shards; a rolling update ends it by itself"
-        yield Finding(code="ShardsDisagree", about=service, text=said, advice=advice)
+        yield broken("ShardsDisagree", service, said, advice)
 
 
 def _shard(one: Seen, speaking: list[Heard]) -> Iterator[Finding]:
@@ -94,16 +90,16 @@ def _shard(one: Seen, speaking: list[Heard]) -> Iterator[Finding]:
     advice = "see the service's log: it may lack rights to leases, or not reach the apiserver"
     if not one.holder:
         said = "nobody holds it: the objects of this shard are not looked after"
-        yield Finding(code="ShardWithoutHolder", about=about, text=said, advice=advice)
+        yield broken("ShardWithoutHolder", about, said, advice)
     elif not one.alive and one.overdue > LATE_SECONDS:
         said = (
             f"{one.holder} holds it and has not renewed it; it ended {span(one.overdue)} ago, and nobody took it over"
         )
-        yield Finding(code="LeaseExpired", about=about, text=said, advice=advice)
+        yield broken("LeaseExpired", about, said, advice)
     elif one.alive and speaking and not any(_is_of(one.holder, beat) for beat in speaking):
         said = f"{one.holder} renews it, and is not heard on this bus"
         advice = "it is connected to another bus, or to none: compare --nats of both"
-        yield Finding(code="HolderNotHeard", about=about, text=said, advice=advice)
+        yield broken("HolderNotHeard", about, said, advice)
 
 
 def _members(leases: list[Seen]) -> Iterator[Finding]:
@@ -114,7 +110,7 @@ def _members(leases: list[Seen]) -> Iterator[Finding]:
         if one.label(ROLE_LABEL) == MEMBER and not one.alive and min(one.overdue, longest) > patience:
             said = f"its replica is dead, it ended {span(one.overdue)} ago, and nobody has deleted it"
             advice = "the service may lack the right to delete leases; `kubectl delete lease` does no harm"
-            yield Finding(code="MemberLeaseLeft", about=f"lease {one.name}", text=said, advice=advice, severity=WARNING)
+            yield warning("MemberLeaseLeft", f"lease {one.name}", said, advice)
 
 
 def _twice(service: str, speaking: list[Heard]) -> Iterator[Finding]:
@@ -127,7 +123,7 @@ def _twice(service: str, speaking: list[Heard]) -> Iterator[Finding]:
         if len(replicas) > 1:
             said = f"{' and '.join(sorted(replicas))} both say that they serve it"
             advice = "they work in different namespaces or with different --shards: only one may stay"
-            yield Finding(code="TwoHolders", about=f"{service} shard {shard}", text=said, advice=advice)
+            yield broken("TwoHolders", f"{service} shard {shard}", said, advice)
 
 
 def _is_retired(one: Seen) -> bool:

@@ -6,7 +6,7 @@ from flotilla_cli.adopt.original import DAEMON, GROUPS, MANAGER, TAKEN, held_by,
 from flotilla_cli.doctor.checks.leases import all_of
 from flotilla_cli.doctor.expected import is_ours
 from flotilla_cli.doctor.facts import Backend, Facts
-from flotilla_cli.doctor.finding import WARNING, Finding
+from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.install.kinds import name_of, namespace_of
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
 from flotilla_common.api.webhooks import path_of
@@ -19,14 +19,7 @@ _ADOPT = "`flotilla adopt` takes the cluster over from OpenKruise; two managers 
 _DELETE = "delete the configuration if its owner is gone: `kubectl delete {kind} {name}`"
 
 
-def seen(facts: Facts) -> str:
-    """What was looked at."""
-    return (
-        f"{len(facts.hooks.get())} webhook configurations and {len(facts.workloads.get())} workloads of others and ours"
-    )
-
-
-def check(facts: Facts) -> Iterator[Finding]:
+def check(facts: Facts) -> Looked:
     """All of them."""
     yield from _openkruise(facts)
     yield from _second(facts)
@@ -37,7 +30,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         if count:
             said = f"there are {'100 or more' if count >= 100 else count} objects, and nobody acts on them"
             advice = "Flotilla does not serve this kind: delete what is not needed (docs/taking-over.md)"
-            yield Finding(code="KindNotServed", about=f"CRD {name}", text=said, advice=advice, severity=WARNING)
+            yield warning("KindNotServed", f"CRD {name}", said, advice)
+    return (
+        f"{len(facts.hooks.get())} webhook configurations and {len(facts.workloads.get())} workloads of others and ours"
+    )
 
 
 def _openkruise(facts: Facts) -> Iterator[Finding]:
@@ -49,16 +45,16 @@ def _openkruise(facts: Facts) -> Iterator[Finding]:
         if place == (MANAGER.resource.kind, MANAGER.namespace, MANAGER.name):
             replicas = member(live, "spec").get("replicas", 1)
             if replicas:
-                yield _finding("OpenKruiseRuns", str(MANAGER), f"its manager has {replicas} replicas", _ADOPT)
+                yield broken("OpenKruiseRuns", str(MANAGER), f"its manager has {replicas} replicas", _ADOPT)
         elif place == (DAEMON.resource.kind, DAEMON.namespace, DAEMON.name):
             selector = member(live, "spec", "template", "spec", "nodeSelector")
             wanted = member(live, "status").get("desiredNumberScheduled", 1)
             if TAKEN not in selector and wanted:
-                yield _finding("OpenKruiseRuns", str(DAEMON), f"its daemon runs on {wanted} nodes", _ADOPT)
+                yield broken("OpenKruiseRuns", str(DAEMON), f"its daemon runs on {wanted} nodes", _ADOPT)
     lease = facts.leader.get()
     if lease and (holder := held_by(lease, facts.now)):
         said = f"{holder} holds and renews it: a manager of OpenKruise works somewhere"
-        yield _finding("OpenKruiseRuns", "lease kruise-manager", said, _ADOPT)
+        yield broken("OpenKruiseRuns", "lease kruise-manager", said, _ADOPT)
 
 
 def _second(facts: Facts) -> Iterator[Finding]:
@@ -73,7 +69,7 @@ def _second(facts: Facts) -> Iterator[Finding]:
     for namespace in sorted(elsewhere | (charts - {facts.namespace, MANAGER.namespace})):
         said = f"services of Flotilla work there and in {facts.namespace}: both act on all objects"
         advice = "remove one of the two (`helm uninstall`, or end its `flotilla run`)"
-        yield _finding("SecondInstallation", f"namespace {namespace}", said, advice)
+        yield broken("SecondInstallation", f"namespace {namespace}", said, advice)
 
 
 def _stranger(configuration: Json, facts: Facts) -> Iterator[Finding]:
@@ -83,7 +79,7 @@ def _stranger(configuration: Json, facts: Facts) -> Iterator[Finding]:
         if why := _in_the_way(entry, facts):
             code, said = why
             advice = _DELETE.format(kind=kind.lower(), name=name)
-            yield _finding(code, f"{kind} {name}", f"entry {text(entry.get('name'))} {said}", advice)
+            yield broken(code, f"{kind} {name}", f"entry {text(entry.get('name'))} {said}", advice)
             return
 
 
@@ -108,7 +104,3 @@ def _is_dead(entry: Json, facts: Facts) -> bool:
     service = member(entry, "clientConfig", "service")
     place = text(service.get("namespace")), text(service.get("name"))
     return bool(service) and not facts.backends.get().get(place, Backend(exists=True)).exists
-
-
-def _finding(code: str, about: str, said: str, advice: str) -> Finding:
-    return Finding(code=code, about=about, text=said, advice=advice)

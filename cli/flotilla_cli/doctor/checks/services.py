@@ -1,23 +1,30 @@
-"""The services: alive, ready, and each of them there."""
+"""The services: alive, ready, and each of them there; and the chart's pods, in Kubernetes' words: what they wait for,
+what crashes, what cannot be made."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 
+from flotilla_cli.ages import span
 from flotilla_cli.doctor.expected import services
 from flotilla_cli.doctor.facts import Facts, Heard
-from flotilla_cli.doctor.finding import Finding
+from flotilla_cli.doctor.finding import Finding, Looked, broken
 from flotilla_cli.doctor.gather.heartbeats import PATIENCE_SECONDS
+from flotilla_cli.install.kinds import name_of, namespace_of
+from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.bus.heartbeat import NODE_AGENT
 
 _START = "start it (`flotilla up`, `flotilla run`, its Deployment), and see its log: it may be on another bus"
 
+SLOW = timedelta(seconds=60)
+"""How long a pod may take to become ready; it takes half a minute once its image is there."""
 
-def seen(facts: Facts) -> str:
-    """What was looked at."""
-    replicas = [one for one in facts.heard.get() if one.beat.service != NODE_AGENT]
-    return f"{len({one.beat.service for one in replicas})} services with {len(replicas)} replicas"
+_BEGINNING = frozenset({"ContainerCreating", "PodInitializing"})
+"""Every container waits so at first."""
+
+_LOOK = "`kubectl describe` and `kubectl logs --previous` of it say more"
 
 
-def check(facts: Facts) -> Iterator[Finding]:
+def check_services(facts: Facts) -> Looked:
     """Each process of a local set, each service that has to be there, and each replica that speaks."""
     yield from _processes(facts)
     heard = [one for one in facts.heard.get() if one.beat.service != NODE_AGENT]
@@ -28,6 +35,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     for service, because in services(facts).items():
         if service not in speaking:
             yield _silent(service, because, logs)
+    return f"{len(speaking)} services with {len(heard)} replicas"
 
 
 def _silent(service: str, because: str, logs: Mapping[str, str]) -> Finding:
@@ -37,15 +45,15 @@ def _silent(service: str, because: str, logs: Mapping[str, str]) -> Finding:
         advice = f"it does not run: `flotilla up` starts it again; its log is {logs[service]}"
     elif "lease" in because:
         advice += "; if it is not to run any more, delete its leases"
-    return Finding(code="ServiceSilent", about=service, text=said, advice=advice)
+    return broken("ServiceSilent", service, said, advice)
 
 
 def _waiting(one: Heard) -> Iterator[Finding]:
     if one.beat.waiting:
         said = "; ".join(f"{part}: {why}" for part, why in sorted(one.beat.waiting.items()))
         advice = "its log says more; docs/operations.md#troubleshooting has what is waited for most"
-        about = f"{one.beat.service} {one.beat.replica}"
-        yield Finding(code="ServiceWaits", about=about, text=f"it is not ready: {said}", advice=advice)
+        about = one.who
+        yield broken("ServiceWaits", about, f"it is not ready: {said}", advice)
 
 
 def _processes(facts: Facts) -> Iterator[Finding]:
@@ -56,4 +64,64 @@ def _processes(facts: Facts) -> Iterator[Finding]:
         wrong = not heard and not line.running if service else line.name != "nats-server" and not line.healthy
         if wrong:
             advice = "`flotilla up` starts what does not run" + (f"; its log is {line.log}" if line.log else "")
-            yield Finding(code="ProcessDown", about=f"process {line.name}", text=line.detail, advice=advice)
+            yield broken("ProcessDown", f"process {line.name}", line.detail, advice)
+
+
+def check_pods(facts: Facts) -> Looked:
+    """Each pod, and each workload that makes none."""
+    for pod in facts.pods.get():
+        stays = namespace_of(pod) == facts.namespace and "deletionTimestamp" not in member(pod, "metadata")
+        if stays and (why := trouble(pod, facts.now)):
+            yield broken("PodNotReady", f"pod {name_of(pod)}", why, _LOOK)
+    for workload in facts.workloads.get():
+        if namespace_of(workload) == facts.namespace and name_of(workload).startswith("flotilla-"):
+            yield from _workload(workload)
+    return f"{len(facts.pods.get())} pods of the chart"
+
+
+def trouble(pod: Json, now: datetime) -> str:
+    """Why the pod does not work; empty if it does, or if it has only just begun."""
+    status = member(pod, "status")
+    if status.get("phase") == "Succeeded":
+        return ""
+    for condition in mappings(status.get("conditions")):
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return f"{text(condition.get('reason'))}: {text(condition.get('message'))}"
+    containers = [*mappings(status.get("initContainerStatuses")), *mappings(status.get("containerStatuses"))]
+    for container in containers:
+        if why := _why_waiting(container):
+            return f"container {text(container.get('name'))}: {why}"
+    return _slow(pod, now)
+
+
+def _why_waiting(container: Json) -> str:
+    waiting = member(container, "state", "waiting")
+    reason = text(waiting.get("reason"))
+    if not reason or reason in _BEGINNING:
+        return ""
+    ended: Json = member(container, "lastState", "terminated")
+    code = f", exit code {ended['exitCode']}" if "exitCode" in ended else ""
+    count = container.get("restartCount", 0)
+    restarts = f", {count} restarts" if count else ""
+    return f"{reason}: {text(waiting.get('message'))}{code}{restarts}"
+
+
+def _slow(pod: Json, now: datetime) -> str:
+    conditions = mappings(member(pod, "status").get("conditions"))
+    ready = next((one for one in conditions if one.get("type") == "Ready"), Json())
+    since = text(ready.get("lastTransitionTime")) or text(member(pod, "metadata").get("creationTimestamp"))
+    if ready.get("status") == "True" or not since:
+        return ""
+    age = now - datetime.fromisoformat(since)
+    return f"not ready for {span(age.total_seconds())}: {text(ready.get('message'))}" if age > SLOW else ""
+
+
+def _workload(workload: Json) -> Iterator[Finding]:
+    about = f"{text(workload.get('kind'))} {name_of(workload)}"
+    for condition in mappings(member(workload, "status").get("conditions")):
+        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+            said = f"its pods cannot be made: {text(condition.get('message'))}"
+            yield broken("PodsRefused", about, said, "raise the quota, or see who refuses them")
+    if member(workload, "spec").get("replicas", 1) == 0:
+        said = "it was scaled to 0: nobody does its work"
+        yield broken("ScaledToZero", about, said, f"`kubectl scale --replicas 1 {about.lower()}`")

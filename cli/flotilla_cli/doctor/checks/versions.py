@@ -1,45 +1,44 @@
-"""Releases: one everywhere, unless something is being replaced right now."""
+"""What has to be the same everywhere, unless something is being replaced right now: releases, gates, the kinds that are
+served, managed fields."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from flotilla_cli.doctor.facts import Facts
-from flotilla_cli.doctor.finding import WARNING, Finding
+from flotilla_cli.doctor.facts import Facts, Heard
+from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
+from flotilla_cli.install.policies import NO_MANAGED_FIELDS
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.bus.heartbeat import VERSION
+from flotilla_common.gates import Gates
 
 CHART = "app.kubernetes.io/version"
 
 _UPGRADE = "finish the upgrade: `flotilla install` (or `helm upgrade`), then restart the replicas of the old release"
 
+_SAME = "give all services the same, and `flotilla install` (or the chart's `featureGates`) too, then restart them"
 
-def seen(facts: Facts) -> str:
-    """What was looked at."""
+
+def check_versions(facts: Facts) -> Looked:
+    """Replicas against the majority, this command against them, the chart against its pods."""
     counted = Counter(one.beat.version for one in facts.heard.get())
+    if counted and not is_rolling(facts):
+        yield from _skewed(facts, counted.most_common(1)[0][0])
     return f"releases: {', '.join(f'{count} of {version}' for version, count in counted.items()) or 'nobody speaks'}"
 
 
-def check(facts: Facts) -> Iterator[Finding]:
-    """Replicas against the majority, this command against them, the chart against its pods."""
-    if is_rolling(facts):
-        return
-    counted = Counter(one.beat.version for one in facts.heard.get())
-    if not counted:
-        return
-    usual = counted.most_common(1)[0][0]
+def _skewed(facts: Facts, usual: str) -> Iterator[Finding]:
     for one in facts.heard.get():
         if one.beat.version != usual:
             said = f"it is of release {one.beat.version or 'unknown'}, and most others of {usual}"
-            about = f"{one.beat.service} {one.beat.replica}"
-            yield Finding(code="VersionSkew", about=about, text=said, advice=_UPGRADE, severity=WARNING)
+            yield warning("VersionSkew", one.who, said, _UPGRADE)
     if usual != VERSION:
         said = f"it is of release {VERSION}, and what runs is {usual}: this page may ask for what that release lacks"
         advice = f"use the `flotilla` of release {usual}"
-        yield Finding(code="CommandOtherRelease", about="this command", text=said, advice=advice, severity=WARNING)
+        yield warning("CommandOtherRelease", "this command", said, advice)
     chart = {strings(member(one, "metadata").get("labels")).get(CHART, "") for one in facts.workloads.found or ()}
     for version in sorted(chart - {"", usual}):
         said = f"it is of release {version}, and what runs is {usual}"
-        yield Finding(code="ChartOtherRelease", about="chart", text=said, advice=_UPGRADE, severity=WARNING)
+        yield warning("ChartOtherRelease", "chart", said, _UPGRADE)
 
 
 def is_rolling(facts: Facts) -> bool:
@@ -55,3 +54,55 @@ def _is_rolling(workload: Json) -> bool:
         return status.get("updatedNumberScheduled", 0) < status.get("desiredNumberScheduled", 0)
     wanted, there = spec.get("replicas", 1), status.get("replicas", 0)
     return status.get("updatedReplicas", 0) < wanted or there > wanted
+
+
+def check_gates(facts: Facts) -> Looked:
+    """Replicas against each other, and against what was installed."""
+    heard = [one for one in facts.heard.get() if one.beat.gates is not None]
+    for one in heard:
+        yield from _unknown(one)
+    if not is_rolling(facts):
+        yield from _differing("GatesDiffer", "feature gates", {one.who: _gates(one) for one in heard})
+        yield from _differing("KindsDiffer", "CUSTOM_RESOURCE_ENABLE", {one.who: _kinds(one) for one in heard})
+    yield from _managed_fields(facts, heard)
+    gates = sorted({one.beat.gates or "" for one in heard})
+    return f"gates: {' | '.join(one or 'all as by default' for one in gates) or 'nobody says'}"
+
+
+def _unknown(one: Heard) -> Iterator[Finding]:
+    try:
+        Gates.parse(one.beat.gates or "")
+    except ValueError as error:
+        said = f"{error}: this release does not know it"
+        yield warning("GateUnknown", one.who, said, _SAME)
+
+
+def _differing(code: str, what: str, given: Mapping[str, frozenset[str]]) -> Iterator[Finding]:
+    """Names what only some have, and who."""
+    common = frozenset(name for own in given.values() for name in own if all(name in each for each in given.values()))
+    differing = {who: sorted(own - common) for who, own in given.items() if own - common}
+    if differing:
+        others = sorted(given.keys() - differing.keys())
+        said = "; ".join(f"{who} has {', '.join(own)}" for who, own in sorted(differing.items()))
+        rest = f"; {', '.join(others)} {'has' if len(others) == 1 else 'have'} not" if others else ""
+        yield broken(code, what, said + rest, _SAME)
+
+
+def _managed_fields(facts: Facts, heard: list[Heard]) -> Iterator[Finding]:
+    kept = [one.who for one in heard if any(_keeps(one, plural) for plural in one.beat.planning)]
+    if kept and NO_MANAGED_FIELDS in facts.policies.get():
+        said = f"{', '.join(kept)} keep metadata.managedFields, and policy {NO_MANAGED_FIELDS} takes them from new pods"
+        advice = "`flotilla install --keep-managed-fields` removes the policy; or take the flag from the services"
+        yield warning("ManagedFieldsDiffer", "managed fields", said, advice)
+
+
+def _keeps(one: Heard, plural: str) -> bool:
+    return member(one.beat.planning, plural, "options").get("drop_field_owners") is False
+
+
+def _gates(one: Heard) -> frozenset[str]:
+    return frozenset(filter(None, (one.beat.gates or "").split(",")))
+
+
+def _kinds(one: Heard) -> frozenset[str]:
+    return frozenset(filter(None, (kind.strip() for kind in one.beat.kinds.split(","))))

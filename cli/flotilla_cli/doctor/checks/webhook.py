@@ -1,12 +1,35 @@
-"""The webhook: the apiserver reaches it, and it does what it is there for. Told by dry runs."""
+"""The webhook: the apiserver reaches it, and it does what it is there for, as dry runs tell; and its registration:
+the webhook configurations and the CRDs' conversion are complete, of this release, and of one authority.
+
+The running webhook makes the entries of the annotation `template`, and those in the path of pods of its rules; so what
+an administrator has changed there is meant so. What nobody repairs is a template that lacks entries, and, while the
+webhook does not run, entries that differ from it.
+"""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
+import msgspec
+
+from flotilla_cli.adopt.found import is_served
+from flotilla_cli.doctor.checks.definitions import APPLY
+from flotilla_cli.doctor.expected import is_ours
 from flotilla_cli.doctor.facts import Facts, Probe
-from flotilla_cli.doctor.finding import Finding
+from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.doctor.gather.probes import INVALID, OLD, VALID
-from flotilla_common.api.documents import member
+from flotilla_cli.install.endpoint import TEMPLATE, clients
+from flotilla_common.api.documents import Json, mappings, member, sequence, strings, text
+from flotilla_common.api.podrules import RULES, decoded, pod_entries
+from flotilla_common.api.webhooks import (
+    MUTATING_CONFIGURATION,
+    NOT_OURS,
+    VALIDATING_CONFIGURATION,
+    mutating_entries,
+    path_of,
+    validating_entries,
+)
+from flotilla_common.gates import Gates
 
 _UNREACHED = re.compile(r"failed calling webhook|conversion webhook for .* failed|failed to call webhook")
 _DENIED = re.compile(r'admission webhook "([^"]+)" denied the request')
@@ -18,9 +41,18 @@ _ADVICE = (
 _CALLERS = "--webhook-client-ca"
 _TRUST = "the caBundle is not that of the webhook: restart the webhook, which writes it anew; or see who else writes it"
 
+_SWITCHED = frozenset({"vingress.kb.io", "vservice.kb.io"})
+"""Entries that a gate takes away."""
 
-def seen(facts: Facts) -> str:
-    """What was looked at."""
+_RUN = "the running webhook repairs this within seconds: start it"
+
+
+def check_webhook(facts: Facts) -> Looked:
+    """Every dry run came out as it has to. What keeps the apiserver from the webhook is said once."""
+    if "clonesets.apps.kruise.io" in (facts.definitions.found or {"clonesets.apps.kruise.io": {}}):
+        probes = {probe.name: probe for probe in facts.probes.get()}
+        unreached = next((probe for probe in probes.values() if _unreached(probe)), None)
+        yield from [_unreachable(unreached)] if unreached else _behaviour(probes)
     answered = f"{len(facts.probes.get())} dry runs that the webhook answered"
     checks = {one.beat.checks_callers for one in facts.heard.found or () if one.beat.service == "webhook"}
     if False in checks:
@@ -30,25 +62,17 @@ def seen(facts: Facts) -> str:
     return f"{answered}, and it answers nobody but the apiserver" if checks == {True} else answered
 
 
-def check(facts: Facts) -> Iterator[Finding]:
-    """Every dry run came out as it has to. What keeps the apiserver from the webhook is said once."""
-    if "clonesets.apps.kruise.io" in (facts.definitions.found or {"clonesets.apps.kruise.io": {}}):
-        probes = {probe.name: probe for probe in facts.probes.get()}
-        unreached = next((probe for probe in probes.values() if _unreached(probe)), None)
-        yield from [_unreachable(unreached)] if unreached else _behaviour(probes)
-
-
 def _unreached(probe: Probe) -> bool:
     return not probe.code or bool(_UNREACHED.search(probe.message))
 
 
 def _unreachable(probe: Probe) -> Finding:
     untrusted = "x509:" in probe.message or "tls:" in probe.message
-    return Finding(
-        code="WebhookUntrusted" if untrusted else "WebhookUnreachable",
-        about="webhook",
-        text=f"the apiserver {'does not believe' if untrusted else 'does not reach'} the webhook: {probe.message}",
-        advice=_TRUST if untrusted else _ADVICE,
+    return broken(
+        "WebhookUntrusted" if untrusted else "WebhookUnreachable",
+        "webhook",
+        f"the apiserver {'does not believe' if untrusted else 'does not reach'} the webhook: {probe.message}",
+        _TRUST if untrusted else _ADVICE,
     )
 
 
@@ -69,4 +93,113 @@ def _behaviour(probes: dict[str, Probe]) -> Iterator[Finding]:
 
 
 def _finding(code: str, said: str) -> Finding:
-    return Finding(code=code, about="webhook", text=said, advice=_ADVICE)
+    return broken(code, "webhook", said, _ADVICE)
+
+
+def check_registration(facts: Facts) -> Looked:
+    """Both configurations, what they lead to, and the namespace that has to be out of their way."""
+    live = {text(member(one, "metadata").get("name")): one for one in facts.hooks.get() if is_ours(one)}
+    wanted = {
+        MUTATING_CONFIGURATION: mutating_entries(),
+        VALIDATING_CONFIGURATION: [one for one in validating_entries(Gates.parse("")) if one["name"] not in _SWITCHED],
+    }
+    for name, entries in wanted.items():
+        if name not in live:
+            yield broken("WebhookConfigurationMissing", name, "there is none: objects are not checked", APPLY)
+            continue
+        yield from _complete(name, live[name], entries)
+        yield from _backed(facts, name, live[name])
+    definitions = filter(is_served, facts.definitions.get().values())
+    yield from _one_authority([*live.values(), *definitions])
+    yield from _exempt(facts)
+    entries = sum(len(mappings(one.get("webhooks"))) for one in facts.hooks.get() if is_ours(one))
+    return f"2 webhook configurations with {entries} entries"
+
+
+def _complete(name: str, live: Json, wanted: list[Json]) -> Iterator[Finding]:
+    template, entries = _named(_template(live)), _named(mappings(live.get("webhooks")))
+    source = template or entries
+    if lacking := sorted(one["name"] for one in wanted if one["name"] not in source):
+        said = f"it lacks {', '.join(lacking)}: the kinds are not checked"
+        yield broken("WebhookEntriesMissing", name, said, APPLY)
+    of_other_release = [
+        one["name"] for one in wanted if one["name"] in source and _asks(source[one["name"]]) != _asks(one)
+    ]
+    if of_other_release:
+        said = f"{', '.join(of_other_release)} are asked about other objects than this release wants"
+        yield warning("WebhookEntriesOtherRelease", name, said, APPLY)
+    should = {**template, **_named(pod_entries(decoded(_rules(live))))}
+    differing = sorted(key for key in should if key in entries and _bare(entries[key]) != _bare(should[key]))
+    absent = sorted(key for key in should if key not in entries and key not in _SWITCHED)
+    if differing or absent:
+        changed = f"changed: {', '.join(differing)}" if differing else ""
+        said = "; ".join(filter(None, (changed, f"absent: {', '.join(absent)}" if absent else "")))
+        yield broken("WebhookEntriesChanged", name, f"entries are not as they were installed ({said})", _RUN)
+
+
+def _backed(facts: Facts, name: str, live: Json) -> Iterator[Finding]:
+    """The Services behind the entries, where there are such."""
+    places = {
+        (text(client["namespace"]), text(client["name"]))
+        for entry in mappings(live.get("webhooks"))
+        if (client := member(entry, "clientConfig", "service"))
+    }
+    for place in sorted(places):
+        backend = facts.backends.get()[place]
+        where = "/".join(place)
+        if not backend.exists:
+            yield broken("WebhookServiceMissing", name, f"it leads to Service {where}, which does not exist", APPLY)
+        elif not backend.ready:
+            said = f"Service {where} has no endpoint that is ready"
+            yield broken("WebhookServiceEmpty", name, said, "see why the webhook's pods are not ready")
+
+
+def _one_authority(documents: list[Json]) -> Iterator[Finding]:
+    """All entries bear the same caBundle, and one that can be read."""
+    bundles = {
+        f"{text(member(one, 'metadata').get('name'))} {entry}".strip(): text(client.get("caBundle"))
+        for one in documents
+        for entry, client in clients(one).items()
+    }
+    counted = Counter(bundles.values())
+    for bundle, _ in counted.most_common()[1:]:
+        which = sorted(name for name, held in bundles.items() if held == bundle)
+        what = "no caBundle" if not bundle else "another caBundle than the others"
+        said = f"{what}: {', '.join(which[:3])}{f' and {len(which) - 3} more' if len(which) > 3 else ''}"
+        yield broken("CABundleDiffers", which[0], said, _RUN)
+
+
+def _exempt(facts: Facts) -> Iterator[Finding]:
+    """The installation's own pods have to start while the webhook is down."""
+    labels = strings(member(facts.home.get(), "metadata").get("labels"))
+    key, values = text(NOT_OURS["key"]), sequence(NOT_OURS["values"])
+    if facts.home.get() and labels.get(key) not in values:
+        said = f"it lacks the label {key}={values[0]}: its own pods may wait for the webhook"
+        yield warning("NamespaceNotExempt", f"namespace {facts.namespace}", said, APPLY)
+
+
+def _named(entries: list[Json]) -> dict[str, Json]:
+    return {text(entry.get("name")): entry for entry in entries}
+
+
+def _template(live: Json) -> list[Json]:
+    content = strings(member(live, "metadata").get("annotations")).get(TEMPLATE, "")
+    try:
+        return mappings(msgspec.json.decode(content)) if content else []
+    except msgspec.DecodeError:
+        return []
+
+
+def _rules(live: Json) -> str:
+    return strings(member(live, "metadata").get("annotations")).get(RULES, "")
+
+
+def _bare(entry: Json) -> Json:
+    """Without what the webhook fills in: where it is and whom to believe."""
+    return {key: value for key, value in entry.items() if key != "clientConfig"} | {"path": path_of(entry)}
+
+
+def _asks(entry: Json) -> list[Mapping[str, list[str]]]:
+    """What an entry is asked about."""
+    keys = ("apiGroups", "apiVersions", "resources", "operations")
+    return [{key: sorted(rule.get(key) or ()) for key in keys} for rule in mappings(entry.get("rules"))]

@@ -24,18 +24,9 @@ def _signed(beat: Heartbeat, subject: str) -> Heartbeat:
     return msgspec.structs.replace(beat, service=service, replica=own)
 
 
-class _Last:
-    """The last heartbeat of one replica."""
-
-    def __init__(self, beat: Heartbeat, came: float, ahead: float | None) -> None:
-        self.beat = beat
-        self.came = came
-        self.ahead = ahead
-
-
 async def heard(bus: Bus, clock: Clock, complete: Callable[[set[str]], bool]) -> Sequence[Heard]:
     """The replicas that speak. `complete` is told which services were heard, and says whether that is all."""
-    found: dict[str, _Last] = {}
+    found: dict[str, Heard] = {}
 
     def take(message: Message) -> None:
         try:
@@ -44,7 +35,7 @@ async def heard(bus: Bus, clock: Clock, complete: Callable[[set[str]], bool]) ->
             return  # of a release that says it in another way
         beat = _signed(beat, message.subject)
         ahead = None if beat.at is None else (beat.at - clock.now()).total_seconds()
-        found[message.subject] = _Last(beat, clock.monotonic(), ahead)
+        found[message.subject] = Heard(beat, ahead)
 
     listening = await bus.subscribe("heartbeat.v1.>", take)
     began = clock.monotonic()
@@ -53,5 +44,4 @@ async def heard(bus: Bus, clock: Clock, complete: Callable[[set[str]], bool]) ->
             break
         await clock.sleep(0.1)
     await listening.stop()
-    now = clock.monotonic()
-    return [Heard(one.beat, one.ahead, now - one.came) for one in found.values()]
+    return list(found.values())
