@@ -13,7 +13,7 @@ from flotilla_common.api.core import Node, Pod
 from flotilla_common.workload.pernode import PodFactory
 from flotilla_common.workload.placement import FITS, Fit, Placement
 from flotilla_common.workload.predicates import is_serving
-from flotilla_daemonset.daemonset import rollout, specified, work
+from flotilla_daemonset.daemonset import manage, rollout, work
 from flotilla_daemonset.daemonset.former import Former
 from flotilla_daemonset.daemonset.manage import _Manage
 from flotilla_daemonset.daemonset.nodes import NodeState
@@ -109,7 +109,7 @@ def no_turn_for_the_chosen(patch: pytest.MonkeyPatch) -> None:
         del arguments
         return 2
 
-    patch.setattr(specified, "_keeps_a_pod", keeps_many)
+    patch.setattr(manage, "_keeps_a_pod", keeps_many)
 
 
 def no_hook(patch: pytest.MonkeyPatch) -> None:

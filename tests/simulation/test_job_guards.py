@@ -19,13 +19,13 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.kube import deletion
 from flotilla_common.workload.pernode import PodFactory
 from flotilla_common.workload.placement import StrictPlacement
-from flotilla_jobs.advancedcronjob import children, timing
 from flotilla_jobs.advancedcronjob import context as cron_context
 from flotilla_jobs.advancedcronjob import plan as cron_plan
 from flotilla_jobs.advancedcronjob import run as cron_run
+from flotilla_jobs.advancedcronjob import timing
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot
-from flotilla_jobs.broadcastjob import context, nodes
-from flotilla_jobs.broadcastjob.nodes import Survey
+from flotilla_jobs.broadcastjob import context
+from flotilla_jobs.broadcastjob.context import Survey
 from flotilla_jobs.ephemeraljob import targets
 from flotilla_jobs.ephemeraljob.targets import Target
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
@@ -53,12 +53,12 @@ def no_parallelism(patch: pytest.MonkeyPatch) -> None:
 
 def no_wait_for_the_end(patch: pytest.MonkeyPatch) -> None:
     """A node gets its next pod while the last one is still going."""
-    by_node = nodes._by_node
+    by_node = context._by_node
 
     def staying(pods: Collection[Pod], found: Survey) -> dict[str, Pod]:
         return by_node([pod for pod in pods if pod.metadata.deletion_timestamp is None], found)
 
-    patch.setattr(nodes, "_by_node", staying)
+    patch.setattr(context, "_by_node", staying)
 
 
 def no_derived_names(patch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def no_memory_of_runs(patch: pytest.MonkeyPatch) -> None:
 
     def look_at_children(snapshot: AdvancedCronJobSnapshot, now: datetime) -> cron_context.PlanContext:
         found = look(snapshot, now)
-        return msgspec.structs.replace(found, last_run=children.latest_run(found.snapshot.children))
+        return msgspec.structs.replace(found, last_run=cron_context.latest_run(found.snapshot.children))
 
     patch.setattr(cron_plan, "look", look_at_children)
 

@@ -11,8 +11,8 @@ from flotilla_common.api.kinds.advancedcronjob.zones import zone_named
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.refusals import Refusal
 from flotilla_common.settings import Settings
-from flotilla_jobs.advancedcronjob.bodies import creation
 from flotilla_jobs.advancedcronjob.controller import CRON_JOBS, JOBS, Gatherer, options
+from flotilla_jobs.advancedcronjob.run import creation
 from flotilla_jobs.advancedcronjob.snapshot import Options
 from tests.support.wiring import FakeWiring
 from tests.unit.advancedcronjob.world import Json, World, at, cron_job, stamp, unix

@@ -19,7 +19,7 @@ from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.placement import Placement
 from flotilla_common.workload.predicates import is_settled
 from flotilla_daemonset.daemonset.context import PlanContext
-from flotilla_daemonset.daemonset.manage import plan_manage
+from flotilla_daemonset.daemonset.manage import plan_manage, plan_specified
 from flotilla_daemonset.daemonset.nodes import survey
 from flotilla_daemonset.daemonset.numbers import targets
 from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, Criteria, is_terminating, sort_out
@@ -36,7 +36,6 @@ from flotilla_daemonset.daemonset.revisions import (
 )
 from flotilla_daemonset.daemonset.rollout import plan_rollout
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
-from flotilla_daemonset.daemonset.specified import plan_specified
 from flotilla_daemonset.daemonset.status import Counts, count, plan_status
 from flotilla_daemonset.daemonset.why import explain, is_complete
 from flotilla_daemonset.daemonset.work import Work

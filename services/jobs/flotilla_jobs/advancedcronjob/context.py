@@ -1,17 +1,64 @@
-"""What all steps of a pass know: the AdvancedCronJob, its children, and what earlier passes remember."""
+"""What all steps of a pass know: the AdvancedCronJob, its children by what has become of them, and what earlier passes
+remember (advancedcronjob.md §4.2)."""
 
-from collections.abc import Mapping
-from datetime import datetime, tzinfo
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Annotated
 
-from flotilla_common.api.kinds.advancedcronjob.types import AdvancedCronJob
+import msgspec
+
+from flotilla_common.api.kinds.advancedcronjob.types import SCHEDULED_AT, AdvancedCronJob
 from flotilla_common.api.kinds.advancedcronjob.zones import zone_named
+from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Event, Frozen
-from flotilla_jobs.advancedcronjob.children import Children, latest_run
-from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot
+from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot, Child
+
+COMPLETE, FAILED = "Complete", "Failed"
+"""Conditions of a Job and of a BroadcastJob that has ended."""
+
+_Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 _UID, _LAST, _FLOOR = "uid", "lastScheduleTime", "floor"
 """What passes note, beside the events that they told."""
+
+
+class Children(Frozen):
+    """Those on their way out count until they are gone."""
+
+    active: Sequence[Child]
+    successful: Sequence[Child]
+    failed: Sequence[Child]
+
+    @classmethod
+    def of(cls, children: Iterable[Child]) -> "Children":
+        """Sort them."""
+        found: dict[str, list[Child]] = {"": [], COMPLETE: [], FAILED: []}
+        for child in children:
+            found[_end(child)].append(child)
+        return cls(active=found[""], successful=found[COMPLETE], failed=found[FAILED])
+
+
+def _end(child: Child) -> str:
+    """How it ended; empty while it is active."""
+    if not isinstance(child, ImageListPullJob):
+        return child.status.verdict
+    if child.status.completion_time is None:
+        return ""
+    return COMPLETE if child.status.succeeded == child.status.desired else FAILED
+
+
+def latest_run(children: Iterable[Child]) -> datetime | None:
+    """The latest time that any of them was due at, as their annotations say; what cannot be read does not count."""
+    return max(filter(None, map(_scheduled_at, children)), default=None)
+
+
+def _scheduled_at(child: Child) -> datetime | None:
+    text = child.metadata.annotations.get(SCHEDULED_AT, "")
+    try:
+        return msgspec.convert(text, _Moment).astimezone(UTC).replace(microsecond=0)
+    except (msgspec.ValidationError, OverflowError):
+        return None
 
 
 class PlanContext(Frozen):

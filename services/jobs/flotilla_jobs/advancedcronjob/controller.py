@@ -18,9 +18,8 @@ from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_common.settings import Settings
-from flotilla_jobs.advancedcronjob.bodies import CREATION
 from flotilla_jobs.advancedcronjob.plan import plan
-from flotilla_jobs.advancedcronjob.run import NAME_TAKEN
+from flotilla_jobs.advancedcronjob.run import CREATION, NAME_TAKEN
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot, Child, Options
 
 CRON_JOBS = Watch(ADVANCED_CRON_JOB, AdvancedCronJob, subresources=("status",))

@@ -1,16 +1,30 @@
 """The start of a run that is due: whether the concurrency policy lets it start, and what has to go before
-(advancedcronjob.md §4.5, §4.6)."""
+(advancedcronjob.md §4.5, §4.6). The name of its child is made from the time that it is due at, so that no run is
+started twice, whatever a replica has seen of the others."""
 
-from datetime import datetime
+from datetime import datetime, tzinfo
+from typing import Any, cast
 
-from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, FORBID, REPLACE
+import msgspec
+
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.advancedcronjob.types import (
+    ADVANCED_CRON_JOB,
+    ALLOW,
+    FORBID,
+    REPLACE,
+    SCHEDULED_AT,
+    AdvancedCronJob,
+)
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.resources import JOB
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Intent, State
+from flotilla_common.control.plan import Create, Intent, State
 from flotilla_common.control.wording import named
-from flotilla_common.control.writes import delete_of
-from flotilla_jobs.advancedcronjob.bodies import child_name, creation
+from flotilla_common.control.writes import create_of, delete_of
+from flotilla_common.workload.ownership import owner_reference
 from flotilla_jobs.advancedcronjob.context import PlanContext
 
 FAILED_CREATE = "FailedCreate"
@@ -19,6 +33,12 @@ FAILED_CREATE = "FailedCreate"
 
 NAME_TAKEN = "NameTaken"
 """The reason of a run that is skipped: refused creates that met another object have the same."""
+
+CREATION = "create"
+"""The phase of the write that starts a run."""
+
+LONGEST_NAME = 63
+"""Characters in the names of Jobs and BroadcastJobs: their pods have them in a label."""
 
 
 def plan_run(context: PlanContext, run: datetime, draft: Draft) -> None:
@@ -71,3 +91,39 @@ def _replace(context: PlanContext, run: datetime, draft: Draft) -> None:
             if child.metadata.deletion_timestamp is None
         ]
     )
+
+
+def child_name(job: AdvancedCronJob, run: datetime) -> str:
+    """The name of the child for a run."""
+    return f"{job.metadata.name}-{int(run.timestamp())}"
+
+
+def has_long_names(job: AdvancedCronJob, run: datetime) -> bool:
+    """The apiserver will refuse the children for their names."""
+    labelled = job.spec.template.chosen[0] in (JOB, BROADCAST_JOB)
+    return labelled and len(child_name(job, run)) > LONGEST_NAME
+
+
+def creation(job: AdvancedCronJob, run: datetime, local: tzinfo) -> Create:
+    """The write that starts a run. `local`: the zone in which the child says when it was due."""
+    resource, raw = job.spec.template.chosen
+    template = _mapping(msgspec.json.decode(raw) if bytes(raw) else None)
+    given = _mapping(template.get("metadata"))
+    due = run.astimezone(local).isoformat(timespec="seconds").replace("+00:00", "Z")
+    body: Json = {
+        **resource.type_meta,
+        "metadata": {
+            "name": child_name(job, run),
+            "namespace": job.metadata.namespace,
+            "labels": _mapping(given.get("labels")),
+            "annotations": {**_mapping(given.get("annotations")), SCHEDULED_AT: due},
+            "ownerReferences": [owner_reference(ADVANCED_CRON_JOB, job.metadata)],
+        },
+        "spec": _mapping(template.get("spec")),
+    }
+    return create_of(resource, body, Intent.CREATE, f"run of {due}", phase=CREATION)
+
+
+def _mapping(value: Any) -> Json:
+    """The object; users may have written anything in its place, or nothing."""
+    return cast("Json", value) if isinstance(value, dict) else {}

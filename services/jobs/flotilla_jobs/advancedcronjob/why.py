@@ -8,8 +8,8 @@ from flotilla_common.api.moments import in_zone
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named
-from flotilla_jobs.advancedcronjob.bodies import LONGEST_NAME, child_name, has_long_names
 from flotilla_jobs.advancedcronjob.context import PlanContext
+from flotilla_jobs.advancedcronjob.run import LONGEST_NAME, child_name, has_long_names
 from flotilla_jobs.advancedcronjob.timing import Timing
 
 

@@ -9,8 +9,7 @@ from flotilla_nodeagent.cri.errors import CriError, NotFound, Unavailable
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.cri.types import Container, State, newest
-from flotilla_nodeagent.recreate.actions import Act, act, with_outcome
-from flotilla_nodeagent.recreate.states import Seen, next_states
+from flotilla_nodeagent.recreate.states import Act, Seen, act, next_states, with_outcome
 from flotilla_nodeagent.stopping.events import Subject, teller
 from flotilla_nodeagent.stopping.hooks import Hook
 from flotilla_nodeagent.stopping.stop import Order, Stopper

@@ -4,6 +4,7 @@ Work is keyed by pod, so that one request per pod is worked on at a time. An acc
 containers are stopped one after the other without waiting for the channel, each only after the last one was reported.
 """
 
+import msgspec
 import structlog
 
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
@@ -18,7 +19,6 @@ from flotilla_nodeagent.channel.copies import Copies, Key, version
 from flotilla_nodeagent.channel.reporting import Refused
 from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.recreate.pod import NoRuntime, PodContainers
-from flotilla_nodeagent.recreate.reported import Reported, View
 from flotilla_nodeagent.stopping.stop import Stopper
 from flotilla_nodeagent.timing import Timing
 from flotilla_nodeagent.work import Work
@@ -33,7 +33,48 @@ MARGIN_SECONDS = 0.1
 """Added to the end of a period before the next look."""
 
 NOW = 0.0
+
 GRACE = "unready grace"
+
+
+class View(msgspec.Struct, frozen=True):
+    """Phase and states of a request."""
+
+    phase: str
+    states: list[RecreateState]
+
+
+class _Overlay(msgspec.Struct, frozen=True):
+    view: View
+    seen: int  # the version of the copy when we reported
+    written: int  # the version that the report became; 0: nothing had to be written
+
+
+class Reported:
+    """Accepted reports by the request's uid. The channel shows one a moment later (§7.1): until then the report counts,
+    so that nothing is done twice."""
+
+    def __init__(self) -> None:
+        self._overlays: dict[str, _Overlay] = {}
+
+    def view(self, request: ContainerRecreateRequest) -> View:
+        """The newest that is known."""
+        overlay = self._overlays.get(request.metadata.uid)
+        if overlay is not None:
+            current = version(request)
+            if current < overlay.written or (not overlay.written and current <= overlay.seen):
+                done = request.status.phase == COMPLETED
+                return View(COMPLETED, overlay.view.states) if done else overlay.view
+        return View(request.status.phase, request.status.container_recreate_states)
+
+    def accepted(self, request: ContainerRecreateRequest, view: View, resource_version: str) -> None:
+        """The view is what has been reported."""
+        self._overlays[request.metadata.uid] = _Overlay(view, version(request), int(resource_version or 0))
+
+    def keep(self, uids: set[str]) -> None:
+        """Forget all other requests."""
+        for uid in self._overlays.keys() - uids:
+            del self._overlays[uid]
 
 
 class Requests:
