@@ -1,7 +1,42 @@
-"""Partial types of batch/v1: Job."""
+"""Jobs: partial types of batch/v1, and what our own kinds of jobs have in common."""
+
+from datetime import datetime
 
 from flotilla_common.api.meta import Condition, Model, ObjectMeta
 from flotilla_common.api.moments import Moment
+
+ALWAYS, NEVER = "Always", "Never"
+
+
+class CompletionPolicy(Model):
+    """When a job ends. With `Never` it stays and serves nodes that come later; every other type ends."""
+
+    type: str = ALWAYS
+    active_deadline_seconds: int | None = None  # from status.startTime
+    ttl_seconds_after_finished: int | None = None  # from status.completionTime
+
+    @property
+    def ends(self) -> bool:
+        """Return whether the job completes some day."""
+        return self.type != NEVER
+
+
+class JobCondition(Model):
+    """A status condition of our own kinds of jobs."""
+
+    type: str = ""
+    status: str = ""
+    last_probe_time: Moment | None = None
+    last_transition_time: Moment | None = None
+    reason: str = ""
+    message: str = ""
+
+
+def job_condition(kind: str, reason: str, message: str, now: datetime) -> JobCondition:
+    """Return the condition that is true from now on."""
+    return JobCondition(
+        type=kind, status="True", last_probe_time=now, last_transition_time=now, reason=reason, message=message
+    )
 
 
 class JobStatus(Model):

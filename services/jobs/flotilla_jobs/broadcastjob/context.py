@@ -118,7 +118,7 @@ class PlanContext(Frozen):
     def deadline(self) -> datetime | None:
         """When the job fails if it has not ended; None: never."""
         policy = self.job.spec.completion_policy
-        if not self.job.spec.ends or policy.active_deadline_seconds is None:
+        if not policy.ends or policy.active_deadline_seconds is None:
             return None
         return later(self.start, policy.active_deadline_seconds)
 
@@ -127,7 +127,7 @@ class PlanContext(Frozen):
         """Every node that is to have a pod has one, and none of these is at work. Pods that have to go, go first: the
         pass that follows does not count them any more."""
         return (
-            self.job.spec.ends
+            self.job.spec.completion_policy.ends
             and bool(self.survey.placed)
             and not self.survey.waiting
             and not self.survey.misfits

@@ -4,12 +4,12 @@ from datetime import datetime
 
 import msgspec
 
+from flotilla_common.api.batch import JobCondition, job_condition
 from flotilla_common.api.kinds.broadcastjob.types import (
     BROADCAST_JOB,
     COMPLETED,
     FAILED,
     BroadcastJob,
-    BroadcastJobCondition,
     BroadcastJobStatus,
 )
 from flotilla_common.control.plan import Event, Patch
@@ -21,18 +21,18 @@ _ALWAYS = ("active", "succeeded", "failed", "desired", "phase")
 
 def has_ended(job: BroadcastJob) -> bool:
     """It is complete or has failed: nothing is done any more, and its status stays as it is."""
-    return job.spec.ends and bool(job.status.verdict)
+    return job.spec.completion_policy.ends and bool(job.status.verdict)
 
 
 def completed(status: BroadcastJobStatus, now: datetime) -> BroadcastJobStatus:
     """The status with the verdict that the job is complete."""
     message = f"Job completed, {tally(status)}"
-    return _ended(status, COMPLETED, _condition("Complete", "Complete", message, now), now)
+    return _ended(status, COMPLETED, job_condition("Complete", "Complete", message, now), now)
 
 
 def failed(status: BroadcastJobStatus, message: str, now: datetime) -> BroadcastJobStatus:
     """The status with the verdict that the job has failed."""
-    return _ended(status, FAILED, _condition("Failed", "Failed", message, now), now)
+    return _ended(status, FAILED, job_condition("Failed", "Failed", message, now), now)
 
 
 def tally(status: BroadcastJobStatus) -> str:
@@ -46,13 +46,5 @@ def patch_of_status(job: BroadcastJob, status: BroadcastJobStatus, told: Event |
     return None if patch is None else msgspec.structs.replace(patch, on_success=told)
 
 
-def _ended(
-    status: BroadcastJobStatus, phase: str, condition: BroadcastJobCondition, now: datetime
-) -> BroadcastJobStatus:
+def _ended(status: BroadcastJobStatus, phase: str, condition: JobCondition, now: datetime) -> BroadcastJobStatus:
     return msgspec.structs.replace(status, phase=phase, completion_time=now, conditions=[*status.conditions, condition])
-
-
-def _condition(kind: str, reason: str, message: str, now: datetime) -> BroadcastJobCondition:
-    return BroadcastJobCondition(
-        type=kind, status="True", last_probe_time=now, last_transition_time=now, reason=reason, message=message
-    )

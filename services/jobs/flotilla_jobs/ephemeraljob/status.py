@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from flotilla_common.api.batch import JobCondition, job_condition
 from flotilla_common.api.kinds.ephemeraljob.types import (
     ERROR,
     FAILED,
@@ -14,7 +15,6 @@ from flotilla_common.api.kinds.ephemeraljob.types import (
     UNKNOWN,
     WAITING,
     EphemeralJob,
-    EphemeralJobCondition,
     EphemeralJobStatus,
 )
 from flotilla_common.api.moments import later
@@ -108,17 +108,11 @@ def _amended(job: EphemeralJob, verdict: Verdict, *, failed: bool, overdue: bool
     return Verdict(phase, told, ends)
 
 
-def _conditions(stored: Sequence[EphemeralJobCondition], told: Told, now: datetime) -> list[EphemeralJobCondition]:
+def _conditions(stored: Sequence[JobCondition], told: Told, now: datetime) -> list[JobCondition]:
     """The stored conditions with what is told now: one that says the same keeps its times."""
-    conditions = {one.type: one for one in stored or (_condition(INITIALIZED, INITIALIZED, "", now),)}
+    conditions = {one.type: one for one in stored or (job_condition(INITIALIZED, INITIALIZED, "", now),)}
     for kind, (reason, message) in told.items():
         held = conditions.get(kind)
         if held is None or (held.reason, held.message) != (reason, message):
-            conditions[kind] = _condition(kind, reason, message, now)
+            conditions[kind] = job_condition(kind, reason, message, now)
     return list(conditions.values())
-
-
-def _condition(kind: str, reason: str, message: str, now: datetime) -> EphemeralJobCondition:
-    return EphemeralJobCondition(
-        type=kind, status="True", last_probe_time=now, last_transition_time=now, reason=reason, message=message
-    )

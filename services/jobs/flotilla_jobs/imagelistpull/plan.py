@@ -115,7 +115,7 @@ def status_of(job: ImageListPullJob, children: Sequence[ImagePullJob], now: date
     start = job.status.start_time or now
     return ImageListPullJobStatus(
         start_time=start,
-        completion_time=max(now, start) if job.spec.ends and desired == len(completed) else None,
+        completion_time=max(now, start) if job.spec.completion_policy.ends and desired == len(completed) else None,
         desired=desired,
         active=sum(1 for child in begun if child.status.active > 0),
         completed=len(completed),

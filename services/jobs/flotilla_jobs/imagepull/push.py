@@ -112,7 +112,7 @@ def _limits(spec: PullTemplate, default_ttl: int, spread: int) -> TagPullPolicy:
     policy, completion = spec.pull_policy or PullPolicy(), spec.completion_policy
     timeout = DEFAULT_TIMEOUT_SECONDS if policy.timeout_seconds is None else policy.timeout_seconds
     retries = DEFAULT_BACKOFF_LIMIT if policy.backoff_limit is None else policy.backoff_limit
-    if spec.ends:
+    if spec.completion_policy.ends:
         deadline = completion.active_deadline_seconds
         choices = (completion.ttl_seconds_after_finished, deadline, timeout * retries)
         ttl = next(choice for choice in choices if choice is not None) + default_ttl + spread % 300

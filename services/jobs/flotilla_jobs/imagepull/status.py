@@ -56,7 +56,9 @@ def deadline_of(job: ImagePullJob) -> datetime | None:
     """When the job is given up; None without a deadline, or before it has started."""
     seconds = job.spec.completion_policy.active_deadline_seconds
     start = job.status.start_time
-    return later(start, seconds) if job.spec.ends and seconds is not None and start is not None else None
+    return (
+        later(start, seconds) if job.spec.completion_policy.ends and seconds is not None and start is not None else None
+    )
 
 
 def status_of(job: ImagePullJob, desired: int, progress: Progress, now: datetime) -> ImagePullJobStatus:
@@ -78,7 +80,7 @@ def status_of(job: ImagePullJob, desired: int, progress: Progress, now: datetime
             failed_nodes=sorted(failed),
             message="job exceeds activeDeadlineSeconds",
         )
-    complete = job.spec.ends and done == desired
+    complete = job.spec.completion_policy.ends and done == desired
     progressed = f"progress {100 * done / desired:.1f}%" if desired else "no progress"
     return ImagePullJobStatus(
         start_time=start,

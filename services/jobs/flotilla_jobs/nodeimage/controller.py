@@ -110,7 +110,7 @@ class Gatherer:
         job = self._held(owner)
         return (
             job is not None
-            and job.spec.ends
+            and job.spec.completion_policy.ends
             and job.status.completion_time is None
             and job.metadata.deletion_timestamp is None
         )

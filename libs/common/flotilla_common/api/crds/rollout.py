@@ -1,5 +1,4 @@
-"""Schemas of what the specs of several workload kinds have in common (common.md §8.1, §11, §12): the fields that
-`api/rollout.py` reads."""
+"""Schemas of what the specs of several workload kinds have in common (common.md §8.1, §11, §12)."""
 
 from flotilla_common.api.crds.schema import (
     Schema,
@@ -13,6 +12,27 @@ from flotilla_common.api.crds.schema import (
     strings,
     struct,
 )
+
+
+def update_strategy(rolling: Schema) -> Schema:
+    """How pods get a new template, with what a rolling update has."""
+    return struct(
+        "How pods get a new template.",
+        type=string(
+            "RollingUpdate, or OnDelete: only pods that somebody deletes are replaced. Default: RollingUpdate."
+        ),
+        rollingUpdate=rolling,
+    )
+
+
+def completion_policy() -> Schema:
+    """When a job with a pod or a pull on each node ends."""
+    return struct(
+        "When the job ends.",
+        type=string("Always: the job ends. Never: it stays and serves nodes that come later. Default: Always."),
+        activeDeadlineSeconds=integer("Seconds that the job may take; with Always only.", bits=64),
+        ttlSecondsAfterFinished=integer("Seconds after its end that the job is deleted; with Always only."),
+    )
 
 
 def lifecycle() -> Schema:

@@ -86,34 +86,22 @@ def label_selector(doc: str) -> Schema:
     return selector | {"x-kubernetes-map-type": "atomic"}
 
 
-def conditions(doc: str) -> Schema:
-    """Status conditions of a workload."""
-    condition = struct(
-        "One aspect of the state.",
-        ("type", "status"),
-        type=string("What is being judged."),
-        status=string("True, False or Unknown."),
-        lastUpdateTime=time("When the condition was last written."),
-        lastTransitionTime=time("When the status last changed."),
-        reason=string("The cause, in one CamelCase word."),
-        message=string("The cause, for people."),
-    )
-    return array(doc, condition)
+def conditions(doc: str, written: str = "lastUpdateTime", reason: str = "The cause, in one CamelCase word.") -> Schema:
+    """Status conditions of a workload. `written`: the name of the time of the last write."""
+    properties = {
+        "type": string("What is being judged."),
+        "status": string("True, False or Unknown."),
+        written: time("When the condition was last written."),
+        "lastTransitionTime": time("When the status last changed."),
+        "reason": string(reason),
+        "message": string("The cause, for people."),
+    }
+    return array(doc, struct("One aspect of the state.", ("type", "status"), **properties))
 
 
 def job_conditions(doc: str) -> Schema:
     """Status conditions of a job."""
-    condition = struct(
-        "One aspect of the state.",
-        ("type", "status"),
-        type=string("What is being judged."),
-        status=string("True, False or Unknown."),
-        lastProbeTime=time("When the condition was last written."),
-        lastTransitionTime=time("When the status last changed."),
-        reason=string("The cause, in one word."),
-        message=string("The cause, for people."),
-    )
-    return array(doc, condition)
+    return conditions(doc, "lastProbeTime", "The cause, in one word.")
 
 
 def standard_conditions(doc: str) -> Schema:

@@ -11,6 +11,7 @@ from flotilla_common.api.admission.pod_template import default_template
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.admission.workload import template_verdict, too_long, unknown_fields
+from flotilla_common.api.batch import ALWAYS
 from flotilla_common.api.documents import Json, ensured, fill, fill_empty, is_object, mapping, member
 from flotilla_common.api.kinds.advancedcronjob import crd, templates
 from flotilla_common.api.kinds.advancedcronjob import validation as rules
@@ -18,7 +19,6 @@ from flotilla_common.api.kinds.advancedcronjob.templates import pod_template, re
 from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, REPLACE
 from flotilla_common.api.kinds.advancedcronjob.validation import check_types
 from flotilla_common.api.kinds.imagepulljob.admission import default_limits
-from flotilla_common.api.kinds.imagepulljob.types import ALWAYS
 from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.gates import Gates
 

@@ -10,6 +10,7 @@ from itertools import islice
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid
 from flotilla_common.api.admission.names import job_name_faults
 from flotilla_common.api.admission.plain import decoded
+from flotilla_common.api.batch import ALWAYS
 from flotilla_common.api.documents import Json, mapping, member, text
 from flotilla_common.api.kinds.advancedcronjob.changes import change_faults
 from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule
@@ -19,7 +20,6 @@ from flotilla_common.api.kinds.advancedcronjob.zones import zone_named
 from flotilla_common.api.kinds.imagelistpulljob.admission import MOST_IMAGES
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJobSpec
 from flotilla_common.api.kinds.imagepulljob.admission import duplicates, image_problem, selection_problem
-from flotilla_common.api.kinds.imagepulljob.types import ALWAYS
 
 LONGEST_DEADLINE = 86400
 """Seconds: a day."""

@@ -11,17 +11,10 @@ from flotilla_common.api.admission.pod_template import default_templates
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
+from flotilla_common.api.batch import ALWAYS, NEVER
 from flotilla_common.api.documents import Json, ensured, fill, fill_empty, mapping, member, strings
 from flotilla_common.api.kinds.broadcastjob import crd
-from flotilla_common.api.kinds.broadcastjob.types import (
-    ALWAYS,
-    FAIL_FAST,
-    NAME_LABEL,
-    NEVER,
-    UID_LABEL,
-    UNLIMITED,
-    BroadcastJob,
-)
+from flotilla_common.api.kinds.broadcastjob.types import FAIL_FAST, NAME_LABEL, UID_LABEL, UNLIMITED, BroadcastJob
 from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.gates import Gates
 

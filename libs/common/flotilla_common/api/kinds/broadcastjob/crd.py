@@ -3,6 +3,7 @@
 Values are judged by the webhook, or not at all, so there are neither enums nor limits.
 """
 
+from flotilla_common.api.crds.rollout import completion_policy
 from flotilla_common.api.crds.schema import (
     Schema,
     anything,
@@ -39,18 +40,9 @@ def spec() -> Schema:
             "How many pods are active at once; percentages are of the nodes, rounded up. Default: no limit."
         ),
         template=anything("The pod template: metadata and spec of the pods to run; restartPolicy Never or OnFailure."),
-        completionPolicy=_completion(),
+        completionPolicy=completion_policy(),
         paused=boolean("Makes no more pods; those that run go on. Default: false."),
         failurePolicy=_failure(),
-    )
-
-
-def _completion() -> Schema:
-    return struct(
-        "When the job ends.",
-        type=string("Always: the job ends. Never: it stays and serves nodes that come later. Default: Always."),
-        activeDeadlineSeconds=integer("Seconds that the job may take; with Always only.", bits=64),
-        ttlSecondsAfterFinished=integer("Seconds after its end that the job is deleted; with Always only."),
     )
 
 

@@ -6,13 +6,13 @@ Templates stay raw: they are copied as documents, never through a partial type.
 
 import msgspec
 
+from flotilla_common.api.batch import CompletionPolicy, JobCondition
 from flotilla_common.api.meta import IntOrString, Model, ObjectMeta
 from flotilla_common.api.moments import Moment
 from flotilla_common.api.resources import Resource
 
 BROADCAST_JOB = Resource("apps.kruise.io", "v1beta1", "broadcastjobs", "BroadcastJob")
 
-ALWAYS, NEVER = "Always", "Never"
 FAIL_FAST, CONTINUE, PAUSE = "FailFast", "Continue", "Pause"
 RUNNING, PAUSED, COMPLETED, FAILED = "running", "paused", "completed", "failed"
 """Phases."""
@@ -22,14 +22,6 @@ NAME_LABEL, UID_LABEL = "broadcastjob-name", "broadcastjob-controller-uid"
 
 UNLIMITED = 2147483647
 """The parallelism of a job that names none."""
-
-
-class CompletionPolicy(Model):
-    """When a job ends. With `Never` it stays and serves nodes that come later; every other type ends."""
-
-    type: str = ALWAYS
-    active_deadline_seconds: int | None = None  # from status.startTime
-    ttl_seconds_after_finished: int | None = None  # from status.completionTime
 
 
 class FailurePolicy(Model):
@@ -46,25 +38,11 @@ class BroadcastJobSpec(Model):
     paused: bool = False
     failure_policy: FailurePolicy = FailurePolicy()
 
-    @property
-    def ends(self) -> bool:
-        """The job completes some day."""
-        return self.completion_policy.type != NEVER
-
-
-class BroadcastJobCondition(Model):
-    type: str = ""  # Complete, Failed
-    status: str = ""
-    last_probe_time: Moment | None = None
-    last_transition_time: Moment | None = None
-    reason: str = ""
-    message: str = ""
-
 
 class BroadcastJobStatus(Model):
     """All counts but `desired`, which is nodes, are pods (broadcastjob.md §2.2)."""
 
-    conditions: list[BroadcastJobCondition] = []
+    conditions: list[JobCondition] = []  # Complete, Failed
     start_time: Moment | None = None
     completion_time: Moment | None = None
     active: int = 0

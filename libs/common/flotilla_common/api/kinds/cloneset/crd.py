@@ -1,6 +1,12 @@
 """The CloneSet CRD (cloneset.md §1 and §2): what both versions share, and where v1alpha1 differs."""
 
-from flotilla_common.api.crds.rollout import in_place_strategy, lifecycle, priority_strategy, scatter_strategy
+from flotilla_common.api.crds.rollout import (
+    in_place_strategy,
+    lifecycle,
+    priority_strategy,
+    scatter_strategy,
+    update_strategy,
+)
 from flotilla_common.api.crds.schema import (
     Schema,
     anything,
@@ -42,9 +48,7 @@ def version(name: str) -> Version:
         excludePreparingDelete=boolean("Pods that wait for deletion do not count as existing. Default: false."),
     )
     rolling = struct("The limits and the order of a rolling update.", podUpdatePolicy=policy, **_rollout())
-    kind = string("RollingUpdate, or OnDelete: only pods that somebody deletes are replaced. Default: RollingUpdate.")
-    update = struct("How pods get a new template.", type=kind, rollingUpdate=rolling)
-    return Version(name, _spec(scale, update), _status(), _COLUMNS)
+    return Version(name, _spec(scale, update_strategy(rolling)), _status(), _COLUMNS)
 
 
 def _spec(scale: Schema, update: Schema) -> Schema:

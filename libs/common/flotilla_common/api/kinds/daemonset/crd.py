@@ -1,7 +1,7 @@
 """The DaemonSet CRD (daemonset.md §1 and §2). The versions differ in one field of the spec, and in the name of one of
 the status. The values are judged by the webhook, so there are neither enums nor limits."""
 
-from flotilla_common.api.crds.rollout import lifecycle
+from flotilla_common.api.crds.rollout import lifecycle, update_strategy
 from flotilla_common.api.crds.schema import (
     Schema,
     anything,
@@ -45,13 +45,7 @@ def _spec(**beta: Schema) -> Schema:
         ("selector", "template"),
         selector=label_selector("Which pods belong to it; must match the template's labels and never changes."),
         template=anything("The pod template: metadata and spec of the pods to make, and which nodes get one."),
-        updateStrategy=struct(
-            "How pods get a new template.",
-            type=string(
-                "RollingUpdate, or OnDelete: only pods that somebody deletes are replaced. Default: RollingUpdate."
-            ),
-            rollingUpdate=_rolling_update(),
-        ),
+        updateStrategy=update_strategy(_rolling_update()),
         minReadySeconds=integer("Seconds that a pod must stay ready before it is available. Default: 0."),
         burstReplicas=int_or_string(
             "How many pods are made, and how many are deleted or updated in place, in one go. Default: 250."

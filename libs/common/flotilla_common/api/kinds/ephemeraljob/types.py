@@ -5,6 +5,7 @@ The template's containers stay raw: they are copied as documents, never through 
 
 from typing import Any
 
+from flotilla_common.api.batch import JobCondition
 from flotilla_common.api.facts import Fact
 from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
 from flotilla_common.api.moments import Moment
@@ -43,19 +44,10 @@ class EphemeralJobSpec(Model):
     ttl_seconds_after_finished: int | None = None  # from status.completionTime; None: DEFAULT_TTL_SECONDS
 
 
-class EphemeralJobCondition(Model):
-    type: str = ""  # Initialized, MatchedEmpty, JobSucceeded, JobFailed, JobError
-    status: str = ""
-    last_probe_time: Moment | None = None
-    last_transition_time: Moment | None = None
-    reason: str = ""
-    message: str = ""
-
-
 class EphemeralJobStatus(Model):
     """All counts are pods (ephemeraljob.md §7)."""
 
-    conditions: list[EphemeralJobCondition] = []
+    conditions: list[JobCondition] = []  # Initialized, MatchedEmpty, JobSucceeded, JobFailed, JobError
     start_time: Moment | None = None
     completion_time: Moment | None = None
     phase: str = ""

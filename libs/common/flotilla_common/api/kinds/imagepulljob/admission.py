@@ -12,15 +12,14 @@ from functools import partial
 from flotilla_common.api.admission.plain import decoded, defaulted, judged_at_first
 from flotilla_common.api.admission.review import Answer, Request, denied
 from flotilla_common.api.admission.tools import Tools
+from flotilla_common.api.batch import ALWAYS, NEVER
 from flotilla_common.api.documents import Json, ensured, fill, fill_empty, member, sequence
 from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.imagepulljob import crd
 from flotilla_common.api.kinds.imagepulljob.types import (
-    ALWAYS,
     DEFAULT_BACKOFF_LIMIT,
     DEFAULT_TIMEOUT_SECONDS,
     FINALIZER,
-    NEVER,
     ImagePullJob,
     NodeSelector,
     PullTemplate,

@@ -3,6 +3,7 @@
 Both versions have the same fields; the older one prints a message.
 """
 
+from flotilla_common.api.crds.rollout import completion_policy
 from flotilla_common.api.crds.schema import (
     Schema,
     int_or_string,
@@ -70,7 +71,7 @@ def template() -> dict[str, Schema]:
         "podSelector": label_selector("The nodes of these pods of the job's namespace; excludes selector."),
         "parallelism": int_or_string("On how many nodes images are pulled at once; 0 pauses. Default: 1."),
         "pullPolicy": policy,
-        "completionPolicy": _completion(),
+        "completionPolicy": completion_policy(),
         "sandboxConfig": sandbox_config(),
         "imagePullPolicy": string("Always or IfNotPresent. Default: IfNotPresent."),
     }
@@ -80,12 +81,3 @@ def _node_selector() -> Schema:
     selector = label_selector("The nodes to use, by label or by name. Default: all nodes.")
     names = strings("Exact names of nodes; excludes labels.")
     return selector | {"properties": selector["properties"] | {"names": names}}
-
-
-def _completion() -> Schema:
-    return struct(
-        "When the job ends.",
-        type=string("Always: the job ends. Never: it stays and serves nodes that come later. Default: Always."),
-        activeDeadlineSeconds=integer("Seconds that the job may take; with Always only.", bits=64),
-        ttlSecondsAfterFinished=integer("Seconds after its end that the job is deleted; with Always only."),
-    )

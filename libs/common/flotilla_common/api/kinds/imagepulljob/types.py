@@ -1,5 +1,6 @@
 """ImagePullJob in its storage version, apps.kruise.io/v1beta1, and what ImageListPullJob shares (imagepull.md §2.2)."""
 
+from flotilla_common.api.batch import CompletionPolicy
 from flotilla_common.api.facts import Fact
 from flotilla_common.api.kinds.nodeimage.types import SandboxConfig
 from flotilla_common.api.meta import IntOrString, LabelSelector, Model, ObjectMeta
@@ -9,7 +10,6 @@ from flotilla_common.api.selectors import Selector
 
 IMAGE_PULL_JOB = Resource("apps.kruise.io", "v1beta1", "imagepulljobs", "ImagePullJob")
 
-ALWAYS, NEVER = "Always", "Never"
 FINALIZER = "apps.kruise.io/deletion-protection"
 """Keeps a job until its copies of secrets are released."""
 
@@ -29,14 +29,6 @@ class PullPolicy(Model):
     backoff_limit: int | None = None
 
 
-class CompletionPolicy(Model):
-    """When a job ends. With `Never` it stays and serves nodes that match later."""
-
-    type: str = ALWAYS
-    active_deadline_seconds: int | None = None
-    ttl_seconds_after_finished: int | None = None
-
-
 class PullTemplate(Model):
     """What both kinds of jobs say besides the image."""
 
@@ -48,11 +40,6 @@ class PullTemplate(Model):
     completion_policy: CompletionPolicy = CompletionPolicy()
     sandbox_config: SandboxConfig | None = None
     image_pull_policy: str = ""
-
-    @property
-    def ends(self) -> bool:
-        """The job completes some day."""
-        return self.completion_policy.type != NEVER
 
 
 class ImagePullJobSpec(PullTemplate):

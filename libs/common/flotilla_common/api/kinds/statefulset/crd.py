@@ -1,7 +1,7 @@
 """The StatefulSet CRD (statefulset.md §1 and §2): v1beta1 has fields that v1alpha1 lacks, and nothing is named
 differently. The values are judged by the webhook, so there are neither enums nor limits."""
 
-from flotilla_common.api.crds.rollout import in_place_strategy, lifecycle, priority_strategy
+from flotilla_common.api.crds.rollout import in_place_strategy, lifecycle, priority_strategy, update_strategy
 from flotilla_common.api.crds.schema import (
     Schema,
     anything,
@@ -48,13 +48,7 @@ def _spec(**beta: Schema) -> Schema:
             "OrderedReady: one pod after the other, Parallel: all at once. Default: OrderedReady. Never changes."
         ),
         revisionHistoryLimit=integer("How many old revisions are kept for a rollback. Default: 10."),
-        updateStrategy=struct(
-            "How pods get a new template.",
-            type=string(
-                "RollingUpdate, or OnDelete: only pods that somebody deletes are replaced. Default: RollingUpdate."
-            ),
-            rollingUpdate=_rolling_update(),
-        ),
+        updateStrategy=update_strategy(_rolling_update()),
         **beta,
     )
 
