@@ -16,7 +16,7 @@ from flotilla_common.api.kinds.advancedcronjob.types import ALLOW
 from flotilla_common.api.kinds.broadcastjob.types import UNLIMITED, BroadcastJob
 from flotilla_common.api.kinds.ephemeraljob.types import RUNNING
 from flotilla_common.api.resources import Resource
-from flotilla_common.kube import deletion
+from flotilla_common.kube import interface
 from flotilla_common.workload.pernode import PodFactory
 from flotilla_common.workload.placement import StrictPlacement
 from flotilla_jobs.advancedcronjob import context as cron_context
@@ -109,7 +109,7 @@ def no_policy(patch: pytest.MonkeyPatch) -> None:
 
 def no_word_about_pods(patch: pytest.MonkeyPatch) -> None:
     """Jobs are deleted as other objects are."""
-    patch.setattr(deletion, "ORPHANING", frozenset[Resource]())
+    patch.setattr(interface, "ORPHANING", frozenset[Resource]())
 
 
 def no_count_before_they_run(patch: pytest.MonkeyPatch) -> None:

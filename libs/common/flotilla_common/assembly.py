@@ -16,8 +16,8 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus.permissions import service_permissions
 from flotilla_common.bus.streams import keep_streams
 from flotilla_common.bus.subjects import RECORDS
+from flotilla_common.clock import follow_clock
 from flotilla_common.control import metrics, undecodable
-from flotilla_common.control.clockwatch import follow_clock
 from flotilla_common.control.controller import Controller, Key, Memory, Snapshot
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor

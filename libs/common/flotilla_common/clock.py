@@ -7,8 +7,15 @@ simulator can own both. This module is the only one that may touch the real ones
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
+
+INTERVAL = 1.0
+"""Seconds between two looks whether the wall clock was set."""
+
+STEP = 0.5
+"""Seconds by which the clocks must have parted: smaller steps do no harm."""
 
 
 class Clock(Protocol):
@@ -63,3 +70,21 @@ class SystemEntropy:
 
     def token(self) -> str:
         return f"{self._random.getrandbits(40):010x}"
+
+
+async def follow_clock(clock: Clock, was_set: Callable[[], None]) -> None:
+    """Call `was_set` each time that the wall clock was set. Never returns.
+
+    What plans wait for are moments on the wall clock, and they are waited for by the monotonic one, which never jumps.
+    So when the wall clock is set, or the machine was asleep, whoever waits has to reckon anew.
+    """
+    apart = _apart(clock)
+    while True:
+        await clock.sleep(INTERVAL)
+        if abs(_apart(clock) - apart) > STEP:
+            apart = _apart(clock)
+            was_set()
+
+
+def _apart(clock: Clock) -> float:
+    return clock.now().timestamp() - clock.monotonic()

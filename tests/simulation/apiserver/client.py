@@ -9,8 +9,7 @@ import msgspec
 
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.plan import Json
-from flotilla_common.kube.deletion import delete_options
-from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent
+from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent, delete_options
 from flotilla_common.kube.watch import bookmark
 from tests.simulation.apiserver import errors
 from tests.simulation.apiserver.paths import parse

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
@@ -18,7 +19,6 @@ from flotilla_common.control.controller import Memory
 from flotilla_common.control.executor import Report
 from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
 from flotilla_common.control.watches import Watch
-from flotilla_common.model.patches import merge
 from flotilla_common.model.writes import patched
 from flotilla_jobs.advancedcronjob.controller import BROADCAST_JOBS, CRON_JOBS, JOBS, LISTS, Gatherer
 from flotilla_jobs.advancedcronjob.plan import plan

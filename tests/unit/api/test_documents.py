@@ -5,8 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_common.api.documents import merge_patch
-from flotilla_common.model.patches import merge
+from flotilla_common.api.documents import merge, merge_patch
 
 SCALARS = st.integers() | st.text(max_size=3) | st.booleans() | st.lists(st.integers(), max_size=2)
 KEYS = st.sampled_from(["a", "b", "c"])

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob, BroadcastJobStatus
 from flotilla_common.control.plan import Action, Create, Delete, Plan
-from flotilla_common.model.patches import merge
 from flotilla_jobs.broadcastjob.plan import plan
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 from tests.unit.broadcastjob.build import NOW, Doc, completion, job, node, policy

@@ -15,7 +15,7 @@ from flotilla_common import service
 from flotilla_common.bus import nats
 from flotilla_common.control import metrics as control
 from flotilla_common.kube import client
-from flotilla_common.mirror import metrics as mirror
+from flotilla_common.mirror import mirror
 from flotilla_nodeagent import metrics as nodeagent
 from flotilla_watcher import metrics as watcher
 from flotilla_webhook.metrics import process_metrics

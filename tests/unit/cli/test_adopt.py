@@ -14,8 +14,8 @@ from flotilla_cli.adopt.plan import plan, rules_of_users
 from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Rewritten, Verb
 from flotilla_cli.adopt.undo import runs_out, undo
 from flotilla_cli.install.kinds import SERVICE, Place, place_of
+from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import CRD, MUTATING, SECRET
-from flotilla_common.model.patches import merge
 from tests.support import openkruise
 
 Json = dict[str, Any]

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from flotilla_common.control.clockwatch import INTERVAL, STEP, follow_clock
+from flotilla_common.clock import INTERVAL, STEP, follow_clock
 from tests.unit.control.fakes import ManualClock
 
 TURNS = 50

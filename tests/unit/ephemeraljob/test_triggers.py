@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob
 from flotilla_common.control.controller import Memory
-from flotilla_common.model.patches import merge
 from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, is_chosen
 from tests.unit.ephemeraljob.world import RUNS, STATES, Doc, World, marked
 

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob, EphemeralJobStatus
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
 from flotilla_common.model.deletion import Rules, ended
-from flotilla_common.model.patches import merge
 from flotilla_common.model.writes import patched
 from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, Gatherer
 from flotilla_jobs.ephemeraljob.plan import plan

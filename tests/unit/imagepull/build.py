@@ -6,14 +6,13 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.core import Node, Pod, Secret
+from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.secrets import Secret
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
-from flotilla_common.model.patches import merge
 from flotilla_jobs.imagepull.plan import plan as plan_job
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
 

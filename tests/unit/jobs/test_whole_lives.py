@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from flotilla_common.api.documents import merge
 from flotilla_common.control.plan import Plan
-from flotilla_common.model.patches import merge
 from tests.unit.jobs.test_whole_plans import GOLDEN, text
 from tests.unit.recreate.world import World, pod_document, request_document, state
 

@@ -4,7 +4,7 @@ images stand in their whole plans."""
 import pytest
 
 from flotilla_common.control.plan import Action, Patch, Plan
-from flotilla_common.workload.inplace.spec import UpdateSpec
+from flotilla_common.workload.inplace.state import UpdateSpec
 from flotilla_sidecar.podreadiness import plan as readiness
 from tests.unit.advancedcronjob import world as cron
 from tests.unit.broadcastjob import build as broadcast

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
-from flotilla_common.model.patches import merge
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.merge import merged
 from flotilla_jobs.containerrecreate.snapshot import pod_uid

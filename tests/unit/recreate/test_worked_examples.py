@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.containerrecreaterequest.types import RecreateState
-from flotilla_common.model.patches import merge
 from flotilla_jobs.containerrecreate.merge import ENDED
 from tests.unit.recreate.world import ACTIVE, FINALIZER, START, World, pod_document, request_document, stamp, state
 

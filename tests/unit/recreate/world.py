@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest, RecreateState
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
 from flotilla_common.model.deletion import Rules, ended
-from flotilla_common.model.patches import merge
 from flotilla_common.model.writes import patched
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS, Gatherer

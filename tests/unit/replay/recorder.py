@@ -8,6 +8,7 @@ import msgspec
 from flotilla_cli.bundle.records import Bundle, Header, Recorded
 from flotilla_cli.replay.recording import RecordedTables
 from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
+from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
@@ -17,7 +18,6 @@ from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
-from flotilla_common.model.patches import merge
 from flotilla_common.node.serving import Sender
 from tests.support.fake_clock import FakeClock
 

@@ -9,12 +9,12 @@ import pytest
 from flotilla_cli.bundle.records import Bundle
 from flotilla_cli.replay.again import Replay, Step
 from flotilla_cli.services import controllers
+from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control.controller import Key
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.model.patches import merge
 from flotilla_common.settings import Settings
 from flotilla_jobs.containerrecreate.controller import CONTROLLER as REQUESTS
 from flotilla_jobs.imagelistpull.controller import CONTROLLER as LISTS

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.core import Namespace
-from flotilla_common.api.documents import mapping
+from flotilla_common.api.documents import mapping, merge
 from flotilla_common.api.kinds.resourcedistribution.types import (
     CONDITIONS,
     ResourceDistribution,
@@ -19,7 +19,6 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
 from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
-from flotilla_common.model.patches import merge
 from flotilla_common.model.writes import patched
 from flotilla_sidecar.resourcedistribution.content import Copy
 from flotilla_sidecar.resourcedistribution.controller import COPIES, DISTRIBUTIONS, NAMESPACES, Gatherer

@@ -7,10 +7,10 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from flotilla_common.api.admission.review import Answer
+from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Page
-from flotilla_common.model.patches import merge
 from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.protection import Protection

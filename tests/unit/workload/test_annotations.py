@@ -8,10 +8,11 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Intent
 from flotilla_common.workload.inplace.batches import apply_batch
-from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
 from flotilla_common.workload.inplace.state import (
+    ContainerMeta,
     InPlaceState,
     PreCheck,
+    UpdateSpec,
     encode_grace,
     grace_of,
     in_grace,

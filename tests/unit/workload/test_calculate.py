@@ -6,9 +6,8 @@ import pytest
 
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace import UpdateSpec, calculate
-from flotilla_common.workload.inplace.calculate import hindrances
-from flotilla_common.workload.inplace.qos import qos_class
-from flotilla_common.workload.inplace.spec import ContainerMeta
+from flotilla_common.workload.inplace.calculate import hindrances, qos_class
+from flotilla_common.workload.inplace.state import ContainerMeta
 from tests.unit.workload.build import GATES, RECIPE, RESIZE, container, env_from, revision, template
 
 HASH = "kruise.io/cloneset-volumeclaimtemplate-hash"

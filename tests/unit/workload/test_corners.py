@@ -10,9 +10,8 @@ from flotilla_common.control.plan import Intent
 from flotilla_common.workload.hashing import env_hash
 from flotilla_common.workload.inplace import completed
 from flotilla_common.workload.inplace.batches import apply_batch
-from flotilla_common.workload.inplace.qos import qos_class
-from flotilla_common.workload.inplace.spec import UpdateSpec
-from flotilla_common.workload.inplace.state import InPlaceState
+from flotilla_common.workload.inplace.calculate import qos_class
+from flotilla_common.workload.inplace.state import InPlaceState, UpdateSpec
 from flotilla_common.workload.ordering import scatter, sort_by_priority
 from flotilla_common.workload.podedit import PodEdit
 from tests.unit.workload.build import GATES, NOW, barrier, conditions_of, container, patches, pod, status

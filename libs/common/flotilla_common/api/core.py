@@ -281,3 +281,12 @@ class ControllerRevision(Model):
     metadata: ObjectMeta = ObjectMeta()
     revision: int = 0
     data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Secret(Model):
+    """The values of `data` stay base64, as Kubernetes shows them."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    type: str = ""
+    data: dict[str, str] = {}
+    immutable: bool = False

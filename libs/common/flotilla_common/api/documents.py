@@ -45,6 +45,20 @@ def merge_patch(before: Json, after: Json) -> Json:
     return patch
 
 
+def merge(target: object, patch: object) -> Any:
+    """Return the target with the JSON merge patch (RFC 7386) applied. The target is not changed, and shares with the
+    result what the patch does not touch: comparing and encoding versions stays cheap, and so is keeping them all."""
+    if not isinstance(patch, dict):
+        return patch
+    result: Json = dict(cast("Json", target)) if isinstance(target, dict) else {}
+    for key, value in cast("Json", patch).items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge(result.get(key), value)
+    return result
+
+
 def member(document: Json, *path: str) -> Json:
     """The object at the path, else an empty one that is not part of the document."""
     for key in path:

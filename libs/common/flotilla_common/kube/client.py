@@ -22,8 +22,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.config import ApiConfig
 from flotilla_common.kube.credentials import ConfigError
-from flotilla_common.kube.deletion import delete_options
-from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent
+from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent, delete_options
 from flotilla_common.kube.watch import Status, Unhurried, bookmark, watch_events
 from flotilla_common.tracing.context import current
 

@@ -8,10 +8,14 @@ from typing import Protocol
 
 import msgspec
 
+from flotilla_common.api.documents import Json
 from flotilla_common.api.errors import ApiError, Unreachable
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.resources import JOB, Resource
 
 __all__ = ["Api", "ApiError", "Page", "Unreachable", "WatchEvent"]
+
+ORPHANING = frozenset({JOB})
+"""Kinds whose dependents stay if nothing is said about them, as it was before there was a garbage collector."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -92,3 +96,11 @@ class Api(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+def delete_options(resource: Resource, uid: str = "", resource_version: str = "") -> Json:
+    """The DeleteOptions: the object with this uid in this version, any if they are empty. Its dependents go with it."""
+    given = {"uid": uid, "resourceVersion": resource_version}
+    preconditions = {key: value for key, value in given.items() if value}
+    options: Json = {"preconditions": preconditions} if preconditions else {}
+    return options | ({"propagationPolicy": "Background"} if resource in ORPHANING else {})

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from prometheus_client import Gauge
+
 from flotilla_common.api.meta import Object, metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
@@ -17,11 +19,15 @@ from flotilla_common.health import Health
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.kube.pages import pages
 from flotilla_common.kube.reflector import HeadMeta
-from flotilla_common.mirror import metrics
 from flotilla_common.mirror.feed import Feed
 from flotilla_common.mirror.intake import Intake, OnUndecodable, Undecodable
 from flotilla_common.mirror.named import NamedFeed, Reader
 from flotilla_common.mirror.table import Indexer, Table, version_number
+
+OBJECTS = Gauge("flotilla_mirror_objects", "Objects in the mirror by resource.", ["resource"])
+LAG = Gauge("flotilla_mirror_lag_seconds", "Seconds since the last proof that it is up to date.", ["resource"])
+UNDECODABLE = Gauge("flotilla_mirror_undecodable_objects", "Objects that cannot be decoded now.", ["resource"])
+DIRECT = Gauge("flotilla_mirror_direct", "1 while a resource is watched directly, without the bus.", ["resource"])
 
 T = TypeVar("T", bound=Object)
 
@@ -70,7 +76,7 @@ class Mirror:
             else:
                 feed = self._feed(intake, namespace)
             self._feeds[resource] = feed
-            metrics.report(intake, feed)
+            _show(intake, feed)
         elif intake.kind is not kind or (self.namespace_of(resource), resource in self._named) != (namespace, named):
             raise RuntimeError(f"{resource.plural} are mirrored already, as another type or from another namespace")
         for name, indexer in (indexes or {}).items():
@@ -258,3 +264,12 @@ class Mirror:
             self._health.ready("mirror", not waiting, f"waiting for {', '.join(waiting)}" if waiting else "")
             broken = [f"{resource.plural}: {feed.trouble}" for resource, feed in self._feeds.items() if feed.trouble]
             self._health.alive("mirror", not broken, ", ".join(broken))
+
+
+def _show(intake: Intake[Any], feed: Feed | NamedFeed) -> None:
+    """Let the series of one resource follow its table; they are computed when somebody asks."""
+    resource = intake.resource.id
+    OBJECTS.labels(resource).set_function(lambda: len(intake.table))
+    LAG.labels(resource).set_function(lambda: feed.lag)
+    UNDECODABLE.labels(resource).set_function(lambda: len(intake.undecodable))
+    DIRECT.labels(resource).set_function(lambda: feed.direct)

@@ -5,11 +5,12 @@ import hashlib
 
 import msgspec
 
+from flotilla_common.api import documents
 from flotilla_common.api.documents import Json
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CLAIM, POD, Resource
 from flotilla_common.control.plan import Action, Create, Delete, Patch, PatchType
-from flotilla_common.model import deletion, metadata, patches, strategic
+from flotilla_common.model import deletion, metadata, strategic
 from flotilla_common.model.store import Objects
 
 _CREATED: dict[Resource, tuple[Json, Json]] = {
@@ -67,7 +68,7 @@ def create(objects: Objects, resource: Resource, body: Json) -> Json:
 def patched(held: Json, patch: Patch) -> Json:
     """Return the object with the patch applied to it, or to its subresource."""
     body = {key: value for key, value in patch.body.items() if key not in ("apiVersion", "kind")}
-    merge = strategic.merge if patch.patch_type is PatchType.STRATEGIC else patches.merge
+    merge = strategic.merge if patch.patch_type is PatchType.STRATEGIC else documents.merge
     wanted: Json = merge(held, body)
     parts = ("status",) if patch.subresource == "status" else tuple(metadata.spec_of(wanted))
     result = held | {"metadata": metadata.kept(wanted["metadata"], held["metadata"])}

@@ -1,11 +1,11 @@
-"""Pods that a workload creates for a node each, as documents.
+"""Workloads with a pod per node: the pods that they create, as documents, and which nodes get none.
 
 Names look random, and are derived from the node and from what was there before: a create that is repeated meets its own
 pod, and a new pod is not taken for the one before it.
 """
 
 import hashlib
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from itertools import count
 
 import msgspec
@@ -13,11 +13,16 @@ import msgspec
 from flotilla_common.api.documents import mapping, sequence
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import POD, Resource
-from flotilla_common.control.plan import Create, Event, Intent, Json
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Create, Event, Intent, Json, State
+from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_common.workload.placement import pinned
 from flotilla_common.workload.podnames import suffix
+
+_TOLD = 3
+"""Reasons that are told."""
 
 CREATE = "create"
 """The phase of creates: what failed in a pass is known to the next one under it."""
@@ -79,3 +84,14 @@ class PodFactory(msgspec.Struct, kw_only=True):
         name = next(name for name in names if name not in self.made and name not in self.taken)
         self.made.add(name)
         return name
+
+
+def explain_excluded(draft: Draft, excluded: Mapping[str, Sequence[str]]) -> None:
+    """Give the reason NodesExcluded. `excluded`: names of nodes by why they get none."""
+    if not excluded:
+        return
+    groups = sorted(excluded.items(), key=lambda group: (-len(group[1]), group[0]))
+    names = [name for _, members in groups for name in sorted(members)]
+    told = "; ".join(f"{why} ({named(sorted(members))})" for why, members in groups[:_TOLD])
+    more = f"; and {len(groups) - _TOLD} more reasons" if len(groups) > _TOLD else ""
+    draft.reason(State.NOTE, "NodesExcluded", f"no pod goes to {nodes_word(len(names))}: {told}{more}", names)

@@ -8,7 +8,7 @@ from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.workload.causes import Around, explain_pods, lingers
-from flotilla_common.workload.exclusions import explain_excluded
+from flotilla_common.workload.pernode import explain_excluded
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.status import Counts

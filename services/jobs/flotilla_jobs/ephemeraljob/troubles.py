@@ -11,8 +11,7 @@ from flotilla_common.control.plan import State
 from flotilla_common.workload.causes import LOOKED_AT, Around, Cause, cause_of, grouped
 from flotilla_common.workload.causes.exits import exit_cause, exit_word
 from flotilla_common.workload.causes.grouping import MOST_GROUPS
-from flotilla_common.workload.causes.images import REASONS, image_cause
-from flotilla_common.workload.causes.starting import ON_ITS_WAY
+from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause
 from flotilla_common.workload.causes.wording import bare
 from flotilla_jobs.ephemeraljob.states import container_state
 from flotilla_jobs.ephemeraljob.targets import Target
@@ -48,7 +47,7 @@ def _waiting(target: Target) -> Found:
 
 
 def _held(pod: Pod, name: str, waiting: WaitingState) -> Cause:
-    if waiting.reason in REASONS:
+    if waiting.reason in IMAGE_REASONS:
         image = next((one.image for one in pod.spec.ephemeral_containers if one.name == name), "")
         return image_cause(name, image, waiting, Around())
     told = bare(waiting.message)

@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from flotilla_common.api.core import Pod
+from flotilla_common.api.core import Pod, Secret
 from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
@@ -13,7 +13,6 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePu
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import POD, SECRET
-from flotilla_common.api.secrets import Secret
 from flotilla_common.control import spec
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from flotilla_common.api.core import Secret
 from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.kinds.nodeimage.types import BATCH, SecretReference
 from flotilla_common.api.resources import SECRET
-from flotilla_common.api.secrets import Secret
 from flotilla_common.control.plan import Action, Chain, Intent
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot

@@ -4,9 +4,9 @@ from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
+from flotilla_common.api.core import Secret
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
-from flotilla_common.api.secrets import Secret
 from flotilla_common.control.subject import Subject
 
 

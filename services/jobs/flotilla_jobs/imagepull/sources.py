@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 import msgspec
 import structlog
 
+from flotilla_common.api.core import Secret
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.resources import SECRET
-from flotilla_common.api.secrets import Secret
 from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key
 from flotilla_common.control.questions import Get

@@ -4,12 +4,11 @@ cost more than the pulls themselves."""
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
-from flotilla_common.api.core import Pod
+from flotilla_common.api.core import Pod, Secret
 from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
-from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Key
 from flotilla_common.control.watches import owned
 from flotilla_common.mirror.table import Indexer, Table

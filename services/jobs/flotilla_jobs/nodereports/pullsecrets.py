@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import msgspec
 import structlog
 
+from flotilla_common.api.core import Secret
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage, SecretReference
 from flotilla_common.api.resources import SECRET
-from flotilla_common.api.secrets import Secret
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.lookups import Lookups, TooOften

@@ -1,9 +1,8 @@
 """What node agents say besides statuses: containers of pods, events, and which pull secrets they need."""
 
-from flotilla_common.api.core import Pod
+from flotilla_common.api.core import Pod, Secret
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.resources import POD, SECRET
-from flotilla_common.api.secrets import Secret
 from flotilla_common.control.spec import Responder
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Answering

@@ -3,9 +3,10 @@
 from collections.abc import Collection
 from typing import Any, cast
 
+from flotilla_common.api import documents
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Json
-from flotilla_common.model import patches, strategic
+from flotilla_common.model import strategic
 from flotilla_common.model.deletion import Rules
 from flotilla_common.model.metadata import spec_of
 from tests.simulation.apiserver import json_patch
@@ -71,7 +72,7 @@ class Kind(Rules):
     def patched(self, document: Json, patch: Any, content_type: str) -> Json:
         """The document with a patch applied. Raises PatchError, ApiError 415."""
         if content_type == MERGE:
-            return patches.merge(document, patch)
+            return documents.merge(document, patch)
         if content_type == JSON_PATCH:
             return json_patch.apply_operations(document, cast("list[Json]", patch))
         if content_type == STRATEGIC and self.typed:

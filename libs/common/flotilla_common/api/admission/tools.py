@@ -8,9 +8,11 @@ import msgspec
 
 from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.admission.review import Answer, Request
-from flotilla_common.api.documents import Json
+from flotilla_common.api.documents import Json, member, strings
+from flotilla_common.api.errors import found_or_none
+from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.resources import CONFIG_MAP, Resource
 from flotilla_common.gates import Gates
 
 
@@ -67,3 +69,10 @@ class Tools(Protocol):
 
 Handler = Callable[[Request, Tools], Awaitable[Answer]]
 """Answers the requests of one webhook of one kind. May raise Refused."""
+
+
+async def configuration(tools: Tools) -> dict[str, str]:
+    """What administrators configure while everything runs, as it is now: the data of ConfigMap `kruise-configuration`;
+    empty without it. Raises ApiError and Unreachable."""
+    stored = await found_or_none(tools.read(CONFIG_MAP, tools.namespace, CONFIGURATION))
+    return {} if stored is None else strings(member(msgspec.json.decode(stored, type=Json), "data"))

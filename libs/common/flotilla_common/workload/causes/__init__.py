@@ -5,10 +5,9 @@ than the pod, the command line knows the events, claims, nodes and logs, too. A 
 in which they are asked, `grouping` puts pods with the same cause into one sentence.
 """
 
-from flotilla_common.workload.causes.cause import Around, Cause, Claim
+from flotilla_common.workload.causes.cause import Around, Cause, Claim, PodEvent
 from flotilla_common.workload.causes.containers import unstable_cause
 from flotilla_common.workload.causes.ending import lingers
-from flotilla_common.workload.causes.events import PodEvent
 from flotilla_common.workload.causes.finding import cause_of
 from flotilla_common.workload.causes.grouping import LOOKED_AT, Group, explain_pods, grouped, root_cause
 from flotilla_common.workload.causes.nodes import node_trouble

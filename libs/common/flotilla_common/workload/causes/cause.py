@@ -1,13 +1,73 @@
-"""What is known around a pod, and what is found."""
+"""What is known around a pod, its events among that, and what is found."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from flotilla_common.api.core import Node, PersistentVolumeClaim
+from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.rollout import Lifecycle
-from flotilla_common.workload.causes.events import PodEvent
+
+_CONTAINER = re.compile(r"spec\.\w+\{(.+)\}")
+
+
+class _Series(Model):
+    last_observed_time: datetime | None = None
+
+
+class _Involved(Model):
+    field_path: str = ""
+
+
+class PodEvent(Model):
+    """One event, whichever of the two ways of counting its writer uses."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    involved_object: _Involved = _Involved()
+    last_timestamp: datetime | None = None
+    event_time: datetime | None = None
+    series: _Series | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        """When it was seen last."""
+        observed = self.series.last_observed_time if self.series else None
+        return observed or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
+
+    @property
+    def container(self) -> str:
+        """The container that it is about; empty if it is about the whole pod."""
+        found = _CONTAINER.fullmatch(self.involved_object.field_path)
+        return found[1] if found else ""
+
+
+def newest_first(events: Sequence[PodEvent]) -> list[PodEvent]:
+    """Events without a time come last."""
+    timed = [(event.at, event) for event in events]
+    known = [(at, event) for at, event in timed if at is not None]
+    known.sort(key=lambda pair: pair[0], reverse=True)
+    return [event for _, event in known] + [event for at, event in timed if at is None]
+
+
+def about(
+    events: Sequence[PodEvent], *reasons: str, container: str = "", since: datetime | None = None
+) -> Iterator[PodEvent]:
+    """Those of the given reasons, newest first; of one container if it is named, and none that is older."""
+    for event in newest_first(events):
+        if event.reason not in reasons or (container and event.container not in ("", container)):
+            continue
+        if since is None or event.at is None or event.at >= since:
+            yield event
+
+
+def decode_event(raw: bytes | msgspec.Raw) -> PodEvent:
+    """Read an event. Raises msgspec.MsgspecError."""
+    return msgspec.json.decode(raw, type=PodEvent)
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):

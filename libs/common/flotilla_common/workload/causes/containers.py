@@ -7,11 +7,10 @@ import msgspec
 
 from flotilla_common.api.core import Container, ContainerStatus, Pod, TerminatedState, WaitingState
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.workload.causes import images
 from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.exits import exit_cause
 from flotilla_common.workload.causes.probes import probe_result, restart_cause, unready_cause
-from flotilla_common.workload.causes.starting import ON_ITS_WAY, waits_for_turn
+from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause, waits_for_turn
 from flotilla_common.workload.causes.updating import update_of
 from flotilla_common.workload.causes.wording import bare
 
@@ -85,8 +84,8 @@ class _Look:
 
     def _waiting(self, waiting: WaitingState) -> Cause | None:
         reason, name = waiting.reason, self._status.name
-        if reason in images.REASONS:
-            return images.image_cause(name, self._spec.image if self._spec else "", waiting, self._around)
+        if reason in IMAGE_REASONS:
+            return image_cause(name, self._spec.image if self._spec else "", waiting, self._around)
         end = self._status.last_state.terminated
         if reason == "CrashLoopBackOff" and end is not None:
             return self._told(end)

@@ -3,8 +3,7 @@
 from datetime import datetime, timedelta
 
 from flotilla_common.api.core import Container, ContainerStatus, Probe, TerminatedState
-from flotilla_common.workload.causes.cause import Around, Cause
-from flotilla_common.workload.causes.events import about
+from flotilla_common.workload.causes.cause import Around, Cause, about
 from flotilla_common.workload.causes.wording import bare, restarts_word
 
 _FAILED = (" probe failed: ", " probe errored and resulted in unknown state: ", " probe errored: ", " probe warning: ")

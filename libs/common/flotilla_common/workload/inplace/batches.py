@@ -12,8 +12,7 @@ import msgspec
 from flotilla_common.api import quantity
 from flotilla_common.api.core import Container, Pod
 from flotilla_common.control.plan import Json
-from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
-from flotilla_common.workload.inplace.state import Batch, InPlaceState, LastStatus, PreCheck
+from flotilla_common.workload.inplace.state import Batch, ContainerMeta, InPlaceState, LastStatus, PreCheck, UpdateSpec
 from flotilla_common.workload.launch import launch_priority
 from flotilla_common.workload.podedit import PodEdit
 

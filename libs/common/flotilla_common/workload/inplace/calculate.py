@@ -4,6 +4,7 @@ The two templates are compared as canonical documents, so that a difference in s
 revision, is none. Every difference has to be one that a running pod can take; a single other one means recreation.
 """
 
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, cast
 
@@ -12,12 +13,14 @@ import msgspec
 from flotilla_common.api import quantity
 from flotilla_common.api.core import Container, ControllerRevision
 from flotilla_common.api.differences import Difference, Path, differences, path_text
-from flotilla_common.api.documents import Json, sequence, strings
+from flotilla_common.api.documents import mapping, mappings, sequence, strings
+from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 from flotilla_common.workload.hashing import env_from_metadata
-from flotilla_common.workload.inplace.qos import qos_class
-from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
+from flotilla_common.workload.inplace.state import ContainerMeta, UpdateSpec
 from flotilla_common.workload.recipe import RevisionRecipe
+
+_COUNTED = ("cpu", "memory")
 
 _RESIZABLE = ("cpu", "memory")
 
@@ -164,3 +167,41 @@ def _finalizer_changes(before: list[Any], after: list[Any]) -> Json:
     removed = [name for name in before if name not in after]
     changes: Json = {"finalizers": added} if added else {}
     return changes | ({"$deleteFromPrimitiveList/finalizers": removed} if removed else {})
+
+
+def qos_class(spec: Json) -> str:
+    """Guaranteed, Burstable or BestEffort, for a pod spec in canonical form.
+
+    A pod with resources of its own takes its class from these alone.
+    """
+    if mapping(spec.get("resources")):
+        return _class([spec])
+    return _class([*mappings(spec.get("initContainers")), *mappings(spec.get("containers"))])
+
+
+def _class(holders: list[Json]) -> str:
+    requests: dict[str, Decimal] = {}
+    limits: dict[str, Decimal] = {}
+    guaranteed = True
+    for holder in holders:
+        resources = mapping(holder.get("resources"))
+        limited = _amounts(mapping(resources.get("limits")))
+        # A limit without a request is the request, too: the apiserver fills that in when the pod is created.
+        requested = limited | _amounts(mapping(resources.get("requests")))
+        guaranteed = guaranteed and len(limited) == len(_COUNTED)
+        _add(limits, limited)
+        _add(requests, requested)
+    if not requests:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
+
+
+def _amounts(entries: Json) -> dict[str, Decimal]:
+    """The counted entries that are not zero."""
+    amounts = {name: quantity.parse(str(entries.get(name, "0"))) for name in _COUNTED}
+    return {name: amount for name, amount in amounts.items() if amount}
+
+
+def _add(totals: dict[str, Decimal], amounts: dict[str, Decimal]) -> None:
+    for name, amount in amounts.items():
+        totals[name] = totals.get(name, Decimal(0)) + amount

@@ -19,8 +19,7 @@ from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Chain, Event, Intent, Patch
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace.context import InPlaceContext
-from flotilla_common.workload.inplace.spec import UpdateSpec
-from flotilla_common.workload.inplace.state import InPlaceState, encode_grace
+from flotilla_common.workload.inplace.state import InPlaceState, UpdateSpec, encode_grace
 from flotilla_common.workload.inplace.write import write_batch
 from flotilla_common.workload.lifecycle import UPDATING, write_state
 from flotilla_common.workload.podedit import PodEdit, on_version

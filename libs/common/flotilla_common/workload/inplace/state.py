@@ -1,4 +1,5 @@
-"""What the engine remembers on the pod itself: the state and the grace annotation (common.md §9.4, §9.5).
+"""What one in-place update changes on a pod (common.md §9.3), and what the engine remembers of it on the pod itself:
+the state and the grace annotation (§9.4, §9.5).
 
 Both are read by other tools, so member order and absences are those of the reference. The legacy keys of old releases
 are read, and dropped with the next write.
@@ -17,10 +18,32 @@ from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_STATE, LEGACY_IN_PLACE_GRACE, LEGACY_IN_PLACE_STATE
 from flotilla_common.api.meta import Model, rfc3339
 from flotilla_common.api.moments import Moment
-from flotilla_common.control.plan import Json
-from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
+from flotilla_common.control.plan import Frozen, Intent, Json
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+class ContainerMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Labels and annotations that a container reads through its env."""
+
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class UpdateSpec(Frozen):
+    """The difference between two templates, as far as it can be applied to a running pod. Shared: never change it."""
+
+    revision: str = ""
+    images: dict[str, str] = {}
+    resources: dict[str, Json] = {}  # {container: {limits, requests}}, changed entries only
+    metadata_patch: Json | None = None  # strategic merge patch of the metadata's members; None when metadata stays
+    ref_metadata: dict[str, ContainerMeta] = {}
+    env_from_metadata: bool = False
+
+    @property
+    def intent(self) -> Intent:
+        """What the writes of the update are for."""
+        return Intent.RESIZE if self.resources and not self.images else Intent.IN_PLACE_UPDATE
 
 
 class LastStatus(Model):

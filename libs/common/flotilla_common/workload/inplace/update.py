@@ -7,8 +7,8 @@ from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Chain, Event, Intent
 from flotilla_common.control.waits import Waits
 from flotilla_common.workload.inplace.context import InPlaceContext
-from flotilla_common.workload.inplace.spec import UpdateSpec
 from flotilla_common.workload.inplace.start import start
+from flotilla_common.workload.inplace.state import UpdateSpec
 from flotilla_common.workload.lifecycle import (
     NORMAL,
     PREPARING_NORMAL,

@@ -1,16 +1,18 @@
 """The writes of one batch: resources by their own subresource where there is one, then all the rest in one patch."""
 
+import re
 from datetime import datetime
+from functools import lru_cache
 
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_STATE, LEGACY_IN_PLACE_GRACE, LEGACY_IN_PLACE_STATE
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Chain, Event, Json, Patch, PatchType
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.inplace.batches import apply_batch
-from flotilla_common.workload.inplace.spec import UpdateSpec
-from flotilla_common.workload.inplace.state import InPlaceState
-from flotilla_common.workload.inplace.version import has_resize_subresource
+from flotilla_common.workload.inplace.state import InPlaceState, UpdateSpec
 from flotilla_common.workload.podedit import PodEdit, on_version
+
+_RESIZE_SUBRESOURCE = (1, 32)
 
 
 def write_batch(
@@ -53,3 +55,12 @@ def _resize(edit: PodEdit, resources: Json, on_failure: Event | None) -> Patch:
         subresource="resize",
         on_failure=on_failure,
     )
+
+
+@lru_cache(maxsize=8)
+def has_resize_subresource(git_version: str) -> bool:
+    """Whether cpu and memory are changed through pods/resize. A version that nobody can read counts as old."""
+    parts = git_version.removeprefix("v").split(".")
+    numbers = [re.match(r"\d+", part) for part in parts[:2]]
+    read = tuple(int(number[0]) for number in numbers if number is not None)
+    return len(read) == 2 and read >= _RESIZE_SUBRESOURCE

@@ -2,22 +2,17 @@
 a pod per node."""
 
 from flotilla_common.workload.placement.fit import FITS, Demands, Fit, Placement, daemon_demands
-from flotilla_common.workload.placement.pinning import node_of, pinned
-from flotilla_common.workload.placement.room import Room, lacking, requests_of
+from flotilla_common.workload.placement.pinning import node_of, pinned, with_daemon_tolerations
 from flotilla_common.workload.placement.strict import StrictPlacement
-from flotilla_common.workload.placement.tolerations import with_daemon_tolerations
 
 __all__ = [
     "FITS",
     "Demands",
     "Fit",
     "Placement",
-    "Room",
     "StrictPlacement",
     "daemon_demands",
-    "lacking",
     "node_of",
     "pinned",
-    "requests_of",
     "with_daemon_tolerations",
 ]

@@ -15,8 +15,7 @@ from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.meta import Model
 from flotilla_common.api.numbers import integer
 from flotilla_common.api.scheduling import Affinity, NodeRequirement, NodeSelector, NodeSelectorTerm, Taint, Toleration
-from flotilla_common.workload.placement.pinning import NAME_FIELD
-from flotilla_common.workload.placement.tolerations import with_daemon_tolerations
+from flotilla_common.workload.placement.pinning import NAME_FIELD, with_daemon_tolerations
 
 _HARD = ("NoSchedule", "NoExecute")
 

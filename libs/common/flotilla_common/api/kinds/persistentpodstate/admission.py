@@ -4,11 +4,10 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from flotilla_common.api.admission.configuration import configuration
 from flotilla_common.api.admission.fields import Fault, aggregate, forbidden, invalid
 from flotilla_common.api.admission.plain import Write, decoded, write_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
-from flotilla_common.api.admission.tools import Tools
+from flotilla_common.api.admission.tools import Tools, configuration
 from flotilla_common.api.documents import Json, mapping, member
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.persistentpodstate import crd

@@ -2,12 +2,11 @@
 
 import msgspec
 
-from flotilla_common.api.admission.configuration import configuration
 from flotilla_common.api.admission.fields import Fault, aggregate
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.plain import decoded, document_of, former_of
 from flotilla_common.api.admission.review import Answer, Request, error, patched
-from flotilla_common.api.admission.tools import Tools, Verdict
+from flotilla_common.api.admission.tools import Tools, Verdict, configuration
 from flotilla_common.api.admission.workload import unknown_fields
 from flotilla_common.api.documents import Json, mapping, mappings, member, sequence, strings, text
 from flotilla_common.api.errors import ApiError, Unreachable
