@@ -13,16 +13,15 @@ import msgspec
 from flotilla_cli.bundle.interest import Interest
 from flotilla_cli.bundle.records import Bundle, Header, Recorded, Replica
 from flotilla_cli.bundle.redact import Redactor
-from flotilla_common.api.documents import Json, mapping, member, text
+from flotilla_cli.heartbeats import LISTEN_SECONDS, listen
+from flotilla_common.api.documents import Json, mapping, member
 from flotilla_common.api.resources import NODE
 from flotilla_common.bus import subjects
+from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import Bus, Message
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.spec import ControllerSpec
-
-HEARTBEAT_SECONDS = 6.0
-"""Services show a heartbeat every 5 seconds; it tells the settings that decide about plans."""
 
 _NODES = f"kube.v1.{NODE.id}."
 
@@ -56,12 +55,12 @@ class Capture:
     async def run(self, seconds: float) -> Bundle:
         """Record for so long, or until cancelled, but at least until the settings are known or surely not told.
         Raises NothingPublished, BusError."""
-        await self._bus.subscribe("heartbeat.v1.*.*", self._beat)
+        await listen(self._bus, self._beat)
         for subject in self._interest.live:
             await self._bus.subscribe(subject, self._hear)
         await self._read_streams()
         begin, known = self._clock.now(), len(self._records)
-        patience = self._clock.monotonic() + HEARTBEAT_SECONDS
+        patience = self._clock.monotonic() + LISTEN_SECONDS
         with contextlib.suppress(asyncio.CancelledError):  # Ctrl-C ends the recording, not the command
             await self._clock.sleep(seconds)
             await self._settings(patience)
@@ -123,12 +122,9 @@ class Capture:
         headers = {name: value for name, value in message.headers.items() if not name.startswith("Nats-")}
         return Recorded(at=self._clock.now(), subject=message.subject, headers=headers, body=self._redactor.body(body))
 
-    def _beat(self, message: Message) -> None:
-        body = _body(message)
-        replica = Replica(text(body.get("service")), text(body.get("replica")), text(body.get("version")))
-        self._replicas[replica.service, replica.replica] = replica
-        planning = mapping(member(body, "planning").get(self._kind.resource.plural))
-        if planning:
+    def _beat(self, beat: Heartbeat) -> None:
+        self._replicas[beat.service, beat.replica] = Replica(beat.service, beat.replica, beat.version)
+        if planning := mapping(beat.planning.get(self._kind.resource.plural)):
             self._planning = msgspec.convert(planning, Planning)
 
     def _header(self) -> Header:

@@ -8,7 +8,9 @@ import msgspec
 
 from flotilla_cli.buslook.streams import Consumer, Stream, list_consumers, list_streams
 from flotilla_cli.buslook.traffic import WATCHED, Share, Traffic
+from flotilla_cli.heartbeats import listen
 from flotilla_common.bus import subjects
+from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock
@@ -73,12 +75,11 @@ async def look(bus: NatsBus, clock: Clock, seconds: float) -> Look:
     beats: dict[str, Beat] = {}
     traffic = Traffic()
 
-    def beat(message: Message) -> None:
-        with contextlib.suppress(msgspec.MsgspecError):
-            one = msgspec.json.decode(message.data, type=Beat)
-            beats[one.name] = one
+    def hear(beat: Heartbeat) -> None:
+        one = msgspec.convert(beat, Beat, from_attributes=True)
+        beats[one.name] = one
 
-    listening = [await bus.subscribe("heartbeat.v1.*.*", beat)]
+    listening = [await listen(bus, hear)]
     listening += [await bus.subscribe(subject, traffic.hear) for subject in WATCHED]
     before, begun = await list_streams(bus), clock.monotonic()
     await clock.sleep(seconds)

@@ -12,18 +12,16 @@ from flotilla_cli.buslook.gather import look
 from flotilla_cli.buslook.render import render
 from flotilla_cli.buslook.view import View, view
 from flotilla_cli.connection import bus_option, connected, open_bus, reported, required_nats_url
+from flotilla_cli.heartbeats import LISTEN_SECONDS
 from flotilla_cli.plain import plain, printed
 from flotilla_cli.services import installed, load
 from flotilla_common.clock import SystemClock
-
-SECONDS = 6.0
-"""How long is listened: replicas show a heartbeat every five seconds."""
 
 
 @click.command()
 @bus_option
 @click.option(
-    "--seconds", type=click.FloatRange(min=0.1), default=SECONDS, show_default=True, help="How long to listen."
+    "--seconds", type=click.FloatRange(min=0.1), default=LISTEN_SECONDS, show_default=True, help="How long to listen."
 )
 @click.option("-w", "--watch", is_flag=True, help="Again and again, until Ctrl-C.")
 @click.option("--all", "everything", is_flag=True, help="Streams without objects, too.")

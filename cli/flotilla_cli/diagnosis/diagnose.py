@@ -13,6 +13,7 @@ from flotilla_cli.diagnosis.findings import Findings, find
 from flotilla_cli.diagnosis.planning import Planning, leases_of, planning_of
 from flotilla_cli.diagnosis.vacancies import Vacancy, vacancies
 from flotilla_cli.diagnosis.verdict import Verdict, verdict
+from flotilla_cli.heartbeats import LISTEN_SECONDS, listen
 from flotilla_cli.tree.waiting import waits_for
 from flotilla_cli.tree.why import Why, last_why
 from flotilla_cli.views import view_of
@@ -27,9 +28,6 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Reason
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.workload.causes import Around, Cause, Group, grouped, node_trouble
-
-HEARTBEAT_SECONDS = 6.0
-"""Services show a heartbeat every 5 seconds."""
 
 NO_REASONS = "the bus does not answer, so the service's own reasons are missing; what is said comes from the objects"
 NO_BUS = "no bus is known for this cluster, so the service's own reasons are missing (--nats URL, FLOTILLA_NATS)"
@@ -135,9 +133,9 @@ async def parts_of(bus: Bus, resource: Resource, why: Why) -> Sequence[Why]:
 async def heartbeat(bus: Bus, service: str) -> bool:
     """Whether a replica of the service lives, and uses this bus."""
     beat = asyncio.Event()
-    await bus.subscribe(f"heartbeat.v1.{service}.*", lambda _: beat.set())
+    await listen(bus, lambda _: beat.set(), service)
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(HEARTBEAT_SECONDS):
+        async with asyncio.timeout(LISTEN_SECONDS):
             await beat.wait()
     return beat.is_set()
 

@@ -23,6 +23,7 @@ from flotilla_cli.doctor.facts import Banner, Certificate, Fact, Facts, Heard, N
 from flotilla_cli.doctor.gather import bus as bus_facts
 from flotilla_cli.doctor.gather import cluster, heartbeats, probes, samples, tls
 from flotilla_cli.doctor.gather.asking import SECONDS, fact, listed, read
+from flotilla_cli.heartbeats import LISTEN_SECONDS
 from flotilla_cli.install.rbac import NAMESPACE, account
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.resources import LEASE, NODE
@@ -156,7 +157,7 @@ class _Look:
             needed = asyncio.ensure_future(self._expected())
             return await heartbeats.heard(bus, self._clock, lambda known: needed.done() and needed.result() <= known)
         except (BusError, NotKnown):
-            await self._clock.sleep(heartbeats.LISTEN_SECONDS)
+            await self._clock.sleep(LISTEN_SECONDS)
             raise
         finally:
             self._over.set()

@@ -1,7 +1,8 @@
 """`flotilla plan -f FILE`: what an apply would do now, pod by pod and in which order. Nothing is written."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 
 import click
 import msgspec
@@ -11,10 +12,12 @@ from flotilla_cli.connection import (
     Target,
     bus_option,
     cluster_options,
+    connected,
     namespace_of,
     namespace_option,
     nats_url_of,
     open_api,
+    open_bus,
     reported,
     target_of,
 )
@@ -23,10 +26,13 @@ from flotilla_cli.foresee.foresee import Foresight, concerned
 from flotilla_cli.foresee.manifest import Manifest, Stranger, UnreadableManifest, read
 from flotilla_cli.foresee.reading import Reader
 from flotilla_cli.foresee.render import render
-from flotilla_cli.foresee.settings import settings_of
 from flotilla_cli.foresee.story import REFUSED, SKIPPED, UNCHANGED, Story
+from flotilla_cli.heartbeats import LISTEN_SECONDS, listen
 from flotilla_cli.plain import printed
-from flotilla_common.clock import SystemClock
+from flotilla_common.bus.heartbeat import Heartbeat
+from flotilla_common.bus.interface import BusError
+from flotilla_common.clock import Clock, SystemClock
+from flotilla_common.control.offline import Planning
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 
@@ -132,3 +138,27 @@ def _noted(story: Story, words: str) -> Story:
     if not words or story.verdict in (REFUSED, SKIPPED):
         return story
     return msgspec.structs.replace(story, notes=(*story.notes, words))
+
+
+async def settings_of(url: str, kubeconfig: str, plurals: set[str], clock: Clock) -> tuple[Mapping[str, Planning], str]:
+    """What is known, by the plural of the kind; and what is not, in words. Waits for a heartbeat at most."""
+    if not url:
+        return {}, "no bus is known, so the defaults of all settings are planned with"
+    found: dict[str, Planning] = {}
+
+    def hear(beat: Heartbeat) -> None:
+        with contextlib.suppress(msgspec.MsgspecError):
+            found.update(msgspec.convert(beat.planning, dict[str, Planning]))
+
+    try:
+        async with open_bus(url, kubeconfig) as bus:
+            await connected(bus, clock)
+            await listen(bus, hear)
+            deadline = clock.monotonic() + LISTEN_SECONDS
+            while not plurals <= found.keys() and clock.monotonic() < deadline:
+                await clock.sleep(0.05)
+    except BusError as error:
+        return found, f"the bus does not answer ({error}), so the defaults of all settings are planned with"
+    silent = sorted(plurals - found.keys())
+    words = f"no service told its settings for {', '.join(silent)}: the defaults are planned with"
+    return found, words if silent else ""

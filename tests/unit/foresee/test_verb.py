@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from flotilla_cli.foresee import verb
 from flotilla_cli.foresee.dryrun import LAST_APPLIED
-from flotilla_cli.foresee.settings import settings_of
+from flotilla_cli.foresee.verb import settings_of
 from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.interface import ApiError, Page

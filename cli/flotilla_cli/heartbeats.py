@@ -1,0 +1,30 @@
+"""Heartbeats, as commands listen to them: they are kept nowhere, and each replica shows one every few seconds."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from flotilla_common.bus.heartbeat import HEARTBEAT_SECONDS, NODE_AGENT, Heartbeat
+from flotilla_common.bus.interface import Bus, Follow, Message
+from flotilla_common.bus.subjects import untoken
+
+LISTEN_SECONDS = HEARTBEAT_SECONDS + 1.0
+"""How long it takes until everybody who speaks was heard."""
+
+_decode = msgspec.json.Decoder(Heartbeat).decode
+
+
+async def listen(bus: Bus, hear: Callable[[Heartbeat], object], service: str = "*") -> Follow:
+    """Hear each heartbeat, with the sender that its subject names: the bus lets nobody speak on another's, whatever he
+    writes. Those of a release that says it in another way are left out."""
+
+    def take(message: Message) -> None:
+        _, _, sender, replica = message.subject.split(".", 3)
+        try:
+            beat = _decode(message.data)
+        except msgspec.MsgspecError:
+            return
+        own = untoken(replica) if sender == NODE_AGENT else beat.replica
+        hear(msgspec.structs.replace(beat, service=sender, replica=own))
+
+    return await bus.subscribe(f"heartbeat.v1.{service}.*", take)
