@@ -6,13 +6,15 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_cli.adopt import before
-from flotilla_cli.adopt.found import each, get, resource_of
+from flotilla_cli.adopt.found import each, resource_of
 from flotilla_cli.adopt.interlock import STANDSTILL
 from flotilla_cli.adopt.original import held_by
 from flotilla_cli.adopt.steps import Available, Noticed, PodsGone, Quiet, Refused, Rewritten, Step, Until, Verb, Write
 from flotilla_cli.install.apply import FIELD_MANAGER, InstallError
 from flotilla_cli.install.kinds import Place
+from flotilla_cli.install.live import get, is_true
 from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import PatchType
@@ -68,7 +70,7 @@ async def _do(api: Api, write: Write) -> None:
         case Verb.RESTORE:
             await _restore(api, write)
         case Verb.DELETE:
-            await _delete(api, place)
+            await found_or_none(api.delete(place.resource, place.namespace, place.name))
 
 
 async def _restore(api: Api, write: Write) -> None:
@@ -78,14 +80,6 @@ async def _restore(api: Api, write: Write) -> None:
         await api.create(place.resource, place.namespace, body)
     elif not before.is_as_before(write.body, live):
         await api.replace(place.resource, place.namespace, place.name, body)
-
-
-async def _delete(api: Api, place: Place) -> None:
-    try:
-        await api.delete(place.resource, place.namespace, place.name)
-    except ApiError as error:
-        if error.code != 404:
-            raise
 
 
 async def _wait(api: Api, clock: Clock, until: Until) -> None:
@@ -168,5 +162,4 @@ async def _is_lost(api: Api, now: datetime, pod: Json) -> bool:
     if not ends or now < datetime.fromisoformat(ends) + timedelta(seconds=OVERDUE_SECONDS):
         return False
     node = await get(api, Place(NODE, "", text(member(pod, "spec").get("nodeName"))))
-    conditions = mappings(member(node or {}, "status").get("conditions"))
-    return not any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return not is_true(node or {}, "Ready")

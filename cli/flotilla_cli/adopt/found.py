@@ -9,14 +9,16 @@ from flotilla_cli.adopt import before
 from flotilla_cli.adopt.interlock import STANDSTILL, UNCONVERTED
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, GROUPS, LEADER, MANAGER, held_by
 from flotilla_cli.install.kinds import OPTIONAL, Place, place_of
+from flotilla_cli.install.live import get
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import CONFIG_MAP, CRD, LEASE, POD, SECRET, Resource
 from flotilla_common.gates import Gates
-from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.kube.interface import Api
 from flotilla_common.kube.pages import pages
 
 _CHARTS_PODS = "app.kubernetes.io/part-of=flotilla"
@@ -108,16 +110,6 @@ async def look(api: Api, now: datetime) -> Found:
     )
 
 
-async def get(api: Api, place: Place) -> Json | None:
-    """An object; None if there is none. Raises ApiError, Unreachable."""
-    try:
-        return msgspec.json.decode(await api.get(place.resource, place.namespace, place.name))
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return None
-
-
 async def each(api: Api, resource: Resource) -> list[Place]:
     """Where all objects of a resource are; nothing but metadata is read."""
     return [Place(resource, meta.namespace, meta.name) for meta in await _metadata(api, resource)]
@@ -144,10 +136,5 @@ async def _releases(api: Api, manager: Json | None) -> list[Json]:
 
 
 async def _serves_policies(api: Api) -> bool:
-    try:
-        await api.list(next(kind for kind in OPTIONAL if kind.kind == "ValidatingAdmissionPolicy"), limit=1)
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return False
-    return True
+    policies = next(kind for kind in OPTIONAL if kind.kind == "ValidatingAdmissionPolicy")
+    return await found_or_none(api.list(policies, limit=1)) is not None

@@ -31,10 +31,11 @@ from flotilla_cli.cluster.admin import ensure
 from flotilla_cli.cluster.components import Places
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import PatchType
-from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.kube.interface import Api
 
 Json = dict[str, Any]
 ANNOTATION, FAKE = "kwok.x-k8s.io/node", "fake"
@@ -247,11 +248,7 @@ async def show_pods(api: Api, clock: Clock, boot: str, ensure: Callable[[], obje
 async def _show(api: Api, resource: Resource, namespace: str, name: str, mark: str) -> None:
     """Change the object a little, so that kwok looks at it."""
     change = msgspec.json.encode({"metadata": {"annotations": {SHOWN: mark}}})
-    try:
-        await api.patch(resource, namespace, name, change, PatchType.MERGE)
-    except ApiError as error:
-        if error.reason != "NotFound":
-            raise
+    await found_or_none(api.patch(resource, namespace, name, change, PatchType.MERGE))
 
 
 async def _boots(api: Api) -> dict[str, str]:

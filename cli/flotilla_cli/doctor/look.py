@@ -22,8 +22,10 @@ from flotilla_cli.doctor import expected
 from flotilla_cli.doctor.facts import Banner, Certificate, Fact, Facts, Heard, NotKnown, Sample, Stream
 from flotilla_cli.doctor.gather import bus as bus_facts
 from flotilla_cli.doctor.gather import cluster, heartbeats, probes, samples, tls
-from flotilla_cli.doctor.gather.asking import SECONDS, fact, listed, read
+from flotilla_cli.doctor.gather.asking import SECONDS, fact, listed
 from flotilla_cli.heartbeats import LISTEN_SECONDS
+from flotilla_cli.install.kinds import Place
+from flotilla_cli.install.live import get
 from flotilla_cli.install.rbac import NAMESPACE, account
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.resources import LEASE, NODE
@@ -123,7 +125,7 @@ class _Look:
         return await cluster.backends(self._api, await self._answer("hooks"))
 
     async def _namespace_object(self) -> Json:
-        return await read(self._api, NAMESPACES, "", await self._home)
+        return await get(self._api, Place(NAMESPACES, "", await self._home)) or {}
 
     async def _rights(self) -> object:
         return await cluster.rights(self._api, await self._home)
@@ -195,7 +197,7 @@ async def _namespace(api: Api) -> str:
     """Where the installation is, by its own binding; where it should be, if that does not tell."""
     try:
         async with asyncio.timeout(SECONDS):
-            binding = await read(api, cluster.CLUSTER_ROLE_BINDING, "", account("webhook"))
+            binding = await get(api, Place(cluster.CLUSTER_ROLE_BINDING, "", account("webhook"))) or {}
     except (ApiError, Unreachable, TimeoutError):
         return NAMESPACE
     subjects = mappings(binding.get("subjects"))

@@ -13,6 +13,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from flotilla_cli.foresee.manifest import Manifest
+from flotilla_cli.install.kinds import Place
+from flotilla_cli.install.live import get
 from flotilla_common.api.documents import Json, is_object, mapping, merge_patch, strings
 from flotilla_common.api.gojson import go_json
 from flotilla_common.control.plan import PatchType
@@ -43,7 +45,7 @@ async def dry_run(api: Api, manifest: Manifest, namespace: str, *, server_side: 
     """What an apply would do. Raises Refused, ApiError for what has nothing to do with the manifest, Unreachable."""
     namespace = namespace if manifest.kind.resource.namespaced else ""
     document = _placed(manifest.document, namespace)
-    before = await _live(api, manifest, namespace)
+    before = await get(api, Place(manifest.resource, namespace, manifest.name))
     try:
         raw = await _sent(api, manifest, namespace, document, before, server_side=server_side)
     except ApiError as error:
@@ -52,16 +54,6 @@ async def dry_run(api: Api, manifest: Manifest, namespace: str, *, server_side: 
         raise Refused(error.message) from error
     after = before if raw is None and before is not None else mapping(msgspec.json.decode(raw or b"{}"))
     return Applied(manifest=manifest, namespace=namespace, before=before, after=after, stored=_stored(manifest, after))
-
-
-async def _live(api: Api, manifest: Manifest, namespace: str) -> Json | None:
-    """The object as it is, in the version of the manifest."""
-    try:
-        return mapping(msgspec.json.decode(await api.get(manifest.resource, namespace, manifest.name)))
-    except ApiError as error:
-        if error.code == 404:
-            return None
-        raise
 
 
 async def _sent(

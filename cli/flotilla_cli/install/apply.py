@@ -6,9 +6,9 @@ import click
 import msgspec
 
 from flotilla_cli.install import endpoint
-from flotilla_cli.install.kinds import OPTIONAL, name_of, namespace_of, resource_of, title
-from flotilla_cli.install.live import Tell, gone, is_leaving, read
-from flotilla_common.api.documents import Json, mappings, member
+from flotilla_cli.install.kinds import OPTIONAL, name_of, namespace_of, place_of, resource_of, title
+from flotilla_cli.install.live import Tell, get, gone, is_leaving, is_true
+from flotilla_common.api.documents import Json, member
 from flotilla_common.api.resources import CRD
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError
@@ -40,7 +40,7 @@ async def apply(
             yield document, "created"
             continue
         try:
-            live = await read(api, document)
+            live = await get(api, place_of(document))
             if live is not None and is_leaving(live) and not dry_run:
                 if why := await gone(api, clock, document, tell):
                     raise InstallError(f"{title(document)} is being removed and does not go: {why}")
@@ -60,8 +60,7 @@ async def established(api: Api, definition: Json, clock: Clock) -> bool:
     deadline = clock.monotonic() + ESTABLISHED_SECONDS
     while clock.monotonic() < deadline:
         live = msgspec.json.decode(await api.get(CRD, "", name_of(definition)))
-        conditions = mappings(member(live, "status").get("conditions"))
-        if any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions):
+        if is_true(live, "Established"):
             return True
         await clock.sleep(0.1)
     return False

@@ -18,10 +18,12 @@ import msgspec
 from flotilla_cli.cluster.bus_users import CONFIGURATION, SEED_FILE, authorization, new_user
 from flotilla_cli.cluster.certificates import Authority
 from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.install.kinds import Place
+from flotilla_cli.install.live import get
 from flotilla_cli.install.rbac import NAMESPACE, account, binding, role, rule, service_account
 from flotilla_cli.services import bus_permissions
 from flotilla_common.api.documents import Json, member, strings
-from flotilla_common.api.resources import SECRET, Resource
+from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
 from flotilla_common.bus.login import seed_in
 from flotilla_common.bus.nkey import ACCOUNT, KeyPair
 from flotilla_common.clock import Clock
@@ -41,7 +43,6 @@ ISSUER_OF = "watcher"
 """The user that answers the auth callout, and is given the account key for it."""
 
 CA, CA_KEY, ISSUER = "ca.crt", "ca.key", "issuer.seed"
-CONFIG_MAP = Resource("", "v1", "configmaps", "ConfigMap")
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 _NOTHING: Mapping[str, str] = {}
@@ -93,7 +94,7 @@ class BusKeys:
         """What the Secret holds. What of `fresh` is missing in it is put in, and what is `shared` replaced. Of several
         servers that begin at once the first one's keys count."""
         while True:
-            stored = await self._read(SECRET, name)
+            stored = await get(self._api, Place(SECRET, self._namespace, name))
             held = {key: base64.b64decode(value).decode() for key, value in strings(_data(stored)).items()}
             wanted = {**fresh, **held, **shared}
             if stored is not None and wanted == held:
@@ -108,7 +109,7 @@ class BusKeys:
 
     async def _publish_authority(self, certificate: str) -> None:
         while True:
-            stored = await self._read(CONFIG_MAP, AUTHORITY)
+            stored = await get(self._api, Place(CONFIG_MAP, self._namespace, AUTHORITY))
             if strings(_data(stored)).get(CA) == certificate:
                 return
             try:
@@ -116,14 +117,6 @@ class BusKeys:
             except ApiError as refusal:
                 if refusal.code != 409:
                     raise
-
-    async def _read(self, resource: Resource, name: str) -> Json | None:
-        try:
-            return msgspec.json.decode(await self._api.get(resource, self._namespace, name), type=Json)
-        except ApiError as refusal:
-            if refusal.code != 404:
-                raise
-            return None
 
     async def _write(self, resource: Resource, name: str, stored: Json | None, content: Json) -> None:
         """Create it, or replace what was read. Raises ApiError with code 409 when somebody wrote since."""

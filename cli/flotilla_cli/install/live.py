@@ -8,11 +8,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
+from flotilla_cli.install.kinds import Place, name_of, place_of, title
 from flotilla_common.api.documents import Json, mappings, member
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import CRD
 from flotilla_common.clock import Clock
-from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.control.plan import PatchType
+from flotilla_common.kube.interface import Api
 
 GONE_SECONDS = 120.0
 """How long a CRD and its objects, or a namespace and what is in it, may take to go. A namespace takes ten seconds, on a
@@ -34,14 +36,10 @@ Tell = Callable[[str], None]
 """Takes a line about what takes longer."""
 
 
-async def read(api: Api, document: Json) -> Json | None:
-    """The object as it is on the cluster. Raises ApiError, Unreachable."""
-    try:
-        return msgspec.json.decode(await api.get(resource_of(document), namespace_of(document), name_of(document)))
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return None
+async def get(api: Api, place: Place) -> Json | None:
+    """The object as it is on the cluster; None if there is none. Raises ApiError, Unreachable."""
+    raw = await found_or_none(api.get(place.resource, place.namespace, place.name))
+    return None if raw is None else msgspec.json.decode(raw, type=Json)
 
 
 def is_leaving(live: Json) -> bool:
@@ -49,11 +47,17 @@ def is_leaving(live: Json) -> bool:
     return "deletionTimestamp" in member(live, "metadata")
 
 
+def is_true(live: Json, condition: str) -> bool:
+    """Whether the object's condition of this type is True."""
+    conditions = mappings(member(live, "status").get("conditions"))
+    return any(one.get("type") == condition and one.get("status") == "True" for one in conditions)
+
+
 async def gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:
     """Wait until the object is gone. Empty when it is, else what holds it up. Raises ApiError, Unreachable."""
     began, told = clock.monotonic(), False
     nudge_at = began + NUDGE_SECONDS
-    while (live := await read(api, document)) is not None:
+    while (live := await get(api, place_of(document))) is not None:
         waited = clock.monotonic() - began
         if waited > GONE_SECONDS:
             return holds_up(live)
@@ -69,11 +73,7 @@ async def gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:
 
 async def _nudge(api: Api, clock: Clock, name: str) -> None:
     touched = {"metadata": {"annotations": {_TOUCHED: clock.now().isoformat()}}}
-    try:
-        await api.patch(CRD, "", name, msgspec.json.encode(touched), "application/merge-patch+json")
-    except ApiError as error:
-        if error.code != 404:
-            raise
+    await found_or_none(api.patch(CRD, "", name, msgspec.json.encode(touched), PatchType.MERGE))
 
 
 def holds_up(live: Json) -> str:

@@ -12,17 +12,19 @@ from contextlib import contextmanager
 import msgspec
 
 from flotilla_cli.install.apply import InstallError
-from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
-from flotilla_cli.install.live import Tell, gone, read
+from flotilla_cli.install.kinds import name_of, namespace_of, place_of, resource_of, title
+from flotilla_cli.install.live import Tell, get, gone
 from flotilla_cli.install.manifests import definitions, manifests
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_cli.views import all_views
 from flotilla_common.api.documents import Json, member
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import CRD, SECRET, Resource
 from flotilla_common.clock import Clock
+from flotilla_common.control.plan import PatchType
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.kube.pages import pages
@@ -39,8 +41,8 @@ async def custom_resources(api: Api) -> list[str]:
     found: list[str] = []
     for definition in definitions():
         kind = _kind(definition)
-        if not kind.made_by_us and await read(api, definition) is not None:
-            found.extend([f"{kind.definition_name} {name}" async for name in _names(api, kind.resource)])
+        if not kind.made_by_us and await get(api, place_of(definition)) is not None:
+            found += [f"{kind.definition_name} {name}" for name in await _names(api, kind.resource)]
     return found
 
 
@@ -50,15 +52,13 @@ async def prepare_removal(api: Api) -> list[str]:
     changed. Raises InstallError, Unreachable."""
     left: list[str] = []
     for kind in (one for one in all_views() if one.guards_removal):
-        with _if_installed():
-            left.extend(
-                [f"{kind.resource.plural}.{kind.resource.group} {name}" async for name in _names(api, kind.resource)]
-            )
+        names = await found_or_none(_names(api, kind.resource)) or ()  # a kind that is not installed has no objects
+        left += [f"{kind.resource.plural}.{kind.resource.group} {name}" for name in names]
     for definition in definitions() if not left else ():
-        live = await read(api, definition)
+        live = await get(api, place_of(definition))
         if live is not None and member(live, "spec", "conversion").get("strategy") == "Webhook":
             with _naming(definition):
-                await api.patch(CRD, "", name_of(definition), _NO_CONVERSION, "application/merge-patch+json")
+                await api.patch(CRD, "", name_of(definition), _NO_CONVERSION, PatchType.MERGE)
     return left
 
 
@@ -106,16 +106,6 @@ def _naming(document: Json) -> Generator[None]:
         raise InstallError(f"{title(document)}: {error.message}") from error
 
 
-@contextmanager
-def _if_installed() -> Generator[None]:
-    """A kind that is not installed has no objects."""
-    try:
-        yield
-    except ApiError as error:
-        if error.code != 404:
-            raise
-
-
 def removal_order() -> list[Json]:
     """The objects of an installation in the order in which they are removed."""
     documents = list(reversed(manifests(Gates.parse(""))))
@@ -124,7 +114,7 @@ def removal_order() -> list[Json]:
 
 
 async def _remove_one(api: Api, document: Json, *, dry_run: bool) -> str:
-    if await read(api, document) is None:
+    if await get(api, place_of(document)) is None:
         return ""
     if name_of(document) == SECRETS_NAMESPACE and (await api.list(SECRET, SECRETS_NAMESPACE, limit=1)).items:
         return "kept: it holds secrets"
@@ -132,12 +122,8 @@ async def _remove_one(api: Api, document: Json, *, dry_run: bool) -> str:
         return DELETED
     resource = resource_of(document)
     if resource == CRD and await _has_objects(api, document):
-        await api.patch(CRD, "", name_of(document), _NO_CONVERSION, "application/merge-patch+json")
-    try:
-        await api.delete(resource, namespace_of(document), name_of(document))
-    except ApiError as error:
-        if error.code != 404:
-            raise
+        await api.patch(CRD, "", name_of(document), _NO_CONVERSION, PatchType.MERGE)
+    await found_or_none(api.delete(resource, namespace_of(document), name_of(document)))
     return DELETED
 
 
@@ -150,11 +136,9 @@ async def _has_objects(api: Api, definition: Json) -> bool:
         return True
 
 
-async def _names(api: Api, resource: Resource) -> AsyncIterator[str]:
-    async for page in pages(api, resource):
-        for raw in page.items:
-            meta = metadata_of(raw)
-            yield f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+async def _names(api: Api, resource: Resource) -> list[str]:
+    metas = [metadata_of(raw) async for page in pages(api, resource) for raw in page.items]
+    return [f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name for meta in metas]
 
 
 def _kind(definition: Json) -> Kind:

@@ -17,6 +17,7 @@ from flotilla_cli.tree.workload import Workload
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.bus.interface import Message
@@ -167,14 +168,9 @@ class LiveView:
                 await self._clock.sleep(RETRY_SECONDS)
 
     async def _follow_object(self) -> None:
-        try:
-            raw = await self._api.get(self._kind.resource, self._namespace, self._name)
-        except ApiError as error:
-            if error.code == 404:
-                raise Gone from error
-            raise
-        if metadata_of(raw).uid != self._uid:
-            raise Gone  # this is a namesake
+        raw = await found_or_none(self._api.get(self._kind.resource, self._namespace, self._name))
+        if raw is None or metadata_of(raw).uid != self._uid:  # a namesake
+            raise Gone
         self._raw = raw
         self._fresh()
         version = metadata_of(raw).resource_version

@@ -7,11 +7,12 @@ import msgspec
 from flotilla_cli.views.kindview import KindView, Related, Summary
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.keys import RECREATE_NODE_NAME
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import POD
-from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.kube.interface import Api
 from flotilla_common.workload.causes import Around
 
 
@@ -51,12 +52,10 @@ async def _related(api: Api, raw: bytes, now: datetime) -> Related:
     if found.status.completion_time is not None:
         return Related(basis=Around(now=now))
     node = found.metadata.labels.get(RECREATE_NODE_NAME, "")
-    try:
-        pod = msgspec.json.decode(await api.get(POD, found.metadata.namespace, found.spec.pod_name), type=Pod)
-    except ApiError as failure:
-        if failure.code != 404:
-            raise
+    body = await found_or_none(api.get(POD, found.metadata.namespace, found.spec.pod_name))
+    if body is None:
         return Related(nodes=[node] if node else (), basis=Around(now=now))
+    pod = msgspec.json.decode(body, type=Pod)
     return Related(pods=[pod], nodes=[node or pod.spec.node_name], basis=Around(now=now))
 
 

@@ -8,8 +8,9 @@ import msgspec
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import Coverage, KindView, PodQuery, Related, Served
 from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.meta import ObjectMeta, metadata_of
-from flotilla_common.api.resources import NODE, POD, Resource
+from flotilla_common.api.resources import NODE, POD
 from flotilla_common.api.selectors import Selector
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.workload.causes import Around
@@ -41,19 +42,10 @@ async def children_of(api: Api, kind: KindView, raw: bytes) -> list[tuple[KindVi
     meta = metadata_of(raw)
     found: list[tuple[KindView, bytes]] = []
     for resource in kind.children:
-        listed = await _listed(api, resource, meta.namespace)
-        found += [(view_of(resource), item) for item in listed if controls(meta, metadata_of(item))]
+        page = await found_or_none(api.list(resource, meta.namespace))  # None: the cluster does not serve the kind
+        items = map(bytes, page.items if page is not None else ())
+        found += [(view_of(resource), item) for item in items if controls(meta, metadata_of(item))]
     return found
-
-
-async def _listed(api: Api, resource: Resource, namespace: str) -> list[bytes]:
-    """Return all objects of the namespace; none of a kind that the cluster does not serve."""
-    try:
-        return [bytes(item) for item in (await api.list(resource, namespace)).items]
-    except ApiError as failure:
-        if failure.code != 404:
-            raise
-        return []
 
 
 async def pods_of(api: Api, query: PodQuery, owner: ObjectMeta, most: int = MOST_PODS) -> list[Pod]:

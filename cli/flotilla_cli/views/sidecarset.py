@@ -10,12 +10,13 @@ from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, Summary
 from flotilla_cli.views.progress import with_limits
 from flotilla_cli.views.related import pods_of
 from flotilla_common.api.documents import Json, member, strings, text
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds.sidecarset.records import injected
 from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, SIDECAR_SET, Sidecar, SidecarSet
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import NAMESPACE
 from flotilla_common.control.wording import named
-from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.kube.interface import Api
 
 
 def sidecar_set(raw: bytes) -> Summary:
@@ -98,13 +99,8 @@ async def _uninjected(api: Api, name: str) -> list[str]:
 
 async def _sidecar_sets(api: Api) -> list[SidecarSet]:
     """Read all SidecarSets, by name; none where the kind is not installed."""
-    try:
-        items = (await api.list(SIDECAR_SET)).items
-    except ApiError as failure:
-        if failure.code == 404:
-            return []
-        raise
-    return sorted(_readable(items), key=lambda one: one.metadata.name)
+    page = await found_or_none(api.list(SIDECAR_SET))
+    return sorted(_readable(page.items if page is not None else ()), key=lambda one: one.metadata.name)
 
 
 def _readable(items: Iterable[msgspec.Raw]) -> Iterable[SidecarSet]:

@@ -6,11 +6,12 @@ node: there one has read them within ten minutes. Nodes that are not ready, or g
 
 from collections.abc import Iterator, Mapping
 
-from flotilla_cli.doctor.checks.apiserver import is_ready
 from flotilla_cli.doctor.expected import AGENT, agents_by_chart, component
 from flotilla_cli.doctor.facts import Facts, Heard, Stream
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.doctor.gather.bus import with_copies
+from flotilla_cli.install.kinds import name_of
+from flotilla_cli.install.live import is_leaving, is_true
 from flotilla_common.api.documents import Json, mappings, member, strings, text
 from flotilla_common.bus.heartbeat import NODE_AGENT
 from flotilla_common.bus.subjects import inbox_node
@@ -24,7 +25,7 @@ _START = "see its pod or process and its log; `flotilla up` starts that of a loc
 def check(facts: Facts) -> Looked:
     """Each agent that speaks, each that does not, and each node that should have one."""
     heard = {one.beat.replica: one for one in facts.heard.get() if one.beat.service == NODE_AGENT}
-    ready = {_name(node): node for node in facts.nodes.get() if is_ready(node) and not _is_fake(node)}
+    ready = {name_of(node): node for node in facts.nodes.get() if is_true(node, "Ready") and not _is_fake(node)}
     for node, one in heard.items():
         yield from _waiting(node, one)
     streams = [one for name, one in (facts.streams.found or {}).items() if one and name in with_copies()]
@@ -52,8 +53,12 @@ def _expected(facts: Facts, streams: list[Stream]) -> Mapping[str, str]:
     """The nodes that should have one that speaks, with what says so."""
     served = {node for stream in streams for node in stream.nodes}
     chart = agents_by_chart(facts)
-    pods = [pod for pod in facts.pods.found or () if component(pod) == AGENT and is_ready(pod) and not _is_going(pod)]
-    placed = {text(member(pod, "spec").get("nodeName")) for pod in pods}
+    pods = [
+        pod
+        for pod in facts.pods.found or ()
+        if component(pod) == AGENT and is_true(pod, "Ready") and not is_leaving(pod)
+    ]
+    placed = {text(member(pod, "spec").get("nodeName")) for pod in pods if is_true(pod, "Ready")}
     if chart is not None:
         return dict.fromkeys(sorted(placed - {""}), "its pod is there")
     return dict.fromkeys(sorted(served), "it read the bus until lately") | dict.fromkeys(
@@ -100,11 +105,3 @@ def _tolerates(toleration: Json, taint: Json) -> bool:
 def _is_fake(node: Json) -> bool:
     """Nothing that is said to run on a node of kwok does."""
     return any(key.startswith("kwok.x-k8s.io/") for key in strings(member(node, "metadata").get("annotations")))
-
-
-def _is_going(pod: Json) -> bool:
-    return "deletionTimestamp" in member(pod, "metadata")
-
-
-def _name(document: Json) -> str:
-    return text(member(document, "metadata").get("name"))

@@ -8,7 +8,8 @@ from datetime import datetime
 from flotilla_cli.ages import span
 from flotilla_cli.doctor.facts import Facts
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
-from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_cli.install.live import is_true
+from flotilla_common.api.documents import Json, member, text
 
 OLDEST_MINOR = 32
 """Of Kubernetes 1; docs/operations.md names it."""
@@ -44,16 +45,10 @@ def check_clocks(facts: Facts) -> Looked:
     for about, ahead in {"this machine": -server, **others}.items():
         if abs(ahead) > OFF_SECONDS:
             yield _off(about, ahead)
-    ready = {text(member(one, "metadata").get("name")) for one in facts.nodes.get() if is_ready(one)}
+    ready = {text(member(one, "metadata").get("name")) for one in facts.nodes.get() if is_true(one, "Ready")}
     for lease in facts.node_leases.get():
         yield from _node(lease, ready, facts.now, server)
     return f"clocks of apiserver, this machine, {len(others)} replicas and {len(facts.node_leases.get())} nodes"
-
-
-def is_ready(live: Json) -> bool:
-    """Whether a Node, or a pod, is."""
-    conditions = mappings(member(live, "status").get("conditions"))
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
 def _node(lease: Json, ready: set[str], now: datetime, server: float) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """Asking for one fact: within a deadline, with the reason when it cannot be had."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import msgspec
@@ -40,20 +40,5 @@ async def fact(asking: Coroutine[Any, Any, T], seconds: float = SECONDS) -> Fact
 
 async def listed(api: Api, resource: Resource, namespace: str = "", selector: str = "") -> list[Json]:
     """All objects of a resource. Raises ApiError, Unreachable."""
-    return [one async for one in _each(api, resource, namespace, selector)]
-
-
-async def read(api: Api, resource: Resource, namespace: str, name: str) -> Json:
-    """An object; empty when there is none. Raises ApiError, Unreachable."""
-    try:
-        return msgspec.json.decode(await api.get(resource, namespace, name), type=Json)
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return {}
-
-
-async def _each(api: Api, resource: Resource, namespace: str, selector: str) -> AsyncIterator[Json]:
-    async for page in pages(api, resource, namespace, label_selector=selector):
-        for raw in page.items:
-            yield msgspec.json.decode(raw, type=Json)
+    listed = pages(api, resource, namespace, label_selector=selector)
+    return [msgspec.json.decode(raw, type=Json) async for page in listed for raw in page.items]

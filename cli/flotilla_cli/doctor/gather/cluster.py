@@ -5,13 +5,15 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from flotilla_cli.adopt.found import get, is_served, resource_of
+from flotilla_cli.adopt.found import is_served, resource_of
 from flotilla_cli.adopt.original import DAEMON, DAEMON_SET, DEPLOYMENT, GROUPS, LEADER, MANAGER
 from flotilla_cli.doctor.facts import Backend, Leases, Rights, Server
-from flotilla_cli.doctor.gather.asking import listed, read
-from flotilla_cli.install.kinds import OPTIONAL, SERVICE, name_of, namespace_of
+from flotilla_cli.doctor.gather.asking import listed
+from flotilla_cli.install.kinds import OPTIONAL, SERVICE, Place, name_of, namespace_of
+from flotilla_cli.install.live import get
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import CRD, LEASE, MUTATING, POD, VALIDATING, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.shards import SERVICE_LABEL
@@ -45,8 +47,7 @@ async def server(api: Api, clock: Clock) -> Server:
 
 async def definitions(api: Api) -> Mapping[str, Json]:
     """The CRDs of OpenKruise's groups, by name."""
-    found = {text(member(one, "metadata").get("name")): one for one in await listed(api, CRD)}
-    return {name: one for name, one in found.items() if text(member(one, "spec").get("group")) in GROUPS}
+    return {name_of(one): one for one in await listed(api, CRD) if member(one, "spec").get("group") in GROUPS}
 
 
 async def hooks(api: Api) -> Sequence[Json]:
@@ -68,7 +69,7 @@ async def backends(api: Api, configurations: Sequence[Json]) -> Mapping[tuple[st
 
 
 async def _backend(api: Api, namespace: str, name: str) -> Backend:
-    if not await read(api, SERVICE, namespace, name):
+    if await get(api, Place(SERVICE, namespace, name)) is None:
         return Backend(exists=False)
     slices = await listed(api, _SLICES, namespace, f"kubernetes.io/service-name={name}")
     endpoints = [one for found in slices for one in mappings(found.get("endpoints"))]
@@ -91,14 +92,8 @@ async def rights(api: Api, namespace: str) -> Rights:
 
 async def policies(api: Api) -> frozenset[str]:
     """The names of all admission policies, as far as the apiserver serves such."""
-    found: set[str] = set()
-    for kind in OPTIONAL:
-        try:
-            found |= {text(member(one, "metadata").get("name")) for one in await listed(api, kind)}
-        except ApiError as error:
-            if error.code != 404:
-                raise
-    return frozenset(found)
+    found = [await found_or_none(listed(api, kind)) or () for kind in OPTIONAL]
+    return frozenset(name_of(one) for policies in found for one in policies)
 
 
 async def leases(api: Api, over: asyncio.Event) -> Leases:
@@ -110,7 +105,7 @@ async def leases(api: Api, over: asyncio.Event) -> Leases:
 
 async def leader(api: Api) -> Json:
     """OpenKruise's lease."""
-    return await read(api, LEASE, LEADER.namespace, LEADER.name)
+    return await get(api, LEADER) or {}
 
 
 async def workloads(api: Api) -> Sequence[Json]:
