@@ -14,7 +14,6 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TypeVar, cast
 
 import msgspec
@@ -41,7 +40,7 @@ from flotilla_common.kube.config import ApiConfig, load_config
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.mirror.table import VersionsWentBack
-from flotilla_common.settings import Settings, SettingsError, load, split_flags
+from flotilla_common.settings import Settings, SettingsError, of_command
 from flotilla_common.stopping import stop_on_signals
 from flotilla_common.tracing.span import Tracer
 
@@ -259,17 +258,9 @@ def _for_the_operator(failure: Exception) -> tuple[str, str] | None:
 def run_alone(service: Service, arguments: Sequence[str] | None = None) -> int:
     """The entry point of a service's own container: settings from flags, environment and file."""
     try:
-        settings = _settings(sys.argv[1:] if arguments is None else arguments)
+        settings = of_command(sys.argv[1:] if arguments is None else arguments, os.environ)
     except SettingsError as error:
         for problem in error.problems:
             sys.stderr.write(f"error: {problem}\n")
         return 2
     return run_process([service], settings)
-
-
-def _settings(arguments: Sequence[str]) -> Settings:
-    flags, words = split_flags(arguments)
-    if words:
-        raise SettingsError([f"unexpected argument {word!r}" for word in words])
-    config = flags.pop("config", None) or os.environ.get("FLOTILLA_CONFIG")
-    return load(flags, os.environ, Path(config) if config else None)

@@ -18,7 +18,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.connection import OpenBusError
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock, SystemClock, SystemEntropy
-from flotilla_common.settings import Settings, SettingsError, load, split_flags
+from flotilla_common.settings import Settings, SettingsError, of_command
 from flotilla_common.stopping import stop_on_signals
 from flotilla_nodeagent import app
 from flotilla_nodeagent.credentials import plugins
@@ -57,11 +57,7 @@ def main(arguments: Sequence[str] | None = None, env: Mapping[str, str] | None =
 
 
 def _settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
-    flags, words = split_flags(arguments)
-    if words:
-        raise SettingsError([f"unexpected argument {word!r}" for word in words])
-    config = flags.pop("config", None) or env.get("FLOTILLA_CONFIG")
-    settings = load(flags, env, Path(config) if config else None)
+    settings = of_command(arguments, env)
     if not settings.node:
         raise SettingsError(["the agent must know its node: --node NAME, or NODE_NAME in the environment"])
     return settings

@@ -21,7 +21,7 @@ from flotilla_common.settings import Settings
 from flotilla_webhook.arming import Arming, RulesOf
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.launch import launch_step
-from flotilla_webhook.persistent import PersistentStates, WhiteList
+from flotilla_webhook.persistent import PersistentStates
 from flotilla_webhook.pods import PodAdmission, Step
 from flotilla_webhook.sidecars import Sidecars
 from flotilla_webhook.standing import Standing
@@ -55,7 +55,7 @@ class Chain(msgspec.Struct, frozen=True):
 
 def chain_of(api: Api, clock: Clock, entropy: Entropy, settings: Settings, gates: Gates) -> Chain:
     """The pod webhook."""
-    states = PersistentStates(api, clock, WhiteList(api, settings.namespace))
+    states = PersistentStates(api, clock, settings.namespace)
     sidecars = Sidecars(api, clock, entropy, gates, settings.namespace)
     steps = [readiness_step(gates), sidecars.step(), launch_step(gates, entropy), states.step()]
     return Chain(

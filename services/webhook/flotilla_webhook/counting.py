@@ -19,8 +19,6 @@ from flotilla_common.api.webhooks import COUNTED_LABEL
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.kube.pages import pages
 
-"""Objects per page: a namespace of 10,000 pods must not need one answer of 100 MiB."""
-
 SEARCH_SECONDS = 10.0
 """How long a search may take: the apiserver waits for 30 seconds, and would then let the deletion happen."""
 

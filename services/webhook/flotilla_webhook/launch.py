@@ -11,11 +11,11 @@ from flotilla_common.api.keys import CONTAINER_BARRIER_ENV, CONTAINER_PRIORITY_E
 from flotilla_common.api.podrules import LAUNCHES_IN_ORDER, PodRule
 from flotilla_common.clock import Entropy
 from flotilla_common.gates import Gates
+from flotilla_common.workload.podnames import suffix
 from flotilla_webhook.pods import Step
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_PREFIX_LIMIT, _SUFFIX = 58, 5  # as the apiserver makes names of generateName
+_PREFIX_LIMIT = 58  # as the apiserver makes names of generateName
 
 
 def launch_step(gates: Gates, entropy: Entropy) -> Step:
@@ -74,13 +74,5 @@ def _is_barrier(entry: object) -> bool:
 def _named(metadata: Json, entropy: Entropy) -> str:
     """The pod's name; it is chosen now if the apiserver would choose it later, for the ConfigMap is named after it."""
     if not text(metadata.get("name")):
-        metadata["name"] = text(metadata.get("generateName"))[:_PREFIX_LIMIT] + _suffix(int(entropy.token(), 16))
+        metadata["name"] = text(metadata.get("generateName"))[:_PREFIX_LIMIT] + suffix(entropy.token().encode(), 0)
     return text(metadata["name"])
-
-
-def _suffix(number: int) -> str:
-    letters = ""
-    for _ in range(_SUFFIX):
-        number, index = divmod(number, len(_ALPHABET))
-        letters += _ALPHABET[index]
-    return letters

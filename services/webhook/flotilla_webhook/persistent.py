@@ -43,27 +43,15 @@ _log = structlog.get_logger()
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-class WhiteList:
-    """As it is at each question."""
-
-    def __init__(self, api: Api, namespace: str) -> None:
-        self._api = api
-        self._namespace = namespace
-
-    async def read(self) -> list[CustomWorkload]:
-        """None without the ConfigMap. Raises ApiError, Unreachable, and ValueError for one that cannot be read."""
-        body = await found_or_none(self._api.get(CONFIG_MAP, self._namespace, CONFIGURATION))
-        return [] if body is None else custom_workloads(strings(member(msgspec.json.decode(body, type=Json), "data")))
-
-
 class PersistentStates:
     """The step, and what PersistentPodStates make necessary."""
 
-    def __init__(self, api: Api, clock: Clock, white_list: WhiteList) -> None:
+    def __init__(self, api: Api, clock: Clock, namespace: str) -> None:
+        """`namespace` is Flotilla's own, where administrators name more kinds of workloads."""
         self.api = api
         self._clock = clock
         self._admitted: dict[str, float] = {}  # until when namespaces count whose first one is about to be stored
-        self.white_list = white_list
+        self._namespace = namespace
         self.namespaces = Cache(PERSISTENT_POD_STATE, lambda item: metadata_of(item).namespace, lambda one: one)
         """Of every PersistentPodState."""
 
@@ -92,7 +80,7 @@ class PersistentStates:
 
     async def _expression(self) -> str:
         try:
-            custom = await self.white_list.read()
+            custom = await self._named()
         except ValueError as fault:  # pods of StatefulSets must not suffer from it
             _log.warning("cannot read which workloads are like StatefulSets", why=str(fault))
             custom = []
@@ -108,10 +96,16 @@ class PersistentStates:
         if state is not None:
             inject(pod, state, await self._existing(required_labels(pod, state)))
 
+    async def _named(self) -> list[CustomWorkload]:
+        """The kinds of workloads that administrators name beside StatefulSets (§7); none without the ConfigMap. Raises
+        ApiError, Unreachable, and ValueError for one that cannot be read."""
+        body = await found_or_none(self.api.get(CONFIG_MAP, self._namespace, CONFIGURATION))
+        return [] if body is None else custom_workloads(strings(member(msgspec.json.decode(body, type=Json), "data")))
+
     async def _is_supported(self, owner: TargetRef) -> bool:
         if supported(owner.api_version, owner.kind, ()):
             return True
-        return supported(owner.api_version, owner.kind, await self.white_list.read())
+        return supported(owner.api_version, owner.kind, await self._named())
 
     def _may_have_one(self, namespace: str) -> bool:
         """Return whether anything has to be asked: pods that other steps have to see, or that a rule about many

@@ -24,7 +24,6 @@ from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.injection.inject import inject
-from flotilla_webhook.injection.source import Source
 from flotilla_webhook.pods import Step
 from flotilla_webhook.restoring import Restoring
 from flotilla_webhook.tools import read_all
@@ -98,7 +97,7 @@ class Sidecars:
             return
         labels = strings(member(pod, "metadata").get("labels"))
         matching = await self._matching(labels, request.namespace)
-        sources = [await self._source(one, labels) for one in matching]
+        sources = [await self._restoring.source(one.typed, one.document, labels) for one in matching]
         if sources:
             inject(pod, sources, rfc3339(self._clock.now()), sorted_by_name=self._sorted)
 
@@ -147,9 +146,6 @@ class Sidecars:
         """Asked at once: a label may have come a moment ago. A namespace that is gone has none."""
         body = await found_or_none(self._api.get(NAMESPACE, "", namespace))
         return {} if body is None else metadata_of(body).labels
-
-    async def _source(self, one: Known, labels: dict[str, str]) -> Source:
-        return await self._restoring.source(one.typed, one.document, labels)
 
 
 def known(item: msgspec.Raw) -> Known | None:

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from flotilla_cloneset.cloneset.classification import Classification, Criteria, classify, traits
-from flotilla_cloneset.cloneset.numbers import Side
-from flotilla_cloneset.cloneset.status import Counts
+from flotilla_cloneset.cloneset.numbers import Counts, Side
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.selectors import Selector

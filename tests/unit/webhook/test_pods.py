@@ -10,7 +10,7 @@ from flotilla_common.api.resources import CONFIG_MAP, NODE
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
 from flotilla_webhook.chain import readiness_step
-from flotilla_webhook.persistent import UNSEEN_SECONDS, PersistentStates, WhiteList
+from flotilla_webhook.persistent import UNSEEN_SECONDS, PersistentStates
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.standing import Standing
 from tests.support.fake_clock import FakeClock
@@ -29,7 +29,7 @@ class World:
     def __init__(self, gates: str = "") -> None:
         self.cluster, self.clock = FakeApi(), FakeClock()
         self.node("n2", **{O: "linux", H: "n2"})
-        self.states = PersistentStates(self.cluster.api, self.clock, WhiteList(self.cluster.api, "kruise-system"))
+        self.states = PersistentStates(self.cluster.api, self.clock, "kruise-system")
         steps = [readiness_step(Gates.parse(gates)), self.states.step()]
         self.pods = PodAdmission(steps, Standing(self.clock))
 

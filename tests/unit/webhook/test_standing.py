@@ -11,7 +11,7 @@ from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.arming import Arming
-from flotilla_webhook.persistent import PersistentStates, WhiteList
+from flotilla_webhook.persistent import PersistentStates
 from flotilla_webhook.pods import SEEN, PodAdmission
 from flotilla_webhook.standing import LINGER_SECONDS, Standing
 from tests.support.fake_clock import FakeClock
@@ -26,7 +26,7 @@ class World:
 
     def __init__(self) -> None:
         self.cluster, self.clock = FakeApi(), FakeClock()
-        self.states = PersistentStates(self.cluster.api, self.clock, WhiteList(self.cluster.api, "kruise-system"))
+        self.states = PersistentStates(self.cluster.api, self.clock, "kruise-system")
         self.standing = Standing(self.clock)
         self.pods = PodAdmission([self.states.step()], self.standing)
 

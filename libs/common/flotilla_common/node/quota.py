@@ -28,6 +28,10 @@ class Quota:
             self._used.popitem(last=False)
         return allowed
 
+    def wait(self, source: str, now: float) -> float:
+        """Seconds until the source may do it."""
+        return max(self._level(source, now) + 1 - self._burst, 0.0) / self._per_second
+
     def _level(self, source: str, now: float) -> float:
         used, since = self._used.get(source, (0.0, now))
         return max(used - (now - since) * self._per_second, 0.0)

@@ -91,6 +91,15 @@ def split_flags(arguments: Sequence[str]) -> tuple[dict[str, str | None], list[s
     return flags, words
 
 
+def of_command(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
+    """The settings of a process that takes nothing but flags, which may name its file. Raises SettingsError."""
+    flags, words = split_flags(arguments)
+    if words:
+        raise SettingsError([f"unexpected argument {word!r}" for word in words])
+    config = flags.pop("config", None) or env.get("FLOTILLA_CONFIG")
+    return load(flags, env, Path(config) if config else None)
+
+
 def load(flags: Mapping[str, str | None], env: Mapping[str, str], file: Path | None = None) -> Settings:
     """The settings of this process. A flag whose value is None was not given; an empty one is the bare flag. Raises
     SettingsError with all problems: unknown names, unreadable values, settings that contradict each other."""

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from flotilla_cloneset.cloneset.numbers import Side
-from flotilla_cloneset.cloneset.status import Counts
+from flotilla_cloneset.cloneset.numbers import Counts, Side
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import controller_of

@@ -71,6 +71,17 @@ class Side(Tally, frozen=True):
         return self.all - self.preparing_delete
 
 
+class Counts(Tally, frozen=True):
+    """Active pods that match the selector."""
+
+    replicas: int = 0
+    ready: int = 0
+    available: int = 0
+    updated: int = 0
+    updated_ready: int = 0
+    updated_available: int = 0
+
+
 class Quantities(Frozen):
     """What a pass may do, in pods."""
 

@@ -17,7 +17,7 @@ from flotilla_cloneset.cloneset.revisions import choose, record_of, surplus
 from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
-from flotilla_cloneset.cloneset.status import EXCEEDED, CloneSetStatusPlan, Facts, plan_status
+from flotilla_cloneset.cloneset.status import EXCEEDED, CloneSetStatusPlan, plan_status
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
@@ -61,7 +61,7 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
         text = "the CloneSet is being deleted: its pods are left to garbage collection"
         draft.reason(State.PROGRESSING, "Terminating", text)
     causes = explain_unavailable(context, draft)
-    return _finish(context, draft, _status(context, now, causes))
+    return _finish(context, draft, plan_status(context, root_cause(causes, snapshot.failures)))
 
 
 def _survey(
@@ -128,22 +128,6 @@ def _keep_history(context: PlanContext, draft: Draft) -> None:
     live |= {revisions.current.metadata.name, revisions.update.metadata.name}
     deletes = surplus(context.snapshot, context.selector, live)
     draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
-
-
-def _status(context: PlanContext, now: datetime, causes: Sequence[Group]) -> CloneSetStatusPlan:
-    want, revisions = context.targets, context.revisions
-    facts = Facts(
-        counts=context.pods.counts,
-        expected_updated=want.expected_updated,
-        paused=want.paused,
-        update_revision=revisions.update.metadata.name,
-        current_revision=revisions.current.metadata.name,
-        collision_count=revisions.collision_count,
-        label_selector=str(context.selector),
-        failures=context.snapshot.failures,
-        cause=root_cause(causes, context.snapshot.failures),
-    )
-    return plan_status(context.snapshot.cloneset, facts, now)
 
 
 def _finish(context: PlanContext, draft: Draft, status: CloneSetStatusPlan) -> Plan:

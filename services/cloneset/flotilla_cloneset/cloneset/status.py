@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from flotilla_cloneset.cloneset.numbers import Tally
+from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, CloneSetStatus
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
-from flotilla_common.control.plan import Event, Frozen, Patch
+from flotilla_common.control.plan import Event, Patch
 from flotilla_common.control.writes import StatusPlan, write_status
 
 NO_DEADLINE = 2**31 - 1
@@ -25,31 +25,6 @@ UPDATING = "CloneSetUpdated"
 _FAILURES = {"scale": "FailedScale", "update": "FailedUpdate"}
 
 
-class Counts(Tally, frozen=True):
-    """Active pods that match the selector."""
-
-    replicas: int = 0
-    ready: int = 0
-    available: int = 0
-    updated: int = 0
-    updated_ready: int = 0
-    updated_available: int = 0
-
-
-class Facts(Frozen):
-    """What the status says besides what the CloneSet itself holds."""
-
-    counts: Counts
-    expected_updated: int
-    paused: bool
-    update_revision: str
-    current_revision: str
-    collision_count: int
-    label_selector: str
-    failures: Mapping[str, str]
-    cause: str = ""  # why it does not get on, for what is told of a rollout that takes too long
-
-
 class CloneSetStatusPlan(StatusPlan):
     """What else follows from a status."""
 
@@ -57,47 +32,50 @@ class CloneSetStatusPlan(StatusPlan):
     overdue: str = ""  # what is told of a rollout that takes too long: the condition's message, and the cause
 
 
-def settled_revision(facts: Facts, replicas: int) -> str:
+def settled_revision(context: PlanContext) -> str:
     """The current revision: it becomes the update revision once all pods carry that, ready or not (§5.2)."""
-    complete = facts.counts.updated == facts.counts.replicas == replicas
-    return facts.update_revision if complete else facts.current_revision
+    counts, revisions = context.pods.counts, context.revisions
+    complete = counts.updated == counts.replicas == context.targets.replicas
+    return (revisions.update if complete else revisions.current).metadata.name
 
 
-def plan_status(cloneset: CloneSet, facts: Facts, now: datetime) -> CloneSetStatusPlan:
-    """Compute the status, and the write if it is due (§5.5)."""
-    now = now.replace(microsecond=0)  # as Kubernetes writes times
+def plan_status(context: PlanContext, cause: str) -> CloneSetStatusPlan:
+    """Compute the status, and the write if it is due (§5.5). `cause`: why it does not get on, for what is told of a
+    rollout that takes too long."""
+    now = context.now.replace(microsecond=0)  # as Kubernetes writes times
+    cloneset, counts = context.snapshot.cloneset, context.pods.counts
     stored = cloneset.status
-    current = settled_revision(facts, cloneset.spec.replicas)
-    progressing, wake_at = _progressing(cloneset, facts, current, now)
+    current = settled_revision(context)
+    progressing, wake_at = _progressing(context, current, now)
     status = CloneSetStatus(
         observed_generation=cloneset.metadata.generation,
-        replicas=facts.counts.replicas,
-        ready_replicas=facts.counts.ready,
-        available_replicas=facts.counts.available,
-        updated_replicas=facts.counts.updated,
-        updated_ready_replicas=facts.counts.updated_ready,
-        updated_available_replicas=facts.counts.updated_available,
-        expected_updated_replicas=facts.expected_updated,
-        update_revision=facts.update_revision,
+        replicas=counts.replicas,
+        ready_replicas=counts.ready,
+        available_replicas=counts.available,
+        updated_replicas=counts.updated,
+        updated_ready_replicas=counts.updated_ready,
+        updated_available_replicas=counts.updated_available,
+        expected_updated_replicas=context.targets.expected_updated,
+        update_revision=context.revisions.update.metadata.name,
         current_revision=current,
-        collision_count=facts.collision_count,
-        label_selector=facts.label_selector,
-        conditions=_conditions(stored.conditions, progressing, facts.failures, now),
+        collision_count=context.revisions.collision_count,
+        label_selector=str(context.selector),
+        conditions=_conditions(stored.conditions, progressing, context.snapshot.failures, now),
     )
     named = _names(status) != _names(stored) or progressing != _find(stored.conditions, PROGRESSING)
     counted = msgspec.structs.replace(status, conditions=stored.conditions) != stored
-    urgent = named or (counted and _at_rest(facts, cloneset.spec.replicas))
+    urgent = named or (counted and _at_rest(context))
     due = urgent or counted or _newly_failed(stored.conditions, status.conditions)
-    overdue = _overdue(progressing, facts.cause)
+    overdue = _overdue(progressing, cause)
     told = overdue if _find(stored.conditions, PROGRESSING) != progressing else ""
     patch = _patch(cloneset, status, told) if due else None
     return CloneSetStatusPlan(patch=patch, urgent=urgent, wake_at=wake_at, overdue=overdue)
 
 
-def _at_rest(facts: Facts, replicas: int) -> bool:
+def _at_rest(context: PlanContext) -> bool:
     """All pods are there, on their side of the partition and available: these counts will stay."""
-    counts = facts.counts
-    return counts.replicas == counts.available == replicas and counts.updated >= facts.expected_updated
+    counts, want = context.pods.counts, context.targets
+    return counts.replicas == counts.available == want.replicas and counts.updated >= want.expected_updated
 
 
 def _names(status: CloneSetStatus) -> tuple[object, ...]:
@@ -136,15 +114,14 @@ def _find(conditions: list[Condition], kind: str) -> Condition | None:
     return next((condition for condition in conditions if condition.type == kind), None)
 
 
-def _progressing(
-    cloneset: CloneSet, facts: Facts, current: str, now: datetime
-) -> tuple[Condition | None, datetime | None]:
+def _progressing(context: PlanContext, current: str, now: datetime) -> tuple[Condition | None, datetime | None]:
     """Condition Progressing (absent without a deadline), and when it has to be judged again (§5.3)."""
+    cloneset = context.snapshot.cloneset
     deadline = cloneset.spec.progress_deadline_seconds
     if deadline is None or deadline == NO_DEADLINE:
         return None, None
     stored = _find(cloneset.status.conditions, PROGRESSING)
-    status, reason, message = _verdict(cloneset.spec.replicas, facts, current, stored, later(now, -deadline))
+    status, reason, message = _verdict(context, current, stored, later(now, -deadline))
     if stored is not None and (stored.status, stored.reason) == (status, reason):
         condition = stored
     else:
@@ -163,19 +140,18 @@ def _progressing(
     return condition, later(condition.last_update_time or now, deadline + 1)
 
 
-def _verdict(
-    replicas: int, facts: Facts, current: str, stored: Condition | None, overdue: datetime
-) -> tuple[str, str, str]:
+def _verdict(context: PlanContext, current: str, stored: Condition | None, overdue: datetime) -> tuple[str, str, str]:
     """(status, reason, message). `overdue`: what has been under way since before then has taken too long."""
-    counts = facts.counts
-    if current == facts.update_revision and (counts.replicas == counts.updated == counts.updated_available == replicas):
+    counts, want, update = context.pods.counts, context.targets, context.revisions.update.metadata.name
+    replicas, expected = want.replicas, want.expected_updated
+    if current == update and counts.replicas == counts.updated == counts.updated_available == replicas:
         return "True", "CloneSetAvailable", "CloneSet is available"
-    if facts.paused:
+    if want.paused:
         return "True", "CloneSetPaused", "CloneSet is paused"
-    if facts.expected_updated < replicas and facts.expected_updated <= counts.updated_available:
+    if expected < replicas and expected <= counts.updated_available:
         return "True", "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"
     if stored is not None and (stored.reason == EXCEEDED or _timed_out(stored, overdue)):
-        return "False", EXCEEDED, f"CloneSet revision {facts.update_revision} has timed out progressing"
+        return "False", EXCEEDED, f"CloneSet revision {update} has timed out progressing"
     return "True", UPDATING, "CloneSet is progressing"
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from flotilla_common.api.core import ControllerRevision, Node, Pod
-from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.meta import ObjectMeta, controller_of
 from flotilla_common.api.resources import NODE, POD
@@ -28,10 +27,6 @@ def name_before_hash(revision: ControllerRevision) -> Iterable[str]:
     return [f"{revision.metadata.namespace}/{revision.metadata.name.rpartition('-')[0]}"]
 
 
-def _any_node(daemonset: Json, node: Json) -> bool:
-    return True
-
-
 DAEMON_SETS = Watch(DAEMON_SET, DaemonSet, indexes={IN_NAMESPACE: namespace_of}, subresources=("status",))
 PODS = Watch(
     POD,
@@ -41,7 +36,7 @@ PODS = Watch(
     writes=("create", "delete", "patch"),
     subresources=("status", "resize"),
 )
-NODES = Watch(NODE, Node, concerns=_any_node)
+NODES = Watch(NODE, Node, concerns=lambda daemonset, node: True)
 REVISIONS = watch_revisions(DAEMON_SET, **{NAMESAKES: name_before_hash})
 PULL_JOBS = watch_pulls(DAEMON_SET, gate="PreDownloadImageForDaemonSetUpdate")
 """Images that are pulled ahead of updates."""

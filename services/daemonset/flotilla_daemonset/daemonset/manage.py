@@ -120,8 +120,8 @@ def _has_first_pod(state: NodeState) -> bool:
 
 
 def plan_specified(context: PlanContext, work: Work, draft: Draft) -> None:
-    """Delete the pods that somebody has labelled for it (common.md §2), from the last node on; available ones only while
-    fewer nodes than allowed are without. Their nodes get new pods of the newest revision.
+    """Delete the pods that somebody has labelled for it (common.md §2), from the last node on; available ones only
+    while fewer nodes than allowed are without. Their nodes get new pods of the newest revision.
 
     Deleting a pod oneself does the same at once, and asks neither the hook nor how many pods serve.
     """

@@ -3,11 +3,10 @@
 started twice, whatever a replica has seen of the others."""
 
 from datetime import datetime, tzinfo
-from typing import Any, cast
 
 import msgspec
 
-from flotilla_common.api.documents import Json
+from flotilla_common.api.documents import Json, mapping
 from flotilla_common.api.kinds.advancedcronjob.types import (
     ADVANCED_CRON_JOB,
     ALLOW,
@@ -107,23 +106,18 @@ def has_long_names(job: AdvancedCronJob, run: datetime) -> bool:
 def creation(job: AdvancedCronJob, run: datetime, local: tzinfo) -> Create:
     """The write that starts a run. `local`: the zone in which the child says when it was due."""
     resource, raw = job.spec.template.chosen
-    template = _mapping(msgspec.json.decode(raw) if bytes(raw) else None)
-    given = _mapping(template.get("metadata"))
+    template = mapping(msgspec.json.decode(raw) if bytes(raw) else None)
+    given = mapping(template.get("metadata"))
     due = run.astimezone(local).isoformat(timespec="seconds").replace("+00:00", "Z")
     body: Json = {
         **resource.type_meta,
         "metadata": {
             "name": child_name(job, run),
             "namespace": job.metadata.namespace,
-            "labels": _mapping(given.get("labels")),
-            "annotations": {**_mapping(given.get("annotations")), SCHEDULED_AT: due},
+            "labels": mapping(given.get("labels")),
+            "annotations": {**mapping(given.get("annotations")), SCHEDULED_AT: due},
             "ownerReferences": [owner_reference(ADVANCED_CRON_JOB, job.metadata)],
         },
-        "spec": _mapping(template.get("spec")),
+        "spec": mapping(template.get("spec")),
     }
     return create_of(resource, body, Intent.CREATE, f"run of {due}", phase=CREATION)
-
-
-def _mapping(value: Any) -> Json:
-    """The object; users may have written anything in its place, or nothing."""
-    return cast("Json", value) if isinstance(value, dict) else {}

@@ -1,7 +1,6 @@
 """The BroadcastJob controller: what it watches and writes, and what it plans from."""
 
 from flotilla_common.api.core import Node, Pod
-from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, NAME_LABEL, UID_LABEL, BroadcastJob
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import NODE, POD
@@ -16,14 +15,9 @@ from flotilla_jobs.broadcastjob.plan import plan
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
 from flotilla_jobs.broadcastjob.status import has_ended
 
-
-def _any_node(job: Json, node: Json) -> bool:
-    return True
-
-
 JOBS = Watch(BROADCAST_JOB, BroadcastJob, writes=("delete",), subresources=("status",))
 PODS = Watch(POD, Pod, owner=BROADCAST_JOB, writes=("create", "delete"), subresources=("status",))
-NODES = Watch(NODE, Node, concerns=_any_node)
+NODES = Watch(NODE, Node, concerns=lambda job, node: True)
 
 
 class Gatherer:

@@ -4,12 +4,12 @@ import structlog
 
 from flotilla_common.api.kinds.nodeimage.counting import counted
 from flotilla_common.api.kinds.nodeimage.types import FAILED, JobReference, NodeImage, NodeImageStatus, TagStatus
+from flotilla_common.node.quota import Quota
 from flotilla_common.node.reports import NODE_IMAGES, EventReport, NodeImageReport
 from flotilla_nodeagent.channel.copies import Copies, Key
 from flotilla_nodeagent.channel.reporting import NotTaken, Refused
 from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.images.pull import Puller, Task
-from flotilla_nodeagent.images.rate import Rate
 from flotilla_nodeagent.images.tasks import Tasks
 from flotilla_nodeagent.work import Work
 
@@ -32,7 +32,7 @@ class NodeImages:
         self._host = host
         self._copies = copies
         self._key: Key = ("", host.node)
-        self._rate = Rate(host.clock, WRITES_PER_SECOND, BURST)
+        self._writes = Quota(BURST, WRITES_PER_SECOND)
         self._said: tuple[str, NodeImageStatus] | None = None  # uid and status that were accepted last
         self._refresh_at = 0.0
         self._work = Work[Key]("images", host, self._sync, workers=1)
@@ -62,9 +62,9 @@ class NodeImages:
         self._tasks.sync(image)
         status = counted(image.spec.images, self._tasks.known)
         if self._must_say(image, status):
-            wait = self._rate.take()
-            if wait > 0:
-                return wait
+            now = self._host.clock.monotonic()
+            if not self._writes.take(key[1], now):
+                return self._writes.wait(key[1], now)  # and not here: by then there may be something newer to write
             await self._report(image, status)
         return self._host.entropy.uniform(*IDLE_SECONDS)
 
