@@ -11,7 +11,8 @@ from flotilla_cli.adopt.steps import Plan
 from flotilla_cli.adopt.survey import report, survey
 from flotilla_cli.adopt.undo import runs_out
 from flotilla_cli.adopt.undo import undo as way_back
-from flotilla_cli.connection import Target, cluster_options, open_api, reported, target_of
+from flotilla_cli.connection import Target, open_api, reported, target_of
+from flotilla_cli.options import cluster_options
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import Api
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import click
 
-from flotilla_cli.connection import Target, cluster_options, open_api, reported
+from flotilla_cli.connection import Target, open_api, reported
 from flotilla_cli.install.bus_keys import BusKeys
 from flotilla_cli.install.rbac import NAMESPACE
+from flotilla_cli.options import cluster_options
 from flotilla_common.clock import SystemClock
 
 

@@ -7,10 +7,9 @@ local set tells both in `set.json` in its state folder, `flotilla run` in `noted
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -30,8 +29,6 @@ from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 _NO_BUS = (
     "no bus is known for this cluster: give --nats URL, or set FLOTILLA_NATS. The bus of `flotilla up` is known when "
@@ -127,26 +124,6 @@ def _set_beside(kubeconfig: Path) -> LocalSet | None:
     except (ClusterError, OSError):
         return None  # somebody else's folder
     return found if found and Path(found.kubeconfig) == kubeconfig.absolute() else None
-
-
-def cluster_options(command: Command) -> Command:
-    """--kubeconfig and --context."""
-    file_option = click.option("--kubeconfig", default="", metavar="FILE", help="The cluster's kubeconfig.")
-    context_option = click.option("--context", default="", help="The kubeconfig's context.")
-    return file_option(context_option(command))
-
-
-def namespace_option(command: Command) -> Command:
-    """-n; one value for all commands, so that a shell history can be edited from one to the next."""
-    return click.option("-n", "--namespace", default="", show_default="the context's", help="The object's namespace.")(
-        command
-    )
-
-
-def bus_option(command: Command) -> Command:
-    """--nats."""
-    known = "FLOTILLA_NATS, the local set's"
-    return click.option("--nats", default="", metavar="URL", help="The bus.", show_default=known)(command)
 
 
 def _bus(target: BusTarget) -> NatsBus:

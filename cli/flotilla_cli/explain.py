@@ -7,30 +7,18 @@ from datetime import datetime
 
 import click
 import msgspec
-from rich.console import Console
 from rich.text import Text
 
 from flotilla_cli.ages import age, span
-from flotilla_cli.connection import (
-    Target,
-    bus_option,
-    cluster_options,
-    namespace_of,
-    namespace_option,
-    nats_url_of,
-    open_api,
-    open_bus,
-    reported,
-    target_of,
-)
+from flotilla_cli.connection import Target, open_api, open_bus, reported
 from flotilla_cli.diagnosis.diagnose import Diagnosis, diagnose, from_record
 from flotilla_cli.diagnosis.vacancies import Vacancy
 from flotilla_cli.diagnosis.verdict import STYLES
-from flotilla_cli.kinds import find_object, object_argument
+from flotilla_cli.options import Reach, object_argument, reach_options
 from flotilla_cli.plain import printed
 from flotilla_cli.podstory import verb as podstory
 from flotilla_cli.tree.why import Why
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.control.plan import Json, Reason
 from flotilla_common.control.wording import nodes_word
@@ -43,34 +31,25 @@ MOST_VACANCIES = 10
 
 @click.command()
 @object_argument
-@namespace_option
-@cluster_options
-@bus_option
+@reach_options
 @click.option("-o", "--output", type=click.Choice(["json"]), help="The record as it was published, and the causes.")
 @click.option("-v", "--verbose", is_flag=True, help="Of a pod: also the SidecarSets that select other pods.")
-def explain(
-    words: tuple[str, ...], namespace: str, kubeconfig: str, context: str, nats: str, output: str | None, verbose: bool
-) -> None:
+def explain(words: tuple[str, ...], reach: Reach, output: str | None, verbose: bool) -> None:
     """Tell what an object waits for and why: the root cause first, then the last plan's reasons and numbers. Of a pod:
     why it does not serve, why it has the sidecars that it has, and which containers wait for others."""
-    clock, target, url = SystemClock(), target_of(kubeconfig, context), nats_url_of(nats, kubeconfig)
-    if (kind_and_name := "/".join(words).partition("/"))[0].lower() in podstory.WORDS:
-        with reported():
-            place = namespace_of(namespace, target)
-            told = asyncio.run(_explain_pod(target, url, place, kind_and_name[2], clock, everything=verbose))
-        if output == "json":
-            click.echo(msgspec.json.encode(told))
-        else:
-            printed(told.text(), Console(highlight=False))
-        return
-    resource, name = find_object(words)
-    namespace = namespace_of(namespace, target) if resource.namespaced else ""
+    clock, target, url = SystemClock(), reach.target, reach.url
+    resource, namespace, name = reach.place(words, pods=True)
     with reported():
-        found = asyncio.run(_explain(target, url, resource, namespace, name, clock))
+        if resource == POD:
+            told = asyncio.run(_explain_pod(target, url, namespace, name, clock, everything=verbose))
+            drawing, data = told.text(), told
+        else:
+            found = asyncio.run(_explain(target, url, resource, namespace, name, clock))
+            drawing, data = render(found, clock.now()), document(found)
     if output == "json":
-        click.echo(msgspec.json.encode(document(found)))
+        click.echo(msgspec.json.encode(data))
     else:
-        printed(render(found, clock.now()), Console(highlight=False))
+        printed(drawing)
 
 
 async def _explain_pod(

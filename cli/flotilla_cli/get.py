@@ -9,20 +9,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from flotilla_cli.connection import (
-    Target,
-    bus_option,
-    cluster_options,
-    connected,
-    namespace_of,
-    namespace_option,
-    nats_url_of,
-    open_api,
-    open_bus,
-    reported,
-    target_of,
-)
-from flotilla_cli.kinds import find_object, object_argument
+from flotilla_cli.connection import Target, connected, open_api, open_bus, reported
+from flotilla_cli.options import Reach, object_argument, reach_options
 from flotilla_cli.plain import plain
 from flotilla_cli.tree.live import Gone, LiveView
 from flotilla_cli.tree.why import last_why
@@ -56,30 +44,17 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command()
 @object_argument
-@namespace_option
-@cluster_options
-@bus_option
+@reach_options
 @click.option("-w", "--watch", is_flag=True, help="Keep showing it as it changes.")
 @click.option("--all", "everything", is_flag=True, help="Every pod, even if they do not fit on the screen.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document; with -w one per line.")
-def get(
-    words: tuple[str, ...],
-    namespace: str,
-    kubeconfig: str,
-    context: str,
-    nats: str,
-    watch: bool,
-    everything: bool,
-    output: str | None,
-) -> None:
+def get(words: tuple[str, ...], reach: Reach, watch: bool, everything: bool, output: str | None) -> None:
     """Show an object: a workload's revisions and pods, a job's parts, and what it waits for."""
-    resource, name = find_object(words)
-    target = target_of(kubeconfig, context)
-    namespace = namespace_of(namespace, target) if resource.namespaced else ""
+    resource, namespace, name = reach.place(words)
     wish = Wish(resource=resource, namespace=namespace, name=name, output=output, everything=everything)
     with reported(), contextlib.suppress(KeyboardInterrupt):
         try:
-            asyncio.run(_get(wish, target, nats_url_of(nats, kubeconfig), watch=watch))
+            asyncio.run(_get(wish, reach.target, reach.url, watch=watch))
         except Gone as error:
             raise click.ClickException(f"{wish.resource.kind} {place(wish)} is gone") from error
 

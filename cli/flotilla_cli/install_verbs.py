@@ -8,13 +8,14 @@ import click
 import msgspec
 
 from flotilla_cli.adopt.original import LEADER, MANAGER, at_work
-from flotilla_cli.connection import Target, cluster_options, open_api, reported, target_of
+from flotilla_cli.connection import Target, open_api, reported, target_of
 from flotilla_cli.install import policies
 from flotilla_cli.install.apply import apply, established
 from flotilla_cli.install.kinds import name_of, title
 from flotilla_cli.install.live import get
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.install.remove import STILL_THERE, custom_resources, prepare_removal, remove, withdraw
+from flotilla_cli.options import cluster_options
 from flotilla_common.api.documents import Json
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.gates import Gates

@@ -16,8 +16,9 @@ def plain(shown: RenderableType) -> str:
     return "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
 
 
-def printed(shown: RenderableType, console: Console) -> None:
+def printed(shown: RenderableType, console: Console | None = None) -> None:
     """Print in colours for a terminal, else plainly."""
+    console = console or Console(highlight=False)
     if console.is_terminal:
         console.print(shown)
     else:

@@ -8,8 +8,8 @@ from datetime import timedelta
 import click
 import msgspec
 
-from flotilla_cli.connection import bus_option, connected, open_bus, reported, required_nats_url
-from flotilla_cli.since import since_option
+from flotilla_cli.connection import connected, open_bus, reported, required_nats_url
+from flotilla_cli.options import bus_option, since_option
 from flotilla_cli.traffic import past
 from flotilla_cli.traffic.lines import Line, Reader, matches
 from flotilla_common.bus.interface import Message

@@ -11,8 +11,9 @@ from rich.live import Live
 from flotilla_cli.buslook.gather import look
 from flotilla_cli.buslook.render import render
 from flotilla_cli.buslook.view import View, view
-from flotilla_cli.connection import bus_option, connected, open_bus, reported, required_nats_url
+from flotilla_cli.connection import connected, open_bus, reported, required_nats_url
 from flotilla_cli.heartbeats import LISTEN_SECONDS
+from flotilla_cli.options import bus_option
 from flotilla_cli.plain import plain, printed
 from flotilla_cli.services import installed, load
 from flotilla_common.clock import SystemClock

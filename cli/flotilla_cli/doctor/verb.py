@@ -9,11 +9,12 @@ import click
 
 from flotilla_cli import connection
 from flotilla_cli.cluster.progress import Progress
-from flotilla_cli.connection import Target, bus_option, cluster_options, open_api, open_bus, reported, target_of
+from flotilla_cli.connection import Target, open_api, open_bus, reported, target_of
 from flotilla_cli.doctor.catalogue import examine
 from flotilla_cli.doctor.finding import Outcome, confirmed, exit_code, keys
 from flotilla_cli.doctor.look import Places, look
 from flotilla_cli.doctor.render import as_json, lines
+from flotilla_cli.options import bus_option, cluster_options
 from flotilla_common.clock import Clock, SystemClock
 
 AGAIN_SECONDS = 2.0

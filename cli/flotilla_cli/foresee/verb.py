@@ -6,21 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import click
 import msgspec
-from rich.console import Console, Group
+from rich.console import Group
 
-from flotilla_cli.connection import (
-    Target,
-    bus_option,
-    cluster_options,
-    connected,
-    namespace_of,
-    namespace_option,
-    nats_url_of,
-    open_api,
-    open_bus,
-    reported,
-    target_of,
-)
+from flotilla_cli.connection import Target, connected, namespace_of, open_api, open_bus, reported
 from flotilla_cli.foresee.dryrun import Applied, Refused, dry_run
 from flotilla_cli.foresee.foresee import Foresight, concerned
 from flotilla_cli.foresee.manifest import Manifest, Stranger, UnreadableManifest, read
@@ -28,6 +16,7 @@ from flotilla_cli.foresee.reading import Reader
 from flotilla_cli.foresee.render import render
 from flotilla_cli.foresee.story import REFUSED, SKIPPED, UNCHANGED, Story
 from flotilla_cli.heartbeats import LISTEN_SECONDS, listen
+from flotilla_cli.options import Reach, reach_options
 from flotilla_cli.plain import printed
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import BusError
@@ -50,20 +39,15 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command()
 @click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="A file, a folder, or -.")
-@namespace_option
-@cluster_options
-@bus_option
+@reach_options
 @click.option("--server-side", is_flag=True, help="As kubectl apply --server-side would do it.")
 @click.option("--all", "everything", is_flag=True, help="Every pod and every wave, however many.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document.")
 @click.pass_context
 def plan(
-    context_: click.Context,
+    context: click.Context,
     files: tuple[str, ...],
-    namespace: str,
-    kubeconfig: str,
-    context: str,
-    nats: str,
+    reach: Reach,
     server_side: bool,
     everything: bool,
     output: str | None,
@@ -72,20 +56,20 @@ def plan(
 
     Exit code 0: nothing would change; 1: something would; 2: a manifest is refused, or something went wrong.
     """
-    target = target_of(kubeconfig, context)
-    wish = Wish(namespace=namespace_of(namespace, target), given=bool(namespace), server_side=server_side)
+    target, given = reach.target, reach.namespace
+    wish = Wish(namespace=namespace_of(given, target), given=bool(given), server_side=server_side)
     try:
         found = [one for place in files for one in read(place)]
         with reported():
-            stories = asyncio.run(_plan(found, wish, target, nats_url_of(nats, kubeconfig)))
+            stories = asyncio.run(_plan(found, wish, target, reach.url))
     except (UnreadableManifest, click.ClickException, OSError) as error:
         click.echo(f"Error: {error}", err=True)
-        context_.exit(WRONG)
+        context.exit(WRONG)
     if output == "json":
         click.echo(msgspec.json.encode(stories))
     else:
-        printed(Group(*(render(story, everything=everything) for story in stories)), Console(highlight=False))
-    context_.exit(_exit_code(stories))
+        printed(Group(*(render(story, everything=everything) for story in stories)))
+    context.exit(_exit_code(stories))
 
 
 def _exit_code(stories: list[Story]) -> int:

@@ -7,28 +7,13 @@ import click
 import msgspec
 from rich.console import Console
 
-from flotilla_cli.connection import (
-    Target,
-    bus_option,
-    cluster_options,
-    connected,
-    namespace_of,
-    namespace_option,
-    nats_url_of,
-    open_api,
-    open_bus,
-    reported,
-    required_nats_url,
-    target_of,
-)
+from flotilla_cli.connection import Target, connected, open_api, open_bus, reported, required_nats_url
 from flotilla_cli.history.gather import gather, gather_pod, writers_of
 from flotilla_cli.history.records import Record, Writer
 from flotilla_cli.history.render import render
 from flotilla_cli.history.story import Story, pod_story, story
-from flotilla_cli.kinds import find_object, object_argument
+from flotilla_cli.options import Reach, object_argument, reach_options, since_option
 from flotilla_cli.plain import printed
-from flotilla_cli.podstory.verb import WORDS
-from flotilla_cli.since import since_option
 from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import Clock, SystemClock
@@ -38,40 +23,22 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 
 @click.command()
 @object_argument
-@namespace_option
-@cluster_options
-@bus_option
+@reach_options
 @since_option("All changes since then, not only the last one.")
 @click.option("--all", "everything", is_flag=True, help="Every step in full, and every write.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document with all chapters.")
 def history(
-    words: tuple[str, ...],
-    namespace: str,
-    kubeconfig: str,
-    context: str,
-    nats: str,
-    since: timedelta | None,
-    everything: bool,
-    output: str | None,
+    words: tuple[str, ...], reach: Reach, since: timedelta | None, everything: bool, output: str | None
 ) -> None:
     """Tell what happened to an object: who changed what, what was decided and written, until all was done.
 
     The last change of its spec, or all of them --since. KIND may also be pod.
     """
-    target = target_of(kubeconfig, context)
-    kind, slash, rest = words[0].partition("/")
     clock = SystemClock()
-    if kind.lower() in WORDS:
-        name = rest if slash else (words[1] if len(words) == 2 else "")
-        resource = POD
-    else:
-        resource, name = find_object(words)
-    if not name:
-        raise click.BadParameter("give one KIND NAME, or KIND/NAME")
-    namespace = namespace_of(namespace, target) if resource.namespaced else ""
-    url = nats_url_of(nats, kubeconfig) or required_nats_url(nats)
+    resource, namespace, name = reach.place(words, pods=True)
+    url = reach.url or required_nats_url(reach.nats)
     with reported():
-        told = asyncio.run(_history(url, target, resource, namespace, name, clock))
+        told = asyncio.run(_history(url, reach.target, resource, namespace, name, clock))
     if not told.chapters:
         what = f"{resource.kind} {namespace}/{name}" if namespace else f"{resource.kind} {name}"
         raise click.ClickException("; ".join([f"nothing is kept about {what}", *told.notes]))

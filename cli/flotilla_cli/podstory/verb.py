@@ -28,8 +28,6 @@ from flotilla_common.workload.launch import launch_priority
 BUS_SECONDS = 1.0
 """How long the reasons of the sidecar service are waited for; without them the objects tell."""
 
-WORDS = ("pod", "pods", "po")
-
 SERVES, ENDED = "it serves", "it ran to its end"
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 
 from flotilla_cli.bundle.records import UnreadableBundle, read
 from flotilla_cli.plain import printed
@@ -33,5 +32,5 @@ def replay(context: click.Context, file: Path, output: str | None) -> None:
     if output == "json":
         click.echo(msgspec.json.encode(document(bundle, steps, again.missing)))
     else:
-        printed(render(bundle, steps, again.missing), Console(highlight=False))
+        printed(render(bundle, steps, again.missing))
     context.exit(int(any(step.differences for step in steps)))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from flotilla_cli import views
-from flotilla_cli.kinds import find_kind
+from flotilla_cli.options import find_kind
 from flotilla_cli.plain import plain
 from flotilla_cli.tree.render import render
 from flotilla_cli.tree.view import card

@@ -4,8 +4,8 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from flotilla_cli.kinds import find_object
 from flotilla_cli.main import main
+from flotilla_cli.options import find_object
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import POD
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from flotilla_cli.main import main
-from flotilla_cli.since import Ago
+from flotilla_cli.options import Ago
 from flotilla_cli.tail import row
 from flotilla_cli.traffic import past
 from flotilla_cli.traffic.lines import Line, Reader, matches

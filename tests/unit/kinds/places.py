@@ -16,8 +16,8 @@ from click.shell_completion import ShellComplete
 from flotilla_cli import views
 from flotilla_cli.install import rbac
 from flotilla_cli.install.manifests import manifests
-from flotilla_cli.kinds import find_kind
 from flotilla_cli.main import main
+from flotilla_cli.options import find_kind
 from flotilla_cli.services import bus_permissions, controllers, installed
 from flotilla_cli.traffic.lines import Reader
 from flotilla_common.api import crds, kinds

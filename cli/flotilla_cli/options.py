@@ -1,0 +1,126 @@
+"""Options and arguments that commands share, and what they mean.
+
+Kinds and objects are as people type them: `clone web`, `CloneSet web`, `clonesets/web`. `--since 10m` says how far a
+command looks back.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from flotilla_cli.connection import Target, namespace_of, nats_url_of, target_of
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.resources import POD, Resource
+from flotilla_common.settings.readers import duration
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+POD_WORDS = ("pod", "pods", "po")
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """Which cluster, bus and namespace a command means, by its options."""
+
+    kubeconfig: str
+    context: str
+    nats: str
+    namespace: str
+
+    @property
+    def target(self) -> Target:
+        """The cluster."""
+        return target_of(self.kubeconfig, self.context)
+
+    @property
+    def url(self) -> str:
+        """The bus; empty if none is known."""
+        return nats_url_of(self.nats, self.kubeconfig)
+
+    def place(self, words: Sequence[str], *, pods: bool = False) -> tuple[Resource, str, str]:
+        """The resource, namespace and name of the object that the words mean. Raises click.BadParameter."""
+        resource, name = find_object(words, pods=pods)
+        return resource, namespace_of(self.namespace, self.target) if resource.namespaced else "", name
+
+
+def reach_options(command: Callable[..., None]) -> Callable[..., None]:
+    """-n, --kubeconfig, --context and --nats, as one argument `reach`."""
+
+    @wraps(command)
+    def reaching(*words: Any, kubeconfig: str, context: str, nats: str, namespace: str, **others: Any) -> None:
+        command(*words, reach=Reach(kubeconfig, context, nats, namespace), **others)
+
+    return namespace_option(cluster_options(bus_option(reaching)))
+
+
+def cluster_options(command: Command) -> Command:
+    """--kubeconfig and --context."""
+    file_option = click.option("--kubeconfig", default="", metavar="FILE", help="The cluster's kubeconfig.")
+    context_option = click.option("--context", default="", help="The kubeconfig's context.")
+    return file_option(context_option(command))
+
+
+def namespace_option(command: Command) -> Command:
+    """-n; one value for all commands, so that a shell history can be edited from one to the next."""
+    known, told = "the context's", "The object's namespace."
+    return click.option("-n", "--namespace", default="", show_default=known, help=told)(command)
+
+
+def bus_option(command: Command) -> Command:
+    """--nats."""
+    known = "FLOTILLA_NATS, the local set's"
+    return click.option("--nats", default="", metavar="URL", help="The bus.", show_default=known)(command)
+
+
+class Ago(click.ParamType[timedelta]):
+    """A span of time such as 10m or 1h30m."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """The span. Raises click.BadParameter."""
+        if isinstance(value, timedelta):
+            return value
+        try:
+            return timedelta(seconds=duration(str(value)))
+        except ValueError as error:
+            self.fail(f"{value!r} {error}", param, ctx)
+
+
+def since_option(told: str) -> Callable[[Command], Command]:
+    """--since; `told` is its help."""
+    return click.option("--since", type=Ago(), metavar="10m", help=told)
+
+
+def object_argument(command: Command) -> Command:
+    """KIND NAME, or KIND/NAME as kubectl takes it, too; to be read with `find_object`."""
+    return click.argument("words", nargs=-1, required=True, metavar="KIND NAME", shell_complete=complete)(command)
+
+
+def find_object(words: Sequence[str], *, pods: bool = False) -> tuple[Resource, str]:
+    """The resource and the name that `words` mean; with `pods`, pods are known, too. Raises click.BadParameter."""
+    kind, slash, name = words[0].partition("/")
+    rest = [name, *words[1:]] if slash else list(words[1:])
+    if len(rest) != 1 or not rest[0]:
+        raise click.BadParameter("give one KIND NAME, or KIND/NAME")
+    return POD if pods and kind.lower() in POD_WORDS else find_kind(kind), rest[0]
+
+
+def find_kind(word: str) -> Resource:
+    """The resource, in its storage version, for a kind, a plural or a short name. Raises click.BadParameter."""
+    try:
+        return catalogue.called(word).resource
+    except LookupError:
+        kinds = ", ".join(kind.singular for kind in catalogue.KINDS)
+        raise click.BadParameter(f"there is no kind {word!r}; there are {kinds}") from None
+
+
+def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The kinds for the first word that a shell asks about. Names of objects only the cluster knows."""
+    if context.params.get(str(parameter.name)):
+        return []
+    words = (word for kind in catalogue.KINDS for word in (kind.singular, *kind.short_names))
+    return [word for word in words if word.startswith(incomplete.lower())]
