@@ -13,8 +13,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
-from flotilla_common.bus.login import read_login
-from flotilla_common.bus.trust import Trust
+from flotilla_common.bus.login import Trust, read_login
 from tests.cluster.conftest import Staffed
 from tests.support.cluster import eventually
 from tests.support.pull_jobs import about_image, counts, ended, pull, tag_entry

@@ -18,8 +18,7 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import CONFIG_MAP, CRD, LEASE, POD, SECRET, Resource
 from flotilla_common.gates import Gates
-from flotilla_common.kube.interface import Api
-from flotilla_common.kube.pages import pages
+from flotilla_common.kube.interface import Api, pages
 
 _CHARTS_PODS = "app.kubernetes.io/part-of=flotilla"
 

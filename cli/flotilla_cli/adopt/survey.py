@@ -11,8 +11,7 @@ from flotilla_cli.adopt.found import Found, is_served, resource_of
 from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.resources import Resource
-from flotilla_common.kube.interface import Api, ApiError
-from flotilla_common.kube.pages import pages
+from flotilla_common.kube.interface import Api, ApiError, pages
 
 
 class Line(msgspec.Struct, frozen=True):

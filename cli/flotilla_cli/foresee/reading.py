@@ -9,8 +9,7 @@ from typing import Any, Protocol
 from flotilla_common.api.resources import SECRET, Resource
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.watches import Watch
-from flotilla_common.kube.interface import Api, ApiError
-from flotilla_common.kube.pages import pages
+from flotilla_common.kube.interface import Api, ApiError, pages
 from flotilla_common.settings import Settings
 
 _PRIVATE = {"namespace": "system_namespace", "daemon_config_namespace": "secrets_namespace"}

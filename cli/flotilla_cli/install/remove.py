@@ -26,8 +26,7 @@ from flotilla_common.api.resources import CRD, SECRET, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import PatchType
 from flotilla_common.gates import Gates
-from flotilla_common.kube.interface import Api, ApiError
-from flotilla_common.kube.pages import pages
+from flotilla_common.kube.interface import Api, ApiError, pages
 
 DELETED = "deleted"
 STILL_THERE = "still there"

@@ -22,8 +22,7 @@ from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
-from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_common.kube.pages import pages
+from flotilla_common.kube.interface import Api, ApiError, Unreachable, pages
 from flotilla_common.workload.causes import Around
 
 LOOK_SECONDS = 5.0

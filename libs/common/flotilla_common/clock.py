@@ -88,3 +88,19 @@ async def follow_clock(clock: Clock, was_set: Callable[[], None]) -> None:
 
 def _apart(clock: Clock) -> float:
     return clock.now().timestamp() - clock.monotonic()
+
+
+class ManualClock:
+    """Show `time`. Nobody waits by this clock."""
+
+    def __init__(self, time: datetime) -> None:
+        self.time = time
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time.timestamp()
+
+    async def sleep(self, seconds: float) -> None:
+        """Return at once."""

@@ -16,8 +16,7 @@ from flotilla_common.api.documents import Json, member
 from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import CLAIM, CRD, POD, Resource
 from flotilla_common.api.webhooks import COUNTED_LABEL
-from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_common.kube.pages import pages
+from flotilla_common.kube.interface import Api, ApiError, Unreachable, pages
 
 SEARCH_SECONDS = 10.0
 """How long a search may take: the apiserver waits for 30 seconds, and would then let the deletion happen."""

@@ -22,8 +22,7 @@ from flotilla_common.api.webhooks import (
     path_of,
 )
 from flotilla_common.control.plan import PatchType
-from flotilla_common.kube.interface import Api
-from flotilla_common.kube.pages import pages
+from flotilla_common.kube.interface import Api, pages
 
 CONFIGURATIONS = {MUTATING: MUTATING_CONFIGURATION, VALIDATING: VALIDATING_CONFIGURATION}
 GROUPS = frozenset({"apps.kruise.io", "policy.kruise.io"})

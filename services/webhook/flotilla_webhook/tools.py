@@ -17,8 +17,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.api.webhooks import paths
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
-from flotilla_common.kube.interface import Api
-from flotilla_common.kube.pages import pages
+from flotilla_common.kube.interface import Api, pages
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.templates import DryRunValidator, dry_run
 from flotilla_webhook.wire import Handler

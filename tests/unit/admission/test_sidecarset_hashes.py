@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.sidecarset.hashes import hash_annotations, hash_of_spec, hash_without_image
+from flotilla_common.api.kinds.sidecarset.canonical import hash_annotations, hash_of_spec, hash_without_image
 
 Json = dict[str, Any]
 SETTLED = (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.crds.definition import definition
+from flotilla_common.api.crds import definition
 from flotilla_common.api.kinds.advancedcronjob.kind import KIND
 from flotilla_common.api.kinds.broadcastjob import crd as broadcastjob
 from flotilla_common.api.kinds.imagelistpulljob import crd as imagelistpulljob

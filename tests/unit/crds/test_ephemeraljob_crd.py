@@ -1,6 +1,6 @@
 """The CRD of EphemeralJob: names, columns, fields (ephemeraljob.md §1, §2)."""
 
-from flotilla_common.api.crds.definition import definition
+from flotilla_common.api.crds import definition
 from flotilla_common.api.kinds.ephemeraljob.kind import KIND
 from tests.unit.crds.test_crds import walk
 

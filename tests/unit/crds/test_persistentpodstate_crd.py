@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.crds.definition import definition
+from flotilla_common.api.crds import definition
 from flotilla_common.api.kinds.persistentpodstate.kind import KIND
 from tests.unit.crds.test_crds import walk
 

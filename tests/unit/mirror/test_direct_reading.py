@@ -9,8 +9,7 @@ import pytest
 
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.bus.interface import Bus
-from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
-from flotilla_common.kube.pages import PAGE_SIZE
+from flotilla_common.kube.interface import PAGE_SIZE, Api, ApiError, Page, WatchEvent
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.mirror.direct_source import DirectSource
 from flotilla_common.mirror.intake import Intake

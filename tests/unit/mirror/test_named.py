@@ -8,8 +8,7 @@ import pytest
 
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.bus.interface import Bus
-from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
-from flotilla_common.kube.pages import PAGE_SIZE
+from flotilla_common.kube.interface import PAGE_SIZE, Api, ApiError, Page, WatchEvent
 from flotilla_common.kube.reflector import NAMED_PAGE_SIZE
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.named import Followed, NamedFeed, Reader

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.core import ControllerRevision, Namespace, Pod
-from flotilla_common.api.kinds.sidecarset.hashes import hash_annotations
+from flotilla_common.api.kinds.sidecarset.canonical import hash_annotations
 from flotilla_common.api.kinds.sidecarset.revisions import canonical_revision, revision_source
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Action, Patch, Plan

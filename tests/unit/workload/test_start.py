@@ -9,9 +9,8 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Event, Patch
 from flotilla_common.workload.inplace import UpdateSpec, start
-from flotilla_common.workload.inplace.batches import next_batch
+from flotilla_common.workload.inplace.batches import has_resize_subresource, next_batch
 from flotilla_common.workload.inplace.state import ContainerMeta
-from flotilla_common.workload.inplace.write import has_resize_subresource
 from flotilla_common.workload.launch import launch_priority
 from tests.unit.workload.build import (
     GATES,

@@ -10,8 +10,7 @@ from flotilla_cli.doctor.facts import Fact, NotKnown
 from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import BusError
-from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_common.kube.pages import pages
+from flotilla_common.kube.interface import Api, ApiError, Unreachable, pages
 
 T = TypeVar("T")
 

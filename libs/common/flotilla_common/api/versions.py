@@ -13,17 +13,28 @@ Step = Callable[[Json], None]
 """Changes the fields of a document from those of one version to those of the other."""
 
 
-def converted(kind: str, document: Json, version: str, to_beta: Step, to_alpha: Step) -> Json:
-    """The object in the wanted `group/version`, as a new document. Raises ValueError for a version that is none of the
-    two."""
-    source = text(document.get("apiVersion"))
-    steps = {(V1ALPHA1, V1BETA1): to_beta, (V1BETA1, V1ALPHA1): to_alpha}
-    if (source, version) not in steps:
-        raise ValueError(f"cannot convert {kind} from {source} to {version}")
-    result = msgspec.json.decode(msgspec.json.encode(document), type=Json)  # no recursion, however deep
-    result["apiVersion"] = version
-    steps[source, version](result)
-    return result
+class Conversion(msgspec.Struct, frozen=True):
+    """How the objects of a kind go from one version to the other."""
+
+    kind: str
+    to_beta: Step
+    to_alpha: Step
+
+    def convert(self, document: Json, version: str) -> Json:
+        """The object in the wanted `group/version`, as a new document. Raises ValueError for a version that is none of
+        the two."""
+        source = text(document.get("apiVersion"))
+        steps = {(V1ALPHA1, V1BETA1): self.to_beta, (V1BETA1, V1ALPHA1): self.to_alpha}
+        if (source, version) not in steps:
+            raise ValueError(f"cannot convert {self.kind} from {source} to {version}")
+        result = msgspec.json.decode(msgspec.json.encode(document), type=Json)  # no recursion, however deep
+        result["apiVersion"] = version
+        steps[source, version](result)
+        return result
+
+    def to_hub(self, document: Json) -> Json:
+        """The object as v1beta1; the same document if it is that already."""
+        return document if document.get("apiVersion") == V1BETA1 else self.convert(document, V1BETA1)
 
 
 def annotate(document: Json, annotations: dict[str, str]) -> None:

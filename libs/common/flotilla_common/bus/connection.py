@@ -21,9 +21,8 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from flotilla_common.bus.interface import BusError
-from flotilla_common.bus.login import read_login
+from flotilla_common.bus.login import Trust, authority_of, read_login
 from flotilla_common.bus.subjects import service_inbox
-from flotilla_common.bus.trust import Trust, authority_of
 from flotilla_common.clock import Clock
 
 CONNECT_SECONDS = 2

@@ -14,6 +14,9 @@ from flotilla_common.api.resources import JOB, Resource
 
 __all__ = ["Api", "ApiError", "Page", "Unreachable", "WatchEvent"]
 
+PAGE_SIZE = 500
+"""Objects per page: about 2 MB of pods, so neither side holds a large cluster in one buffer."""
+
 ORPHANING = frozenset({JOB})
 """Kinds whose dependents stay if nothing is said about them, as it was before there was a garbage collector."""
 
@@ -104,3 +107,31 @@ def delete_options(resource: Resource, uid: str = "", resource_version: str = ""
     preconditions = {key: value for key, value in given.items() if value}
     options: Json = {"preconditions": preconditions} if preconditions else {}
     return options | ({"propagationPolicy": "Background"} if resource in ORPHANING else {})
+
+
+async def pages(
+    api: Api,
+    resource: Resource,
+    namespace: str = "",
+    *,
+    label_selector: str = "",
+    field_selector: str = "",
+    limit: int = PAGE_SIZE,
+    metadata_only: bool = False,
+) -> AsyncIterator[Page]:
+    """Yield all pages of one consistent LIST. Raises ApiError and Unreachable."""
+    token = ""
+    while True:
+        page = await api.list(
+            resource,
+            namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            limit=limit,
+            token=token,
+            metadata_only=metadata_only,
+        )
+        yield page
+        token = page.next_token
+        if not token:
+            return

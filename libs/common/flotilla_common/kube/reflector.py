@@ -13,8 +13,7 @@ import structlog
 from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
-from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_common.kube.pages import PAGE_SIZE, pages
+from flotilla_common.kube.interface import PAGE_SIZE, Api, ApiError, Unreachable, pages
 
 NAMED_PAGE_SIZE = 50
 """The same of objects of one name: they are alike, and if one is a megabyte, all may be."""

@@ -16,8 +16,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
 from flotilla_common.health import Health
-from flotilla_common.kube.interface import Api, ApiError
-from flotilla_common.kube.pages import pages
+from flotilla_common.kube.interface import Api, ApiError, pages
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.mirror.feed import Feed
 from flotilla_common.mirror.intake import Intake, OnUndecodable, Undecodable

@@ -2,9 +2,9 @@
 
 from datetime import datetime, timedelta
 
+from flotilla_common.clock import ManualClock
 from flotilla_common.model.agent import Agents
 from flotilla_common.model.claims import Claims
-from flotilla_common.model.clock import ManualClock
 from flotilla_common.model.garbage import Garbage
 from flotilla_common.model.pods import Pods
 from flotilla_common.model.store import Objects

@@ -11,10 +11,10 @@ import msgspec
 from flotilla_common.api.documents import Json
 from flotilla_common.api.meta import Object, group_of
 from flotilla_common.api.resources import Resource
+from flotilla_common.clock import ManualClock
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import Indexer, Table
-from flotilla_common.model.clock import ManualClock
 
 T = TypeVar("T", bound=Object)
 Place = tuple[str, str]

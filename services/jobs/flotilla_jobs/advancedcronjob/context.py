@@ -7,8 +7,8 @@ from typing import Annotated
 
 import msgspec
 
+from flotilla_common.api.kinds.advancedcronjob.schedule import zone_named
 from flotilla_common.api.kinds.advancedcronjob.types import SCHEDULED_AT, AdvancedCronJob
-from flotilla_common.api.kinds.advancedcronjob.zones import zone_named
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Event, Frozen

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from flotilla_common.api.batch import Job
+from flotilla_common.api.kinds.advancedcronjob.schedule import zone_named
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB, AdvancedCronJob
-from flotilla_common.api.kinds.advancedcronjob.zones import zone_named
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, BroadcastJob
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
 from flotilla_common.api.meta import controller_of

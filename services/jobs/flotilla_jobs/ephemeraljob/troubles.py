@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.ephemeraljob.types import FAILED
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
 from flotilla_common.workload.causes import LOOKED_AT, Around, Cause, cause_of, grouped
-from flotilla_common.workload.causes.exits import exit_cause, exit_word
+from flotilla_common.workload.causes.containers import exit_cause, exit_word
 from flotilla_common.workload.causes.grouping import MOST_GROUPS
 from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause
 from flotilla_common.workload.causes.wording import bare

@@ -1,15 +1,51 @@
-"""The CustomResourceDefinitions, made from the kinds.
+"""The CustomResourceDefinitions, made from the kinds (install.md §2).
 
 Where the versions of a kind differ, conversion is by webhook from the first moment. With strategy None the apiserver
 would take a v1alpha1 object, drop what v1beta1 does not know, and say nothing; with a webhook that is not there yet, it
 refuses.
 """
 
-from flotilla_common.api.crds.definition import definition
+from typing import Any
+
 from flotilla_common.api.crds.schema import Schema
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.kind import Kind
 
 
 def manifests() -> list[Schema]:
     """All definitions, by name."""
     return [definition(kind) for kind in catalogue.KINDS]
+
+
+def definition(kind: Kind) -> Schema:
+    """The manifest of the kind's CRD."""
+    resource, rules = kind.resource, kind.rules()
+    names: dict[str, Any] = {
+        "kind": resource.kind,
+        "listKind": f"{resource.kind}List",
+        "plural": resource.plural,
+        "singular": kind.singular,
+    }
+    versions = [
+        rules.schema(name).manifest(kind.doc, stored=name == resource.version, scale=kind.scale)
+        for name in kind.versions
+    ]
+    spec: Schema = {
+        "group": resource.group,
+        "names": names | ({"shortNames": list(kind.short_names)} if kind.short_names else {}),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "versions": versions,
+        "conversion": {"strategy": "Webhook", "webhook": _webhook()} if rules.convert else {"strategy": "None"},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": kind.definition_name},
+        "spec": spec,
+    }
+
+
+def _webhook() -> Schema:
+    """Through the Service, unless the installation or the webhook says another way. The caBundle is the webhook's."""
+    service = {"namespace": "kruise-system", "name": "kruise-webhook-service", "port": 443, "path": "/convert"}
+    return {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1", "v1beta1"]}

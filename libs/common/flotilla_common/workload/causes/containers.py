@@ -1,5 +1,6 @@
-"""Containers that are not made, not started, crash, or are not ready."""
+"""Containers that are not made, not started, crash, or are not ready: what they ended with, and what they said last."""
 
+import signal
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -8,11 +9,15 @@ import msgspec
 from flotilla_common.api.core import Container, ContainerStatus, Pod, TerminatedState, WaitingState
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.workload.causes.cause import Around, Cause
-from flotilla_common.workload.causes.exits import exit_cause
+from flotilla_common.workload.causes.gates import update_of
 from flotilla_common.workload.causes.probes import probe_result, restart_cause, unready_cause
 from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause, waits_for_turn
-from flotilla_common.workload.causes.updating import update_of
-from flotilla_common.workload.causes.wording import bare
+from flotilla_common.workload.causes.wording import bare, last_line, restarts_word
+
+BY_SIGNAL = 128
+"""What shells and runtimes add to the number of the signal that ended a process."""
+
+_NOT_STARTED = ("StartError", "ContainerCannotRun")
 
 RECENT = timedelta(minutes=10)
 """A container that has run for so long since it was restarted has recovered: kubelets forget their back-off then."""
@@ -158,3 +163,40 @@ def unstable_cause(pod: Pod, around: Around) -> Cause | None:
         if cause is not None:
             return cause
     return None
+
+
+def exit_cause(
+    name: str, spec: Container | None, status: ContainerStatus, end: TerminatedState, around: Around
+) -> Cause:
+    """Why the container ended, and how often it does. `name` says which container: "container app"."""
+    if end.reason in _NOT_STARTED:
+        return Cause(code="StartError", message=f"{name} cannot be started: {bare(end.message)}")
+    detail = ", ".join(filter(None, (_restarts(status), _last_words(status.name, end, around))))
+    if end.reason == "OOMKilled":
+        limit = spec.resources.limits.get("memory") if spec is not None else None
+        told = f"over its memory limit of {limit}" if limit else "the node had no memory left for it"
+        return Cause(code="OOMKilled", message=f"{name} is OOMKilled: {told}", detail=detail)
+    if end.exit_code == 0 and not end.signal:
+        text = f"{name} ends by itself with exit code 0, and is to run on"
+        return Cause(code="ContainerCompleted", message=text, detail=detail)
+    return Cause(code="CrashLoopBackOff", message=f"{name} crashes with {exit_word(end)}", detail=detail)
+
+
+def exit_word(end: TerminatedState) -> str:
+    """ "exit code 1", "exit code 137 (SIGKILL)"."""
+    number = end.signal or end.exit_code - BY_SIGNAL
+    try:
+        named = f" ({signal.Signals(number).name})" if number > 0 else ""
+    except ValueError:
+        named = ""
+    return f"exit code {end.exit_code}{named}"
+
+
+def _restarts(status: ContainerStatus) -> str:
+    return restarts_word(status.restart_count) if status.restart_count else ""
+
+
+def _last_words(container: str, end: TerminatedState, around: Around) -> str:
+    """What it left in its termination message, else what it logged last."""
+    words = last_line(end.message) or last_line(around.last_words.get(container, ""))
+    return f'last words: "{words}"' if words else ""

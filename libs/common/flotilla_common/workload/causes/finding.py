@@ -6,11 +6,17 @@ from flotilla_common.api.core import Pod
 from flotilla_common.workload.causes.cause import NOTHING, Around, Cause
 from flotilla_common.workload.causes.containers import containers_cause
 from flotilla_common.workload.causes.ending import has_done_its_work, over_cause, terminating_cause
-from flotilla_common.workload.causes.gates import gate_cause, hook_cause, normal_cause, ready_soon_cause, unready_cause
+from flotilla_common.workload.causes.gates import (
+    gate_cause,
+    hook_cause,
+    normal_cause,
+    ready_soon_cause,
+    unready_cause,
+    update_cause,
+)
 from flotilla_common.workload.causes.nodes import node_cause
 from flotilla_common.workload.causes.scheduling import scheduling_cause
 from flotilla_common.workload.causes.starting import starting_cause
-from flotilla_common.workload.causes.updating import update_cause
 
 
 def cause_of(pod: Pod, around: Around = NOTHING) -> Cause | None:

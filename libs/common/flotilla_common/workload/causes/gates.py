@@ -1,18 +1,23 @@
-"""What keeps a pod from counting although its containers are ready: readiness gates, lifecycle hooks that nobody has
-answered, and the time that a ready pod has to prove itself."""
+"""What keeps a pod from counting although its containers are ready: readiness gates, in-place updates
+that the kubelet has not carried out yet, lifecycle hooks that nobody has answered, and the time that a ready pod has to
+prove itself."""
 
 from collections.abc import Callable
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.jsontext import read_json
-from flotilla_common.api.keys import IN_PLACE_READY, POD_READY
+from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE, POD_READY
 from flotilla_common.api.meta import Condition, rfc3339
 from flotilla_common.api.moments import later
 from flotilla_common.api.rollout import LifecycleHook
 from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.wording import bare
+from flotilla_common.workload.inplace.state import InPlaceState, state_of_update
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, PREPARING_UPDATE, UPDATED
 from flotilla_common.workload.readiness import Holder
+
+_PENDING = {"Infeasible": "ResizeInfeasible", "Deferred": "ResizeDeferred"}
+_FOR_EVER = ("Infeasible",)
 
 UNKNOWN = LifecycleHook()
 """Where the workload is not known: there is a hook, but not what it consists of."""
@@ -124,3 +129,43 @@ def _absent(pod: Pod, hook: LifecycleHook) -> list[str]:
     meta = pod.metadata
     labels = [f"label {key}={value}" for key, value in hook.labels_handler.items() if meta.labels.get(key) != value]
     return labels + [f"finalizer {one}" for one in hook.finalizers_handler if one not in meta.finalizers]
+
+
+def update_of(pod: Pod) -> InPlaceState | None:
+    """What the pod remembers of its last in-place update; None if nothing that can be read."""
+    try:
+        return state_of_update(pod)
+    except ValueError:
+        return None
+
+
+def resize_cause(pod: Pod) -> Cause | None:
+    """Resources that the node cannot give now, or ever."""
+    pending, under_way = pod.conditions.get("PodResizePending"), pod.conditions.get("PodResizeInProgress")
+    if pending is not None and pending.status == "True":
+        told = f"the kubelet calls the new resources {pending.reason}: {bare(pending.message)}"
+        return Cause(
+            code=_PENDING.get(pending.reason, "ResizePending"), message=told, stuck=pending.reason in _FOR_EVER
+        )
+    if under_way is not None and under_way.status == "True":
+        told = f": {bare(under_way.message)}" if under_way.message else ""
+        stuck = under_way.reason == "Error"
+        return Cause(code="ResizeInProgress", message=f"the kubelet is resizing it{told}", stuck=stuck)
+    return None
+
+
+def update_cause(pod: Pod, around: Around) -> Cause | None:
+    """Out of service for an update, in its grace period, or until the kubelet has restarted what changed."""
+    gate = pod.conditions.get(IN_PLACE_READY)
+    if gate is None or gate.status == "True":
+        return None
+    if (resizing := resize_cause(pod)) is not None:
+        return resizing
+    if IN_PLACE_GRACE in pod.metadata.annotations or LEGACY_IN_PLACE_GRACE in pod.metadata.annotations:
+        text = "in the grace period of its in-place update, out of service before containers are restarted"
+        return Cause(code="InPlaceGracePeriod", message=text, stuck=False)
+    state = update_of(pod)
+    names = ", ".join(state.last_container_statuses or ()) if state is not None else ""
+    text = f"in-place update: its kubelet has not restarted {f'container {names}' if names else 'what changed'} yet"
+    since = state.update_timestamp if state is not None else gate.last_transition_time
+    return Cause(code="InPlaceUpdate", message=text, stuck=False, since=since)

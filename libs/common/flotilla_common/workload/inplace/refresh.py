@@ -13,11 +13,11 @@ from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_P
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Chain, Frozen, Intent
+from flotilla_common.workload.inplace.batches import write_batch
 from flotilla_common.workload.inplace.completion import completed, containers_completed
 from flotilla_common.workload.inplace.context import InPlaceContext
 from flotilla_common.workload.inplace.start import half_started
 from flotilla_common.workload.inplace.state import Grace, InPlaceState, grace_of, state_of_update
-from flotilla_common.workload.inplace.write import write_batch
 from flotilla_common.workload.lifecycle import (
     NORMAL,
     PREPARING_NORMAL,

@@ -18,9 +18,9 @@ from flotilla_common.api.keys import (
 from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Chain, Event, Intent, Patch
 from flotilla_common.gates import Gates
+from flotilla_common.workload.inplace.batches import write_batch
 from flotilla_common.workload.inplace.context import InPlaceContext
 from flotilla_common.workload.inplace.state import InPlaceState, UpdateSpec, encode_grace
-from flotilla_common.workload.inplace.write import write_batch
 from flotilla_common.workload.lifecycle import UPDATING, write_state
 from flotilla_common.workload.podedit import PodEdit, on_version
 from flotilla_common.workload.readiness import recompute_ready

@@ -2,7 +2,7 @@
 
 The library cronsim looks for the next wall-clock time that fits the five fields. What the clocks of a zone show is
 not the same as time: on the day they are put forward some times do not come, and no run is due then; on the day they
-are put back some come twice, and a run is due at both.
+are put back some come twice, and a run is due at both. Durations are read as Go writes them: 1h30m, 90s, 1.5h.
 """
 
 import re
@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from itertools import islice, takewhile
 from typing import Final
+from zoneinfo import ZoneInfo
 
 import msgspec
 from cronsim import CronSim, CronSimError
 
 from flotilla_common.api.kinds.advancedcronjob.grammar import rewritten
-from flotilla_common.api.kinds.advancedcronjob.zones import LOCAL, moments, shown_again, wall_clock, zone_named
 
 _NANOSECONDS: Final = {
     "ns": 1,
@@ -40,6 +40,34 @@ SEARCHED_YEARS = 5
 
 _EVERY = "@every "
 _ZONE_PREFIXES = ("TZ=", "CRON_TZ=")
+
+LOCAL = "Local"
+"""What Go calls the zone of the process."""
+
+
+def zone_named(name: str) -> tzinfo:
+    """The zone. Raises ValueError when there is none of that name, whatever it looks like."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, KeyError, OSError) as error:  # not a path, nothing there, a directory
+        raise ValueError(f"unknown time zone {name!r}") from error
+
+
+def wall_clock(moment: datetime, zone: tzinfo) -> datetime:
+    """What the clocks of the zone show at the moment: a naive time in whole seconds."""
+    return moment.astimezone(zone).replace(tzinfo=None, microsecond=0)
+
+
+def moments(wall: datetime, zone: tzinfo) -> list[datetime]:
+    """When the clocks of the zone show this, in UTC and in order: never, once, or twice."""
+    both = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    return sorted({moment for moment in both if wall_clock(moment, zone) == wall.replace(fold=0)})
+
+
+def shown_again(moment: datetime, zone: tzinfo) -> timedelta:
+    """How far the clocks of the zone are put back before they show the same time a second time; zero if they do not."""
+    *first, last = moments(wall_clock(moment, zone), zone)
+    return last - first[0] if first and moment < last else timedelta(0)
 
 
 class Schedule(msgspec.Struct, frozen=True):

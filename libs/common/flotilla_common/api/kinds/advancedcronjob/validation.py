@@ -1,25 +1,41 @@
 """Validation of an AdvancedCronJob (advancedcronjob.md §3.2, §3.3).
 
 The rules read the raw document that the apiserver will store. The pod template is judged by the apiserver, and comes
-in as faults. What only a Job or BroadcastJob may not say shows when one is made.
+in as faults. What only a Job or BroadcastJob may not say shows when one is made. Clients written in
+Go leave out what is empty and write what was left out, so templates are compared as they are meant.
 """
 
+import copy
 from collections.abc import Iterable, Iterator
 from itertools import islice
+
+import msgspec
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid
 from flotilla_common.api.admission.names import job_name_faults
 from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.batch import ALWAYS
-from flotilla_common.api.documents import Json, mapping, member, text
-from flotilla_common.api.kinds.advancedcronjob.changes import change_faults
-from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule
-from flotilla_common.api.kinds.advancedcronjob.templates import ALL, IMAGES, check_templates, given
+from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, member, text
+from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule, zone_named
+from flotilla_common.api.kinds.advancedcronjob.templates import ALL, IMAGES, OF_PODS, check_templates, given
 from flotilla_common.api.kinds.advancedcronjob.types import FORBID, REPLACE, AdvancedCronJob
-from flotilla_common.api.kinds.advancedcronjob.zones import zone_named
 from flotilla_common.api.kinds.imagelistpulljob.admission import MOST_IMAGES
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJobSpec
 from flotilla_common.api.kinds.imagepulljob.admission import duplicates, image_problem, selection_problem
+from flotilla_common.api.podtemplate import canonical_template
+
+_MUTABLE = (
+    "schedule",
+    "timeZone",
+    "startingDeadlineSeconds",
+    "concurrencyPolicy",
+    "paused",
+    "successfulJobsHistoryLimit",
+    "failedJobsHistoryLimit",
+    IMAGES,
+)
+_QUOTED = ", ".join(f"'{name}'" for name in _MUTABLE)
+_IMMUTABLE = f"updates to advancedcronjob spec for fields other than {_QUOTED} are forbidden"
 
 LONGEST_DEADLINE = 86400
 """Seconds: a day."""
@@ -129,3 +145,38 @@ def _completion_problem(spec: ImageListPullJobSpec) -> str:
     if deadline is not None and timeout is not None and deadline < timeout:
         return "activeDeadlineSeconds must be greater than or equal to pullPolicy.timeoutSeconds"
     return "" if policy.ttl_seconds_after_finished is None else "ttlSecondsAfterFinished is not supported"
+
+
+def change_faults(spec: Json, old: Json) -> Iterator[Fault]:
+    """The fault of a change of what stays as it is."""
+    new, before = mapping(spec.get("template")), mapping(old.get("template"))
+    switched = (new.get(IMAGES) is None) != (before.get(IMAGES) is None)
+    if switched or any(_meaning(new.get(name)) != _meaning(before.get(name)) for name in OF_PODS):
+        yield forbidden("spec", _IMMUTABLE)
+
+
+def _meaning(template: JsonValue) -> JsonValue:
+    if not is_object(template):
+        return None
+    rest = copy.deepcopy(template)
+    pod = member(rest, "spec").pop("template", None)
+    return {"job": _without_empty(rest), "pod": _canonical(pod)}
+
+
+def _canonical(pod: JsonValue) -> JsonValue:
+    try:
+        return canonical_template(msgspec.json.encode(pod))
+    except ValueError:  # an admission would refuse it; it is only equal to itself
+        return pod
+
+
+def _without_empty(value: JsonValue) -> JsonValue:
+    """Without what says nothing. A number of 0 says something in all places but one."""
+    if not is_object(value):
+        return value
+    kept = {key: _without_empty(item) for key, item in value.items()}
+    return {
+        key: item
+        for key, item in kept.items()
+        if item not in (None, False, "", [], {}) or (item == 0 and item is not False and key != "restartLimit")
+    }

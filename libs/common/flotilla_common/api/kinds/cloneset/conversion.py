@@ -8,7 +8,7 @@ label.
 from flotilla_common.api.documents import Json, mapping, member, strings
 from flotilla_common.api.numbers import integer
 from flotilla_common.api.rollout import POLICIES
-from flotilla_common.api.versions import V1BETA1, annotate, converted
+from flotilla_common.api.versions import Conversion, annotate
 
 EXCLUDE_PREPARING_DELETE = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
 PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
@@ -30,16 +30,6 @@ _PREDOWNLOAD = {
     "imagePreDownloadMinUpdatedReadyPods": MIN_UPDATED_READY,
 }
 _INT32 = range(-(2**31), 2**31)
-
-
-def convert(document: Json, version: str) -> Json:
-    """The CloneSet in the wanted `group/version`, as a new document. Raises ValueError for an unknown version."""
-    return converted("CloneSet", document, version, _to_beta, _to_alpha)
-
-
-def to_hub(document: Json) -> Json:
-    """The CloneSet as v1beta1; the same document if it is that already."""
-    return document if document.get("apiVersion") == V1BETA1 else convert(document, V1BETA1)
 
 
 def _to_beta(document: Json) -> None:
@@ -113,3 +103,7 @@ def _in_place_to_alpha(in_place: Json, document: Json) -> Json | None:
 def _int32(value: str) -> int | None:
     number = integer(value)
     return number if number is not None and number in _INT32 else None
+
+
+_VERSIONS = Conversion("CloneSet", _to_beta, _to_alpha)
+convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub

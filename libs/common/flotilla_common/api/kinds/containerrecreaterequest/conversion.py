@@ -14,17 +14,12 @@ from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import RECREATE_SNAPSHOT, RECREATE_UNREADY
 from flotilla_common.api.kinds.containerrecreaterequest.types import PRE_RECREATE_GRACE, ContainerSnapshot
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.versions import annotate, converted
+from flotilla_common.api.versions import Conversion, annotate
 
 GRACE_MESSAGE = "Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"
 """The message of the condition PreRecreateGrace (§6.4)."""
 
 _log = structlog.get_logger()
-
-
-def convert(document: Json, version: str) -> Json:
-    """The request in the wanted `group/version`, as a new document. Raises ValueError for an unknown version."""
-    return converted("ContainerRecreateRequest", document, version, _to_beta, _to_alpha)
 
 
 def strip(document: Json) -> None:
@@ -107,3 +102,7 @@ def _moment(written: str) -> datetime | None:
         _log.warning("annotation ignored", annotation=RECREATE_UNREADY, error=str(error))
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+_VERSIONS = Conversion("ContainerRecreateRequest", _to_beta, _to_alpha)
+convert = _VERSIONS.convert

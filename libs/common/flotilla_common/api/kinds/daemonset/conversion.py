@@ -6,18 +6,13 @@ taken back through v1beta1, and the next write through v1alpha1 sets the field a
 """
 
 from flotilla_common.api.documents import Json, ensured, is_object, member, strings
-from flotilla_common.api.versions import annotate, converted
+from flotilla_common.api.versions import Conversion, annotate
 
 PROGRESSIVE = "daemonset.kruise.io/progressive-create-pod"
 """The annotation that is v1alpha1's form of scaleStrategy.partitionedScaling."""
 
 STANDARD, IN_PLACE, SURGING = "Standard", "InPlaceIfPossible", "Surging"
 """How nodes get updated pods. The last one is an old word of v1alpha1 for Standard with maxSurge."""
-
-
-def convert(document: Json, version: str) -> Json:
-    """The DaemonSet in the wanted `group/version`, as a new document. Raises ValueError for an unknown version."""
-    return converted("DaemonSet", document, version, _to_beta, _to_alpha)
 
 
 def _to_beta(document: Json) -> None:
@@ -40,3 +35,7 @@ def _rename(document: Json, field: str, name: str) -> None:
     status = member(document, "status")
     if field in status:
         status[name] = status.pop(field)
+
+
+_VERSIONS = Conversion("DaemonSet", _to_beta, _to_alpha)
+convert = _VERSIONS.convert

@@ -4,20 +4,9 @@ another name, everything else is the same, and nothing is lost."""
 from functools import partial
 
 from flotilla_common.api.documents import Json, mappings, member
-from flotilla_common.api.versions import V1BETA1, converted
+from flotilla_common.api.versions import Conversion
 
 _ALPHA, _BETA = "nodeTopologyKeys", "keys"
-
-
-def convert(document: Json, version: str) -> Json:
-    """The object in the wanted `group/version`, as a new document. Raises ValueError for an unknown version."""
-    to_beta, to_alpha = partial(_rename, old=_ALPHA, new=_BETA), partial(_rename, old=_BETA, new=_ALPHA)
-    return converted("PersistentPodState", document, version, to_beta, to_alpha)
-
-
-def to_hub(document: Json) -> Json:
-    """The object as v1beta1; the same document if it is that already."""
-    return document if document.get("apiVersion") == V1BETA1 else convert(document, V1BETA1)
 
 
 def _rename(document: Json, old: str, new: str) -> None:
@@ -26,3 +15,9 @@ def _rename(document: Json, old: str, new: str) -> None:
     for topology in (member(spec, "requiredPersistentTopology"), *preferences):
         if old in topology:
             topology[new] = topology.pop(old)
+
+
+_VERSIONS = Conversion(
+    "PersistentPodState", partial(_rename, old=_ALPHA, new=_BETA), partial(_rename, old=_BETA, new=_ALPHA)
+)
+convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub

@@ -1,27 +1,16 @@
 """ResourceDistribution between v1alpha1 and v1beta1, on raw documents (resourcedistribution.md §2).
 
 Two members have other names. What is distributed is not looked at: its bytes are hashed, so it comes out as it went in,
-nulls included. A converted view always shows all ways to choose namespaces, and no empty lists.
+nulls included. A Conversion view always shows all ways to choose namespaces, and no empty lists.
 """
 
 from functools import partial
 
 from flotilla_common.api.documents import Json, ensured, mapping, mappings, member
-from flotilla_common.api.versions import V1BETA1, converted
+from flotilla_common.api.versions import Conversion
 
 _ALPHA = {"selector": "namespaceLabelSelector", "failed": "failedNamespace"}
 _BETA = {"selector": "namespaceSelector", "failed": "failedNamespaces"}
-
-
-def convert(document: Json, version: str) -> Json:
-    """The object in the wanted `group/version`, as a new document. Raises ValueError for an unknown version."""
-    to_beta, to_alpha = partial(_change, old=_ALPHA, new=_BETA), partial(_change, old=_BETA, new=_ALPHA)
-    return converted("ResourceDistribution", document, version, to_beta, to_alpha)
-
-
-def to_hub(document: Json) -> Json:
-    """The object as v1beta1; the same document if it is that already."""
-    return document if document.get("apiVersion") == V1BETA1 else convert(document, V1BETA1)
 
 
 def _change(document: Json, old: dict[str, str], new: dict[str, str]) -> None:
@@ -53,3 +42,9 @@ def _drop_empty(document: Json, *keys: str) -> None:
     for key in keys:
         if key in document and not document[key]:
             del document[key]
+
+
+_VERSIONS = Conversion(
+    "ResourceDistribution", partial(_change, old=_ALPHA, new=_BETA), partial(_change, old=_BETA, new=_ALPHA)
+)
+convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub

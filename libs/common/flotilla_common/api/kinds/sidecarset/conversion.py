@@ -6,18 +6,8 @@ namespaces, and stays one when it is read back.
 
 from flotilla_common.api.documents import Json, ensured, mapping, member
 from flotilla_common.api.keys import CUSTOM_VERSION_LABEL
-from flotilla_common.api.versions import V1BETA1, converted
+from flotilla_common.api.versions import Conversion
 from flotilla_common.api.webhooks import NAMESPACE_NAME
-
-
-def convert(document: Json, version: str) -> Json:
-    """The SidecarSet in the wanted `group/version`, as a new document. Raises ValueError for an unknown version."""
-    return converted("SidecarSet", document, version, _to_beta, _to_alpha)
-
-
-def to_hub(document: Json) -> Json:
-    """The SidecarSet as v1beta1; the same document if it is that already."""
-    return document if document.get("apiVersion") == V1BETA1 else convert(document, V1BETA1)
 
 
 def _to_beta(document: Json) -> None:
@@ -34,3 +24,7 @@ def _to_beta(document: Json) -> None:
 def _to_alpha(document: Json) -> None:
     if custom_version := mapping(document.get("spec")).pop("customVersion", None):
         ensured(ensured(document, "metadata"), "labels")[CUSTOM_VERSION_LABEL] = custom_version
+
+
+_VERSIONS = Conversion("SidecarSet", _to_beta, _to_alpha)
+convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub

@@ -8,7 +8,7 @@ import copy
 
 from flotilla_common.api.admission.pod_template import default_container, default_field_ref, default_volume, pull_policy
 from flotilla_common.api.documents import Json, ensured, fill, fill_empty, mapping, mappings, member, text
-from flotilla_common.api.kinds.sidecarset.hashes import hash_annotations
+from flotilla_common.api.kinds.sidecarset.canonical import hash_annotations
 from flotilla_common.api.kinds.sidecarset.types import AFTER_APP, BEFORE_APP, RETAIN
 
 _PROBES = ("livenessProbe", "readinessProbe")

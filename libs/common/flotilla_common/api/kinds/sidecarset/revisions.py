@@ -8,8 +8,7 @@ import msgspec
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.gojson import go_json
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
-from flotilla_common.api.kinds.sidecarset.canonical import INJECTED, canonical_list
-from flotilla_common.api.kinds.sidecarset.hashes import hash_annotations
+from flotilla_common.api.kinds.sidecarset.canonical import INJECTED, canonical_list, hash_annotations
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 
 _HASHES = (SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE)

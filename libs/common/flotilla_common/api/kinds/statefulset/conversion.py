@@ -5,7 +5,7 @@ whoever reads and writes through the older version erases it.
 """
 
 from flotilla_common.api.documents import Json, member
-from flotilla_common.api.versions import converted
+from flotilla_common.api.versions import Conversion
 
 _BETA_SPEC = (
     "reserveOrdinals",
@@ -18,12 +18,11 @@ _BETA_SPEC = (
 _BETA_STATUS = ("updatedReadyReplicas", "updatedAvailableReplicas", "volumeClaims")
 
 
-def convert(document: Json, version: str) -> Json:
-    """The StatefulSet in the wanted `group/version`, as a new document. Raises ValueError for an unknown version."""
-    return converted("StatefulSet", document, version, lambda _: None, _to_alpha)
-
-
 def _to_alpha(document: Json) -> None:
     for part, fields in (("spec", _BETA_SPEC), ("status", _BETA_STATUS)):
         for field in fields:
             member(document, part).pop(field, None)
+
+
+_VERSIONS = Conversion("StatefulSet", lambda _: None, _to_alpha)
+convert = _VERSIONS.convert
