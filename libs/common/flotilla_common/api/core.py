@@ -233,6 +233,11 @@ class ClaimStatus(Model):
     conditions: list[Condition] = []
 
 
+class ConfigMap(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    data: dict[str, str] = {}
+
+
 class PersistentVolumeClaim(Model, dict=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: ClaimSpec = ClaimSpec()

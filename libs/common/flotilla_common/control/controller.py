@@ -80,6 +80,7 @@ S = TypeVar("S", bound=Snapshot)
 Gather = Callable[[Key, Memory], S | None]
 SubjectOf = Callable[[Key], Subject | None]
 Planner = Callable[[S, datetime], Plan]
+"""Plans one pass. It neither waits nor reads a clock nor uses random numbers: the same snapshot gives the same plan."""
 Reread = Callable[[Key], Awaitable[None]]
 
 

@@ -51,6 +51,12 @@ class Draft:
         """Say why the planned object stands where it stands; the first of `objects` are named to scripts."""
         self.reasons.append(Reason(state, code, message, first_names(objects), symptom))
 
+    def tell_once(self, event: Event, notes: Mapping[str, str]) -> None:
+        """Record an event of something that lasts, unless the pass before, which left these notes, has told it."""
+        if notes.get(event.reason) != event.message:
+            self.events.append(event)
+        self.notes[event.reason] = event.message
+
     def touch(self, obj: Object) -> bool:
         """Claim the object for a write of this pass. False when an earlier step already writes it."""
         if obj.metadata.uid in self.touched:

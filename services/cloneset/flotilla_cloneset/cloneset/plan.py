@@ -1,8 +1,7 @@
 """One pass over one CloneSet, from snapshot to plan (cloneset.md §4.2).
 
 The steps, in order: revisions, ownership, claims, scale, refresh, update, history; then the status, which describes the
-pods as they were found. Scaling and updating never happen in the same pass. Nothing here waits, reads a clock or uses
-random numbers: the same snapshot gives the same plan.
+pods as they were found. Scaling and updating never happen in the same pass.
 """
 
 from collections.abc import Iterator, Sequence

@@ -2,8 +2,7 @@
 
 The steps, in order: revisions, ownership, what each node needs, the rolling update; the refresh of single pods before
 these, whatever becomes of them; then history and status. Every pass sees its own writes, so that each of them is a full
-one: there are no expectations to wait for. Nothing here waits, reads a clock or uses random numbers: the same snapshot
-gives the same plan.
+one: there are no expectations to wait for.
 """
 
 from datetime import datetime

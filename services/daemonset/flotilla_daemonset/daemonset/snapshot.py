@@ -1,8 +1,4 @@
-"""Everything that planning one DaemonSet needs to know, gathered before and frozen (DESIGN: plans are values).
-
-A snapshot can be taken from the mirrors, from a support bundle, or built by hand in a test; the planner never asks
-for more.
-"""
+"""Everything that planning one DaemonSet needs to know, gathered before and frozen (DESIGN: plans are values)."""
 
 from collections.abc import Collection, Container, Mapping
 

@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.advancedcronjob.schedule import zone_named
 from flotilla_common.api.kinds.advancedcronjob.types import SCHEDULED_AT, AdvancedCronJob
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Event, Frozen
+from flotilla_common.control.plan import Frozen
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot, Child
 
 COMPLETE, FAILED = "Complete", "Failed"
@@ -98,12 +98,6 @@ class PlanContext(Frozen):
     def give_up(self, draft: Draft) -> None:
         """No run up to now will be started."""
         draft.notes[_FLOOR] = self.now.isoformat()
-
-    def tell_once(self, draft: Draft, reason: str, message: str) -> None:
-        """Record a warning, unless the pass before has told the same."""
-        if self.notes.get(reason) != message:
-            draft.events.append(Event(reason, message, warning=True))
-        draft.notes[reason] = message
 
 
 def look(snapshot: AdvancedCronJobSnapshot, now: datetime) -> PlanContext:

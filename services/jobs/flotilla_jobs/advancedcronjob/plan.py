@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB, AdvancedCronJobStatus, ObjectReference
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Chain, Intent, Patch, Plan, State
+from flotilla_common.control.plan import Chain, Event, Intent, Patch, Plan, State
 from flotilla_common.control.writes import delete_of, status_patch
 from flotilla_jobs.advancedcronjob.context import PlanContext, look
 from flotilla_jobs.advancedcronjob.run import plan_run, tell_failure
@@ -49,7 +49,7 @@ def _go_on(context: PlanContext, draft: Draft) -> None:
         schedule = read_schedule(context)
     except ValueError as error:
         draft.reason(State.STUCK, "UnparseableSchedule", f"no run is started: the schedule cannot be read: {error}")
-        context.tell_once(draft, "UnparseableSchedule", str(error))
+        draft.tell_once(Event("UnparseableSchedule", str(error), warning=True), context.notes)
         return
     _follow(context, look_at_clock(context, schedule), draft)
 
@@ -72,7 +72,7 @@ def _give_up(context: PlanContext, since: datetime, timing: Timing, draft: Draft
     text = f"more than {MOST_MISSED} runs missed since {told(since, timing.zone)}; they are skipped{following}"
     context.give_up(draft)
     draft.reason(State.NOTE, "TooManyMissedTimes", text)
-    context.tell_once(draft, "TooManyMissedTimes", text)
+    draft.tell_once(Event("TooManyMissedTimes", text, warning=True), context.notes)
 
 
 def _numbers(context: PlanContext) -> dict[str, int]:

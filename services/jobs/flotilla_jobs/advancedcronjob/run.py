@@ -20,7 +20,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import JOB
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Create, Intent, State
+from flotilla_common.control.plan import Create, Event, Intent, State
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import create_of, delete_of
 from flotilla_common.workload.ownership import owner_reference
@@ -67,14 +67,14 @@ def policy_of(context: PlanContext) -> str:
 def tell_failure(context: PlanContext, draft: Draft) -> None:
     """The pass before could not start a run: tell it once, however often it is tried."""
     if context.snapshot.failure:
-        context.tell_once(draft, FAILED_CREATE, context.snapshot.failure)
+        draft.tell_once(Event(FAILED_CREATE, context.snapshot.failure, warning=True), context.notes)
 
 
 def _skip(context: PlanContext, name: str, run: datetime, draft: Draft) -> None:
     kind = context.job.spec.template.chosen[0].kind
     text = f"the run of {rfc3339(run)} is skipped: {kind} {name} exists and belongs to somebody else"
     draft.reason(State.STUCK, NAME_TAKEN, text, [name])
-    context.tell_once(draft, FAILED_CREATE, text)
+    draft.tell_once(Event(FAILED_CREATE, text, warning=True), context.notes)
 
 
 def _replace(context: PlanContext, run: datetime, draft: Draft) -> None:

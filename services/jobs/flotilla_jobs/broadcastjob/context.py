@@ -9,8 +9,7 @@ from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.broadcastjob.types import UNLIMITED, BroadcastJob
 from flotilla_common.api.moments import later
 from flotilla_common.api.numbers import lenient_value
-from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Event, Frozen
+from flotilla_common.control.plan import Frozen
 from flotilla_common.workload.placement import StrictPlacement, node_of
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 
@@ -133,12 +132,6 @@ class PlanContext(Frozen):
             and not self.survey.misfits
             and all(not pod.active for pod in self.survey.placed.values())
         )
-
-    def tell_once(self, draft: Draft, event: Event) -> None:
-        """Record an event of something that lasts, unless the pass before has told it."""
-        if self.snapshot.notes.get(event.reason) != event.message:
-            draft.events.append(event)
-        draft.notes[event.reason] = event.message
 
 
 def look(snapshot: BroadcastJobSnapshot, now: datetime) -> PlanContext:

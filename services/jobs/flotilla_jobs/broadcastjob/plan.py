@@ -1,8 +1,7 @@
 """One pass over one BroadcastJob, from snapshot to plan (broadcastjob.md §4.2).
 
 Every pass sees its own writes, so that each of them is a full one: there are no expectations to wait for. Counts are
-those that the pass found; what it creates and deletes is counted by the next one. Nothing here waits, reads a clock or
-uses random numbers: the same snapshot gives the same plan.
+those that the pass found; what it creates and deletes is counted by the next one.
 """
 
 from datetime import datetime
@@ -44,7 +43,7 @@ def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
     draft = Draft()
     for pod, node in context.survey.duplicates:
         text = f"Duplicated pod {pod} found on same node {node}"
-        context.tell_once(draft, Event("DuplicatePodCreatedOnSameNode", text, warning=True))
+        draft.tell_once(Event("DuplicatePodCreatedOnSameNode", text, warning=True), context.snapshot.notes)
     if job.status.phase == FAILED:  # with type Never, there is no verdict that ends it
         draft.reason(State.STUCK, "Failed", "the job has failed: no pod is made any more", symptom=True)
         return _finish(context, FAILED, draft)

@@ -29,7 +29,7 @@ def plan_creates(context: PlanContext, draft: Draft) -> None:
         return
     if len(active) > max(limit, 0):
         event = Event("TooManyActivePods", "Number of active pods exceed parallelism limit", warning=True)
-        context.tell_once(draft, event)
+        draft.tell_once(event, context.snapshot.notes)
         text = f"{pods_word(len(active))} are active, more than parallelism {limit}: none is created, none deleted"
         draft.reason(State.WAITING, "TooManyActivePods", text, active)
         return

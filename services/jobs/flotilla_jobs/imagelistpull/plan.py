@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+import msgspec
+
 from flotilla_common.api.keys import REVISION_LABEL
 from flotilla_common.api.kinds.imagelistpulljob.types import (
     IMAGE_LIST_PULL_JOB,
@@ -12,7 +14,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import (
 )
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Event, Intent, Patch, Plan, State
+from flotilla_common.control.plan import Action, Chain, Event, Intent, Patch, Plan, State
 from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_patch
 from flotilla_jobs.imagelistpull.children import Children, child_body, template_hash
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
@@ -54,40 +56,28 @@ def _completed(job: ImageListPullJob, since: datetime, now: datetime, wanted: st
 
 
 def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, draft: Draft) -> None:
-    """New jobs in growing batches; the event comes with the last of them."""
-    bodies = [child_body(snapshot, image, wanted) for image in children.missing]
-    event = Event("Successful create ImagePullJob", f"Create {len(bodies)} ImagePullJob")
+    """New jobs in growing batches."""
     creates = [
-        create_of(
-            IMAGE_PULL_JOB,
-            body,
-            Intent.CREATE,
-            f"pull {body['spec']['image']}",
-            phase="create",
-            on_success=event if position == len(bodies) else None,
-        )
-        for position, body in enumerate(bodies, start=1)
+        create_of(IMAGE_PULL_JOB, child_body(snapshot, image, wanted), Intent.CREATE, f"pull {image}", phase="create")
+        for image in children.missing
     ]
-    draft.stage([(create,) for create in creates], slow_start=1, stop_on_failure=False)
+    told = Event("Successful create ImagePullJob", f"Create {len(creates)} ImagePullJob")
+    draft.stage(_told_by_the_last(creates, told), slow_start=1, stop_on_failure=False)
 
 
 def _delete(children: Children, draft: Draft) -> None:
-    """Jobs that are too many; the event comes with the last of them."""
-    event = Event("Successful delete ImagePullJob", f"Delete {len(children.surplus)} ImagePullJob")
+    """Jobs that are too many."""
     cause = "no longer in the list, or made from another template"
-    last = len(children.surplus)
     deletes = [
-        delete_of(
-            IMAGE_PULL_JOB,
-            child.metadata,
-            Intent.DELETE,
-            cause,
-            phase="delete",
-            on_success=event if position == last else None,
-        )
-        for position, child in enumerate(children.surplus, start=1)
+        delete_of(IMAGE_PULL_JOB, child.metadata, Intent.DELETE, cause, phase="delete") for child in children.surplus
     ]
-    draft.stage([(delete,) for delete in deletes], stop_on_failure=False)
+    told = Event("Successful delete ImagePullJob", f"Delete {len(deletes)} ImagePullJob")
+    draft.stage(_told_by_the_last(deletes, told), stop_on_failure=False)
+
+
+def _told_by_the_last(actions: Sequence[Action], told: Event) -> list[Chain]:
+    last = [msgspec.structs.replace(action, on_success=told) for action in actions[-1:]]
+    return [(action,) for action in (*actions[:-1], *last)]
 
 
 def _give_reasons(status: ImageListPullJobStatus, children: Children, draft: Draft) -> None:

@@ -38,11 +38,6 @@ def links(secret: Secret) -> Iterable[tuple[str, str]]:
     return [(SOURCE, source), *jobs] if source else jobs
 
 
-def is_selected(job: Json, image: Json) -> bool:
-    """Every NodeImage may be one that the job chooses, or has chosen before its selector or labels changed."""
-    return True
-
-
 def may_be_selected(job: Json, pod: Json) -> bool:
     """The job chooses nodes by the pods of its namespace."""
     same = member(job, "metadata").get("namespace") == member(pod, "metadata").get("namespace")
@@ -64,7 +59,8 @@ JOBS = Watch(
     subresources=("status",),
 )
 LISTS = Watch(IMAGE_LIST_PULL_JOB, ImageListPullJob, concerns=is_owner)
-IMAGES = Watch(NODE_IMAGE, NodeImage, writes=("patch",), concerns=is_selected)
+# Every NodeImage may be one that the job chooses, or has chosen before its selector or labels changed.
+IMAGES = Watch(NODE_IMAGE, NodeImage, writes=("patch",), concerns=lambda job, image: True)
 PODS = Watch(POD, Pod, indexes={IN_NAMESPACE: namespace_of}, concerns=may_be_selected)
 COPIES = Watch(
     SECRET, Secret, indexes={LINKS: links}, writes=("create", "delete", "patch"), private="daemon_config_namespace"

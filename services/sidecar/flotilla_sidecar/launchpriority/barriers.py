@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from flotilla_common.api.core import Pod
+from flotilla_common.api.core import ConfigMap, Pod
 from flotilla_common.api.errors import found_or_none
-from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key
@@ -37,12 +36,7 @@ class Barrier(Frozen):
     going: bool = False  # it is being deleted
 
 
-class _ConfigMap(Model):
-    metadata: ObjectMeta = ObjectMeta()
-    data: dict[str, str] = {}
-
-
-_decode = msgspec.json.Decoder(_ConfigMap).decode
+_decode = msgspec.json.Decoder(ConfigMap).decode
 
 
 class Barriers:
@@ -75,7 +69,7 @@ class Barriers:
         return barrier, self._clock.monotonic() + GOOD_SECONDS
 
 
-def _barrier(found: _ConfigMap, pod: str, uid: str) -> Barrier:
+def _barrier(found: ConfigMap, pod: str, uid: str) -> Barrier:
     owners = [owner for owner in found.metadata.owner_references if owner.kind == POD.kind]
     ours = any(owner.uid == uid for owner in owners)
     earlier = any(owner.name == pod for owner in owners) and all(map(_KEY.fullmatch, found.data))

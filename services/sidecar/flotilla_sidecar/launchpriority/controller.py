@@ -3,8 +3,6 @@
 An index keeps the pods that start their containers in order, so all others cost nothing.
 """
 
-from collections.abc import Iterable
-
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.control.controller import Key, Memory
@@ -19,12 +17,7 @@ LAUNCHING = "launching"
 """Index: pods that start their containers in order, all under this one key."""
 
 
-def launching(pod: Pod) -> Iterable[str]:
-    """For the index."""
-    return (LAUNCHING,) if is_launching(pod) else ()
-
-
-PODS = Watch(POD, Pod, indexes={LAUNCHING: launching}, writes=("patch",))
+PODS = Watch(POD, Pod, indexes={LAUNCHING: lambda pod: (LAUNCHING,) if is_launching(pod) else ()}, writes=("patch",))
 
 
 class Gatherer:

@@ -1,8 +1,7 @@
 """One pass over one SidecarSet, from snapshot to plan (sidecarset.md §7.2).
 
 The steps, in order: the revision of the spec, the pods and their status, what has been replaced idles, pods are
-updated, old revisions are forgotten. Nothing here waits, reads a clock or uses random numbers: the same snapshot gives
-the same plan.
+updated, old revisions are forgotten.
 
 There are no expectations (§7.12). The reply to each write is in the mirror before the next pass begins; a write of
 unknown outcome, and a shard that changes hands, have the pods read from the apiserver first; and whoever planned on an

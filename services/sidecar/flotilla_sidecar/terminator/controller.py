@@ -3,8 +3,6 @@
 Which pods have sidecars that must end now is known to an index, so all others cost nothing.
 """
 
-from collections.abc import Iterable
-
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.resources import NODE, POD
@@ -24,17 +22,20 @@ ENDING_ON = "ending-on"
 """Index: the same pods by their nodes."""
 
 
-def ending(pod: Pod) -> Iterable[str]:
-    """For the index."""
-    return (ENDING,) if Ending(pod=pod).interesting else ()
+def _is_ending(pod: Pod) -> bool:
+    return Ending(pod=pod).interesting
 
 
-def ending_on(pod: Pod) -> Iterable[str]:
-    """For the index."""
-    return (pod.spec.node_name,) if Ending(pod=pod).interesting else ()
-
-
-PODS = Watch(POD, Pod, indexes={ENDING: ending, ENDING_ON: ending_on}, writes=("patch",), subresources=("status",))
+PODS = Watch(
+    POD,
+    Pod,
+    indexes={
+        ENDING: lambda pod: (ENDING,) if _is_ending(pod) else (),
+        ENDING_ON: lambda pod: (pod.spec.node_name,) if _is_ending(pod) else (),
+    },
+    writes=("patch",),
+    subresources=("status",),
+)
 NODES = Watch(NODE, Node, gate=GATE)
 REQUESTS = Watch(RECREATE_REQUEST, ContainerRecreateRequest, owner=POD, writes=("create",), gate=GATE)
 
@@ -73,7 +74,7 @@ class Gatherer:
 
 
 def _concerned(old: Pod | None, new: Pod | None) -> list[Key]:
-    return [new.metadata.key] if new is not None and Ending(pod=new).interesting else []
+    return [new.metadata.key] if new is not None and _is_ending(new) else []
 
 
 CONTROLLER = ControllerSpec(

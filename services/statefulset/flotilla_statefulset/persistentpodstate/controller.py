@@ -5,13 +5,13 @@ from functools import partial
 
 import msgspec
 
-from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.core import ConfigMap, Node, Pod
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, custom_workloads
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
-from flotilla_common.api.meta import Model, Object, ObjectMeta, controller_of, group_of
+from flotilla_common.api.meta import Object, controller_of, group_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, CONFIG_MAP, NODE, POD, Resource
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
@@ -38,11 +38,6 @@ OWNERS = "owners"
 
 
 Workloads = Table[StatefulSet] | Table[BuiltInStatefulSet] | Table[NumberedWorkload]
-
-
-class ConfigMap(Model):
-    metadata: ObjectMeta = ObjectMeta()
-    data: dict[str, str] = {}
 
 
 def target_of(state: PersistentPodState) -> Iterable[tuple[str, ...]]:

@@ -10,8 +10,8 @@ import msgspec
 
 from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
-from flotilla_common.api.meta import OwnerReference
-from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.api.meta import ObjectMeta, OwnerReference
+from flotilla_common.api.resources import CLAIM, POD, Resource
 from flotilla_common.control.plan import Create, Event, Intent, Json, Patch
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_common.gates import Gates
@@ -102,7 +102,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         """Put the owner references of a claim right, on exactly the claim that was read."""
         with_set, with_pod = self._wanted(scaled_away=scaled_away)
         kept = [self._set_reference()] if with_set else []
-        kept += [_reference(POD.api_version, POD.kind, pod.metadata.name, pod.metadata.uid)] if with_pod else []
+        kept += [_reference(POD, pod.metadata)] if with_pod else []
         mine = {self.owner.metadata.uid, pod.metadata.uid}
         others = [one for one in claim.metadata.owner_references if one.uid not in mine]
         return _owned_by(claim, pod.metadata.name, others, kept)
@@ -166,8 +166,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
     def _set_reference(self) -> Json:
         """The reference of claims that go with the set."""
-        meta = self.owner.metadata
-        return _reference(STATEFUL_SET.api_version, STATEFUL_SET.kind, meta.name, meta.uid)
+        return _reference(STATEFUL_SET, self.owner.metadata)
 
     def _wanted(self, *, scaled_away: bool) -> tuple[bool, bool]:
         """(with the set, with its pod)."""
@@ -285,6 +284,6 @@ def _failed_create(message: str) -> Event:
     return Event("FailedCreate", message, warning=True)
 
 
-def _reference(api_version: str, kind: str, name: str, uid: str) -> Json:
+def _reference(kind: Resource, meta: ObjectMeta) -> Json:
     """Without `controller`: a claim may go with something, but nothing manages it."""
-    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}
+    return {**kind.type_meta, "name": meta.name, "uid": meta.uid}

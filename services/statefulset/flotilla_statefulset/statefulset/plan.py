@@ -2,8 +2,7 @@
 
 The steps, in order: revisions, ownership, wanted pods, unwanted pods, update; the refresh of single pods before these,
 whatever becomes of them; then history and status. Each step may end the pass for those behind it: that is how
-OrderedReady does one thing at a time. Nothing here waits, reads a clock or uses random numbers: the same snapshot gives
-the same plan.
+OrderedReady does one thing at a time.
 """
 
 from datetime import datetime
