@@ -16,7 +16,7 @@ from flotilla_cli.foresee.manifest import Manifest
 from flotilla_cli.install.kinds import Place
 from flotilla_cli.install.live import get
 from flotilla_common.api.documents import Json, is_object, mapping, merge_patch, strings
-from flotilla_common.api.gojson import go_json
+from flotilla_common.api.jsontext import go_json
 from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api, ApiError
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from flotilla_common.api.moments import later
+from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Reason, State
-from flotilla_common.control.waits import Waits
 from flotilla_common.control.wording import first_names, named, nodes_word
 
 ANSWERS_WITHIN = timedelta(seconds=10)

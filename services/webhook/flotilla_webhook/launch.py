@@ -11,7 +11,7 @@ from flotilla_common.api.keys import CONTAINER_BARRIER_ENV, CONTAINER_PRIORITY_E
 from flotilla_common.api.podrules import LAUNCHES_IN_ORDER, PodRule
 from flotilla_common.clock import Entropy
 from flotilla_common.gates import Gates
-from flotilla_common.workload.podnames import suffix
+from flotilla_common.workload.newpods import suffix
 from flotilla_webhook.pods import Step
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")

@@ -11,7 +11,6 @@ import msgspec
 import structlog
 
 from flotilla_common.api.admission.review import Request
-from flotilla_common.api.cel import quoted
 from flotilla_common.api.documents import Json, ensured, mappings, member, strings, text
 from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.keys import CONFIGURATION
@@ -23,7 +22,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
 )
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, custom_workloads, supported
 from flotilla_common.api.meta import metadata_of
-from flotilla_common.api.podrules import PodRule
+from flotilla_common.api.podrules import PodRule, quoted
 from flotilla_common.api.resources import CONFIG_MAP, NODE
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api

@@ -10,14 +10,13 @@ import msgspec
 import structlog
 
 from flotilla_common.api.admission.review import Request
-from flotilla_common.api.cel import labels_match
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds.sidecarset.conversion import convert
 from flotilla_common.api.kinds.sidecarset.matching import Reach, without_bases
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
 from flotilla_common.api.meta import LabelSelector, metadata_of, rfc3339
-from flotilla_common.api.podrules import PodRule
+from flotilla_common.api.podrules import PodRule, labels_match
 from flotilla_common.api.resources import NAMESPACE
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.gates import Gates

@@ -14,7 +14,7 @@ from flotilla_common.api.resources import NAMESPACE
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
 from flotilla_common.model import deletion
-from flotilla_common.model.metadata import cleaned, kept
+from flotilla_common.model.store import cleaned, kept
 from tests.simulation.apiserver import errors, quota
 from tests.simulation.apiserver import metadata as rules
 from tests.simulation.apiserver.admission import Admission, Attributes

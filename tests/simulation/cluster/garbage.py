@@ -7,7 +7,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Json, PatchType
 from flotilla_common.model.deletion import FOREGROUND, ORPHAN
 from flotilla_common.model.garbage import Do, Due, Graph, Object
-from flotilla_common.model.metadata import owners_of
+from flotilla_common.model.store import owners_of
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
 from tests.simulation.apiserver.wire import Wire

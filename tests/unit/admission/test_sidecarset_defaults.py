@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.sidecarset.defaults import default_sidecarset
+from flotilla_common.api.kinds.sidecarset.admission import default_sidecarset
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from tests.unit.workload import openkruise
 

@@ -10,9 +10,9 @@ from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule
 from flotilla_common.api.kinds.ephemeraljob.admission import faults_of
 from flotilla_common.api.kinds.sidecarset.expressions import evaluate
+from flotilla_common.api.kinds.statefulset.types import interval
 from flotilla_common.api.meta import LabelSelector, LabelSelectorRequirement
 from flotilla_common.api.numbers import integer, lenient_value, partition_value, strict_value, whole_number
-from flotilla_common.api.ordinals import interval
 from flotilla_common.api.selectors import Selector
 from tests.support.timing import within
 

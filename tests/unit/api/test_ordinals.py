@@ -2,8 +2,8 @@
 
 import pytest
 
+from flotilla_common.api.kinds.statefulset.types import is_range, reserved
 from flotilla_common.api.meta import IntOrString
-from flotilla_common.api.ordinals import is_range, reserved
 
 
 @pytest.mark.parametrize(

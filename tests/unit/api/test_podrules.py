@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from flotilla_common.api.cel import labels_match
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.podrules import (
     LACKS_READINESS_GATE,
@@ -12,6 +11,7 @@ from flotilla_common.api.podrules import (
     decoded,
     encoded,
     is_probe,
+    labels_match,
     pod_entries,
 )
 

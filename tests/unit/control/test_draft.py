@@ -8,9 +8,8 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import POD, SECRET
-from flotilla_common.control.draft import Draft, refused
+from flotilla_common.control.draft import Draft, Waits, refused
 from flotilla_common.control.plan import Create, Delete, Event, Intent, Patch, PatchType, Reason, Stage, State
-from flotilla_common.control.waits import Waits
 from flotilla_common.control.wording import first_names, named, nodes_word, pods_word
 from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_patch
 

@@ -10,7 +10,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.daemonset.types import DaemonSet
 from flotilla_common.control.plan import Delete, Patch
 from flotilla_common.mirror.table import Table
-from flotilla_common.workload.departed import Departed
+from flotilla_common.workload.pernode import Departed
 from flotilla_daemonset.daemonset.former import FIRST_DELAY, FORGIVEN_AFTER, LONGEST_DELAY, Former, after
 from tests.support.fake_clock import FakeClock
 from tests.unit.daemonset.build import NOW, Builder, actions, codes, ds, node, planned, pod, reason, summary, writes

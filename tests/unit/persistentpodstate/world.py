@@ -15,7 +15,7 @@ from flotilla_common.api.kinds.statefulset.types import StatefulSet
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.control.watches import Watch
-from flotilla_common.model.metadata import spec_of
+from flotilla_common.model.store import spec_of
 from flotilla_common.model.writes import patched
 from flotilla_statefulset.persistentpodstate.controller import BUILT_IN_SETS, NODES, PODS, SETS, STATES, Gatherer
 from flotilla_statefulset.persistentpodstate.plan import plan

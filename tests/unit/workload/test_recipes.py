@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import Json, member, strings
-from flotilla_common.api.gojson import go_json
+from flotilla_common.api.jsontext import go_json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.sidecarset.revisions import canonical_revision
 from flotilla_common.api.meta import LabelSelector, ObjectMeta

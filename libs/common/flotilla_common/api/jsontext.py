@@ -1,6 +1,6 @@
-"""JSON that somebody wrote: annotations, conditions' messages, templates.
+"""JSON that somebody wrote: annotations, conditions' messages, templates; and JSON as Go writes it.
 
-It may be anything. What is no JSON, has another type than it must have, or is nested so deeply that nobody means it, is
+What is read may be anything. What is no JSON, has another type than it must have, or is nested so deeply that nobody means it, is
 a ValueError, and nothing else.
 """
 
@@ -11,6 +11,9 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from flotilla_common.api.documents import Json
+
+_HTML = {b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026"}
+_LINES = {"\u2028".encode(): b"\\u2028", "\u2029".encode(): b"\\u2029"}
 
 T = TypeVar("T")
 
@@ -72,3 +75,11 @@ def read_as_deep_as_the_apiserver() -> None:
     """Let this process decode whatever the apiserver stores: one object that is nested deeper than Python goes by
     default would end every watch that it is in. Decoding so deep takes 4 MiB of the stack."""
     sys.setrecursionlimit(_APISERVER_DEEPEST + _FRAMES)
+
+
+def go_json(document: object, *, sort: bool = False) -> bytes:
+    """Compact JSON with the escapes that Go adds: texts that are hashed have to match other programs byte for byte."""
+    text = msgspec.json.encode(document, order="sorted" if sort else None)
+    for plain, escaped in (_HTML | _LINES).items():
+        text = text.replace(plain, escaped)
+    return text

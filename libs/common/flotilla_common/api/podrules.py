@@ -3,6 +3,9 @@
 A rule is what one object, or one feature, needs. The entries are made of all rules: one for those that can be told from
 the pod and the name of its namespace alone, and one for each set of namespaces that is selected by labels. So a pod
 that no rule is about costs no call.
+
+Conditions are in CEL, as the apiserver evaluates them on an object before it calls a webhook. Members of an object may
+be absent, and reading an absent one is an error that would refuse the request: so each expression looks first.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -10,9 +13,9 @@ from hashlib import sha256
 
 import msgspec
 
-from flotilla_common.api.cel import one_of, quoted
 from flotilla_common.api.documents import Json, mapping, mappings
 from flotilla_common.api.keys import CONTAINER_PRIORITY_ENV, LAUNCH_PRIORITY, LAUNCHED_IN_ORDER
+from flotilla_common.api.meta import LabelSelector, LabelSelectorRequirement
 from flotilla_common.api.webhooks import NOT_KUBE_SYSTEM, NOT_OURS, POD_ENTRY, POD_PATH, entry_of, rule_of
 
 RULES = "kruise.io/pod-rules"
@@ -20,6 +23,48 @@ RULES = "kruise.io/pod-rules"
 
 _PROBE = "flotilla-pod-rule-"
 """What the names of objects begin with that are created, as a dry run, to see which rules are in use."""
+
+_LABELS = "(has(object.metadata.labels) ? object.metadata.labels : {})"
+
+
+def quoted(value: str) -> str:
+    """A string; they are written as those of JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def one_of(values: Iterable[str]) -> str:
+    """A list of strings."""
+    return f"[{', '.join(map(quoted, values))}]"
+
+
+def labels_match(selector: LabelSelector) -> str:
+    """The object's labels match the selector. An empty one matches all of them."""
+    terms = [
+        f"{_present(key)} && {_value(key)} == {quoted(value)}" for key, value in sorted(selector.match_labels.items())
+    ]
+    terms += [_requirement(requirement) for requirement in selector.match_expressions]
+    return " && ".join(terms) or "true"
+
+
+def _requirement(requirement: LabelSelectorRequirement) -> str:
+    present = _present(requirement.key)
+    match requirement.operator:
+        case "In":
+            return f"{present} && {_value(requirement.key)} in {one_of(requirement.values)}"
+        case "NotIn":
+            return f"!({present} && {_value(requirement.key)} in {one_of(requirement.values)})"
+        case "Exists":
+            return present
+        case _:
+            return f"!({present})"
+
+
+def _present(key: str) -> str:
+    return f"{quoted(key)} in {_LABELS}"
+
+
+def _value(key: str) -> str:
+    return f"object.metadata.labels[{quoted(key)}]"
 
 
 class PodRule(msgspec.Struct, frozen=True, order=True, omit_defaults=True, rename="camel"):

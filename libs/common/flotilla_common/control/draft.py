@@ -2,16 +2,39 @@
 twice."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from flotilla_common.api.meta import Object
 from flotilla_common.control.plan import Chain, Event, Patch, Plan, Reason, Stage, State
-from flotilla_common.control.waits import Waits
 from flotilla_common.control.wording import first_names
 
 MAX_CHAINS_PER_PASS = 128
 """Creates, updates or deletes that one pass plans. Large enough to keep the executor's adaptive limit busy, small
 enough that a set of thousands is worked off in overlapping waves, each planned from what the previous one brought
 about."""
+
+
+class Waits:
+    """Remembers the earliest of the moments that have not come yet."""
+
+    def __init__(self) -> None:
+        self.next: datetime | None = None
+
+    def until(self, moment: datetime | None) -> None:
+        """Plan again at `moment`, or earlier if something else wants it."""
+        if moment is not None:
+            self.next = moment if self.next is None else min(self.next, moment)
+
+    def not_before(self, moment: datetime) -> None:
+        """Put off what is waited for to `moment`, for passes that would follow each other closely."""
+        if self.next is not None:
+            self.next = max(self.next, moment)
+
+    def passed(self, moment: datetime, now: datetime) -> bool:
+        """Whether the moment has come; if not, it is waited for."""
+        if now < moment:
+            self.until(moment)
+        return now >= moment
 
 
 def refused(code: str, message: str) -> Plan:

@@ -10,8 +10,8 @@ from flotilla_common.api.documents import merge_patch
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.moments import later
 from flotilla_common.api.resources import Resource
+from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Chain, Create, Delete, Event, Frozen, Intent, Json, Patch, PatchType
-from flotilla_common.control.waits import Waits
 
 
 class Reported(TypedDict, total=False):

@@ -1,4 +1,5 @@
-"""The objects of a cluster: documents, and the tables that controllers plan from, which follow them.
+"""The objects of a cluster: documents, the tables that controllers plan from, which follow them, and the rules of
+metadata that hold for all kinds.
 
 A document is never changed in place: who holds one from before a write can compare.
 """
@@ -8,13 +9,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from flotilla_common.api.documents import Json
+from flotilla_common.api.documents import Json, mappings
 from flotilla_common.api.meta import Object, group_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import ManualClock
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import Indexer, Table
+
+_SYSTEM = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
+"""What no update changes."""
 
 T = TypeVar("T", bound=Object)
 Place = tuple[str, str]
@@ -114,3 +118,24 @@ def _whole(resource: Resource, document: Json) -> Json:
     """Objects of a LIST do not say what they are. Who has written which field is not tracked."""
     metadata = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
     return resource.type_meta | document | {"metadata": metadata}
+
+
+def cleaned(metadata: Json) -> Json:
+    """Return metadata as it is stored: no empty members, no managedFields (owners of fields are not tracked)."""
+    return {key: value for key, value in metadata.items() if value not in ({}, [], "", None) and key != "managedFields"}
+
+
+def kept(new: Json, old: Json) -> Json:
+    """Return the metadata of an update with everything that updates cannot change."""
+    changed = {key: value for key, value in cleaned(new).items() if key not in _SYSTEM}
+    return changed | {key: old[key] for key in _SYSTEM if key in old}
+
+
+def spec_of(document: Json) -> Json:
+    """Return what an object asks for: whatever is neither metadata nor status."""
+    return {key: value for key, value in document.items() if key not in ("metadata", "status")}
+
+
+def owners_of(document: Json | None) -> list[Json]:
+    """Return the owner references of an object."""
+    return [] if document is None else mappings(document["metadata"].get("ownerReferences"))

@@ -10,8 +10,8 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CLAIM, POD, Resource
 from flotilla_common.control.plan import Action, Create, Delete, Patch, PatchType
-from flotilla_common.model import deletion, metadata, strategic
-from flotilla_common.model.store import Objects
+from flotilla_common.model import deletion, strategic
+from flotilla_common.model.store import Objects, cleaned, kept, spec_of
 
 _CREATED: dict[Resource, tuple[Json, Json]] = {
     POD: ({}, {"status": {"phase": "Pending"}}),
@@ -58,7 +58,7 @@ def carry_out(objects: Objects, action: Action) -> Write:
 
 def create(objects: Objects, resource: Resource, body: Json) -> Json:
     """Store a new object. Its uid is made of its name, so that the same plan always tells the same story."""
-    now, meta = objects.clock.now(), metadata.cleaned(body["metadata"])
+    now, meta = objects.clock.now(), cleaned(body["metadata"])
     place = f"{resource.id}/{meta.get('namespace', '')}/{meta['name']}/{now.isoformat()}"
     own = {"uid": f"model-{hashlib.sha256(place.encode()).hexdigest()[:16]}", "creationTimestamp": rfc3339(now)}
     more, rest = _CREATED.get(resource, ({}, {}))
@@ -70,16 +70,16 @@ def patched(held: Json, patch: Patch) -> Json:
     body = {key: value for key, value in patch.body.items() if key not in ("apiVersion", "kind")}
     merge = strategic.merge if patch.patch_type is PatchType.STRATEGIC else documents.merge
     wanted: Json = merge(held, body)
-    parts = ("status",) if patch.subresource == "status" else tuple(metadata.spec_of(wanted))
-    result = held | {"metadata": metadata.kept(wanted["metadata"], held["metadata"])}
+    parts = ("status",) if patch.subresource == "status" else tuple(spec_of(wanted))
+    result = held | {"metadata": kept(wanted["metadata"], held["metadata"])}
     return result | {key: wanted[key] for key in parts if key in wanted}
 
 
 def store(objects: Objects, resource: Resource, held: Json, after: Json) -> Json | None:
     """Store an update, which may raise the generation, or be the end of an object. Return the object as it is then."""
-    after = after | {"metadata": metadata.kept(after["metadata"], held["metadata"])}
+    after = after | {"metadata": kept(after["metadata"], held["metadata"])}
     generation = held["metadata"].get("generation")
-    if generation and metadata.spec_of(after) != metadata.spec_of(held):
+    if generation and spec_of(after) != spec_of(held):
         after["metadata"]["generation"] = generation + 1
     if after == held:
         return held

@@ -11,7 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from flotilla_common.api.core import Container
-from flotilla_common.api.gojson import go_json
+from flotilla_common.api.jsontext import go_json
 from flotilla_common.api.podtemplate import canonical_object, canonical_template
 
 _OFFSET = 0x811C9DC5

@@ -1,5 +1,7 @@
-"""What workloads put into the pods that they create, beside what their templates say (common.md §6.1)."""
+"""What workloads put into the pods that they create, beside what their templates say (common.md §6.1), and
+how names that look random end."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +11,10 @@ from flotilla_common.api import keys
 from flotilla_common.api.documents import mapping, sequence
 from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
+
+ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""No vowels, and no digits that look like letters: they spell no words."""
+LENGTH = 5
 
 KUBE_SYSTEM = "kube-system"
 
@@ -43,3 +49,17 @@ def with_volumes(spec: Mapping[str, Any], volumes: Iterable[Json]) -> Json:
     names = {volume["name"] for volume in mine}
     others = [volume for volume in sequence(spec.get("volumes")) if mapping(volume).get("name") not in names]
     return {**spec, "volumes": mine + others} if mine else dict(spec)
+
+
+def suffix(seed: bytes, attempt: int) -> str:
+    """Five characters for a seed. `attempt`: those of earlier attempts are taken.
+
+    They look random, and are derived from what exists: a plan that is made twice from the same view plans the same names,
+    so that a repeated create meets its own object.
+    """
+    number = int.from_bytes(hashlib.sha256(seed + attempt.to_bytes(8)).digest()[:8])
+    characters: list[str] = []
+    for _ in range(LENGTH):
+        number, index = divmod(number, len(ALPHABET))
+        characters.append(ALPHABET[index])
+    return "".join(characters)

@@ -1,25 +1,32 @@
-"""Workloads with a pod per node: the pods that they create, as documents, and which nodes get none.
+"""Workloads with a pod per node: the pods that they create, as documents, which nodes get none, and what is
+remembered of pods that are gone.
 
 Names look random, and are derived from the node and from what was there before: a create that is repeated meets its own
 pod, and a new pod is not taken for the one before it.
 """
 
 import hashlib
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import count
+from typing import Generic, TypeVar
 
 import msgspec
 
+from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import mapping, sequence
-from flotilla_common.api.meta import ObjectMeta
+from flotilla_common.api.meta import Object, ObjectMeta, controller_of
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Create, Event, Intent, Json, State
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.control.writes import create_of
+from flotilla_common.mirror.table import Table
+from flotilla_common.workload.newpods import suffix
 from flotilla_common.workload.ownership import owner_reference
-from flotilla_common.workload.placement import pinned
-from flotilla_common.workload.podnames import suffix
+from flotilla_common.workload.placement import node_of, pinned
+
+OwnerT = TypeVar("OwnerT", bound=Object)
+MemoryT = TypeVar("MemoryT")
 
 _TOLD = 3
 """Reasons that are told."""
@@ -95,3 +102,34 @@ def explain_excluded(draft: Draft, excluded: Mapping[str, Sequence[str]]) -> Non
     told = "; ".join(f"{why} ({named(sorted(members))})" for why, members in groups[:_TOLD])
     more = f"; and {len(groups) - _TOLD} more reasons" if len(groups) > _TOLD else ""
     draft.reason(State.NOTE, "NodesExcluded", f"no pod goes to {nodes_word(len(names))}: {told}{more}", names)
+
+
+class Departed(Generic[OwnerT, MemoryT]):
+    """The memories of all owners of a kind, from the tables' changes."""
+
+    def __init__(
+        self, owners: Table[OwnerT], pods: Table[Pod], remember: Callable[[OwnerT, Pod, MemoryT | None], MemoryT]
+    ) -> None:
+        """`remember` makes a memory of an owner's pod that is gone, given that of the node's pod before it."""
+        self._owners = owners
+        self._remember = remember
+        self._known: dict[str, dict[str, MemoryT]] = {}  # by the owner's uid, and by node
+        owners.listen(self._forget)
+        pods.listen(self._note)
+
+    def of(self, uid: str) -> Mapping[str, MemoryT]:
+        """By node: what is remembered of the last pod of the owner with that uid."""
+        return self._known.get(uid, {})
+
+    def _forget(self, old: OwnerT | None, new: OwnerT | None) -> None:
+        if new is None and old is not None:
+            self._known.pop(old.metadata.uid, None)
+
+    def _note(self, old: Pod | None, new: Pod | None) -> None:
+        if old is None or new is not None:
+            return
+        reference, node = controller_of(old.metadata), node_of(old)
+        owner = None if reference is None else self._owners.by_uid(reference.uid)
+        if owner is not None and owner.metadata.namespace == old.metadata.namespace and node:
+            known = self._known.setdefault(owner.metadata.uid, {})
+            known[node] = self._remember(owner, old, known.get(node))

@@ -12,8 +12,8 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, ORPHANS, Watch, namespace_of, orphan_namespace, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
-from flotilla_common.workload.departed import Departed
 from flotilla_common.workload.gathering import PullsAhead, revisions_of, watch_pulls, watch_revisions
+from flotilla_common.workload.pernode import Departed
 from flotilla_daemonset.daemonset.former import Former, after
 from flotilla_daemonset.daemonset.plan import plan
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options

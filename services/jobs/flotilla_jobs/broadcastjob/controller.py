@@ -10,7 +10,7 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
-from flotilla_common.workload.departed import Departed
+from flotilla_common.workload.pernode import Departed
 from flotilla_jobs.broadcastjob.plan import plan
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
 from flotilla_jobs.broadcastjob.status import has_ended

@@ -18,8 +18,8 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequestStatus,
 )
 from flotilla_common.api.moments import later
+from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Intent, Json, Patch, Plan, Stage
-from flotilla_common.control.waits import Waits
 from flotilla_common.control.writes import delete_finished, patch_of
 from flotilla_jobs.containerrecreate import grace, why
 from flotilla_jobs.containerrecreate.merge import completed, cut_short, merged

@@ -16,7 +16,7 @@ from flotilla_common.api.kinds.nodeimage.types import (
 )
 from flotilla_common.api.meta import group_of
 from flotilla_common.api.moments import later
-from flotilla_common.control.waits import Waits
+from flotilla_common.control.draft import Waits
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 
 

@@ -10,9 +10,8 @@ from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.kinds.nodeimage.counting import tasks
 from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage
 from flotilla_common.api.moments import later
-from flotilla_common.control.draft import Draft
+from flotilla_common.control.draft import Draft, Waits
 from flotilla_common.control.plan import Action, Intent, Plan, Stage, State
-from flotilla_common.control.waits import Waits
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
 from flotilla_common.workload.causes import Around, node_trouble
 from flotilla_jobs.nodeimage.clean import Cleaner

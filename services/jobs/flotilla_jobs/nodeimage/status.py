@@ -22,9 +22,9 @@ from flotilla_common.api.kinds.nodeimage.types import (
     TagStatus,
 )
 from flotilla_common.api.moments import later
+from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Event
 from flotilla_common.control.subject import Subject
-from flotilla_common.control.waits import Waits
 
 SILENCE = timedelta(minutes=10)
 """A pull is given up after this long without any report, or this long after its deadline."""

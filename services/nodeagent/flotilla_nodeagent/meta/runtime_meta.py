@@ -10,7 +10,7 @@ import msgspec
 
 from flotilla_common.api.core import Container as SpecContainer
 from flotilla_common.api.core import Pod
-from flotilla_common.api.gojson import go_json
+from flotilla_common.api.jsontext import go_json
 from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.workload.hashing import env_from_metadata, env_hash, object_hash
 from flotilla_nodeagent.cri.types import Container

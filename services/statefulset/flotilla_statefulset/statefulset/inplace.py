@@ -2,8 +2,8 @@
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import REVISION_LABEL
+from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Chain
-from flotilla_common.control.waits import Waits
 from flotilla_common.workload.inplace import update_in_place
 from flotilla_common.workload.inplace.calculate import hindrances_between
 from flotilla_statefulset.statefulset.context import PlanContext

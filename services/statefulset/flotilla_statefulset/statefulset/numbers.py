@@ -1,9 +1,8 @@
 """The numbers of a StatefulSet, with percentages resolved (statefulset.md §2.1, §4.5, §4.8)."""
 
-from flotilla_common.api.kinds.statefulset.types import RollingUpdate, StatefulSetSpec
+from flotilla_common.api.kinds.statefulset.types import RollingUpdate, StatefulSetSpec, reserved
 from flotilla_common.api.meta import IntOrString
 from flotilla_common.api.numbers import Reading, strict_value
-from flotilla_common.api.ordinals import reserved
 from flotilla_common.control.plan import Frozen
 from flotilla_common.gates import Gates
 from flotilla_statefulset.ordinals import Ordinals

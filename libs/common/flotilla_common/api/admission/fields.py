@@ -3,12 +3,24 @@
 `spec.replicas: Invalid value: -1: must be greater than or equal to 0`; several are joined to `[a, b]`, each text once.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 import msgspec
 
 from flotilla_common.api.documents import JsonValue
+
+LONGEST_LABEL = 63
+"""Characters of a DNS label, and of a label's value."""
+
+_TOO_LONG = f"must be no more than {LONGEST_LABEL} characters"
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_NO_LABEL = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
+    "end with an alphanumeric character"
+)
+_JOB = re.compile(r"[a-zA-Z0-9-]+")
 
 NON_NEGATIVE = "must be greater than or equal to 0"
 """The detail of every refused negative number."""
@@ -76,3 +88,19 @@ def _show(value: JsonValue) -> str:
 
 def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def label_faults(path: str, name: str) -> Iterator[Fault]:
+    """The name must be a DNS label."""
+    if len(name) > LONGEST_LABEL:
+        yield invalid(path, name, _TOO_LONG)
+    if not _LABEL.fullmatch(name):
+        yield invalid(path, name, _NO_LABEL)
+
+
+def job_name_faults(name: str) -> Iterator[Fault]:
+    """Pods of a job have its name as a label, and its name begins theirs."""
+    if not _JOB.fullmatch(name):
+        yield invalid("metadata.name", name, "must consist of alphanumeric characters or '-'")
+    if len(name) > LONGEST_LABEL:
+        yield invalid("metadata.name", name, _TOO_LONG)

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.moments import later
+from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Chain, Event, Intent
-from flotilla_common.control.waits import Waits
 from flotilla_common.workload.inplace.context import InPlaceContext
 from flotilla_common.workload.inplace.start import start
 from flotilla_common.workload.inplace.state import UpdateSpec

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from flotilla_common.api.admission.names import LONGEST_LABEL
+from flotilla_common.api.admission.fields import LONGEST_LABEL
 from flotilla_common.api.admission.plain import Judgement, Write, defaulted, judged
 from flotilla_common.api.admission.pod_template import default_template
 from flotilla_common.api.admission.review import Answer, Request

@@ -11,8 +11,7 @@ from itertools import islice
 
 import msgspec
 
-from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid
-from flotilla_common.api.admission.names import job_name_faults
+from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, job_name_faults
 from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.batch import ALWAYS
 from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, member, text

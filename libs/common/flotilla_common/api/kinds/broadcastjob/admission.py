@@ -4,8 +4,7 @@ import copy
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from flotilla_common.api.admission.fields import Fault, invalid
-from flotilla_common.api.admission.names import job_name_faults
+from flotilla_common.api.admission.fields import Fault, invalid, job_name_faults
 from flotilla_common.api.admission.plain import Judgement, Write, decoded, defaulted, judged
 from flotilla_common.api.admission.pod_template import default_templates
 from flotilla_common.api.admission.review import Answer, Request

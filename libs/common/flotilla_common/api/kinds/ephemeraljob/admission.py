@@ -3,8 +3,15 @@
 from collections.abc import Iterable, Iterator, Set
 from functools import partial
 
-from flotilla_common.api.admission.fields import Fault, duplicate, forbidden, invalid, not_supported, required
-from flotilla_common.api.admission.names import label_faults
+from flotilla_common.api.admission.fields import (
+    Fault,
+    duplicate,
+    forbidden,
+    invalid,
+    label_faults,
+    not_supported,
+    required,
+)
 from flotilla_common.api.admission.plain import Judgement, Write, decoded, document_of, judged
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request
 from flotilla_common.api.admission.tools import Tools

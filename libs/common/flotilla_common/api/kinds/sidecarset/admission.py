@@ -1,27 +1,46 @@
-"""Admission of SidecarSets (sidecarset.md §3, §4)."""
+"""Admission of SidecarSets (sidecarset.md §3, §4).
+
+Their defaults are part of the hashes, so they are what they are: a startup probe gets none, and images are pulled by
+the usual rule, unlike in the pod templates of workloads.
+"""
+
+import copy
 
 import msgspec
 
 from flotilla_common.api.admission.fields import Fault, aggregate
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.plain import decoded, document_of, former_of
+from flotilla_common.api.admission.pod_template import default_container, default_field_ref, default_volume, pull_policy
 from flotilla_common.api.admission.review import Answer, Request, error, patched
 from flotilla_common.api.admission.tools import Tools, Verdict, configuration
 from flotilla_common.api.admission.workload import unknown_fields
-from flotilla_common.api.documents import Json, mapping, mappings, member, sequence, strings, text
+from flotilla_common.api.documents import (
+    Json,
+    ensured,
+    fill,
+    fill_empty,
+    mapping,
+    mappings,
+    member,
+    sequence,
+    strings,
+    text,
+)
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.keys import CUSTOM_VERSION_LABEL, SIDECAR_SET_NAME_LABEL
 from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.api.kinds.sidecarset import crd
 from flotilla_common.api.kinds.sidecarset import validation as rules
-from flotilla_common.api.kinds.sidecarset.canonical import INJECTED, SIDECAR_MEMBERS, canonical_list
+from flotilla_common.api.kinds.sidecarset.canonical import INJECTED, SIDECAR_MEMBERS, canonical_list, hash_annotations
 from flotilla_common.api.kinds.sidecarset.conflicts import canary_faults, conflict_faults
 from flotilla_common.api.kinds.sidecarset.conversion import convert, to_hub
-from flotilla_common.api.kinds.sidecarset.defaults import default_sidecarset
 from flotilla_common.api.kinds.sidecarset.metadata_validation import metadata_faults
 from flotilla_common.api.kinds.sidecarset.revisions import restored
-from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
+from flotilla_common.api.kinds.sidecarset.types import AFTER_APP, BEFORE_APP, RETAIN, SIDECAR_SET, SidecarSet
 from flotilla_common.api.resources import REVISION
+
+_PROBES = ("livenessProbe", "readinessProbe")
 
 _STAND_IN = {"name": "flotilla-stands-in-for-the-pods-own", "image": "none"}
 """A pod has a container; a SidecarSet may have init containers alone."""
@@ -130,6 +149,38 @@ def _own_path(path: str) -> str:
     """`spec.template.spec.volumes` is `spec.volumes`; what is said of the template as a whole is said of the spec."""
     rest = path.removeprefix(_TEMPLATE).removeprefix(".spec")
     return f"spec{rest}" if path.startswith(_TEMPLATE) else path
+
+
+def default_sidecarset(document: Json) -> Json:
+    """The document with defaults and both hashes filled in, as a new document. Raises ValueError for containers that
+    cannot be read."""
+    defaulted = copy.deepcopy(document)
+    spec = ensured(defaulted, "spec")
+    strategy = ensured(spec, "updateStrategy")
+    fill_empty(strategy, type="RollingUpdate")
+    fill(strategy, partition=0, maxUnavailable=1)
+    for container in mappings(spec.get("initContainers")):
+        _default_sidecar(container, AFTER_APP)
+    for container in mappings(spec.get("containers")):
+        _default_sidecar(container, BEFORE_APP)
+    for volume in mappings(spec.get("volumes")):
+        default_volume(volume)
+    fill(spec, revisionHistoryLimit=10)
+    for entry in mappings(spec.get("patchPodMetadata")):
+        fill_empty(entry, patchPolicy=RETAIN)
+    if (revision := member(spec, "injectionStrategy").get("revision")) is not None:
+        fill_empty(mapping(revision), policy="Always")
+    ensured(ensured(defaulted, "metadata"), "annotations").update(hash_annotations(spec))
+    return defaulted
+
+
+def _default_sidecar(container: Json, inject_policy: str) -> None:
+    fill_empty(container, podInjectPolicy=inject_policy, imagePullPolicy=pull_policy(text(container.get("image"))))
+    fill_empty(ensured(container, "upgradeStrategy"), upgradeType="ColdUpgrade")
+    fill_empty(ensured(container, "shareVolumePolicy"), type="disabled")
+    for entry in mappings(container.get("transferEnv")):
+        default_field_ref(mapping(entry.get("sourceContainerNameFrom")))
+    default_container(container, _PROBES)
 
 
 RULES = Rules(

@@ -14,7 +14,7 @@ from functools import cache
 import msgspec
 
 from flotilla_common.api.documents import Json, mapping, sequence
-from flotilla_common.api.gojson import go_json
+from flotilla_common.api.jsontext import go_json
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
 from flotilla_common.api.podtemplate import Canonical, Members, core_types
 

@@ -6,7 +6,7 @@ It holds what is injected, and nothing of whom or how: five members of the spec,
 import msgspec
 
 from flotilla_common.api.documents import Json, member, strings, text
-from flotilla_common.api.gojson import go_json
+from flotilla_common.api.jsontext import go_json
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
 from flotilla_common.api.kinds.sidecarset.canonical import INJECTED, canonical_list, hash_annotations
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet

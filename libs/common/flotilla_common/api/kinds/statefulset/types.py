@@ -1,13 +1,19 @@
-"""Advanced StatefulSet in its hub and storage version, apps.kruise.io/v1beta1 (statefulset.md §2).
+"""Advanced StatefulSet in its hub and storage version, apps.kruise.io/v1beta1 (statefulset.md §2), and its
+reserved ordinals as they are written: numbers, and ranges such as `3-7` (§4.2).
 
 Templates stay raw: they are hashed, diffed and copied as documents, never through a partial type.
 """
+
+import re
+from collections.abc import Iterable
 
 import msgspec
 
 from flotilla_common.api.meta import Condition, IntOrString, LabelSelector, Model, ObjectMeta
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.rollout import InPlaceUpdateStrategy, Lifecycle, PriorityStrategy
+
+_RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 
 STATEFUL_SET = Resource("apps.kruise.io", "v1beta1", "statefulsets", "StatefulSet")
 
@@ -100,3 +106,27 @@ class StatefulSet(Model):
     metadata: ObjectMeta = ObjectMeta()
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()
+
+
+def interval(item: IntOrString) -> tuple[int, int]:
+    """The first and the last ordinal that the item reserves. Raises ValueError."""
+    if isinstance(item, int):
+        return item, item
+    match = _RANGE.fullmatch(item)
+    if match is None:
+        raise ValueError(f"{item!r} is not a range of ordinals")
+    first, last = int(match[1]), int(match[2])
+    if first > last:
+        raise ValueError(f"{item!r} ends before it starts")
+    return first, last
+
+
+def is_range(item: str) -> bool:
+    """Whether the text looks like a range."""
+    return _RANGE.fullmatch(item) is not None
+
+
+def reserved(items: Iterable[IntOrString]) -> list[tuple[int, int]]:
+    """What all items reserve, as intervals in the order given: a range of two billion is never expanded. Raises
+    ValueError if one cannot be read."""
+    return [interval(item) for item in items]

@@ -7,15 +7,21 @@ found: the pod template is judged by the apiserver, changed claims by whoever ca
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
-from flotilla_common.api.admission.names import label_faults
+from flotilla_common.api.admission.fields import (
+    NON_NEGATIVE,
+    Fault,
+    forbidden,
+    invalid,
+    label_faults,
+    not_supported,
+    required,
+)
 from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.admission.workload import change_beyond_images, endless_faults, selector_faults, selector_of
 from flotilla_common.api.documents import Json, mapping, member, sequence, text
 from flotilla_common.api.kinds.statefulset.rollout_validation import limit_faults, rollout_faults
-from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet, interval, is_range
 from flotilla_common.api.meta import IntOrString
-from flotilla_common.api.ordinals import interval, is_range
 
 _MANAGEMENT = ("OrderedReady", "Parallel")
 _RETENTION = ("Retain", "Delete")
