@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import msgspec
 
 from flotilla_cli.adopt.original import LEADER, MANAGER, at_work
 from flotilla_cli.connection import Target, open_api, reported, target_of
@@ -13,7 +12,7 @@ from flotilla_cli.install import policies
 from flotilla_cli.install.apply import apply, established
 from flotilla_cli.install.kinds import name_of, title
 from flotilla_cli.install.live import get
-from flotilla_cli.install.manifests import manifests
+from flotilla_cli.install.manifests import as_yaml, manifests
 from flotilla_cli.install.remove import STILL_THERE, custom_resources, prepare_removal, remove, withdraw
 from flotilla_cli.options import cluster_options
 from flotilla_common.api.documents import Json
@@ -169,16 +168,12 @@ def _say(document: Json, result: str, *, dry_run: bool) -> None:
 
 def _print(wanted: Sequence[Json], split: Path | None) -> None:
     if split is None:
-        click.echo(_yaml(wanted), nl=False)
+        click.echo(as_yaml(wanted), nl=False)
         return
     split.mkdir(parents=True, exist_ok=True)
     definitions = [document for document in wanted if document["kind"] == "CustomResourceDefinition"]
     files = {f"{name_of(document)}.yaml": [document] for document in definitions}
     files["flotilla.yaml"] = [document for document in wanted if document not in definitions]
     for name, documents in files.items():
-        (split / name).write_text(_yaml(documents), encoding="utf-8")
+        (split / name).write_text(as_yaml(documents), encoding="utf-8")
         click.echo(split / name)
-
-
-def _yaml(documents: Sequence[Json]) -> str:
-    return "---\n".join(msgspec.yaml.encode(document).decode() for document in documents)

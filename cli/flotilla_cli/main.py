@@ -14,7 +14,7 @@ VERBS = {  # the module of each, and what --help says of it without importing th
     "adopt": ("flotilla_cli.adopt_verb", "Take a cluster over from OpenKruise, or give it back."),
     "run": ("flotilla_cli.run", "Run services outside the cluster, against any cluster."),
     "node-creds": ("flotilla_cli.node_creds", "Make credentials for the agent of a node."),
-    "bus-keys": ("flotilla_cli.bus_keys", "Make the keys of a bus inside a cluster (used by the chart)."),
+    "bus-keys": ("flotilla_cli.install.bus_keys", "Make the keys of a bus inside a cluster (used by the chart)."),
     "get": ("flotilla_cli.get", "Show a workload as a tree: revisions, pods, what they wait for."),
     "plan": ("flotilla_cli.foresee.verb", "Tell what an apply would do, pod by pod, without writing anything."),
     "explain": ("flotilla_cli.explain", "Say why a workload does what it does."),

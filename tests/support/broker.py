@@ -14,8 +14,9 @@ from typing import Protocol
 import msgspec
 
 from flotilla_cli.cluster.bus_users import BusUsers, credentials_of
-from flotilla_cli.cluster.nats import ENVIRONMENT, NatsServer, configure, nats_healthy, start_nats
+from flotilla_cli.cluster.nats import ENVIRONMENT, NatsServer, configure, start_nats
 from flotilla_cli.cluster.ports import HOST, free_ports
+from flotilla_cli.cluster.probes import serves
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
 from tests.support.cluster import eventually, programs
@@ -104,7 +105,7 @@ class ContainerServer:
         await asyncio.to_thread(self._container.start)
         clock = SystemClock()
         async with asyncio.timeout(60):
-            while not await nats_healthy(f"http://{HOST}:{self._monitor}"):
+            while not await serves(f"http://{HOST}:{self._monitor}/healthz"):
                 await clock.sleep(0.05)
 
     async def kill(self) -> None:

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from flotilla_cli.install.kinds import Place
+from flotilla_cli.install.kinds import CLUSTER_ROLE, Place
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
 from flotilla_common.api.resources import LEASE, MUTATING, VALIDATING, Resource
@@ -10,7 +10,6 @@ from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONF
 
 DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment")
 DAEMON_SET = Resource("apps", "v1", "daemonsets", "DaemonSet")
-CLUSTER_ROLE = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
 
 MANAGER = Place(DEPLOYMENT, NAMESPACE, "kruise-controller-manager")
 DAEMON = Place(DAEMON_SET, NAMESPACE, "kruise-daemon")

@@ -49,7 +49,9 @@ class _Delivered(msgspec.Struct):
     stream_seq: int = 0
 
 
-class _Consumer(msgspec.Struct):
+class ConsumerInfo(msgspec.Struct):
+    """A consumer, as the server describes it."""
+
     name: str
     config: _Target = msgspec.field(default_factory=_Target)
     delivered: _Delivered = msgspec.field(default_factory=_Delivered)
@@ -58,7 +60,7 @@ class _Consumer(msgspec.Struct):
 
 
 class _Consumers(msgspec.Struct):
-    consumers: list[_Consumer] | None = None
+    consumers: list[ConsumerInfo] | None = None
     total: int = 0
 
 
@@ -108,12 +110,17 @@ async def list_streams(bus: NatsBus) -> list[Stream]:
 
 async def list_consumers(bus: NatsBus, stream: str) -> list[Consumer]:
     """All readers of a stream. Raises BusError."""
-    found: list[_Consumer] = []
+    return [_consumer(stream, one) for one in await consumers_of(bus, stream)]
+
+
+async def consumers_of(bus: NatsBus, stream: str) -> list[ConsumerInfo]:
+    """All readers of a stream, as the server describes them. Raises BusError."""
+    found: list[ConsumerInfo] = []
     while True:
         page = await _ask(bus, f"CONSUMER.LIST.{stream}", len(found), _Consumers)
         found += page.consumers or ()
         if not page.consumers or len(found) >= page.total:
-            return [_consumer(stream, one) for one in found]
+            return found
 
 
 async def _ask(bus: NatsBus, verb: str, offset: int, page: type[Page]) -> Page:
@@ -140,7 +147,7 @@ def _stream(told: _Stream) -> Stream:
     )
 
 
-def _consumer(stream: str, told: _Consumer) -> Consumer:
+def _consumer(stream: str, told: ConsumerInfo) -> Consumer:
     target = told.config.deliver_subject
     node, (_, _, rest) = inbox_node(target), target.partition("_INBOX.")
     return Consumer(

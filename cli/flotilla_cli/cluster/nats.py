@@ -12,13 +12,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import aiohttp
 import msgspec
 
 from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.certificates import own_names
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import HOST, free_ports
+from flotilla_cli.cluster.probes import serves
 from flotilla_cli.cluster.process import Process, Records, until
 from flotilla_cli.cluster.provision import provide
 from flotilla_common.clock import Clock, SystemClock
@@ -117,7 +117,7 @@ async def start_nats(
         authority="" if host == HOST else str(users.authority(clock).certificate),
     )
     problem = f"nats-server did not become ready. End of {process.log}"
-    await until(partial(nats_healthy, server.monitor), process, clock, READY_WITHIN, problem)
+    await until(partial(serves, f"{server.monitor}/healthz"), process, clock, READY_WITHIN, problem)
     return server
 
 
@@ -157,13 +157,3 @@ def bracketed(host: str) -> str:
 def reload_users(process: Process) -> None:
     """Have a running nats-server read its configuration anew; users that are gone are cut off."""
     os.kill(process.pid, signal.SIGHUP)
-
-
-async def nats_healthy(monitor: str) -> bool:
-    """Whether the server behind this monitoring address serves, JetStream included."""
-    timeout = aiohttp.ClientTimeout(total=2)
-    try:
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(f"{monitor}/healthz") as reply:
-            return reply.status == 200
-    except (aiohttp.ClientError, TimeoutError):
-        return False

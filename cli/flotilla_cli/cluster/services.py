@@ -7,9 +7,9 @@ from flotilla_cli.cluster.bus_users import credentials_of
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.ports import HOST
+from flotilla_cli.cluster.probes import not_ready
 from flotilla_cli.cluster.process import Process, Records, cleaned, tail
 from flotilla_cli.cluster.progress import Say
-from flotilla_cli.cluster.readyz import not_ready
 from flotilla_common.clock import Clock
 from flotilla_common.settings import SettingsError, load, split_flags
 

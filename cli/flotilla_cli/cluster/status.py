@@ -5,12 +5,11 @@ from pathlib import Path
 import msgspec
 
 from flotilla_cli.cluster import local_set as state
-from flotilla_cli.cluster import readyz
+from flotilla_cli.cluster import probes
 from flotilla_cli.cluster.admin import not_ready
 from flotilla_cli.cluster.control_plane import ORDER
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.nats import NAME as NATS
-from flotilla_cli.cluster.nats import nats_healthy
 from flotilla_cli.cluster.ports import HOST
 from flotilla_cli.cluster.process import Records, is_alive
 from flotilla_cli.cluster.realnodes import dns, network
@@ -62,13 +61,13 @@ async def _problem(name: str, local_set: LocalSet, clock: Clock, state_dir: Path
     if name == "kube-apiserver":
         return await not_ready(Path(local_set.kubeconfig), clock)
     if name == NATS:
-        healthy = await nats_healthy(f"http://{HOST}:{local_set.nats_monitor}")
+        healthy = await probes.serves(f"http://{HOST}:{local_set.nats_monitor}/healthz")
         return "" if healthy else "/healthz does not answer 200"
     if name in local_set.services:
-        return await readyz.not_ready(HOST, local_set.services[name])
+        return await probes.not_ready(HOST, local_set.services[name])
     if name.endswith(f"-{AGENT}"):
         found, index = network.read(state_dir), name.removeprefix(PREFIX).removesuffix(f"-{AGENT}")
-        return await readyz.not_ready(found.node(int(index)) if found else "", AGENT_PORT)
+        return await probes.not_ready(found.node(int(index)) if found else "", AGENT_PORT)
     if name.endswith("-kubelet"):
         return await node_problem(name.removesuffix("-kubelet"), Path(local_set.kubeconfig), clock)
     return ""

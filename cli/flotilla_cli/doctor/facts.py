@@ -101,7 +101,6 @@ class Account(msgspec.Struct, frozen=True):
 class Consumer(msgspec.Struct, frozen=True):
     """Who reads a stream. `pending`: messages that it has not been sent yet."""
 
-    name: str
     inbox: str
     pending: int
 

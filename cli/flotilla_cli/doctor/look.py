@@ -24,7 +24,7 @@ from flotilla_cli.doctor.gather import bus as bus_facts
 from flotilla_cli.doctor.gather import cluster, heartbeats, probes, samples, tls
 from flotilla_cli.doctor.gather.asking import SECONDS, fact, listed
 from flotilla_cli.heartbeats import LISTEN_SECONDS
-from flotilla_cli.install.kinds import Place
+from flotilla_cli.install.kinds import CLUSTER_ROLE_BINDING, Place
 from flotilla_cli.install.live import get
 from flotilla_cli.install.rbac import NAMESPACE, account
 from flotilla_common.api.documents import Json, mappings, member, text
@@ -197,7 +197,7 @@ async def _namespace(api: Api) -> str:
     """Where the installation is, by its own binding; where it should be, if that does not tell."""
     try:
         async with asyncio.timeout(SECONDS):
-            binding = await get(api, Place(cluster.CLUSTER_ROLE_BINDING, "", account("webhook"))) or {}
+            binding = await get(api, Place(CLUSTER_ROLE_BINDING, "", account("webhook"))) or {}
     except (ApiError, Unreachable, TimeoutError):
         return NAMESPACE
     subjects = mappings(binding.get("subjects"))

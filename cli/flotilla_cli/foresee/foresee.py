@@ -8,34 +8,36 @@ import msgspec
 from flotilla_cli.foresee.dryrun import Applied
 from flotilla_cli.foresee.observer import Observer
 from flotilla_cli.foresee.play import Play
-from flotilla_cli.foresee.reading import Shelf
-from flotilla_cli.foresee.story import Story, composed
+from flotilla_cli.foresee.reading import Reader
+from flotilla_cli.foresee.steps import RECREATE, Step
+from flotilla_cli.foresee.story import Story, Wave, composed
 from flotilla_cli.foresee.telling import Teller
-from flotilla_cli.foresee.why import Hindrances
 from flotilla_cli.services import controllers
 from flotilla_cli.views import view_of, view_of_owner
-from flotilla_cli.views.kindview import Made
-from flotilla_common.api.documents import Json, member, strings
+from flotilla_cli.views.kindview import Made, UpdatePolicy
+from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.keys import INSTANCE_ID_LABEL
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.meta import metadata_of
-from flotilla_common.api.resources import CLAIM, POD, Resource
+from flotilla_common.api.resources import CLAIM, POD, REVISION, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.gates import Gates
 from flotilla_common.model.cluster import Cluster
+from flotilla_common.model.store import Objects
 from flotilla_common.model.workloads import DEPENDENTS
 from flotilla_common.model.writes import Write
 from flotilla_common.workload.causes import grouped
+from flotilla_common.workload.inplace.calculate import hindrances
 
 
 class Foresight:
     """One apply, foreseen."""
 
-    def __init__(self, shelf: Shelf, applied: Applied, planning: Mapping[str, Planning], clock: Clock) -> None:
-        self._shelf = shelf
+    def __init__(self, reader: Reader, applied: Applied, planning: Mapping[str, Planning], clock: Clock) -> None:
+        self._reader = reader
         self._applied = applied
         self._resource = applied.manifest.kind.resource
         self._kind = view_of(self._resource)
@@ -71,15 +73,15 @@ class Foresight:
             for watch in spec.all_watches:
                 if watch.resource not in loaded and (not watch.gate or self._gates.on(watch.gate)):
                     loaded.add(watch.resource)
-                    self._load(watch.resource, await self._shelf.read(watch, self._applied.namespace, planning))
+                    self._load(watch.resource, await self._reader.read(watch, self._applied.namespace, planning))
         dependents = {one for owner, parts in DEPENDENTS.items() if owner in loaded for one in parts}
         for resource in sorted(dependents - loaded, key=lambda one: one.id):
-            self._load(resource, await self._shelf.list(resource, self._applied.namespace))
+            self._load(resource, await self._reader.list(resource, self._applied.namespace))
         needed = {other for resource in specs for other in view_of(resource).plan_reads}
         for resource in sorted(needed - loaded, key=lambda one: one.id):
-            self._load(resource, await self._shelf.list(resource, ""))
+            self._load(resource, await self._reader.list(resource, ""))
         for resource, name in play.asks(self._resource, self._applied.stored):
-            self._load(resource, await self._shelf.list(resource, "", name))
+            self._load(resource, await self._reader.list(resource, "", name))
         return play
 
     def _load(self, resource: Resource, objects: Sequence[bytes]) -> None:
@@ -92,7 +94,7 @@ class Foresight:
         broken = [(pod["metadata"]["name"], troubles.get(pod["metadata"]["uid"])) for pod in pods]
         groups = grouped((name, cause) for name, cause in broken if cause is not None)
         notes = [f"taken to stay as today: {group.sentence}" for group in groups]
-        notes += [f"{plural} could not be read: {words}" for plural, words in self._shelf.refused.items()]
+        notes += [f"{plural} could not be read: {words}" for plural, words in self._reader.refused.items()]
         if member(self._applied.stored, "spec").get("pullSecrets"):
             notes.append("pull secrets are not read: the nodes are asked once the service has copied them")
         if not finished:
@@ -141,3 +143,44 @@ def _unforeseeable(claims: Sequence[Json], owners: Collection[str]) -> Callable[
 def _instance_of(document: Json) -> str:
     """Return the instance id of a CloneSet's pod or claim; empty for everything else."""
     return strings(member(document, "metadata").get("labels")).get(INSTANCE_ID_LABEL, "")
+
+
+class Hindrances:
+    """Looks at the revisions of pods as they are before the play."""
+
+    def __init__(self, objects: Objects, workload: Json, policy: UpdatePolicy, gates: Gates) -> None:
+        self._objects = objects
+        self._gates = gates
+        rolling = member(workload, "spec", "updateStrategy", "rollingUpdate")
+        chosen = text(rolling.get(policy.field)) or policy.never
+        self._forbidden = f"{policy.field} is {policy.never}" if chosen == policy.never else ""
+        self._name = text(member(workload, "metadata").get("name"))
+        self._known: dict[tuple[str, str], str] = {}
+
+    def explained(self, wave: Wave) -> Wave:
+        """The wave with the reasons of its recreations."""
+        return msgspec.structs.replace(wave, steps=tuple(self._step(step) for step in wave.steps))
+
+    def _step(self, step: Step) -> Step:
+        if step.do != RECREATE or step.kind != POD.kind:
+            return step
+        return msgspec.structs.replace(step, why=self._why(step))
+
+    def _why(self, step: Step) -> str:
+        if self._forbidden:
+            return self._forbidden
+        pair = (step.revision, step.target)
+        if pair not in self._known:
+            self._known[pair] = self._between(step.namespace, *pair)
+        return self._known[pair]
+
+    def _between(self, namespace: str, old: str, new: str) -> str:
+        before, after = (self._template(namespace, name) for name in (old, new))
+        if not before or not after:
+            return f"the revision {old if not before else new} cannot be read"
+        return hindrances(before, after, gates=self._gates) or "the revisions do not allow it"
+
+    def _template(self, namespace: str, name: str) -> Json:
+        """Pods name their revision in full, or by its hash."""
+        whole, short = (self._objects.get(REVISION, namespace, one) for one in (name, f"{self._name}-{name}"))
+        return member(whole or short or {}, "data", "spec", "template")

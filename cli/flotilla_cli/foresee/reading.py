@@ -4,7 +4,7 @@ Of Secrets only those are read that bear the name of a Secret that is distribute
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from flotilla_common.api.resources import SECRET, Resource
 from flotilla_common.control.offline import Planning
@@ -16,23 +16,8 @@ _PRIVATE = {"namespace": "system_namespace", "daemon_config_namespace": "secrets
 """Settings that name a namespace, and what the options of planners call them."""
 
 
-class Shelf(Protocol):
-    """Where objects are looked up."""
-
-    refused: dict[str, str]
-    """What could not be read, by the plural, and what the apiserver says."""
-
-    async def read(self, watch: Watch[Any], namespace: str, planning: Planning) -> Sequence[bytes]:
-        """The objects that a controller sees of what it watches: for an object of a namespace those of the same."""
-        ...
-
-    async def list(self, resource: Resource, namespace: str, name: str = "") -> Sequence[bytes]:
-        """All objects, or those of that name in all namespaces."""
-        ...
-
-
 class Reader:
-    """LISTs, each made once."""
+    """LISTs, each made once. `refused`: what could not be read, by the plural, and what the apiserver says."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -40,6 +25,7 @@ class Reader:
         self.refused: dict[str, str] = {}
 
     async def read(self, watch: Watch[Any], namespace: str, planning: Planning) -> Sequence[bytes]:
+        """The objects that a controller sees of what it watches: for an object of a namespace those of the same."""
         if watch.named or watch.resource == SECRET:
             return ()
         if watch.private:
@@ -47,7 +33,8 @@ class Reader:
         return await self.list(watch.resource, namespace if watch.resource.namespaced else "")
 
     async def list(self, resource: Resource, namespace: str, name: str = "") -> Sequence[bytes]:
-        """None of what this user may not read, or the cluster does not serve."""
+        """All objects, or those of that name in all namespaces. None of what this user may not read, or the cluster
+        does not serve."""
         key = (resource, namespace, name)
         if key not in self._lists:
             try:

@@ -1,4 +1,5 @@
 """The keys of a bus inside the cluster: what nats-server needs, and one Secret for each of its users.
+`flotilla bus-keys` is what the init container of such a bus does.
 
 Before a nats-server starts, an init container asks for them here. What is missing is made and kept in Secrets, so that
 every later start, and every other server of the bus, finds the same keys: the authority of the servers' certificates,
@@ -9,24 +10,29 @@ The Secrets belong to the ServiceAccount of the bus: whoever removes that remove
 restart of everything that is on the bus.
 """
 
+import asyncio
 import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import click
 import msgspec
 
 from flotilla_cli.cluster.bus_users import CONFIGURATION, SEED_FILE, authorization, new_user
 from flotilla_cli.cluster.certificates import Authority
 from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.connection import Target, open_api, reported
+from flotilla_cli.install.kinds import ACCOUNT as SERVICE_ACCOUNT
 from flotilla_cli.install.kinds import Place
 from flotilla_cli.install.live import get
 from flotilla_cli.install.rbac import NAMESPACE, account, binding, role, rule, service_account
+from flotilla_cli.options import cluster_options
 from flotilla_cli.services import bus_permissions
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
 from flotilla_common.bus.login import seed_in
 from flotilla_common.bus.nkey import ACCOUNT, KeyPair
-from flotilla_common.clock import Clock
+from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import Api, ApiError
 
 USER = "bus"
@@ -43,7 +49,6 @@ ISSUER_OF = "watcher"
 """The user that answers the auth callout, and is given the account key for it."""
 
 CA, CA_KEY, ISSUER = "ca.crt", "ca.key", "issuer.seed"
-ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -65,7 +70,7 @@ class BusKeys:
     async def prepare(self, folder: Path, hosts: Sequence[str]) -> None:
         """Write what a server reads into the folder: users, authority, and a certificate for these names and addresses.
         Keys that are missing are made. Raises ApiError, Unreachable; ValueError when a Secret does not hold a key."""
-        account = msgspec.json.decode(await self._api.get(ACCOUNTS, self._namespace, NAME), type=Json)
+        account = msgspec.json.decode(await self._api.get(SERVICE_ACCOUNT, self._namespace, NAME), type=Json)
         self._owner = {"apiVersion": "v1", "kind": "ServiceAccount", "name": NAME, "uid": account["metadata"]["uid"]}
         root = await self._kept(ROOT, self._new_root(folder))
         issuer = KeyPair.from_seed(root[ISSUER])
@@ -166,3 +171,21 @@ def _authority(folder: Path) -> Authority:
 
 def _data(stored: Json | None) -> Json:
     return member(stored or {}, "data")
+
+
+@click.command("bus-keys")
+@cluster_options
+@click.option("-n", "--namespace", default=NAMESPACE, envvar="POD_NAMESPACE", show_default=True, help="Flotilla's own.")
+@click.option(
+    "--into", type=click.Path(file_okay=False, path_type=Path), required=True, help="The folder that nats-server reads."
+)
+@click.option("--host", "hosts", multiple=True, required=True, help="A name or address of the server; repeatable.")
+def bus_keys(kubeconfig: str, context: str, namespace: str, into: Path, hosts: tuple[str, ...]) -> None:
+    """Make what is missing of the keys of a bus inside a cluster, and write what its nats-server reads."""
+    with reported():
+        asyncio.run(_prepare(Target(kubeconfig, context), namespace, into, hosts))
+
+
+async def _prepare(target: Target, namespace: str, into: Path, hosts: tuple[str, ...]) -> None:
+    async with open_api(target) as api:
+        await BusKeys(api, namespace, SystemClock()).prepare(into, hosts)

@@ -12,12 +12,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
 from flotilla_cli.cluster.nats import ENVIRONMENT, LIMITS
 from flotilla_cli.install import bus_keys, rbac
 from flotilla_cli.install.kinds import name_of
-from flotilla_cli.install.manifests import manifests
+from flotilla_cli.install.manifests import as_yaml, manifests
 from flotilla_cli.services import load_all
 from flotilla_common.api.documents import Json
 from flotilla_common.gates import STAGES, Gates
@@ -35,9 +33,9 @@ _FILES = dict.fromkeys(("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBindi
 
 def files() -> dict[str, str]:
     """The generated files by their path in the chart."""
-    made = {f"{FOLDER}/services.yaml": _yaml([_declared()]), f"{FOLDER}/nats-limits.conf": LIMITS}
+    made = {f"{FOLDER}/services.yaml": as_yaml([_declared()]), f"{FOLDER}/nats-limits.conf": LIMITS}
     for name, documents in _sorted().items():
-        made[f"{FOLDER}/{name}.yaml"] = _yaml(documents).replace(rbac.NAMESPACE, OPEN_NAMESPACE)
+        made[f"{FOLDER}/{name}.yaml"] = as_yaml(documents).replace(rbac.NAMESPACE, OPEN_NAMESPACE)
     return made
 
 
@@ -84,10 +82,6 @@ def _declared() -> Json:
 def _facts() -> Iterator[tuple[str, Json]]:
     for service in load_all():
         yield service.name, {"sharded": bool(service.parts), "called": service.called}
-
-
-def _yaml(documents: Sequence[Json]) -> str:
-    return "---\n".join(msgspec.yaml.encode(document).decode() for document in documents)
 
 
 if __name__ == "__main__":

@@ -31,12 +31,18 @@ def clients(document: Json) -> dict[str, Json]:
     return found | ({"": conversion} if conversion else {})
 
 
+def services_behind(configuration: Json) -> set[tuple[str, str]]:
+    """The Services that the entries of a webhook configuration lead to, by namespace and name."""
+    found = [member(entry, "clientConfig", "service") for entry in mappings(configuration.get("webhooks"))]
+    return {(text(one["namespace"]), text(one["name"])) for one in found if one}
+
+
 def keep(wanted: Json, live: Json) -> Json:
     """The wanted object with the endpoints that the live one has; the caBundle stays its owner's business."""
     result = copy.deepcopy(wanted)
     _adopt(clients(result), clients(live))
-    if template := _template(result):
-        _adopt(_by_entry(template), _by_entry(_template(live)) or clients(live))
+    if template := template_of(result):
+        _adopt(_by_entry(template), _by_entry(template_of(live)) or clients(live))
         member(result, "metadata", "annotations")[TEMPLATE] = as_template(template)
     return result
 
@@ -67,7 +73,7 @@ def _by_entry(entries: Sequence[Json]) -> dict[str, Json]:
     return {text(entry.get("name")): member(entry, "clientConfig") for entry in entries}
 
 
-def _template(document: Json) -> list[Json]:
+def template_of(document: Json) -> list[Json]:
     """The entries of the template; none if there is no template, or one that cannot be read."""
     content = text(member(document, "metadata", "annotations").get(TEMPLATE))
     try:

@@ -15,6 +15,12 @@ OPTIONAL = frozenset(
 )
 """What older apiservers do not serve, or are told not to, and an installation can do without."""
 
+ACCOUNT = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING = (
+    Resource(_RBAC, "v1", f"{kind.lower()}s", kind, namespaced=not kind.startswith("Cluster"))
+    for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+)
+
 _ALL = (
     NAMESPACE,
     CRD,
@@ -22,11 +28,11 @@ _ALL = (
     VALIDATING,
     SERVICE,
     *OPTIONAL,
-    Resource("", "v1", "serviceaccounts", "ServiceAccount"),
-    Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False),
-    Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
-    Resource(_RBAC, "v1", "roles", "Role"),
-    Resource(_RBAC, "v1", "rolebindings", "RoleBinding"),
+    ACCOUNT,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    ROLE,
+    ROLE_BINDING,
 )
 _BY_KIND = {resource.kind: resource for resource in _ALL}
 

@@ -4,6 +4,10 @@ The webhook configurations come last: from then on the apiserver asks the webhoo
 webhook writes its own into Secret, configurations and CRDs.
 """
 
+from collections.abc import Sequence
+
+import msgspec
+
 from flotilla_cli.install import endpoint, policies, rbac
 from flotilla_common.api import crds
 from flotilla_common.api.documents import Json
@@ -42,6 +46,11 @@ def definitions(webhook_url: str = "") -> list[Json]:
         if conversion["strategy"] == "Webhook":
             conversion["webhook"]["clientConfig"] = {"url": webhook_url + CONVERT_PATH}
     return found
+
+
+def as_yaml(documents: Sequence[Json]) -> str:
+    """Objects as one stream of YAML documents."""
+    return "---\n".join(msgspec.yaml.encode(document).decode() for document in documents)
 
 
 def _namespaces() -> list[Json]:

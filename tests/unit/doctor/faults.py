@@ -187,7 +187,7 @@ FAULTS: dict[str, tuple[Facts, list[str]]] = {
     "no marker": (well(streams=with_stream(PODS, stream(PODS, marker=None))), ["MarkerMissing"]),
     "etcd was restored": (well(streams=with_stream(PODS, stream(PODS, rv="5000"))), ["BusAhead"]),
     "a slow reader": (
-        well(streams=with_stream(PODS, stream(PODS, consumers=[Consumer("c", "_INBOX.jobs.x", 50_000)]))),
+        well(streams=with_stream(PODS, stream(PODS, consumers=[Consumer("_INBOX.jobs.x", 50_000)]))),
         ["ReaderBehind"],
     ),
     "objects are missing": (well(samples=Fact({"core.pods": Sample(3, missing=["a/b"])})), ["BusLacksObjects"]),
@@ -206,7 +206,7 @@ FAULTS: dict[str, tuple[Facts, list[str]]] = {
         well(
             heard=Fact(others("nodeagent")),
             streams=with_stream(
-                "node_pods", stream("node_pods", consumers=[Consumer("c", "_INBOX_node.worker-1.x", 0)])
+                "node_pods", stream("node_pods", consumers=[Consumer("_INBOX_node.worker-1.x", 0)])
             ),
         ),
         ["AgentSilent"],

@@ -10,6 +10,7 @@ import msgspec
 from flotilla_cli.foresee.dryrun import Applied
 from flotilla_cli.foresee.foresee import Foresight
 from flotilla_cli.foresee.manifest import Manifest
+from flotilla_cli.foresee.reading import Reader
 from flotilla_cli.foresee.story import Story
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
@@ -21,7 +22,7 @@ from tests.unit.cloneset.build import NOW, CloneSetBuilder
 from tests.unit.cloneset.world import World
 
 
-class Shelf:
+class Shelf(Reader):
     """Objects by kind, read as the apiserver is."""
 
     def __init__(self, objects: dict[str, list[Json]]) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.cluster.probes import not_ready
 from flotilla_cli.cluster.process import Records, tail
 from flotilla_cli.cluster.progress import Say
-from flotilla_cli.cluster.readyz import not_ready
 from flotilla_cli.cluster.realnodes.nodes import RealNodes, node_name, part_name
 from flotilla_common.clock import Clock
 

@@ -5,15 +5,16 @@ It reads what it needs from the apiserver with rights of its own. Names of other
 way to the internet.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from flotilla_cli.cluster.admin import admin, ensure
 from flotilla_cli.cluster.control_plane import ControlPlane
 from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.cluster.probes import listens
 from flotilla_cli.cluster.process import until
-from flotilla_common.api.resources import Resource
+from flotilla_cli.install.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
 
@@ -38,9 +39,6 @@ _READS: Mapping[str, list[str]] = {
     "": ["services", "pods", "namespaces"],
     "discovery.k8s.io": ["endpointslices"],
 }
-_RBAC = "rbac.authorization.k8s.io"
-_ROLES = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
-_BINDINGS = Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 
 
 async def start(
@@ -56,27 +54,19 @@ async def start(
         write_private(config, CONFIGURATION.format(port=PORT, address=address, domain=DOMAIN, kubeconfig=kubeconfig))
         current = plane.records.spawn(NAME, [str(program(NAME)), "-conf", str(config)], bound=bound)
 
-    async def listens() -> bool:
-        try:
-            _, writer = await asyncio.open_connection(address, PORT)
-        except OSError:
-            return False
-        writer.close()
-        return True
-
-    await until(listens, current, clock, READY_WITHIN, f"The name server did not start. End of {current.log}")
+    problem = f"The name server did not start. End of {current.log}"
+    await until(partial(listens, address, PORT), current, clock, READY_WITHIN, problem)
 
 
 async def _allow(plane: ControlPlane, clock: Clock) -> None:
     rules = [{"apiGroups": [group], "resources": names, "verbs": ["list", "watch"]} for group, names in _READS.items()]
-    role: Json = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": USER}, "rules": rules}
+    role: Json = {**CLUSTER_ROLE.type_meta, "metadata": {"name": USER}, "rules": rules}
     binding: Json = {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRoleBinding",
+        **CLUSTER_ROLE_BINDING.type_meta,
         "metadata": {"name": USER},
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": USER},
-        "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": USER}],
+        "roleRef": {"apiGroup": CLUSTER_ROLE.group, "kind": CLUSTER_ROLE.kind, "name": USER},
+        "subjects": [{"apiGroup": CLUSTER_ROLE.group, "kind": "User", "name": USER}],
     }
     async with admin(plane.kubeconfig, clock) as api:
-        await ensure(api, _ROLES, role)
-        await ensure(api, _BINDINGS, binding)
+        await ensure(api, CLUSTER_ROLE, role)
+        await ensure(api, CLUSTER_ROLE_BINDING, binding)

@@ -22,6 +22,7 @@ from flotilla_cli.cluster.control_plane import ControlPlane
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import free_ports
+from flotilla_cli.cluster.probes import listens
 from flotilla_cli.cluster.process import Process, Records, send, tail, until
 from flotilla_cli.cluster.progress import Say
 from flotilla_cli.cluster.realnodes import cgroups, containerd, dns, kubelet, namespaces, network, registry
@@ -194,7 +195,7 @@ class RealNodes:
         nodes = [msgspec.json.decode(raw, type=Json) for raw in (await api.list(NODE)).items]
         states = {node["metadata"]["name"]: unready(node) for node in nodes}
         for index, name in enumerate(names):
-            if not states[name] and not await _answers(self.network.node(index), kubelet.PORT):
+            if not states[name] and not await listens(self.network.node(index), kubelet.PORT):
                 states[name] = "its kubelet does not answer"  # what its Node says is from before
         return {name: states[name] for name in names if states[name]}
 
@@ -224,16 +225,6 @@ class RealNodes:
         if holder is None:
             raise ClusterError(f"{name} does not run.")
         return holder
-
-
-async def _answers(host: str, port: int) -> bool:
-    try:
-        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout=1)
-    except OSError:
-        return False
-    writer.close()
-    await writer.wait_closed()
-    return True
 
 
 async def node_problem(name: str, kubeconfig: Path, clock: Clock) -> str:

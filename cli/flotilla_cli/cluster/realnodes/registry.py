@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.probes import serves
 from flotilla_cli.cluster.process import Records, until
 from flotilla_cli.cluster.realnodes import images
 from flotilla_cli.image.oci import MANIFEST, Image
@@ -35,11 +36,7 @@ class Registry:
 
     async def serves(self) -> bool:
         """Whether it answers."""
-        try:
-            async with aiohttp.ClientSession(timeout=PATIENCE) as session, session.get(f"{self.url}/v2/") as reply:
-                return reply.status == 200
-        except aiohttp.ClientError:
-            return False
+        return await serves(f"{self.url}/v2/")
 
     async def push(self, reference: str, command: Sequence[str], files: Mapping[str, bytes] | None = None) -> str:
         """Build an image under this name, as manifests name it, and return its digest."""

@@ -10,15 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 from flotilla_cli.adopt.found import is_served
 from flotilla_cli.doctor.checks.definitions import APPLY
 from flotilla_cli.doctor.expected import is_ours
 from flotilla_cli.doctor.facts import Facts, Probe
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.doctor.gather.probes import INVALID, OLD, VALID
-from flotilla_cli.install.endpoint import TEMPLATE, clients
+from flotilla_cli.install.endpoint import clients, services_behind, template_of
+from flotilla_cli.install.kinds import name_of
 from flotilla_common.api.documents import Json, mappings, member, sequence, strings, text
 from flotilla_common.api.podrules import RULES, decoded, pod_entries
 from flotilla_common.api.webhooks import (
@@ -98,7 +97,7 @@ def _finding(code: str, said: str) -> Finding:
 
 def check_registration(facts: Facts) -> Looked:
     """Both configurations, what they lead to, and the namespace that has to be out of their way."""
-    live = {text(member(one, "metadata").get("name")): one for one in facts.hooks.get() if is_ours(one)}
+    live = {name_of(one): one for one in facts.hooks.get() if is_ours(one)}
     wanted = {
         MUTATING_CONFIGURATION: mutating_entries(),
         VALIDATING_CONFIGURATION: [one for one in validating_entries(Gates.parse("")) if one["name"] not in _SWITCHED],
@@ -117,7 +116,7 @@ def check_registration(facts: Facts) -> Looked:
 
 
 def _complete(name: str, live: Json, wanted: list[Json]) -> Iterator[Finding]:
-    template, entries = _named(_template(live)), _named(mappings(live.get("webhooks")))
+    template, entries = _named(template_of(live)), _named(mappings(live.get("webhooks")))
     source = template or entries
     if lacking := sorted(one["name"] for one in wanted if one["name"] not in source):
         said = f"it lacks {', '.join(lacking)}: the kinds are not checked"
@@ -128,7 +127,7 @@ def _complete(name: str, live: Json, wanted: list[Json]) -> Iterator[Finding]:
     if of_other_release:
         said = f"{', '.join(of_other_release)} are asked about other objects than this release wants"
         yield warning("WebhookEntriesOtherRelease", name, said, APPLY)
-    should = {**template, **_named(pod_entries(decoded(_rules(live))))}
+    should = {**template, **_named(pod_entries(decoded(text(member(live, "metadata", "annotations").get(RULES)))))}
     differing = sorted(key for key in should if key in entries and _bare(entries[key]) != _bare(should[key]))
     absent = sorted(key for key in should if key not in entries and key not in _SWITCHED)
     if differing or absent:
@@ -139,12 +138,7 @@ def _complete(name: str, live: Json, wanted: list[Json]) -> Iterator[Finding]:
 
 def _backed(facts: Facts, name: str, live: Json) -> Iterator[Finding]:
     """The Services behind the entries, where there are such."""
-    places = {
-        (text(client["namespace"]), text(client["name"]))
-        for entry in mappings(live.get("webhooks"))
-        if (client := member(entry, "clientConfig", "service"))
-    }
-    for place in sorted(places):
+    for place in sorted(services_behind(live)):
         backend = facts.backends.get()[place]
         where = "/".join(place)
         if not backend.exists:
@@ -157,7 +151,7 @@ def _backed(facts: Facts, name: str, live: Json) -> Iterator[Finding]:
 def _one_authority(documents: list[Json]) -> Iterator[Finding]:
     """All entries bear the same caBundle, and one that can be read."""
     bundles = {
-        f"{text(member(one, 'metadata').get('name'))} {entry}".strip(): text(client.get("caBundle"))
+        f"{name_of(one)} {entry}".strip(): text(client.get("caBundle"))
         for one in documents
         for entry, client in clients(one).items()
     }
@@ -180,18 +174,6 @@ def _exempt(facts: Facts) -> Iterator[Finding]:
 
 def _named(entries: list[Json]) -> dict[str, Json]:
     return {text(entry.get("name")): entry for entry in entries}
-
-
-def _template(live: Json) -> list[Json]:
-    content = strings(member(live, "metadata").get("annotations")).get(TEMPLATE, "")
-    try:
-        return mappings(msgspec.json.decode(content)) if content else []
-    except msgspec.DecodeError:
-        return []
-
-
-def _rules(live: Json) -> str:
-    return strings(member(live, "metadata").get("annotations")).get(RULES, "")
 
 
 def _bare(entry: Json) -> Json:

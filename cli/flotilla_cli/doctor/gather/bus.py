@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from flotilla_cli.buslook.streams import consumers_of
 from flotilla_cli.doctor.facts import Account, Consumer, Stream
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
@@ -60,20 +61,6 @@ class _Stored(msgspec.Struct):
 
 class _Message(msgspec.Struct):
     message: _Stored = msgspec.field(default_factory=_Stored)
-
-
-class _ConsumerConfig(msgspec.Struct):
-    deliver_subject: str = ""
-
-
-class _Consumer(msgspec.Struct):
-    name: str = ""
-    config: _ConsumerConfig = msgspec.field(default_factory=_ConsumerConfig)
-    num_pending: int = 0
-
-
-class _Consumers(msgspec.Struct):
-    consumers: list[_Consumer] | None = None
 
 
 class _Limits(msgspec.Struct):
@@ -134,14 +121,14 @@ async def _stream(bus: NatsBus, name: str) -> Stream | None:
     if info.error is not None or info.ts is None:
         return None
     last = await _last(bus, name, subjects.kube_marker(objects)) if objects else None
-    page = await _ask(bus, f"CONSUMER.LIST.{name}", {}, _Consumers)
+    consumers = await consumers_of(bus, name)
     return Stream(
         config=info.config,
         now=info.ts,
         offline=[one.name for one in info.cluster.replicas if one.offline],
         marker=msgspec.json.decode(base64.b64decode(last.data), type=Marker) if last else None,
         marked=last.time if last else None,
-        consumers=[Consumer(one.name, one.config.deliver_subject, one.num_pending) for one in page.consumers or ()],
+        consumers=[Consumer(one.config.deliver_subject, one.num_pending) for one in consumers],
         nodes=frozenset(filter(None, map(subjects.marked_node, info.state.subjects or ()))),
     )
 

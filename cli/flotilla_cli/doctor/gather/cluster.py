@@ -9,7 +9,18 @@ from flotilla_cli.adopt.found import is_served, resource_of
 from flotilla_cli.adopt.original import DAEMON, DAEMON_SET, DEPLOYMENT, GROUPS, LEADER, MANAGER
 from flotilla_cli.doctor.facts import Backend, Leases, Rights, Server
 from flotilla_cli.doctor.gather.asking import listed
-from flotilla_cli.install.kinds import OPTIONAL, SERVICE, Place, name_of, namespace_of
+from flotilla_cli.install.endpoint import services_behind
+from flotilla_cli.install.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    OPTIONAL,
+    ROLE,
+    ROLE_BINDING,
+    SERVICE,
+    Place,
+    name_of,
+    namespace_of,
+)
 from flotilla_cli.install.live import get
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, text
@@ -21,12 +32,6 @@ from flotilla_common.kube.interface import Api, ApiError
 
 CHARTS = "app.kubernetes.io/part-of=flotilla"
 
-_RBAC = "rbac.authorization.k8s.io"
-_ROLES = tuple(
-    Resource(_RBAC, "v1", f"{kind.lower()}s", kind, namespaced=not kind.startswith("Cluster"))
-    for kind in ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
-)
-CLUSTER_ROLE_BINDING = _ROLES[2]
 _STATEFUL_SET = Resource("apps", "v1", "statefulsets", "StatefulSet")
 _SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 _REVIEW = b'{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}'
@@ -52,19 +57,12 @@ async def definitions(api: Api) -> Mapping[str, Json]:
 
 async def hooks(api: Api) -> Sequence[Json]:
     """All webhook configurations."""
-    kinds = (MUTATING, VALIDATING)
-    found = await asyncio.gather(*(listed(api, kind) for kind in kinds))
-    return [one | {"kind": kind.kind} for kind, all_of_it in zip(kinds, found, strict=True) for one in all_of_it]
+    return await _of_kinds(api, [(MUTATING, ""), (VALIDATING, "")])
 
 
 async def backends(api: Api, configurations: Sequence[Json]) -> Mapping[tuple[str, str], Backend]:
     """The Services that entries of webhook configurations name."""
-    named = {
-        (text(client["namespace"]), text(client["name"]))
-        for one in configurations
-        for entry in mappings(one.get("webhooks"))
-        if (client := member(entry, "clientConfig", "service"))
-    }
+    named = set[tuple[str, str]]().union(*map(services_behind, configurations))
     return {place: await _backend(api, *place) for place in sorted(named)}
 
 
@@ -78,16 +76,10 @@ async def _backend(api: Api, namespace: str, name: str) -> Backend:
 
 async def rights(api: Api, namespace: str) -> Rights:
     """Roles and bindings: all cluster-wide ones, and those of Flotilla's namespaces."""
-    cluster_roles, roles, cluster_bindings, bindings = _ROLES
-    places = (
-        (cluster_roles, ""),
-        (cluster_bindings, ""),
-        *((kind, where) for where in (namespace, SECRETS_NAMESPACE) for kind in (roles, bindings)),
-    )
-    found = await asyncio.gather(*(listed(api, kind, where) for kind, where in places))
-    all_of_it = [one | {"kind": kind.kind} for (kind, _), part in zip(places, found, strict=True) for one in part]
-    is_binding = [one for one in all_of_it if "roleRef" in one]
-    return Rights([one for one in all_of_it if "roleRef" not in one], is_binding)
+    in_namespaces = [(kind, where) for where in (namespace, SECRETS_NAMESPACE) for kind in (ROLE, ROLE_BINDING)]
+    places = [(CLUSTER_ROLE, ""), (CLUSTER_ROLE_BINDING, ""), *in_namespaces]
+    found = await _of_kinds(api, places)
+    return Rights([one for one in found if "roleRef" not in one], [one for one in found if "roleRef" in one])
 
 
 async def policies(api: Api) -> frozenset[str]:
@@ -110,15 +102,19 @@ async def leader(api: Api) -> Json:
 
 async def workloads(api: Api) -> Sequence[Json]:
     """What the chart runs, wherever that is, and OpenKruise's own."""
-    kinds = (DEPLOYMENT, DAEMON_SET, _STATEFUL_SET)
-    found = await asyncio.gather(*(listed(api, kind, selector=CHARTS) for kind in kinds))
-    ours: list[Json] = [one | {"kind": kind.kind} for kind, part in zip(kinds, found, strict=True) for one in part]
+    ours = await _of_kinds(api, [(kind, "") for kind in (DEPLOYMENT, DAEMON_SET, _STATEFUL_SET)], CHARTS)
     known = {(text(one.get("kind")), namespace_of(one), name_of(one)) for one in ours}
     for place in (MANAGER, DAEMON):
         live = await get(api, place)
         if live is not None and (place.resource.kind, place.namespace, place.name) not in known:
             ours.append(live)
     return ours
+
+
+async def _of_kinds(api: Api, places: Sequence[tuple[Resource, str]], selector: str = "") -> list[Json]:
+    """All objects of resources, each in a namespace or everywhere, with their kind, which a LIST leaves out."""
+    found = await asyncio.gather(*(listed(api, kind, where, selector) for kind, where in places))
+    return [one | {"kind": kind.kind} for (kind, _), part in zip(places, found, strict=True) for one in part]
 
 
 async def pods(api: Api) -> Sequence[Json]:
