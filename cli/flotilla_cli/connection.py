@@ -99,12 +99,9 @@ def _named(kubeconfig: str) -> str:
 def bus_target_of(url: str, kubeconfig: str = "") -> BusTarget:
     """FLOTILLA_NATS_CREDS and FLOTILLA_NATS_CA, else what the local set or the `flotilla run` with this bus has."""
     creds, authority = os.environ.get("FLOTILLA_NATS_CREDS", ""), os.environ.get("FLOTILLA_NATS_CA", "")
-    found, noted = set_of(kubeconfig), noted_buses.by_url(url)
-    if found and found.nats == url:
-        return BusTarget(url, creds or found.nats_creds, authority or found.nats_ca)
-    if noted:
-        return BusTarget(url, creds or noted.nats_creds, authority or noted.nats_ca)
-    return BusTarget(url, creds, authority)
+    found = set_of(kubeconfig)
+    known = found if found and found.nats == url else noted_buses.by_url(url)
+    return BusTarget(url, creds or (known.nats_creds if known else ""), authority or (known.nats_ca if known else ""))
 
 
 def namespace_of(option: str, target: Target) -> str:

@@ -5,13 +5,12 @@ import contextlib
 
 import click
 import msgspec
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from flotilla_cli.connection import Target, connected, open_api, open_bus, reported
 from flotilla_cli.options import Reach, object_argument, reach_options
-from flotilla_cli.plain import plain
+from flotilla_cli.plain import Screen
 from flotilla_cli.tree.live import Gone, LiveView
 from flotilla_cli.tree.why import last_why
 from flotilla_cli.views import view_of
@@ -67,13 +66,14 @@ async def _get(wish: Wish, target: Target, nats_url: str, *, watch: bool) -> Non
         live = LiveView(api, clock, view_of(wish.resource), wish.namespace, wish.name)
         await live.load()
         await _hear(live, wish, bus, clock)
-        show = _Screen(wish, clock)
+        screen = Screen(json=wish.output == "json")
         if not watch:
-            show.once(live)
+            limit = max(screen.height, LINES_AROUND) if screen.height and not wish.everything else 0
+            screen.once(lambda: live.drawing(clock.now(), limit), live.view())
             return
         if bus is not None:
             await bus.subscribe(subjects.why(wish.resource, wish.namespace, wish.name), live.hear)
-        await _watch(live, show, clock)
+        await _watch(live, screen, clock, everything=wish.everything)
 
 
 def place(wish: Wish) -> str:
@@ -93,11 +93,18 @@ async def _hear(live: LiveView, wish: Wish, bus: NatsBus | None, clock: Clock) -
         click.echo(NO_REASONS + (f" ({bus.trouble})" if bus.trouble else ""), err=True)
 
 
-async def _watch(live: LiveView, show: "_Screen", clock: Clock) -> None:
+async def _watch(live: LiveView, screen: Screen, clock: Clock, *, everything: bool) -> None:
+    def drawn() -> RenderableType:
+        if not screen.height:
+            return live.drawing(clock.now())
+        room = 0 if everything else max(screen.height - LINES_AROUND, 5) // live.parts
+        stale = Text(f"stale: {live.trouble}" if live.trouble else "", style="red")
+        return Group(live.drawing(clock.now(), room), stale)
+
     async def draw() -> None:
-        with show:
+        with screen:
             while True:
-                show.again(live)
+                screen.again(drawn, live.view())
                 await live.changed.wait()
                 live.changed.clear()
                 await clock.sleep(REFRESH_SECONDS)
@@ -111,49 +118,3 @@ async def _watch(live: LiveView, show: "_Screen", clock: Clock) -> None:
         gone = True
     if gone:
         raise Gone
-
-
-class _Screen:
-    """Where trees are shown: a terminal that is redrawn, plain text, or JSON."""
-
-    def __init__(self, wish: Wish, clock: Clock) -> None:
-        self._wish = wish
-        self._clock = clock
-        self._console = Console(highlight=False)
-        self._terminal = self._console.is_terminal and wish.output is None
-        self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
-        self._last = ""
-
-    def once(self, live: LiveView) -> None:
-        """Show the tree and be done."""
-        if self._terminal:
-            limit = 0 if self._wish.everything else max(self._console.height, LINES_AROUND)
-            self._console.print(live.drawing(self._clock.now(), limit))
-        else:
-            click.echo(self._text(live), nl=False)
-
-    def again(self, live: LiveView) -> None:
-        """Show the tree in place of the one before; plain text and JSON only if it is another."""
-        if self._terminal:
-            self._live.update(self._drawing(live), refresh=True)
-        elif (text := self._text(live)) != self._last:
-            self._last = text
-            click.echo(text if self._wish.output else f"{text}\n", nl=False)
-
-    def __enter__(self) -> None:
-        if self._terminal:
-            self._live.start()
-
-    def __exit__(self, *_: object) -> None:
-        if self._terminal:
-            self._live.stop()
-
-    def _drawing(self, live: LiveView) -> Group:
-        room = max(self._console.height - LINES_AROUND, 5) // live.parts
-        drawing = live.drawing(self._clock.now(), 0 if self._wish.everything else room)
-        return Group(drawing, Text(f"stale: {live.trouble}" if live.trouble else "", style="red"))
-
-    def _text(self, live: LiveView) -> str:
-        if self._wish.output == "json":
-            return msgspec.json.encode(live.view()).decode() + "\n"
-        return plain(live.drawing(self._clock.now()))

@@ -17,9 +17,9 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from flotilla_cli.cluster.bus_users import credentials_of
-from flotilla_cli.cluster.locate import search
 from flotilla_cli.cluster.process import bound_command
 from flotilla_cli.cluster.programs import PROGRAMS
+from flotilla_cli.cluster.provision import search
 from flotilla_cli.embedded_bus import embedded_bus
 from flotilla_cli.services import installed
 from flotilla_cli.services import load as load_service

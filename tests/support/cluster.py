@@ -16,9 +16,9 @@ from typing import Any
 
 from flotilla_cli.cluster.control_plane import ControlPlane, Options
 from flotilla_cli.cluster.kwok import Kubelet
-from flotilla_cli.cluster.locate import search
 from flotilla_cli.cluster.nats import NatsServer, start_nats
 from flotilla_cli.cluster.programs import CONTROL_PLANE
+from flotilla_cli.cluster.provision import search
 from flotilla_common.clock import SystemClock
 
 

@@ -2,19 +2,17 @@
 
 import asyncio
 import contextlib
+from functools import partial
 
 import click
-import msgspec
-from rich.console import Console
-from rich.live import Live
 
 from flotilla_cli.buslook.gather import look
 from flotilla_cli.buslook.render import render
-from flotilla_cli.buslook.view import View, view
+from flotilla_cli.buslook.view import view
 from flotilla_cli.connection import connected, open_bus, reported, required_nats_url
 from flotilla_cli.heartbeats import LISTEN_SECONDS
 from flotilla_cli.options import bus_option
-from flotilla_cli.plain import plain, printed
+from flotilla_cli.plain import Screen
 from flotilla_cli.services import installed, load
 from flotilla_common.clock import SystemClock
 
@@ -32,45 +30,19 @@ def bus(nats: str, seconds: float, watch: bool, everything: bool, output: str | 
     heartbeats, where most traffic comes from, the largest objects."""
     url = required_nats_url(nats)
     with reported(), contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_bus(url, seconds, _Screen(output == "json", everything=everything), watch=watch))
+        asyncio.run(_bus(url, seconds, Screen(json=output == "json"), watch=watch, everything=everything))
 
 
-async def _bus(url: str, seconds: float, screen: "_Screen", *, watch: bool) -> None:
+async def _bus(url: str, seconds: float, screen: Screen, *, watch: bool, everything: bool) -> None:
     clock = SystemClock()
     services = [name for name, point in installed().items() if load(point).permissions is not None]
     async with open_bus(url) as opened:
         await connected(opened, clock)
         with screen:
             while True:
-                screen.show(view(await look(opened, clock, seconds), services), live=watch)
+                shown = view(await look(opened, clock, seconds), services)
+                draw = partial(render, shown, everything=everything)
                 if not watch:
+                    screen.once(draw, shown)
                     return
-
-
-class _Screen:
-    """A terminal that is redrawn, plain text, or JSON."""
-
-    def __init__(self, json: bool, *, everything: bool) -> None:
-        self._json = json
-        self._everything = everything
-        self._console = Console(highlight=False)
-        self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
-
-    def show(self, shown: View, *, live: bool) -> None:
-        """Draw it, in place of what was there before if it is `live`."""
-        drawing = render(shown, everything=self._everything)
-        if self._json:
-            click.echo(msgspec.json.encode(shown).decode())
-        elif not live:
-            printed(drawing, self._console)
-        elif self._console.is_terminal:
-            self._live.start()
-            self._live.update(drawing, refresh=True)
-        else:
-            click.echo(plain(drawing))
-
-    def __enter__(self) -> None:
-        """Nothing is drawn yet."""
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
+                screen.again(draw, shown)

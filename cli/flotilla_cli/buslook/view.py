@@ -7,9 +7,8 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.ages import span
-from flotilla_cli.buslook.gather import Beat, Large, Look, Marked
+from flotilla_cli.buslook.gather import Beat, Large, Look, Marked, Share
 from flotilla_cli.buslook.streams import Consumer, Stream
-from flotilla_cli.buslook.traffic import Share
 
 STALE_SECONDS = 15.0
 """A watcher repeats its marker every five seconds."""

@@ -12,7 +12,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from flotilla_cli.cluster import demo, demo_view, local_set
+from flotilla_cli.cluster import demo, local_set
 from flotilla_cli.cluster import status as health
 from flotilla_cli.cluster import up as work
 from flotilla_cli.cluster.admin import admin
@@ -151,12 +151,12 @@ def _state_option(folder: Path) -> str:
 
 async def _demo(started: LocalSet, clock: Clock, console: Console) -> None:
     async with admin(Path(started.kubeconfig), clock) as api:
-        with demo_view.shown(console, f"CloneSet {demo.NAME}: {demo.REPLICAS} pods of {demo.BEFORE}") as show:
+        with demo.shown(console, f"CloneSet {demo.NAME}: {demo.REPLICAS} pods of {demo.BEFORE}") as show:
             before = await demo.create(api, clock, show)
-        with demo_view.shown(console, f"Its image becomes {demo.AFTER}, in place") as show:
+        with demo.shown(console, f"Its image becomes {demo.AFTER}, in place") as show:
             after = await demo.update(api, clock, show)
     console.print("\n[bold]Before and after[/]")
-    console.print(demo_view.comparison(before, after))
+    console.print(demo.comparison(before, after))
     problems = demo.broken_promises(before, after)
     if problems:
         raise ClusterError("The update was not in place:\n  " + "\n  ".join(problems))
@@ -183,7 +183,7 @@ def _what_next(started: LocalSet, folder: Path) -> None:
     click.echo(
         f"\nThe set is running. Use it with:\n\n  export KUBECONFIG={started.kubeconfig}\n{path}\n"
         "Try next:\n\n"
-        f"{demo_view.TRY_CHART.format(option=option) if started.bare else demo_view.TRY_NEXT}"
+        f"{demo.TRY_CHART.format(option=option) if started.bare else demo.TRY_NEXT}"
         f"  flotilla status{option}\n"
         f"  flotilla down{option}     # stops everything, leaves nothing behind\n"
     )

@@ -5,7 +5,7 @@ listed at the beginning are compared with the bus at the end.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -91,16 +91,16 @@ class _Look:
             "server": cluster.server(api, clock),
             "definitions": cluster.definitions(api),
             "hooks": cluster.hooks(api),
-            "backends": self._backends(),
+            "backends": self._with(cluster.backends, self._answer("hooks")),
             "home": self._namespace_object(),
-            "rights": self._rights(),
+            "rights": self._with(cluster.rights, self._home),
             "policies": cluster.policies(api),
             "leader": cluster.leader(api),
             "nodes": listed(api, NODE),
             "node_leases": listed(api, LEASE, NODE_LEASES),
             "workloads": cluster.workloads(api),
             "pods": cluster.pods(api),
-            "foreign": self._foreign(),
+            "foreign": self._with(cluster.foreign, self._answer("definitions")),
             "webhook_certificate": self._webhook_certificate(),
         }
         long = {"probes": probes.probes(api, clock), "leases": cluster.leases(api, self._over)}
@@ -121,17 +121,12 @@ class _Look:
         """What another question brought. Raises NotKnown."""
         return (await asyncio.shield(self._asked[name])).get()
 
-    async def _backends(self) -> object:
-        return await cluster.backends(self._api, await self._answer("hooks"))
+    async def _with(self, ask: Callable[[Api, Any], Awaitable[object]], known: Awaitable[Any]) -> object:
+        """What is asked with what is known by then."""
+        return await ask(self._api, await known)
 
     async def _namespace_object(self) -> Json:
         return await get(self._api, Place(NAMESPACES, "", await self._home)) or {}
-
-    async def _rights(self) -> object:
-        return await cluster.rights(self._api, await self._home)
-
-    async def _foreign(self) -> Mapping[str, int]:
-        return await cluster.foreign(self._api, await self._answer("definitions"))
 
     async def _webhook_certificate(self) -> Certificate:
         """Of a webhook outside the cluster, where we can try what the apiserver does."""

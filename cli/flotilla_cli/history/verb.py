@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import click
 import msgspec
-from rich.console import Console
 
 from flotilla_cli.connection import Target, connected, open_api, open_bus, reported, required_nats_url
 from flotilla_cli.history.gather import gather, gather_pod, writers_of
@@ -45,7 +44,7 @@ def history(
     if output == "json":
         click.echo(msgspec.json.encode(told))
     else:
-        printed(render(_since(told, since, clock), everything=everything), Console(highlight=False, soft_wrap=True))
+        printed(render(_since(told, since, clock), everything=everything), soft_wrap=True)
 
 
 async def _history(url: str, target: Target, resource: Resource, namespace: str, name: str, clock: Clock) -> Story:

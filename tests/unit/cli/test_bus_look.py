@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.buslook.gather import Beat, Large, Look, Marked
+from flotilla_cli.buslook.gather import Beat, Large, Look, Marked, Share, Traffic
 from flotilla_cli.buslook.render import render, size
 from flotilla_cli.buslook.streams import Consumer, Stream
-from flotilla_cli.buslook.traffic import Share, Traffic
 from flotilla_cli.buslook.view import BEHIND, View, view
 from flotilla_cli.plain import plain
 from flotilla_common.bus.interface import Message

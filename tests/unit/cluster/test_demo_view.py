@@ -6,8 +6,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from flotilla_cli.cluster.demo import AFTER, BEFORE, Row, Rows
-from flotilla_cli.cluster.demo_view import TRY_NEXT, comparison, shown, table
+from flotilla_cli.cluster.demo import AFTER, BEFORE, TRY_NEXT, Row, Rows, comparison, shown, table
 
 WIDTH = 80
 UID = "0a1b2c3d-0000-4000-8000-000000000000"

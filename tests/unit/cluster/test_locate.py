@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from flotilla_cli.cluster.errors import ClusterError
-from flotilla_cli.cluster.locate import cached_dir, search
 from flotilla_cli.cluster.programs import PROGRAMS
+from flotilla_cli.cluster.provision import cached_dir, search
 
 ETCD = PROGRAMS["etcd"]
 

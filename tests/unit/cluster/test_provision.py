@@ -12,9 +12,9 @@ import pytest
 from flotilla_cli.cluster import build, download, provision
 from flotilla_cli.cluster.download import Asset, Unavailable, assets, pinned_sums, unpack, verify
 from flotilla_cli.cluster.errors import ClusterError
-from flotilla_cli.cluster.locate import cached_dir
 from flotilla_cli.cluster.programs import CONTAINERD, ETCD, KUBERNETES, KWOK, NATS, PRODUCTS, Product, Program
 from flotilla_cli.cluster.progress import Say
+from flotilla_cli.cluster.provision import cached_dir
 from flotilla_common.clock import Clock, SystemClock
 
 

@@ -205,9 +205,7 @@ FAULTS: dict[str, tuple[Facts, list[str]]] = {
     "an earlier agent": (
         well(
             heard=Fact(others("nodeagent")),
-            streams=with_stream(
-                "node_pods", stream("node_pods", consumers=[Consumer("_INBOX_node.worker-1.x", 0)])
-            ),
+            streams=with_stream("node_pods", stream("node_pods", consumers=[Consumer("_INBOX_node.worker-1.x", 0)])),
         ),
         ["AgentSilent"],
     ),

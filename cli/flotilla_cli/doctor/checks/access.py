@@ -65,16 +65,11 @@ def _too_many(facts: Facts, service: str, account: str, granted: Collection[Righ
     sharing = services(facts) if account == rbac.account(rbac.COMPACT) else (service,)
     used = [right for one in sharing for right in _used(facts, one)]
     named = _granted(facts.rights.get(), account, facts.namespace, by_name=True)
-    beyond = sorted(right for right in named if not _is_used(right, used))
+    beyond = sorted(right for right in named if not any(_covers(one, right) for one in used))
     if beyond and service == next(iter(sharing)):
         said = f"it may {_some(beyond)}, which it has no use for"
         advice = f"a role was changed, or another one bound to it: {APPLY}; your own rights go to kruise-manager-role"
         yield warning("RightsTooBroad", f"ServiceAccount {account}", said, advice)
-
-
-def _is_used(right: Right, used: Sequence[Right]) -> bool:
-    """Whether it is one that is used, or only a part of one."""
-    return any(_covers(one, right) for one in used)
 
 
 def _used(facts: Facts, service: str) -> list[Right]:
@@ -148,7 +143,7 @@ def _covers(given: Right, wanted: Right) -> bool:
         and given.group in (ANY, wanted.group)
         and given.verb in (ANY, wanted.verb)
         and given.name in ("", wanted.name)
-        and (given.resource in (ANY, wanted.resource))
+        and given.resource in (ANY, wanted.resource)
     )
 
 
