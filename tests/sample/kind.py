@@ -1,7 +1,6 @@
 """A kind that does not exist, in the other group, with everything that a kind can have."""
 
-from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, patched
+from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, operations, patched
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.crds.schema import integer, string, struct
 from flotilla_common.api.crds.version import AGE, Version

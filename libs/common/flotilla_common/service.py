@@ -42,7 +42,7 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.settings import Settings, SettingsError, of_command
 from flotilla_common.stopping import stop_on_signals
-from flotilla_common.tracing.span import Tracer
+from flotilla_common.tracing.context import Tracer
 
 E = TypeVar("E", bound=Exception)
 

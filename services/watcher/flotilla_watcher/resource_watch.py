@@ -19,7 +19,7 @@ from flotilla_common.bus.interface import Bus, BusError, Message, StreamSpec
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
-from flotilla_common.tracing.span import Tracer
+from flotilla_common.tracing.context import Tracer
 from flotilla_watcher.content import Content
 from flotilla_watcher.lines import Line, follow_line
 from flotilla_watcher.node_copies import NodeCopies

@@ -9,8 +9,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.clock import Clock
 from flotilla_common.kube.reflector import HeadMeta
-from flotilla_common.tracing.context import change
-from flotilla_common.tracing.span import Span, Tracer
+from flotilla_common.tracing.context import Span, Tracer, change
 
 
 class ChangeSpans:

@@ -15,8 +15,7 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.webhooks import paths
 from flotilla_common.clock import Clock
-from flotilla_common.control.admission import Admission
-from flotilla_common.control.journal import Journal
+from flotilla_common.control.journal import Admission, Journal
 from flotilla_webhook.wire import Handler
 
 MESSAGE_LENGTH = 500

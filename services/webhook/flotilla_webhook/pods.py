@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import msgspec
 
-from flotilla_common.api.admission.patch import Operation, operations
-from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, patched
+from flotilla_common.api.admission.review import ALLOWED, Answer, Operation, Request, error, operations, patched
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.podrules import PodRule, decoded, encoded, is_probe, pod_entries

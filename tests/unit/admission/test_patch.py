@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_common.api.admission.patch import Operation, operations
+from flotilla_common.api.admission.review import Operation, operations
 
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b~/c"])
 documents = st.recursive(

@@ -11,7 +11,7 @@ from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Create, Patch
-from flotilla_common.workload.claimrecord import claim_record
+from flotilla_common.workload.claims import claim_record
 from flotilla_common.workload.newpods import ALPHABET
 from tests.unit.cloneset.build import CloneSetBuilder, actions, claim, cloneset, planned, pod, revisions, template
 

@@ -10,7 +10,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Patch
-from flotilla_common.workload.inplace.start import STARTED
+from flotilla_common.workload.inplace.update import STARTED
 from tests.unit.cloneset.build import (
     NOW,
     CloneSetBuilder,

@@ -5,7 +5,7 @@ import pytest
 
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.control.plan import Create
-from flotilla_common.workload.claimrecord import claim_record
+from flotilla_common.workload.claims import claim_record
 from tests.unit.statefulset.build import (
     Builder,
     Doc,

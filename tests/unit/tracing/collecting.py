@@ -6,8 +6,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from flotilla_common.tracing.context import Span
 from flotilla_common.tracing.otlp import OtlpTracer
-from flotilla_common.tracing.span import Span
 
 
 class Collected:

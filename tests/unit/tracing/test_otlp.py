@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from opentelemetry.trace import StatusCode
 
-from flotilla_common.tracing.context import change
+from flotilla_common.tracing.context import Span, change
 from flotilla_common.tracing.otlp import traces_url
-from flotilla_common.tracing.span import Span
 from tests.unit.tracing.collecting import InMemory
 
 START = datetime(2026, 1, 1, microsecond=123, tzinfo=UTC)

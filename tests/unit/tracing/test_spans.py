@@ -8,8 +8,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.control import spans
-from flotilla_common.control.admission import Admission
-from flotilla_common.control.journal import Journal
+from flotilla_common.control.journal import Admission, Journal
 from flotilla_common.control.plan import Create, Delete, Intent, Outcome, OutcomeKind, Patch, Plan, Reason, State
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.reflector import HeadMeta

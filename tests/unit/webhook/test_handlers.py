@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.patch import Operation
-from flotilla_common.api.admission.review import Answer, Named, Request
+from flotilla_common.api.admission.review import Answer, Named, Operation, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api, ApiError, Unreachable

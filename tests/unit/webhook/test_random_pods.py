@@ -11,8 +11,7 @@ import random
 import msgspec
 import pytest
 
-from flotilla_common.api.admission.patch import Operation
-from flotilla_common.api.admission.review import Answer, Named, Request
+from flotilla_common.api.admission.review import Answer, Named, Operation, Request
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.selectors import Selector

@@ -12,8 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from flotilla_common.api.admission import review
 from flotilla_common.api.admission.fields import aggregate, invalid
-from flotilla_common.api.admission.patch import Operation
-from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.api.admission.review import Answer, Operation, Request
 from flotilla_common.clock import SystemClock
 from flotilla_webhook.bodies import LARGE, MAX_BODY
 from flotilla_webhook.conversion import convert

@@ -1,7 +1,7 @@
 """JSON that somebody wrote: annotations, conditions' messages, templates; and JSON as Go writes it.
 
-What is read may be anything. What is no JSON, has another type than it must have, or is nested so deeply that nobody means it, is
-a ValueError, and nothing else.
+What is read may be anything. What is no JSON, has another type than it must have, or is nested so deeply that nobody
+means it, is a ValueError, and nothing else.
 """
 
 import sys

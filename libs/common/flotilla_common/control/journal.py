@@ -14,15 +14,58 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
-from flotilla_common.control.admission import Admission, admission_context, admission_span
 from flotilla_common.control.metrics import WriteMetrics
 from flotilla_common.control.plan import Action, Create, Delete, Json, Outcome, Patch, Plan
 from flotilla_common.control.spans import pass_context, pass_span, write_context, write_span
 from flotilla_common.control.subject import Subject
-from flotilla_common.tracing.span import Tracer
+from flotilla_common.tracing.context import Span, SpanContext, Tracer, change
 
 MOST_PODS = 10
 """Pods that a record names, of those that a write on another object is about."""
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's write, as the webhook saw it before it was stored."""
+
+    action: str  # create, update or delete
+    namespace: str
+    name: str
+    uid: str
+    generation: int  # that the object has after the write; 0 where there is none
+    user: str
+    manager: str  # the field manager
+    changes: list[Json]  # `discreet.told_changes`
+    refusal: str = ""  # the text, if it was refused
+    seconds: float = 0.0  # that the answer took
+
+
+def admission_context(admission: Admission) -> SpanContext:
+    """Its place below the change that it becomes."""
+    return change(admission.uid, admission.generation).child("admit", admission.user)
+
+
+def admission_span(resource: Resource, admission: Admission, start: datetime, end: datetime) -> Span:
+    """The answer to the apiserver, with who asked. What becomes no generation stands alone."""
+    becomes = admission.generation and not admission.refusal
+    return Span(
+        name=f"admit {resource.kind}",
+        context=admission_context(admission),
+        parent=change(admission.uid, admission.generation) if becomes else None,
+        start=start,
+        end=end,
+        attributes={
+            "k8s.namespace.name": admission.namespace,
+            "k8s.object.kind": resource.kind,
+            "k8s.object.name": admission.name,
+            "k8s.object.uid": admission.uid,
+            "k8s.object.generation": admission.generation,
+            "flotilla.action": admission.action,
+            "user.name": admission.user,
+            "flotilla.field.manager": admission.manager,
+            "flotilla.changed": [str(one["path"]) for one in admission.changes],
+        },
+        error=admission.refusal,
+    )
 
 
 def rfc3339(clock: Clock) -> str:

@@ -4,8 +4,7 @@ from datetime import datetime
 
 from flotilla_common.control.plan import Action, Outcome, Patch, Plan
 from flotilla_common.control.subject import Subject
-from flotilla_common.tracing.context import SpanContext, change
-from flotilla_common.tracing.span import Span
+from flotilla_common.tracing.context import Span, SpanContext, change
 
 
 def pass_context(subject: Subject, trace: str) -> SpanContext:

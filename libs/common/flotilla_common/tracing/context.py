@@ -1,13 +1,15 @@
-"""Names of traces and spans, in the terms of W3C Trace Context.
+"""Names of traces and spans, in the terms of W3C Trace Context, a step that is over, and who takes it.
 
 A change of a spec is the root of its trace. Below it stands what follows: that it was published (the span is the
 version), the passes that planned it (the span is the pass), and in each pass its writes.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import datetime
 from hashlib import blake2b
+from typing import Protocol
 
 import msgspec
 
@@ -62,3 +64,25 @@ def current() -> str:
 
 def _digits(size: int, *words: str) -> str:
     return blake2b("\0".join(words).encode(), digest_size=size).hexdigest()
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done, when (aware times), below which span, and whether it failed."""
+
+    name: str  # few different ones: "create Pod", never an object's name
+    context: SpanContext
+    parent: SpanContext | None  # None: the root of its trace
+    start: datetime
+    end: datetime
+    attributes: Mapping[str, str | int | float | list[str]] = {}
+    error: str = ""
+
+
+class Tracer(Protocol):
+    """Takes the spans of one process. Never blocks, never fails: what cannot be exported is lost."""
+
+    def record(self, span: Span) -> None: ...
+
+    def close(self) -> None:
+        """Export what is left; may take seconds."""
+        ...

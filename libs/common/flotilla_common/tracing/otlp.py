@@ -16,8 +16,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext as OtelContext
 from opentelemetry.trace import SpanKind, Status, StatusCode, TraceFlags
 
-from flotilla_common.tracing.context import SpanContext
-from flotilla_common.tracing.span import Span
+from flotilla_common.tracing.context import Span, SpanContext
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -54,8 +54,8 @@ def with_volumes(spec: Mapping[str, Any], volumes: Iterable[Json]) -> Json:
 def suffix(seed: bytes, attempt: int) -> str:
     """Five characters for a seed. `attempt`: those of earlier attempts are taken.
 
-    They look random, and are derived from what exists: a plan that is made twice from the same view plans the same names,
-    so that a repeated create meets its own object.
+    They look random, and are derived from what exists: a plan that is made twice from the same view plans the same
+    names, so that a repeated create meets its own object.
     """
     number = int.from_bytes(hashlib.sha256(seed + attempt.to_bytes(8)).digest()[:8])
     characters: list[str] = []

@@ -18,8 +18,7 @@ from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Create, Event, Intent, Json, State
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import create_of
-from flotilla_common.workload.claimrecord import claims_of_revision
-from flotilla_common.workload.claims import claim_templates
+from flotilla_common.workload.claims import claim_templates, claims_of_revision
 from flotilla_common.workload.newpods import decode_template, revision_template, suffix, wanted_gates
 from flotilla_common.workload.slowstart import CREATES_PER_PASS, creates_of_pass, first_batch
 

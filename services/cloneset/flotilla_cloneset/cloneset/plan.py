@@ -27,9 +27,9 @@ from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Intent, Plan, Stage, State
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.causes import Around, Group, explain_pods, lingers, root_cause
-from flotilla_common.workload.claimrecord import keep_record
+from flotilla_common.workload.claims import keep_record
 from flotilla_common.workload.inplace import InPlaceContext
-from flotilla_common.workload.inplace.step import Due, stage_refreshes
+from flotilla_common.workload.inplace.refresh import Due, stage_refreshes
 from flotilla_common.workload.ownership import adopt, owner_reference, release
 from flotilla_common.workload.recipe import belongs, short_hash
 from flotilla_common.workload.revisions import RevisionChoice

@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Delete
 from flotilla_common.gates import Gates
-from flotilla_common.workload.claimrecord import claim_record
+from flotilla_common.workload.claims import claim_record
 from flotilla_common.workload.hashing import claim_templates_hash
 from flotilla_common.workload.inplace import UpdateSpec, calculate
 from flotilla_common.workload.recipe import (

@@ -13,7 +13,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Plan, Reason, State
 from flotilla_common.control.wording import named
-from flotilla_common.workload.inplace.step import Due, stage_refreshes
+from flotilla_common.workload.inplace.refresh import Due, stage_refreshes
 from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.placement import Placement
 from flotilla_common.workload.predicates import is_settled

@@ -8,7 +8,7 @@ from flotilla_common.control.plan import Chain, Event, State
 from flotilla_common.control.wording import pods_word
 from flotilla_common.workload.inplace import UpdateSpec, calculate
 from flotilla_common.workload.inplace.calculate import hindrances_between
-from flotilla_common.workload.inplace.start import start
+from flotilla_common.workload.inplace.update import start
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.revisions import RECIPE
 from flotilla_daemonset.daemonset.work import Work

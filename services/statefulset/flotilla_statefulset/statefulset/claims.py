@@ -15,8 +15,7 @@ from flotilla_common.api.resources import CLAIM, POD, Resource
 from flotilla_common.control.plan import Create, Event, Intent, Json, Patch
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_common.gates import Gates
-from flotilla_common.workload.claimrecord import claims_of_revision
-from flotilla_common.workload.claims import ClaimTemplate, claim_templates
+from flotilla_common.workload.claims import ClaimTemplate, claim_templates, claims_of_revision
 from flotilla_statefulset.ordinals import ordinal_of
 from flotilla_statefulset.statefulset.claimstate import Wanted, wanted_of
 

@@ -8,8 +8,7 @@ import msgspec
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.kinds.statefulset.types import RollingUpdate, StatefulSet
 from flotilla_common.api.selectors import Selector
-from flotilla_common.workload.claimrecord import claims_of_revision
-from flotilla_common.workload.claims import ClaimTemplate
+from flotilla_common.workload.claims import ClaimTemplate, claims_of_revision
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_statefulset.statefulset.claims import Claims

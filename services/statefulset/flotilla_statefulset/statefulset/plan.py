@@ -15,9 +15,8 @@ from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Plan, State
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import StatusPlan
-from flotilla_common.workload.claimrecord import keep_record
-from flotilla_common.workload.claims import claim_templates
-from flotilla_common.workload.inplace.step import Due, stage_refreshes
+from flotilla_common.workload.claims import claim_templates, keep_record
+from flotilla_common.workload.inplace.refresh import Due, stage_refreshes
 from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_statefulset.ordinals import ordinal_of

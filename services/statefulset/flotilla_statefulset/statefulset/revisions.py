@@ -8,7 +8,7 @@ from flotilla_common.api.meta import controller_of
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Delete
 from flotilla_common.gates import Gates
-from flotilla_common.workload.claimrecord import claim_record
+from flotilla_common.workload.claims import claim_record
 from flotilla_common.workload.inplace import UpdateSpec, calculate
 from flotilla_common.workload.recipe import (
     RevisionOwner,

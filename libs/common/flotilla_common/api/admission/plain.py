@@ -6,8 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from flotilla_common.api.admission.fields import Fault, aggregate
-from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, identity, patched
+from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, identity, operations, patched
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.documents import Json, without_nulls
 from flotilla_common.api.errors import ApiError, Unreachable

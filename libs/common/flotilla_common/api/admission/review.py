@@ -1,15 +1,38 @@
 """An admission request and its answer (webhooks.md §1).
 
-Objects stay raw documents. A refusal has one of two shapes that clients can tell apart: an *error* carries a code and a
-message, a *denial* also says `reason: Forbidden`.
+Objects stay raw documents, and changes of them are RFC 6902 operations. A refusal has one of two shapes that clients
+can tell apart: an *error* carries a code and a message, a *denial* also says `reason: Forbidden`.
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
-from flotilla_common.api.admission.patch import Operation
-from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.differences import differences
+from flotilla_common.api.documents import Json, JsonValue, member, text
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One operation: add, remove or replace; `value` is meaningless for a removal."""
+
+    op: str
+    path: str
+    value: JsonValue = None
+
+    def document(self) -> Json:
+        """The operation as it is sent."""
+        bare: Json = {"op": self.op, "path": self.path}
+        return bare if self.op == "remove" else bare | {"value": self.value}
+
+
+def operations(before: JsonValue, after: JsonValue) -> list[Operation]:
+    """What turns `before` into `after`, in the order of application; empty for equal documents."""
+    return [Operation(one.op, "".join(map(_step, one.path)), one.value) for one in differences(before, after)]
+
+
+def _step(key: str | int) -> str:
+    """One step of a JSON pointer."""
+    return "/" + str(key).replace("~", "~0").replace("/", "~1")
 
 
 class Named(msgspec.Struct, frozen=True):

@@ -1,23 +1,34 @@
-"""What every pass does for every active pod: grace, batches, readiness, lifecycle (common.md §9.6, §8.4).
+"""The refresh step of a pass: what single pods need, whatever the rollout does (common.md §9.6, §8.4).
 
-Most pods need nothing most of the time, which `is_settled` tells from a cached answer. A new pod gets its conditions
-and its state Normal in one write, once it has a node; a pod at the end of an in-place update likewise, but only on
-exactly the version that was seen to be complete, because a newer one may already be in the next update.
+New pods get their readiness conditions, updates in place go through their grace periods and batches and end, hooks are
+answered. It runs in every pass and for every pod, also while paused, on OnDelete and while scaling, or new pods would
+never become Ready. Most pods need nothing most of the time, which `is_settled` tells from a cached answer. A new pod
+gets its conditions and its state Normal in one write, once it has a node; a pod at the end of an in-place update
+likewise, but only on exactly the version that was seen to be complete, because a newer one may already be in the next
+update.
+
+A refresh only ever turns an unavailable pod into an available one and never changes its revision. So the other steps
+may go on in the same pass: they see refreshed pods as the snapshot shows them, which errs on the safe side, and do not
+write them again (docs/adr/0004).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
-from flotilla_common.control.plan import Chain, Frozen, Intent
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Chain, Frozen, Intent, State
+from flotilla_common.control.wording import named
 from flotilla_common.workload.inplace.batches import write_batch
 from flotilla_common.workload.inplace.completion import completed, containers_completed
 from flotilla_common.workload.inplace.context import InPlaceContext
-from flotilla_common.workload.inplace.start import half_started
 from flotilla_common.workload.inplace.state import Grace, InPlaceState, grace_of, state_of_update
+from flotilla_common.workload.inplace.update import half_started
 from flotilla_common.workload.lifecycle import (
     NORMAL,
     PREPARING_NORMAL,
@@ -30,6 +41,8 @@ from flotilla_common.workload.lifecycle import (
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.predicates import is_settled
 from flotilla_common.workload.readiness import distrust_ready, ensure_pod_ready
+
+_MEMO = "refresh_idle"
 
 
 class Refresh(Frozen):
@@ -161,3 +174,51 @@ def _open_gate(edit: PodEdit, state: InPlaceState | None, context: InPlaceContex
     edit.set_condition(Condition(type=IN_PLACE_READY, status="True", last_transition_time=context.now))
     if condition and condition.status == "False" and pod.ready:
         distrust_ready(edit, context.now)
+
+
+class Due(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod, and what `refresh` has to know of it."""
+
+    pod: Pod
+    context: InPlaceContext
+    on_target: bool
+    wanted: bool = False
+    backfill: Mapping[str, str] | None = None
+
+
+def stage_refreshes(draft: Draft, pods: Iterable[Due], *, at: int | None) -> None:
+    """Plan the refresh of those pods that no other step of this pass writes, as a stage at position `at`, or at the
+    end."""
+    chains: list[Chain] = []
+    in_grace: list[Pod] = []
+    for due in pods:
+        pod = due.pod
+        if pod.metadata.uid in draft.touched:
+            continue
+        if len(chains) >= MAX_CHAINS_PER_PASS:
+            break
+        outcome = _refresh(due)
+        if outcome.chain and draft.touch(pod):
+            chains.append(outcome.chain)
+        if outcome.wait_seconds:
+            in_grace.append(pod)
+            draft.waits.until(later(due.context.now, outcome.wait_seconds))
+        if outcome.problem:
+            text = f"cannot go on with {pod.metadata.name}: {outcome.problem}"
+            draft.reason(State.STUCK, "PodUnreadable", text, [pod], symptom=True)
+    draft.stage(chains, stop_on_failure=False, at=at)
+    if in_grace:
+        text = f"the grace period of {named(in_grace)} has not ended"
+        draft.reason(State.WAITING, "WaitingForGracePeriod", text, in_grace)
+
+
+def _refresh(due: Due) -> Refresh:
+    """Return what the pod needs. That it needs nothing is remembered with the pod, unless time or a problem has to
+    pass."""
+    question = (due.context.lifecycle, due.on_target, due.wanted)
+    if due.pod.memo.get(_MEMO) == question:
+        return IDLE
+    outcome = refresh(due.pod, due.context, on_target=due.on_target, wanted=due.wanted, backfill=due.backfill)
+    if outcome == IDLE:
+        due.pod.memo[_MEMO] = question
+    return outcome

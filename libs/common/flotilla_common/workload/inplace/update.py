@@ -1,14 +1,29 @@
-"""Updating one pod in place as its lifecycle allows: the user's hook is asked first (common.md §8.4)."""
+"""Updating one pod in place as its lifecycle allows: the user's hook is asked first (common.md §8.4), then two writes
+start the update (§9.5).
+
+First the pod is made NotReady, so that no traffic meets a container that is about to stop; then, provided that nobody
+has written the pod in between, everything else happens in one patch. When the second write is lost, the pod shows a
+start without an update: the next start then finds it NotReady and goes straight to the second write.
+"""
 
 from collections.abc import Mapping, Sequence
 
-from flotilla_common.api.core import Pod
+from flotilla_common.api.core import Container, Pod
+from flotilla_common.api.keys import (
+    IN_PLACE_GRACE,
+    IN_PLACE_READY,
+    IN_PLACE_STATE,
+    LEGACY_IN_PLACE_GRACE,
+    LEGACY_IN_PLACE_STATE,
+)
+from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
 from flotilla_common.control.draft import Waits
-from flotilla_common.control.plan import Chain, Event, Intent
+from flotilla_common.control.plan import Chain, Event, Intent, Patch
+from flotilla_common.gates import Gates
+from flotilla_common.workload.inplace.batches import write_batch
 from flotilla_common.workload.inplace.context import InPlaceContext
-from flotilla_common.workload.inplace.start import start
-from flotilla_common.workload.inplace.state import UpdateSpec
+from flotilla_common.workload.inplace.state import InPlaceState, UpdateSpec, encode_grace
 from flotilla_common.workload.lifecycle import (
     NORMAL,
     PREPARING_NORMAL,
@@ -18,7 +33,11 @@ from flotilla_common.workload.lifecycle import (
     hooked,
     write_state,
 )
-from flotilla_common.workload.podedit import PodEdit
+from flotilla_common.workload.podedit import PodEdit, on_version
+from flotilla_common.workload.readiness import recompute_ready
+
+STARTED = "StartInPlaceUpdate"
+"""Reason of a false InPlaceUpdateReady."""
 
 _FRESH = ("", PREPARING_NORMAL, NORMAL)
 
@@ -75,4 +94,91 @@ def update_in_place(
         grace_seconds=grace_seconds,
         on_success=Event("SuccessfulUpdatePodInPlace", done),
         on_failure=failed,
+    )
+
+
+def start(
+    pod: Pod,
+    spec: UpdateSpec,
+    context: InPlaceContext,
+    *,
+    revision_labels: Mapping[str, str],
+    grace_seconds: int = 0,
+    on_success: Event | None = None,
+    on_failure: Event | None = None,
+) -> Chain:
+    """Make the pod NotReady, then change it; plan again after `grace_seconds`.
+
+    `revision_labels` put the pod on the target revision.
+    """
+    now = context.now
+    intent = spec.intent if grace_seconds <= 0 else Intent.GRACE
+    before = _make_not_ready(pod, spec, context, intent, on_failure)
+    edit = _edit(pod, spec, context, intent)
+    edit.set_labels(revision_labels)
+    if context.drop_field_owners:
+        edit.drop_field_owners()
+    if context.has_states:
+        write_state(edit, UPDATING, None, now)
+    state = InPlaceState(
+        revision=spec.revision,
+        update_timestamp=now,
+        update_env_from_metadata=spec.env_from_metadata,
+        update_resources=bool(spec.resources),
+        update_images=bool(spec.images),
+    )
+    if grace_seconds <= 0:
+        return write_batch(
+            edit,
+            spec,
+            state,
+            server_version=context.server_version,
+            now=now,
+            before=before,
+            on_success=on_success,
+            on_failure=on_failure,
+        )
+    edit.set_annotations({IN_PLACE_STATE: state.encode(), IN_PLACE_GRACE: encode_grace(spec, grace_seconds)})
+    edit.set_annotations({LEGACY_IN_PLACE_STATE: None, LEGACY_IN_PLACE_GRACE: None})
+    return on_version(pod, (*before, *edit.chain(on_success=on_success, on_failure=on_failure)))
+
+
+def half_started(pod: Pod) -> bool:
+    """The first write of a start happened, the second did not (or belongs to an update that goes on)."""
+    condition = pod.conditions.get(IN_PLACE_READY)
+    return condition is not None and condition.status == "False" and condition.reason == STARTED
+
+
+def _make_not_ready(
+    pod: Pod, spec: UpdateSpec, context: InPlaceContext, intent: Intent, on_failure: Event | None
+) -> tuple[Patch, ...]:
+    """Nothing for a pod that is surely NotReady already: the next write fails if this view of it is out of date."""
+    if not _disturbs(pod, spec, context.gates) or (half_started(pod) and not pod.ready):
+        return ()
+    edit = _edit(pod, spec, context, intent)
+    edit.set_condition(Condition(type=IN_PLACE_READY, status="False", reason=STARTED, last_transition_time=context.now))
+    recompute_ready(edit, context.now)
+    return edit.chain(on_failure=on_failure)
+
+
+def _edit(pod: Pod, spec: UpdateSpec, context: InPlaceContext, intent: Intent) -> PodEdit:
+    revision = context.revision_name(spec.revision)
+    return PodEdit(pod, intent, f"in-place update to {revision}", revision=revision)
+
+
+def _disturbs(pod: Pod, spec: UpdateSpec, gates: Gates) -> bool:
+    """Whether the pod has to be NotReady meanwhile: always, except for a resize that restarts nothing."""
+    if IN_PLACE_READY not in pod.gates:
+        return False
+    pure_resize = spec.resources and not spec.images and not spec.env_from_metadata
+    if not pure_resize or not gates.on("InPlaceWorkloadVerticalScaling"):
+        return True
+    return any(_restarts(container, spec) for container in pod.spec.containers if container.name in spec.resources)
+
+
+def _restarts(container: Container, spec: UpdateSpec) -> bool:
+    changed = {name for entries in spec.resources[container.name].values() for name in entries}
+    return any(
+        policy.restart_policy == "RestartContainer" and policy.resource_name in changed
+        for policy in container.resize_policy
     )

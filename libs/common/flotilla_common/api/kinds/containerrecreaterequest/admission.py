@@ -8,9 +8,8 @@ from functools import partial
 
 import msgspec
 
-from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.plain import decoded, document_of, former_of
-from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, identity, patched
+from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, identity, operations, patched
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, strings

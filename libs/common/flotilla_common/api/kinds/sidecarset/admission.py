@@ -9,10 +9,9 @@ import copy
 import msgspec
 
 from flotilla_common.api.admission.fields import Fault, aggregate
-from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.plain import decoded, document_of, former_of
 from flotilla_common.api.admission.pod_template import default_container, default_field_ref, default_volume, pull_policy
-from flotilla_common.api.admission.review import Answer, Request, error, patched
+from flotilla_common.api.admission.review import Answer, Request, error, operations, patched
 from flotilla_common.api.admission.tools import Tools, Verdict, configuration
 from flotilla_common.api.admission.workload import unknown_fields
 from flotilla_common.api.documents import (
