@@ -8,7 +8,7 @@ nodes were served.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 
 import msgspec
 import structlog
@@ -21,11 +21,44 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_watcher import metrics
 from flotilla_watcher.content import Content
-from flotilla_watcher.node_index import Key, NodeIndex
 from flotilla_watcher.writer import StreamWriter
+
+Key = tuple[str, str]
+"""Namespace and name."""
 
 Stored = Callable[[Sequence[Key]], Awaitable[list[Message]]]
 """The newest messages on kube.v1 of these objects, everything published so far included. Raises BusError."""
+
+
+class NodeIndex:
+    """Which node each object concerns, and which objects concern a node. Those that concern none are not in it."""
+
+    def __init__(self) -> None:
+        self._node: dict[Key, str] = {}
+        self._keys: dict[str, set[Key]] = {}
+
+    def put(self, key: Key, node: str) -> None:
+        """The object concerns that node; with an empty name, none."""
+        held = self._node.get(key, "")
+        if node == held:
+            return
+        if held:
+            keys = self._keys[held]
+            keys.remove(key)
+            if not keys:
+                del self._keys[held]
+            del self._node[key]
+        if node:
+            self._node[key] = node
+            self._keys.setdefault(node, set()).add(key)
+
+    def of(self, node: str) -> frozenset[Key]:
+        """The objects that concern the node."""
+        return frozenset(self._keys.get(node, ()))
+
+    def without(self, keys: Set[Key]) -> list[Key]:
+        """The objects that are not among these."""
+        return [key for key in self._node if key not in keys]
 
 
 class NotComplete(Exception):

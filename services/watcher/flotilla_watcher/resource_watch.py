@@ -22,8 +22,7 @@ from flotilla_common.kube.reflector import Reflector
 from flotilla_common.tracing.context import Tracer
 from flotilla_watcher.content import Content
 from flotilla_watcher.lines import Line, follow_line
-from flotilla_watcher.node_copies import NodeCopies
-from flotilla_watcher.node_index import Key
+from flotilla_watcher.node_copies import Key, NodeCopies
 from flotilla_watcher.node_readers import follow_readers, readers
 from flotilla_watcher.publisher import TOMBSTONE_SECONDS, Publisher, Report
 from flotilla_watcher.routes import routes

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import ContainerStatus, Pod
-from flotilla_jobs.ephemeraljob.states import container_state, pod_state
-from flotilla_jobs.ephemeraljob.targets import Target
+from flotilla_jobs.ephemeraljob.targets import Target, container_state, pod_state
 from tests.unit.ephemeraljob.world import BROKEN, DONE, RUNS, STATES
 
 S, F, R, W, U = "Succeeded", "Failed", "Running", "Waiting", "Unknown"

@@ -8,7 +8,7 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
-from flotilla_jobs.containerrecreate.observe import observed
+from flotilla_jobs.containerrecreate.merge import observed
 from tests.unit.recreate.world import START, pod_document, request_document, stamp, status_of
 
 Json = dict[str, Any]

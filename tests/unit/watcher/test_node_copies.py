@@ -12,8 +12,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_watcher.content import Content
-from flotilla_watcher.node_copies import NodeCopies, NotComplete
-from flotilla_watcher.node_index import Key, NodeIndex
+from flotilla_watcher.node_copies import Key, NodeCopies, NodeIndex, NotComplete
 from flotilla_watcher.routes import routes
 from flotilla_watcher.writer import StreamWriter
 from tests.support.fake_bus import FakeBus

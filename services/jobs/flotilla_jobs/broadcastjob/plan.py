@@ -22,11 +22,10 @@ from flotilla_common.control.wording import named
 from flotilla_common.control.writes import delete_finished
 from flotilla_jobs.broadcastjob.context import PlanContext, look
 from flotilla_jobs.broadcastjob.failure import failure_of, plan_failure
-from flotilla_jobs.broadcastjob.readiness import plan_readiness
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 from flotilla_jobs.broadcastjob.status import completed, has_ended, patch_of_status, tally
 from flotilla_jobs.broadcastjob.why import explain, explain_end
-from flotilla_jobs.broadcastjob.work import plan_creates, plan_misfits
+from flotilla_jobs.broadcastjob.work import plan_creates, plan_misfits, plan_readiness
 
 
 def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:

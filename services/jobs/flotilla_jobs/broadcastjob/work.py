@@ -1,22 +1,29 @@
-"""What a pass creates and deletes (broadcastjob.md §4.2 steps 11 and 12, §4.4)."""
+"""What a pass creates and deletes (broadcastjob.md §4.2 steps 11 and 12, §4.4), and readiness (common.md §6.2)."""
+
+from datetime import datetime
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import mapping, strings
+from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, NAME_LABEL, UID_LABEL
+from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Delete, Event, Intent, State
+from flotilla_common.control.plan import Create, Delete, Event, Intent, Patch, PatchType, State
 from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.newpods import decode_template, wanted_gates, with_readiness_gates
 from flotilla_common.workload.pernode import CREATE, PodFactory
+from flotilla_common.workload.podedit import PodEdit
+from flotilla_common.workload.readiness import ensure_pod_ready
 from flotilla_common.workload.slowstart import creates_of_pass, first_batch
 from flotilla_jobs.broadcastjob.context import PlanContext
-from flotilla_jobs.broadcastjob.readiness import first_readiness
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 
 DELETE = "delete"
 """The phase of deletes: what failed in a pass is known to the next one under it."""
+
+_CAUSE = "first readiness"
 
 
 def plan_creates(context: PlanContext, draft: Draft) -> None:
@@ -97,3 +104,33 @@ def pod_factory(snapshot: BroadcastJobSnapshot) -> PodFactory:
 def gates_of(snapshot: BroadcastJobSnapshot) -> tuple[str, ...]:
     """Return the readiness gates of the pods: with one, they are ready only with a condition of ours."""
     return wanted_gates(snapshot.gates, snapshot.job.metadata.namespace, snapshot.options.system_namespace)
+
+
+def first_readiness(create: Create, now: datetime) -> Patch:
+    """The write that follows the create of a pod with the gate, without which it would never become Ready.
+
+    A node does not know of the pod yet: so its kubelet finds the condition, and need not write its own status again."""
+    condition = {"type": POD_READY, "status": "True", "lastTransitionTime": rfc3339(now)}
+    return Patch(
+        resource=POD,
+        namespace=create.namespace,
+        name=create.name,
+        intent=Intent.REFRESH,
+        cause=_CAUSE,
+        body={"status": {"conditions": [condition]}},
+        patch_type=PatchType.STRATEGIC,
+        subresource="status",
+    )
+
+
+def plan_readiness(context: PlanContext, draft: Draft) -> None:
+    """For pods that declare the gate and whose condition got lost on the way."""
+    waiting = [pod for pod in context.counts.active if _waits(pod)][:MAX_CHAINS_PER_PASS]
+    edits = [PodEdit(pod, Intent.REFRESH, _CAUSE, phase="") for pod in waiting]
+    for edit in edits:
+        ensure_pod_ready(edit, context.now)
+    draft.stage([edit.chain() for edit in edits], stop_on_failure=False)
+
+
+def _waits(pod: Pod) -> bool:
+    return POD_READY in pod.gates and POD_READY not in pod.conditions

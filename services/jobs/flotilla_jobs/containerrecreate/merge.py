@@ -1,13 +1,16 @@
-"""Merges the reports of the node's agent into the status (containerrecreaterequest.md §5, §7.5).
+"""Merges what the agent and the kubelet see into the status (containerrecreaterequest.md §5, §6.3, §7.5).
 
 The agent is trusted with what it sees, not with history: a request that is completed stays so, a container that
-succeeded or failed stays so, and a killed one stays killed. Merging the same report twice changes nothing.
+succeeded or failed stays so, and a killed one stays killed. Merging the same report twice changes nothing. Whether new
+containers are ready only the kubelet knows: the pod's own status says it.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
 
+from flotilla_common.api.core import ContainerStatus, Pod
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
     COMPLETED,
     FAILED,
@@ -17,6 +20,8 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequest,
     ContainerRecreateRequestSpec,
     ContainerRecreateRequestStatus,
+    ContainerSnapshot,
+    RecreateContainer,
     RecreateState,
 )
 from flotilla_common.node.reports import RecreateReport
@@ -125,3 +130,38 @@ def _state(old: RecreateState | None, new: RecreateState | None, *, finished: bo
 def _rank(phase: str) -> int:
     """The order of the phases. An unknown phase, which somebody else wrote, gives way to any report."""
     return _PHASES.index(phase) if phase in _PHASES else -1
+
+
+def observed(request: ContainerRecreateRequest, pod: Pod) -> list[ContainerSnapshot]:
+    """The snapshot as it must be now; while everything is between old and new, what was last seen.
+
+    A restarted container stands here under its new ID, never under the old one. A start time proves nothing:
+    a container may be younger than the request and still be the one that was meant (§13)."""
+    created = request.metadata.creation_timestamp
+    statuses = {status.name: status for status in pod.status.container_statuses}
+    seen = list(_restarted(request.spec.containers, statuses, created))
+    return seen or request.status.container_status_snapshot
+
+
+def _restarted(
+    containers: Iterable[RecreateContainer], statuses: dict[str, ContainerStatus], created: datetime | None
+) -> Iterable[ContainerSnapshot]:
+    for container in containers:
+        status = statuses.get(container.name)
+        if status is not None and _is_another(status, container, created):
+            yield ContainerSnapshot(
+                name=status.name,
+                ready=status.ready,
+                restart_count=status.restart_count,
+                container_id=status.container_id,
+            )
+
+
+def _is_another(status: ContainerStatus, container: RecreateContainer, created: datetime | None) -> bool:
+    """It runs, and is not the container that was running when the request was made."""
+    running, meant = status.state.running, container.status_context
+    if running is None or not status.container_id:
+        return False
+    if meant is not None and meant.container_id:
+        return status.container_id != meant.container_id or status.restart_count > meant.restart_count
+    return created is not None and running.started_at is not None and running.started_at >= created

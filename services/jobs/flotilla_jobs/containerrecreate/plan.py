@@ -22,8 +22,7 @@ from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Intent, Json, Patch, Plan, Stage
 from flotilla_common.control.writes import delete_finished, patch_of
 from flotilla_jobs.containerrecreate import grace, why
-from flotilla_jobs.containerrecreate.merge import completed, cut_short, merged
-from flotilla_jobs.containerrecreate.observe import observed
+from flotilla_jobs.containerrecreate.merge import completed, cut_short, merged, observed
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
 from flotilla_jobs.containerrecreate.why import NO_ANSWER
 from flotilla_jobs.silence import ANSWERS_WITHIN

@@ -13,8 +13,7 @@ from flotilla_common.workload.causes.containers import exit_cause, exit_word
 from flotilla_common.workload.causes.grouping import MOST_GROUPS
 from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause
 from flotilla_common.workload.causes.wording import bare
-from flotilla_jobs.ephemeraljob.states import container_state
-from flotilla_jobs.ephemeraljob.targets import Target
+from flotilla_jobs.ephemeraljob.targets import Target, container_state
 
 Found = Iterator[tuple[str, Cause]]
 

@@ -13,9 +13,8 @@ from flotilla_common.control.queue import Backoff
 from flotilla_nodeagent.channel.copies import Key
 from flotilla_nodeagent.cri.types import State
 from flotilla_nodeagent.host import Host
-from flotilla_nodeagent.stopping.events import Subject, teller
 from flotilla_nodeagent.stopping.hooks import hook_of
-from flotilla_nodeagent.stopping.stop import LEAST_GRACE, Order, Stopper
+from flotilla_nodeagent.stopping.stop import LEAST_GRACE, Order, Stopper, Subject, teller
 from flotilla_nodeagent.work import Work
 
 WORKERS = 10

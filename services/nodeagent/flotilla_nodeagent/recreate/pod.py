@@ -10,9 +10,8 @@ from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.cri.types import Container, State, newest
 from flotilla_nodeagent.recreate.states import Act, Seen, act, next_states, with_outcome
-from flotilla_nodeagent.stopping.events import Subject, teller
 from flotilla_nodeagent.stopping.hooks import Hook
-from flotilla_nodeagent.stopping.stop import Order, Stopper
+from flotilla_nodeagent.stopping.stop import Order, Stopper, Subject, teller
 from flotilla_nodeagent.timing import Timing
 
 COMPONENT = "kruise-daemon-crr"

@@ -12,7 +12,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from flotilla_common.clock import Clock
+from flotilla_common.node.reports import EventReport
 from flotilla_nodeagent import metrics
+from flotilla_nodeagent.channel.reporting import Reporter
 from flotilla_nodeagent.cri.errors import TimedOut
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.types import Container, State
@@ -113,3 +115,33 @@ class Stopper:
             now = await order.runtime.container(order.container.id)
             if now is not None and now.state == State.RUNNING:
                 raise
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """The pod that the container belongs to."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+def teller(reporter: Reporter, component: str, pod: Subject, container: Container, killing: str) -> Tell:
+    """Events on the pod about a stop, with the container's name in place of its ID (§8). `killing` opens them."""
+
+    def send(kind: str, reason: str, message: str) -> None:
+        text = message.replace(container.id, container.name)
+        event = EventReport(
+            kind="Pod",
+            uid=pod.uid,
+            field_path=f"spec.containers{{{container.name}}}",
+            component=component,
+            type=kind,
+            reason=reason,
+            message=text,
+        )
+        reporter.event(pod.namespace, pod.name, event)
+
+    return Tell(
+        killing=lambda: send("Normal", "Killing", killing),
+        hook_failed=lambda text: send("Warning", "FailedPreStopHook", text),
+    )

@@ -12,8 +12,7 @@ from datetime import datetime
 
 from flotilla_common.control.draft import Draft, refused
 from flotilla_common.control.plan import Plan, Reason, State
-from flotilla_sidecar.sidecarset.context import PlanContext
-from flotilla_sidecar.sidecarset.numbers import targets
+from flotilla_sidecar.sidecarset.context import PlanContext, targets
 from flotilla_sidecar.sidecarset.pods import selected_namespaces, sort_pods
 from flotilla_sidecar.sidecarset.revisions import bookkeeping, choose
 from flotilla_sidecar.sidecarset.rollout import plan_rollout
