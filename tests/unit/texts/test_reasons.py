@@ -22,14 +22,8 @@ def made(source: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
-        if node.func.id == "refused" and isinstance(node.args[0], ast.Constant):
+        if node.func.id in ("refused", "Event") and node.args and isinstance(node.args[0], ast.Constant):
             yield str(node.args[0].value)
-        if node.func.id == "Event":
-            yield from (
-                str(one.value.value)
-                for one in node.keywords
-                if one.arg == "reason" and isinstance(one.value, ast.Constant)
-            )
 
 
 def test_all_reasons_are_held() -> None:
@@ -37,4 +31,4 @@ def test_all_reasons_are_held() -> None:
     reasons = {reason for source in sources for reason in made(source)}
     tables = "".join(one.read_text(encoding="utf-8") for one in HERE.glob("test_[!r]*.py"))
     assert {"FailedCreate", "ResetContainerFailed"} <= reasons
-    assert {reason for reason in reasons if f" {reason}:" not in tables} == OURS
+    assert {reason for reason in reasons if f" {reason}:" not in tables and f'"{reason}"' not in tables} == OURS
