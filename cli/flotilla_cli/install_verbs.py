@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -22,6 +23,8 @@ from flotilla_common.kube.interface import Api, ApiError
 
 SHOWN = 20
 """Custom resources that are listed by name when they keep an installation from being removed."""
+
+_tell = partial(click.echo, err=True)
 
 
 @click.command()
@@ -156,10 +159,6 @@ def _list(left: Sequence[str]) -> None:
         click.echo(line, err=True)
     if len(left) > SHOWN:
         click.echo(f"… and {len(left) - SHOWN} more", err=True)
-
-
-def _tell(line: str) -> None:
-    click.echo(line, err=True)
 
 
 def _say(document: Json, result: str, *, dry_run: bool) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.image import build, nats
+from flotilla_cli.image import build
 from flotilla_cli.image.build import Built
 from flotilla_cli.image.tree import File
 from tests.support.cluster import eventually
@@ -38,7 +38,7 @@ def built() -> Built:
 async def stocked(cluster: RealCluster, built: Built) -> RealCluster:
     """The cluster with the images in its registry, and a namespace that admits nothing but restricted pods."""
     await cluster.registry.store(build.reference(), built.image)
-    await cluster.registry.store(nats.NAMES[0], nats.image(cluster.program("nats-server")))
+    await cluster.registry.store(build.BUS_NAMES[0], build.bus_image(cluster.program("nats-server")))
     cluster.kubectl("create", "namespace", SPACE)
     cluster.kubectl("label", "namespace", SPACE, "pod-security.kubernetes.io/enforce=restricted")
     return cluster
@@ -97,7 +97,7 @@ async def test_the_node_agent_starts_and_says_what_it_lacks(stocked: RealCluster
 
 
 async def test_nats_server_runs_under_its_public_name(stocked: RealCluster) -> None:
-    start(stocked, "nats", nats.NAMES[0])
+    start(stocked, "nats", build.BUS_NAMES[0])
     await eventually(lambda: ready(stocked, "nats"), 120)
     await eventually(lambda: "Server is ready" in said(stocked, "nats"), 30)
 

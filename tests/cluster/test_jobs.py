@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.realnodes.images import SHELL
+from flotilla_cli.cluster.realnodes.registry import SHELL
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET

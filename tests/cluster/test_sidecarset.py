@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.realnodes import images
+from flotilla_cli.cluster.realnodes import registry
 from flotilla_common.api.resources import POD
 from tests.cluster.conftest import Running
 from tests.support.fleet import SERVICES, fleet
@@ -42,7 +42,7 @@ spec:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
     for image in (V1, V2, V3, EMPTY):
-        await cluster.registry.push(image, images.SLEEPER, {"/version": image.encode()})
+        await cluster.registry.push(image, registry.SLEEPER, {"/version": image.encode()})
     async with fleet(cluster, (*SERVICES, "sidecar")) as services:
         with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD) as recorder:
             yield Running(cluster, services, recorder)

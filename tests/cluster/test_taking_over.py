@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from flotilla_cli.cluster.admin import admin
-from flotilla_cli.cluster.realnodes.images import SERVER
+from flotilla_cli.cluster.realnodes.registry import SERVER
 from flotilla_common.clock import SystemClock
 from tests.support import openkruise, openkruise_pods
 from tests.support.cluster import eventually

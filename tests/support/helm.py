@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from flotilla_cli.cluster.provision import provide
-from flotilla_cli.image import build, nats
+from flotilla_cli.image import build
 from flotilla_cli.image.oci import push
 from flotilla_common.clock import SystemClock
 from tests.support.cluster import eventually
@@ -132,8 +132,8 @@ def push_images(cluster: RealCluster) -> None:
     """Put the image of the services and one of nats-server into the registry of the nodes."""
     crane = cluster.program("crane")
     push(build.build(print).image, cluster.registry.address, build.reference(build.REPOSITORY), crane)
-    server = nats.image(cluster.program("nats-server"))
-    for name in nats.NAMES:
+    server = build.bus_image(cluster.program("nats-server"))
+    for name in build.BUS_NAMES:
         push(server, cluster.registry.address, name, crane)
 
 

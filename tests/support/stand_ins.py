@@ -11,14 +11,14 @@ import yaml
 
 from flotilla_cli.cluster.provision import machine
 from flotilla_cli.cluster.realnodes.debian import busybox
-from flotilla_cli.image import nats, oci, tree
+from flotilla_cli.image import build, oci, tree
 from flotilla_cli.image.oci import Image, digest
 from flotilla_cli.image.tree import Entry, File, Folder
 from flotilla_common.api.images import ImageName
 from flotilla_common.control.plan import Json
 
 COMPOSE = Path(__file__).parents[2] / "compose.yaml"
-NATS = nats.NAMES[1]  # the one on Alpine
+NATS = build.BUS_NAMES[1]  # the one on Alpine
 REGISTRY = "registry:3"
 """Stands for the registry's own image: crane's registry, at the same port."""
 

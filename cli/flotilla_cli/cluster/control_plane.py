@@ -22,7 +22,7 @@ from flotilla_cli.cluster.admin import admin, not_ready
 from flotilla_cli.cluster.components import Places, Ports
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.ports import HOST
-from flotilla_cli.cluster.process import Process, Records, tail
+from flotilla_cli.cluster.process import Process, Records, end_of
 from flotilla_common.clock import Clock
 
 ORDER = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "volumes")
@@ -153,8 +153,7 @@ class ControlPlane:
             async with admin(self.kubeconfig, self._clock) as api:
                 await kwok.show_pods(api, self._clock, self._kwok_boot, partial(self.ensure, "kwok"))
         except ClusterError as error:
-            log = self.records.log("kwok")
-            raise ClusterError(f"{error}. End of {log}:\n{tail(log)}") from error
+            raise ClusterError(f"{error}. {end_of(self.records.log('kwok'))}") from error
 
     async def _ready(self) -> None:
         deadline = self._clock.monotonic() + READY_WITHIN
@@ -162,14 +161,12 @@ class ControlPlane:
         while self._clock.monotonic() < deadline:
             for component in ("etcd", "kube-apiserver"):
                 if not self.records.alive(component):
-                    log = self.records.log(component)
-                    raise ClusterError(f"{component} ended right after its start. End of {log}:\n{tail(log)}")
+                    end = end_of(self.records.log(component))
+                    raise ClusterError(f"{component} ended right after its start. {end}")
             if self._authority.exists():
                 problem = await not_ready(self.kubeconfig, self._clock)
                 if not problem:
                     return
             await self._clock.sleep(POLL)
-        log = self.records.log("kube-apiserver")
-        raise ClusterError(
-            f"The apiserver is not ready after {READY_WITHIN:.0f} s ({problem}). End of {log}:\n{tail(log)}"
-        )
+        end = end_of(self.records.log("kube-apiserver"))
+        raise ClusterError(f"The apiserver is not ready after {READY_WITHIN:.0f} s ({problem}). {end}")

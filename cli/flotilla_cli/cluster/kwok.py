@@ -22,7 +22,6 @@ are taken, and then every pod is changed a little (`show_pods`); so is a node th
 
 from collections.abc import Callable
 from importlib import resources
-from typing import Any
 
 import msgspec
 import yaml
@@ -34,10 +33,9 @@ from flotilla_cli.cluster.layout import write_private
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.clock import Clock
-from flotilla_common.control.plan import PatchType
+from flotilla_common.control.plan import Json, PatchType
 from flotilla_common.kube.interface import Api
 
-Json = dict[str, Any]
 ANNOTATION, FAKE = "kwok.x-k8s.io/node", "fake"
 SELECTOR = f"{ANNOTATION}={FAKE}"
 SHOWN = "fake.flotilla.dev/shown"

@@ -116,7 +116,7 @@ async def start_nats(
         credentials=str(users.credentials),
         authority="" if host == HOST else str(users.authority(clock).certificate),
     )
-    problem = f"nats-server did not become ready. End of {process.log}"
+    problem = "nats-server did not become ready"
     await until(partial(serves, f"{server.monitor}/healthz"), process, clock, READY_WITHIN, problem)
     return server
 

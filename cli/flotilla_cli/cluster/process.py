@@ -123,7 +123,7 @@ async def until(
         if await ready():
             return
         await clock.sleep(POLL)
-    raise ClusterError(f"{problem}:\n{tail(Path(process.log))}")
+    raise ClusterError(f"{problem}. {end_of(Path(process.log))}")
 
 
 async def stop(process: Process, clock: Clock, grace: float = 10) -> None:
@@ -160,6 +160,11 @@ def marked(state_dir: Path) -> Iterator[Process]:
         ticks = start_ticks(int(entry.name))
         if ticks is not None and wanted in environ.split(b"\0"):
             yield Process(Path(argv[0]).name if argv else "?", int(entry.name), ticks, boot_id(), argv, "")
+
+
+def end_of(log: Path) -> str:
+    """The end of a log with its name, for error messages."""
+    return f"End of {log}:\n{tail(log)}"
 
 
 def tail(log: Path, lines: int = 15) -> str:

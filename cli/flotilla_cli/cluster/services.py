@@ -8,7 +8,7 @@ from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.ports import HOST
 from flotilla_cli.cluster.probes import not_ready
-from flotilla_cli.cluster.process import Process, Records, cleaned, tail
+from flotilla_cli.cluster.process import Process, Records, cleaned, end_of
 from flotilla_cli.cluster.progress import Say
 from flotilla_common.clock import Clock
 from flotilla_common.settings import SettingsError, load, split_flags
@@ -72,4 +72,4 @@ async def wait_ready(local_set: LocalSet, records: Records, clock: Clock, say: S
 
 def _log(name: str, records: Records) -> str:
     process = records.get(name)
-    return f"End of {process.log}:\n{tail(Path(process.log))}" if process else ""
+    return end_of(Path(process.log)) if process else ""

@@ -1,4 +1,5 @@
-"""Puts the image together: three layers, each made only when something in it changed, and how it is started."""
+"""Puts the image together: three layers, each made only when something in it changed, and how it is started. And an
+image for nats-server under the names of the public ones, for registries of machines that pull nothing."""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -8,11 +9,12 @@ from pathlib import Path
 
 import msgspec
 
+from flotilla_cli.cluster.programs import NATS
 from flotilla_cli.cluster.provision import machine
-from flotilla_cli.image import base, cache, oci, packages, python_packages, sbom, tree
+from flotilla_cli.image import base, cache, oci, packages, python_packages, sbom, tree, trial
 from flotilla_cli.image.cache import Made
 from flotilla_cli.image.oci import Image
-from flotilla_cli.image.tree import Tree
+from flotilla_cli.image.tree import File, Folder, Link, Tree
 from flotilla_common.control.plan import Json
 
 REPOSITORY = "flotilla/flotilla"
@@ -24,6 +26,19 @@ LOAD = (
 )
 
 Say = Callable[[str], None]
+
+BUS_NAMES = (f"nats:{NATS.dotted}", f"nats:{NATS.dotted}-alpine")
+
+BUS_PROGRAM = "usr/local/bin/nats-server"  # where the one on Alpine has it; the other one has it in the root
+
+BUS_RUN: Json = {
+    "User": f"{base.USER}:{base.USER}",
+    "Env": ["PATH=/usr/local/bin"],
+    "Entrypoint": [f"/{BUS_PROGRAM}"],
+    "ExposedPorts": {"4222/tcp": {}, "6222/tcp": {}, "8222/tcp": {}},
+    "WorkingDir": "/",
+}
+"""How a container starts."""
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -120,3 +135,20 @@ def _compiled(title: str, files: Tree, scratch: Path, lowest: Made) -> oci.Layer
     if not root.exists():
         tree.write(lowest.layer.files(), root)
     return oci.Layer.of(title, base.compiled(files, root))
+
+
+def bus_image(program: Path) -> Image:
+    """The image with this program. Raises ClickException unless it is linked statically."""
+    return oci.image([bus_layer(program)], machine(), BUS_RUN)
+
+
+def bus_layer(program: Path) -> oci.Layer:
+    """What is in the image. Raises ClickException unless the program is linked statically."""
+    trial.require_static(program)
+    files = {
+        BUS_PROGRAM: File(program.read_bytes(), executable=True),
+        "nats-server": Link(f"/{BUS_PROGRAM}"),
+        "tmp": Folder(0o1777),
+        **{name: File(text.encode()) for name, text in base.ACCOUNTS.items()},
+    }
+    return oci.Layer.of("nats-server", files)

@@ -10,7 +10,7 @@ from flotilla_cli.cluster.layout import default_state_dir
 from flotilla_cli.cluster.provision import provide
 from flotilla_cli.cluster.realnodes import network
 from flotilla_cli.image import build as work
-from flotilla_cli.image import nats, oci, tree, trial
+from flotilla_cli.image import oci, tree, trial
 from flotilla_common.clock import SystemClock
 
 refresh_option = click.option("--refresh", is_flag=True, help="Take Debian's newest packages, not those of last time.")
@@ -49,9 +49,9 @@ def push(repository: str, registry: str | None, state: Path | None) -> None:
     where = registry or _registry_of(state or default_state_dir())
     # As this repository pins them: another one of this machine may need libraries that the image does not have.
     programs = asyncio.run(provide(["nats-server", "crane"], SystemClock(), pinned=True))
-    server = nats.image(programs("nats-server"))
+    server = work.bus_image(programs("nats-server"))
     _try(built, programs("nats-server"))
-    named = {work.reference(repository): built.image, **dict.fromkeys(nats.NAMES, server)}
+    named = {work.reference(repository): built.image, **dict.fromkeys(work.BUS_NAMES, server)}
     for name, made in named.items():
         oci.push(made, where, name, programs("crane"))
         click.echo(f"{where}/{name}@{made.digest}")
@@ -67,8 +67,8 @@ def unpack(folder: Path) -> None:
 
 def _try(built: work.Built, server: Path) -> None:
     """Start both images once, before anybody else does. Raises ClickException."""
-    bus = [[f"/{nats.PROGRAM}", "--version"]]
-    for layers, commands in ((built.layers, work.first_commands()), ([nats.layer(server)], bus)):
+    bus = [[f"/{work.BUS_PROGRAM}", "--version"]]
+    for layers, commands in ((built.layers, work.first_commands()), ([work.bus_layer(server)], bus)):
         if untried := trial.start(layers, commands):
             click.echo(untried, err=True)
             return

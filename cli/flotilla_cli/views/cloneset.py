@@ -2,9 +2,9 @@
 
 import msgspec
 
-from flotilla_cli.tree.workload import Numbers, Workload
+from flotilla_cli.tree.workload import Workload
 from flotilla_cli.views.kindview import KindView
-from flotilla_cli.views.progress import progress_of_pods
+from flotilla_cli.views.progress import numbers_of_pods, progress_of_pods
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, RollingUpdate
 from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.workload.recipe import belongs
@@ -20,16 +20,7 @@ def clone_set(raw: bytes | msgspec.Raw) -> Workload:
         metadata=cloneset.metadata,
         selector=spec.selector,
         lifecycle=spec.lifecycle or Lifecycle(),
-        numbers=Numbers(
-            desired=spec.replicas,
-            total=status.replicas,
-            ready=status.ready_replicas,
-            available=status.available_replicas,
-            updated=status.updated_replicas,
-            updated_ready=status.updated_ready_replicas,
-            updated_available=status.updated_available_replicas,
-            expected_updated=status.expected_updated_replicas,
-        ),
+        numbers=numbers_of_pods(spec.replicas, status, status.expected_updated_replicas),
         observed_generation=status.observed_generation,
         update_revision=status.update_revision,
         current_revision=status.current_revision,

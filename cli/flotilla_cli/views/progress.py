@@ -1,8 +1,25 @@
-"""What of a workload is under way, as one sentence."""
+"""How far a workload with replicas is: its numbers, and what is under way as one sentence."""
 
 from collections.abc import Sequence
 
+from flotilla_cli.tree.workload import Numbers
 from flotilla_common.api.documents import Json, member
+from flotilla_common.api.kinds.cloneset.types import CloneSetStatus
+from flotilla_common.api.kinds.statefulset.types import StatefulSetStatus
+
+
+def numbers_of_pods(desired: int, status: CloneSetStatus | StatefulSetStatus, expected_updated: int) -> Numbers:
+    """Return the numbers of a workload, as its status counts them."""
+    return Numbers(
+        desired=desired,
+        total=status.replicas,
+        ready=status.ready_replicas,
+        available=status.available_replicas,
+        updated=status.updated_replicas,
+        updated_ready=status.updated_ready_replicas,
+        updated_available=status.updated_available_replicas,
+        expected_updated=expected_updated,
+    )
 
 
 def progress_of_pods(spec: Json, status: Json) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from flotilla_cli.tree.workload import Numbers, OrderKey, Workload
+from flotilla_cli.tree.workload import OrderKey, Workload
 from flotilla_cli.views.kindview import KindView
-from flotilla_cli.views.progress import progress_of_pods
+from flotilla_cli.views.progress import numbers_of_pods, progress_of_pods
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, RollingUpdate, StatefulSet
 from flotilla_common.api.rollout import Lifecycle
 
@@ -21,16 +21,7 @@ def stateful_set(raw: bytes | msgspec.Raw) -> Workload:
         metadata=statefulset.metadata,
         selector=spec.selector,
         lifecycle=spec.lifecycle or Lifecycle(),
-        numbers=Numbers(
-            desired=spec.replicas,
-            total=status.replicas,
-            ready=status.ready_replicas,
-            available=status.available_replicas,
-            updated=status.updated_replicas,
-            updated_ready=status.updated_ready_replicas,
-            updated_available=status.updated_available_replicas,
-            expected_updated=max(spec.replicas - rolling.partition, 0),
-        ),
+        numbers=numbers_of_pods(spec.replicas, status, max(spec.replicas - rolling.partition, 0)),
         observed_generation=status.observed_generation,
         update_revision=status.update_revision,
         current_revision=status.current_revision,

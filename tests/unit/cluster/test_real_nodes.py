@@ -18,7 +18,7 @@ from flotilla_cli.cluster.demo import familiar
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.process import Process, Records, boot_id, start_ticks
-from flotilla_cli.cluster.realnodes import cgroups, containerd, debian, images, kubelet, nodes
+from flotilla_cli.cluster.realnodes import cgroups, containerd, debian, kubelet, nodes, registry
 from flotilla_cli.cluster.realnodes.kubelet import NodePlan
 from flotilla_cli.cluster.realnodes.namespaces import inside, node_holder
 from flotilla_cli.cluster.realnodes.network import Network, candidates, interface, taken
@@ -139,20 +139,20 @@ async def test_a_group_that_is_left_over_with_a_paused_container_is_thawed(
 
 @pytest.fixture
 def _small_busybox(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "root_layer", lambda: Layer.of("busybox", {}))
+    monkeypatch.setattr(registry, "root_layer", lambda: Layer.of("busybox", {}))
 
 
 @pytest.mark.usefixtures("_small_busybox")
 def test_each_tag_is_an_image_of_its_own_and_always_the_same() -> None:
-    first, second = (images.build(name, images.SERVER) for name in ("nginx:alpine", "nginx:mainline"))
+    first, second = (registry.build(name, registry.SERVER) for name in ("nginx:alpine", "nginx:mainline"))
     assert first.digest != second.digest
-    assert first.digest == images.build("nginx:alpine", images.SERVER).digest
+    assert first.digest == registry.build("nginx:alpine", registry.SERVER).digest
     assert len(first.blobs.keys() & second.blobs.keys()) == 1  # the layer with busybox
 
 
 @pytest.mark.usefixtures("_small_busybox")
 def test_a_manifest_names_the_blobs_that_belong_to_it() -> None:
-    image = images.build("nginx:alpine", images.SERVER, {"/etc/motd": b"hello"})
+    image = registry.build("nginx:alpine", registry.SERVER, {"/etc/motd": b"hello"})
     manifest = msgspec.json.decode(image.manifest)
     assert {part["digest"] for part in [manifest["config"], *manifest["layers"]]} == image.blobs.keys()
     with tarfile.open(fileobj=io.BytesIO(image.blobs[manifest["layers"][1]["digest"]])) as archive:
@@ -163,7 +163,7 @@ def test_a_manifest_names_the_blobs_that_belong_to_it() -> None:
 
 
 def test_the_demonstrations_images_are_among_those_that_every_set_has() -> None:
-    assert {"nginx:alpine", "nginx:mainline", "nginx:latest", containerd.PAUSE} <= images.NAMED.keys()
+    assert {"nginx:alpine", "nginx:mainline", "nginx:latest", containerd.PAUSE} <= registry.NAMED.keys()
 
 
 @pytest.mark.parametrize(

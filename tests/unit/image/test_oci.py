@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.image import build, nats, oci
+from flotilla_cli.image import build, oci
 from flotilla_cli.image.oci import digest
 from flotilla_cli.image.tree import File
 from tests.unit.image.build import program
@@ -51,7 +51,7 @@ def test_a_layout_holds_each_blob_under_its_digest(tmp_path: Path) -> None:
 
 def test_nats_server_lies_where_both_public_images_have_it(tmp_path: Path) -> None:
     (tmp_path / "nats-server").write_bytes(program())
-    made = nats.image(tmp_path / "nats-server")
+    made = build.bus_image(tmp_path / "nats-server")
     layer = msgspec.json.decode(made.manifest)["layers"][0]["digest"]
     assert b"usr/local/bin/nats-server" in gzip.decompress(made.blobs[layer])
     config = msgspec.json.decode(made.blobs[msgspec.json.decode(made.manifest)["config"]["digest"]])["config"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from flotilla_cli.image import nats, oci, trial
+from flotilla_cli.image import build, oci, trial
 from flotilla_cli.image.tree import File
 from tests.unit.image.build import DYNAMIC, INTERPRETER, LOAD, program
 
@@ -27,7 +27,7 @@ def test_programs_that_need_more_than_themselves_are_refused(tmp_path: Path, con
     file = tmp_path / "nats-server"
     file.write_bytes(content)
     with pytest.raises(click.ClickException) as refused:
-        nats.image(file)
+        build.bus_image(file)
     assert str(refused.value).startswith(f"{file} {problem}")
     assert str(refused.value).endswith("Delete it and run this again: it is then got as this repository pins it.")
 
@@ -35,7 +35,7 @@ def test_programs_that_need_more_than_themselves_are_refused(tmp_path: Path, con
 def test_a_static_program_is_taken(tmp_path: Path) -> None:
     file = tmp_path / "nats-server"
     file.write_bytes(program())
-    assert nats.image(file).manifest
+    assert build.bus_image(file).manifest
 
 
 BROKEN = oci.Layer.of("broken", {"usr/local/bin/broken": File(program(), executable=True)})

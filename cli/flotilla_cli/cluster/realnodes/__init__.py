@@ -3,5 +3,5 @@
 A node is a process that holds its namespaces (`init`), and lives in them as their first process. The kernel ends
 everything in a node when that process ends, containers included, and takes away mounts and interfaces with it: so a set
 that was killed in the middle leaves nothing that runs. Its nodes hang on a switch (`network`), pull their images from a
-registry (`registry`, `images`), and are put together in `nodes`.
+registry (`registry`), and are put together in `nodes`.
 """

@@ -7,7 +7,7 @@ from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.probes import not_ready
-from flotilla_cli.cluster.process import Records, tail
+from flotilla_cli.cluster.process import Records, end_of
 from flotilla_cli.cluster.progress import Say
 from flotilla_cli.cluster.realnodes.nodes import RealNodes, node_name, part_name
 from flotilla_common.clock import Clock
@@ -43,8 +43,8 @@ class Agents:
         for index, name in enumerate(self._names):
             while trouble := await not_ready(self._nodes.network.node(index), PORT):
                 if self._clock.monotonic() > deadline:
-                    log = self._records.log(part_name(name, PART))
-                    raise ClusterError(f"The agent of {name} is not ready: {trouble}. End of {log}:\n{tail(log)}")
+                    end = end_of(self._records.log(part_name(name, PART)))
+                    raise ClusterError(f"The agent of {name} is not ready: {trouble}. {end}")
                 say(f"waiting for {name}")
                 await self._clock.sleep(POLL)
 

@@ -63,11 +63,6 @@ def write(folder: Path, registries: Path, networks: Path) -> Path:
     return config
 
 
-def command(config: Path, containerd: Path) -> list[str]:
-    """Its command line."""
-    return [str(containerd), "--config", str(config), "--log-level", "info"]
-
-
 def trust(registries: Path, name: str, server: str) -> None:
     """Let images of this registry (`_default`: of any other) come from this address. Takes effect at the next pull."""
     folder = registries / name

@@ -54,7 +54,7 @@ async def start(
         write_private(config, CONFIGURATION.format(port=PORT, address=address, domain=DOMAIN, kubeconfig=kubeconfig))
         current = plane.records.spawn(NAME, [str(program(NAME)), "-conf", str(config)], bound=bound)
 
-    problem = f"The name server did not start. End of {current.log}"
+    problem = "The name server did not start"
     await until(partial(listens, address, PORT), current, clock, READY_WITHIN, problem)
 
 

@@ -23,7 +23,7 @@ from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.cluster.probes import listens
-from flotilla_cli.cluster.process import Process, Records, send, tail, until
+from flotilla_cli.cluster.process import Process, Records, end_of, send, until
 from flotilla_cli.cluster.progress import Say
 from flotilla_cli.cluster.realnodes import cgroups, containerd, dns, kubelet, namespaces, network, registry
 from flotilla_cli.cluster.realnodes.debian import PATH
@@ -138,7 +138,7 @@ class RealNodes:
             ready.parent.mkdir(parents=True, exist_ok=True)
             ready.unlink(missing_ok=True)
             holder = self._records.spawn(name, namespaces.node_holder(self._folder(name)), bound=self._bound)
-        problem = f"{name} could not be made. End of {holder.log}"
+        problem = f"{name} could not be made"
         await until(partial(asyncio.to_thread, ready.exists), holder, self._clock, namespaces.READY_WITHIN, problem)
         cgroups.make(holder)
         return holder
@@ -183,9 +183,9 @@ class RealNodes:
         async with admin(plane.kubeconfig, self._clock) as api:
             while waiting := await self._waiting(api, names):
                 if self._clock.monotonic() > deadline:
-                    log = self._records.log(part_name(min(waiting), "kubelet"))
                     said = "; ".join(f"{name}: {why}" for name, why in waiting.items())
-                    raise ClusterError(f"Not ready: {said}. End of {log}:\n{tail(log)}")
+                    end = end_of(self._records.log(part_name(min(waiting), "kubelet")))
+                    raise ClusterError(f"Not ready: {said}. {end}")
                 for name in waiting:  # a kubelet ends when its containerd does not answer yet
                     await self.ensure(name, "kubelet", plane)
                 await self._clock.sleep(POLL)
@@ -205,7 +205,8 @@ class RealNodes:
             case "containerd":
                 networks = plan.folder / "net.d"
                 write_private(networks / "10-flotilla.conflist", msgspec.json.encode(kubelet.pod_network(plan)))
-                return containerd.command(containerd.write(plan.folder, self.registries, networks), program)
+                config = containerd.write(plan.folder, self.registries, networks)
+                return [str(program), "--config", str(config), "--log-level", "info"]
             case "kubelet":
                 kubeconfig = plane.write_node_kubeconfig(plan.name)
                 return kubelet.kubelet(plan, program, kubeconfig, plane.places.clients.certificate)

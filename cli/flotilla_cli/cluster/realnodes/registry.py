@@ -1,11 +1,16 @@
 """The set's own image registry: crane's, on this machine's address in the nodes' network, filled with small images.
 
-It keeps manifests in memory, so it is filled again by every command that needs it.
+It keeps manifests in memory, so it is filled again by every command that needs it. The images need no registry to come
+from: a static busybox, and a page that says which image it is. They carry the names of images that manifests use all
+the time, so that these work unchanged: what is called nginx serves a page on port 80. Each tag has a page of its own,
+and therefore an image id of its own.
 """
 
 import asyncio
 import io
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import aiohttp
@@ -13,10 +18,57 @@ import aiohttp
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.probes import serves
 from flotilla_cli.cluster.process import Records, until
-from flotilla_cli.cluster.realnodes import images
-from flotilla_cli.image.oci import MANIFEST, Image
+from flotilla_cli.cluster.provision import machine
+from flotilla_cli.cluster.realnodes.containerd import PAUSE
+from flotilla_cli.cluster.realnodes.debian import busybox
+from flotilla_cli.image import oci
+from flotilla_cli.image.oci import MANIFEST, Image, Layer
+from flotilla_cli.image.tree import Entry, File, Folder, Link
 from flotilla_common.api.images import ImageName
 from flotilla_common.clock import Clock
+
+SERVER = ("/bin/sh", "-c", "trap 'exit 0' TERM QUIT INT; httpd -f -p 80 -h /www & while :; do wait; done")
+"""A first process must ask for the signal that ends it; httpd alone would be killed after the whole grace period."""
+
+SLEEPER = ("/bin/sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait; done")
+SHELL = ("/bin/sh",)
+
+NAMED: dict[str, tuple[str, ...]] = {
+    PAUSE: SLEEPER,
+    **{f"nginx:{tag}": SERVER for tag in ("latest", "alpine", "mainline", "stable", "perl", "1.7.9", "1.25", "1.27")},
+    **{f"httpd:{tag}": SERVER for tag in ("latest", "2.4")},
+    **{f"busybox:{tag}": SHELL for tag in ("latest", "1.35", "1.36", "1.37", "stable")},
+    "alpine:latest": SHELL,
+    "centos:6.7": SHELL,
+}
+"""The images that every set has, and what they run."""
+
+
+def build(reference: str, command: Sequence[str], files: Mapping[str, bytes] | None = None) -> Image:
+    """An image with busybox in it, a page that says `reference`, and further files by their absolute path."""
+    own = {"www/index.html": File(f"{reference}\n".encode())}
+    for path, content in (files or {}).items():
+        own[path.lstrip("/")] = File(content, executable=path.startswith("/bin/"))
+    run = {"Cmd": list(command), "Env": ["PATH=/bin:/sbin:/usr/bin:/usr/sbin"], "WorkingDir": "/"}
+    return oci.image([root_layer(), Layer.of("flotilla", own, compression=1)], machine(), run)
+
+
+@cache
+def root_layer() -> Layer:
+    """The layer with busybox, under all of its names."""
+    program = busybox()
+    assert program is not None, "busybox-static was required before"
+    names = subprocess.run([program, "--list-full"], capture_output=True, text=True, check=True).stdout.split()
+    files: dict[str, Entry] = {
+        **{name: Link("/bin/busybox") for name in ("bin/sh", *names)},
+        "bin/busybox": File(program.read_bytes(), executable=True),
+        "etc/passwd": File(b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
+        "etc/group": File(b"root:x:0:\nnogroup:x:65534:\n"),
+        "tmp": Folder(0o1777),
+        **{name: Folder(0o755) for name in ("root", "proc", "sys", "dev", "var/run")},
+    }
+    return Layer.of("busybox", files, compression=1)
+
 
 NAME = "registry"
 READY_WITHIN = 20.0  # seconds; it takes 0.1
@@ -40,7 +92,7 @@ class Registry:
 
     async def push(self, reference: str, command: Sequence[str], files: Mapping[str, bytes] | None = None) -> str:
         """Build an image under this name, as manifests name it, and return its digest."""
-        image = await asyncio.to_thread(images.build, reference, command, files)
+        image = await asyncio.to_thread(build, reference, command, files)
         await self.store(reference, image)
         return image.digest
 
@@ -76,7 +128,7 @@ async def ensure(
     """The set's registry, started if it does not run, with the images of every set in it."""
     registry = Registry(address)
     await serve(registry, state_dir, records, program, clock, bound=bound)
-    for reference, command in images.NAMED.items():
+    for reference, command in NAMED.items():
         await registry.push(reference, command)
     return registry
 
@@ -92,5 +144,5 @@ async def serve(
         blobs.mkdir(parents=True, exist_ok=True)
         argv = [str(program("crane")), "registry", "serve", f"--address={registry.address}", f"--disk={blobs}"]
         current = records.spawn(NAME, argv, bound=bound)
-    problem = f"The image registry did not start. End of {current.log}"
+    problem = "The image registry did not start"
     await until(registry.serves, current, clock, READY_WITHIN, problem)
