@@ -17,7 +17,7 @@ from flotilla_cli.diagnosis.verdict import STYLES
 from flotilla_cli.options import Reach, object_argument, reach_options
 from flotilla_cli.plain import printed
 from flotilla_cli.podstory import verb as podstory
-from flotilla_cli.tree.why import Why
+from flotilla_cli.published import Why
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.control.plan import Json, Reason

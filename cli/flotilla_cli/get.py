@@ -11,8 +11,8 @@ from rich.text import Text
 from flotilla_cli.connection import Target, connected, open_api, open_bus, reported
 from flotilla_cli.options import Reach, object_argument, reach_options
 from flotilla_cli.plain import Screen
+from flotilla_cli.published import last_why
 from flotilla_cli.tree.live import Gone, LiveView
-from flotilla_cli.tree.why import last_why
 from flotilla_cli.views import view_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects

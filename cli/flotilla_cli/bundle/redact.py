@@ -11,9 +11,19 @@ from typing import cast
 
 import msgspec
 
-from flotilla_cli.secret_fields import MAPPINGS, PAIRS, TEXTS
 from flotilla_cli.views import all_views
 from flotilla_common.api.documents import Json, mapping
+
+# Members of objects whose values may be secret: in pods and their templates, wherever these stand. What else a kind has
+# of them stands in its view.
+TEXTS = frozenset({"command", "args"})
+"""Lists of free text: of containers, probes and hooks."""
+
+PAIRS = frozenset({"env", "httpHeaders"})
+"""Lists of names with values."""
+
+MAPPINGS = frozenset({"volumeAttributes"})
+"""Free text by name: what CSI drivers are told."""
 
 _DROPPED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 """Annotations that repeat the whole object; no planner reads them."""

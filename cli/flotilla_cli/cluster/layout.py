@@ -1,6 +1,9 @@
 """Where things lie: one state folder per local cluster, one cache of programs per user."""
 
+import fcntl
 import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -28,6 +31,19 @@ def notes_dir() -> Path:
 
 def _xdg(variable: str, fallback: str) -> Path:
     return Path(os.environ.get(variable) or Path.home() / fallback)
+
+
+@contextmanager
+def locked(file: Path, busy: Callable[[], object] = lambda: None) -> Generator[None]:
+    """Have the block to ourselves among all commands; the lock ends with us, even if we are killed. When another one
+    has it, `busy` is called, and then it is waited for."""
+    with file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            busy()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def write_private(path: Path, content: str | bytes) -> None:

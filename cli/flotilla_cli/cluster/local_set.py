@@ -3,17 +3,15 @@
 Only folders that carry our mark are ever used or removed, and one command works in a folder at a time.
 """
 
-import fcntl
 import shutil
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 
 from flotilla_cli.cluster.components import Ports
 from flotilla_cli.cluster.errors import ClusterError
-from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.cluster.layout import locked, write_private
 from flotilla_cli.cluster.ports import HOST
 
 SET_FILE = "set.json"
@@ -85,12 +83,10 @@ def is_ours(state_dir: Path) -> bool:
     return (state_dir / MARK_FILE).exists()
 
 
-@contextmanager
-def only_one(state_dir: Path) -> Generator[None]:
-    """Keep other commands out of the folder for the time of the block. The lock ends with us, even if we are killed."""
-    with (state_dir / LOCK_FILE).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ClusterError(f"Another flotilla command works in {state_dir}. Try again when it is done.") from error
-        yield
+def only_one(state_dir: Path) -> AbstractContextManager[None]:
+    """Keep other commands out of the folder for the time of the block. Raises ClusterError when one works there."""
+
+    def refuse() -> None:
+        raise ClusterError(f"Another flotilla command works in {state_dir}. Try again when it is done.")
+
+    return locked(state_dir / LOCK_FILE, refuse)

@@ -8,7 +8,6 @@ One command at a time provides; a second waits for the lock and then finds every
 cache by a rename, so that a killed download or build leaves nothing half-made behind.
 """
 
-import fcntl
 import os
 import platform
 import shutil
@@ -16,13 +15,14 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from flotilla_cli.cluster import build, download
 from flotilla_cli.cluster.errors import ClusterError
-from flotilla_cli.cluster.layout import cache_dir
+from flotilla_cli.cluster.layout import cache_dir, locked
 from flotilla_cli.cluster.programs import PRODUCTS, PROGRAMS, Product, Program
 from flotilla_cli.cluster.progress import Say
 from flotilla_common.clock import Clock
@@ -203,12 +203,7 @@ def _nothing(
 def _only_one(say: Say) -> Generator[None]:
     folder = cache_dir() / "bin"
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("another command is getting the programs; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / ".lock", partial(say, "another command is getting the programs; waiting for it")):
         yield
         for path in folder.glob(".*-*"):  # what killed downloads and builds left; nobody else works here now
             shutil.rmtree(path, ignore_errors=True)

@@ -14,8 +14,8 @@ from flotilla_cli.diagnosis.planning import Planning, leases_of, planning_of
 from flotilla_cli.diagnosis.vacancies import Vacancy, vacancies
 from flotilla_cli.diagnosis.verdict import Verdict, verdict
 from flotilla_cli.heartbeats import LISTEN_SECONDS, listen
+from flotilla_cli.published import Why, last_why
 from flotilla_cli.tree.waiting import waits_for
-from flotilla_cli.tree.why import Why, last_why
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import KindView, Related
 from flotilla_cli.views.related import children_of, related_of

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from flotilla_cli.tree.why import Why
+from flotilla_cli.published import Why
 from flotilla_common.api.meta import ObjectMeta, rfc3339
 from flotilla_common.api.resources import LEASE
 from flotilla_common.control.leases import Lease

@@ -11,8 +11,7 @@ from itertools import zip_longest
 import msgspec
 
 from flotilla_cli.history.records import WEBHOOK, Record
-from flotilla_cli.traffic.act import Act
-from flotilla_cli.tree.why import Why
+from flotilla_cli.published import Act, Why
 
 Life = tuple[str, int]
 """A generation of an object, by the object's uid."""

@@ -9,8 +9,7 @@ import msgspec
 from flotilla_cli.buslook.streams import list_streams
 from flotilla_cli.history.chapters import is_wish
 from flotilla_cli.history.records import Pod, Record, Writer
-from flotilla_cli.traffic.act import Act, decode_act
-from flotilla_cli.tree.why import Why, decode_why
+from flotilla_cli.published import Act, Why, decoded
 from flotilla_common.api.core import Pod as LivePod
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds import catalogue
@@ -27,12 +26,12 @@ async def gather(bus: NatsBus, resource: Resource, namespace: str, name: str) ->
     own = (resource.kind, namespace, name)
 
     def take_act(message: Message) -> None:
-        act = decode_act(message.data)
+        act = decoded(message.data, Act)
         if act is not None and own in ((act.kind, act.namespace, act.name), _owner(act, namespace)):
             acts.append(act)
 
     def take_why(message: Message) -> None:
-        why = decode_why(message.data)
+        why = decoded(message.data, Why)
         if why is not None:
             whys.append(why)
 
@@ -58,7 +57,7 @@ async def gather_pod(bus: NatsBus, namespace: str, name: str) -> Record:
     acts: list[Act] = []
 
     def take(message: Message) -> None:
-        act = decode_act(message.data)
+        act = decoded(message.data, Act)
         if act is not None:
             acts.append(act)
 

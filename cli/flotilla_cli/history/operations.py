@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.history.records import Pod
-from flotilla_cli.traffic.act import Act
+from flotilla_cli.published import Act
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import UPDATES_IN_PLACE, Intent
 from flotilla_common.control.wording import named

@@ -5,8 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.traffic.act import Act
-from flotilla_cli.tree.why import Why
+from flotilla_cli.published import Act, Why
 
 WEBHOOK = "webhook"
 """Its records are wishes: what somebody wrote, or was refused. Those of other services are writes."""

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from flotilla_cli.history.steps import Step
 from flotilla_cli.history.story import Story, Told, Totals
-from flotilla_cli.traffic.act import Act
+from flotilla_cli.published import Act
 
 LINES = 30
 """Steps of a chapter that are shown; of more, those in the middle are left out."""

@@ -11,8 +11,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.history.operations import Operation, Wave, Work
-from flotilla_cli.traffic.act import Act
-from flotilla_cli.tree.why import Why
+from flotilla_cli.published import Act, Why
 from flotilla_common.api.discreet import change_text
 from flotilla_common.control.plan import State
 from flotilla_common.control.refusals import FAILED, code_of

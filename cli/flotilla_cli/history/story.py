@@ -24,7 +24,7 @@ from flotilla_cli.history.steps import (
     wave_steps,
     who,
 )
-from flotilla_cli.traffic.act import Act
+from flotilla_cli.published import Act
 from flotilla_common.control.plan import UPDATES_IN_PLACE
 
 

@@ -1,15 +1,13 @@
 """Layers that were made before, by what they were made of. Layers nobody took for a while make room."""
 
-import fcntl
 import hashlib
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import msgspec
 
-from flotilla_cli.cluster.layout import cache_dir
+from flotilla_cli.cluster.layout import cache_dir, locked
 from flotilla_cli.image.oci import Layer
 from flotilla_cli.image.packages import Package
 
@@ -42,7 +40,7 @@ def get(title: str, named: str, make: Callable[[], Made], *, refresh: bool = Fal
     folder = cache_dir() / "image"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{title}-{named}.msgpack"
-    with _only_one(folder / ".lock"):
+    with locked(folder / ".lock"):
         if path.exists() and not refresh:
             path.touch()  # it is the youngest again
             return msgspec.msgpack.decode(path.read_bytes(), type=Made)
@@ -53,10 +51,3 @@ def get(title: str, named: str, make: Callable[[], Made], *, refresh: bool = Fal
         for old in sorted(folder.glob(f"{title}-*.msgpack"), key=lambda one: one.stat().st_mtime)[:-KEPT]:
             old.unlink()
         return made
-
-
-@contextmanager
-def _only_one(lock: Path) -> Generator[None]:
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

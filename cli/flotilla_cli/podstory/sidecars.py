@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from flotilla_cli.tree.why import Why
+from flotilla_cli.published import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
 from flotilla_common.api.kinds.sidecarset.matching import Reach

@@ -11,7 +11,7 @@ from flotilla_cli.connection import connected, open_bus
 from flotilla_cli.diagnosis.closeup import Surveyor
 from flotilla_cli.diagnosis.findings import aged
 from flotilla_cli.diagnosis.verdict import STYLES, Word
-from flotilla_cli.tree.why import Why, last_why
+from flotilla_cli.published import Why, last_why
 from flotilla_cli.views import all_views, view_of_owner
 from flotilla_cli.views.kindview import LastWhys, PodQuestion
 from flotilla_cli.views.related import basis_of

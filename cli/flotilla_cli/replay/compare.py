@@ -11,9 +11,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from flotilla_cli.published import Act, Why
 from flotilla_cli.replay.passes import Pass
-from flotilla_cli.traffic.act import Act
-from flotilla_cli.tree.why import Why
 from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.control.plan import Action, Create, Patch, Plan, Reason
 from flotilla_common.model.pods import demanded_node

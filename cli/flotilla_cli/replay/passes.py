@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Recorded
-from flotilla_cli.traffic.act import Act
-from flotilla_cli.tree.why import Why, decode_why
+from flotilla_cli.published import Act, Why, decoded
 
 IDLE = timedelta(seconds=2)
 """A service that has said nothing for so long has published all that it did, and planned everything that it heard."""
@@ -50,7 +49,7 @@ def act_of(recorded: Recorded) -> Act | None:
 
 def why_of(recorded: Recorded) -> Why | None:
     """The reasons that a message tells, if it does, and if they can be read."""
-    return decode_why(msgspec.json.encode(recorded.body)) if recorded.subject.startswith("why.v1.") else None
+    return decoded(msgspec.json.encode(recorded.body), Why) if recorded.subject.startswith("why.v1.") else None
 
 
 def passes(bundle: Bundle) -> list[Pass]:

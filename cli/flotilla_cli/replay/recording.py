@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from flotilla_cli.bundle.records import Recorded
-from flotilla_cli.traffic.act import Act
+from flotilla_cli.published import Act
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects

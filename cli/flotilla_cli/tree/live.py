@@ -9,10 +9,10 @@ from rich.tree import Tree
 
 from flotilla_cli.diagnosis.closeup import Surveyor
 from flotilla_cli.diagnosis.findings import worth_a_look
+from flotilla_cli.published import Why, decoded
 from flotilla_cli.tree.render import render
 from flotilla_cli.tree.view import Card, SetView, card, view
 from flotilla_cli.tree.waiting import PodFacts
-from flotilla_cli.tree.why import Why, decode_why
 from flotilla_cli.tree.workload import Workload
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import KindView
@@ -78,7 +78,7 @@ class LiveView:
 
     def hear(self, message: Message) -> None:
         """Take in a record of why.v1; one that cannot be read is as good as none."""
-        self.why = decode_why(message.data)
+        self.why = decoded(message.data, Why)
         self.changed.set()
 
     def view(self) -> SetView | Card:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.tree.why import Why
+from flotilla_cli.published import Why
 from flotilla_cli.tree.workload import Workload
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.documents import Json, mappings, member

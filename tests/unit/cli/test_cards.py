@@ -11,9 +11,9 @@ import pytest
 from flotilla_cli import views
 from flotilla_cli.options import find_kind
 from flotilla_cli.plain import plain
+from flotilla_cli.published import Failure, Why
 from flotilla_cli.tree.render import render
 from flotilla_cli.tree.view import card
-from flotilla_cli.tree.why import Failure, Why
 from flotilla_cli.views import (
     all_views,
     containerrecreaterequest,

@@ -13,7 +13,7 @@ from flotilla_cli.diagnosis.vacancies import Vacancy
 from flotilla_cli.diagnosis.verdict import Verdict, Word
 from flotilla_cli.explain import document, explain, render
 from flotilla_cli.plain import plain
-from flotilla_cli.tree.why import decode_why
+from flotilla_cli.published import Why, decoded
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Reason, State
@@ -67,7 +67,7 @@ STUCK = Verdict(word=Word.STUCK, sentence=IMAGE.message, causes=(IMAGE,))
 
 
 def diagnosis(record: dict[str, Any] | None, *parts: dict[str, Any], **more: Any) -> Diagnosis:
-    whys = [decode_why(msgspec.json.encode(one)) for one in (record, *parts) if one is not None]
+    whys = [decoded(msgspec.json.encode(one), Why) for one in (record, *parts) if one is not None]
     assert all(whys)
     why, rest = (whys[0], whys[1:]) if record is not None else (None, whys)
     given = {"metadata": META, "verdict": STUCK, "reasons": why.reasons if why else (), "notes": ()} | more
@@ -149,13 +149,13 @@ def test_the_document_is_the_record_and_what_was_found_out():
 
 
 def test_record_survives_the_way_to_json_and_back():
-    why = decode_why(msgspec.json.encode(RECORD))
+    why = decoded(msgspec.json.encode(RECORD), Why)
     assert msgspec.json.decode(msgspec.json.encode(why)) == RECORD
 
 
 @pytest.mark.parametrize("data", [b"", b"no json", b'{"generation": "x"}'], ids=["empty", "text", "wrong type"])
 def test_unreadable_record_is_none(data: bytes):
-    assert decode_why(data) is None
+    assert decoded(data, Why) is None
 
 
 def test_unknown_kind_names_the_known_ones():

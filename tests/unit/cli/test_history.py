@@ -19,8 +19,7 @@ from flotilla_cli.history.records import Pod, Record, Writer
 from flotilla_cli.history.render import LINES, render
 from flotilla_cli.history.story import Story, Told, pod_story, story
 from flotilla_cli.plain import plain
-from flotilla_cli.traffic.act import Act, Owner, decode_act
-from flotilla_cli.tree.why import Failure, Why
+from flotilla_cli.published import Act, Failure, Owner, Why, decoded
 from flotilla_common.control.plan import Intent, Reason, State
 
 START = datetime(2026, 11, 24, 12, 0, 0, tzinfo=UTC)
@@ -35,7 +34,7 @@ def at(seconds: float) -> datetime:
 def recorded() -> Record:
     messages = [json.loads(line) for line in RECORDED.read_text().splitlines()]
     bodies = {kind: [one["body"] for one in messages if one["subject"].startswith(kind)] for kind in ("act", "dec")}
-    acts = [act for act in (decode_act(msgspec.json.encode(body)) for body in bodies["act"]) if act]
+    acts = [act for act in (decoded(msgspec.json.encode(body), Act) for body in bodies["act"]) if act]
     return Record(
         kind="CloneSet",
         namespace="default",

@@ -8,7 +8,7 @@ import pytest
 
 from flotilla_cli.podstory.sidecars import Surroundings, sidecar_story
 from flotilla_cli.podstory.verb import launch_story
-from flotilla_cli.tree.why import Why
+from flotilla_cli.published import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Reason, State

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from flotilla_cli.plain import plain
+from flotilla_cli.published import Why, decoded
 from flotilla_cli.tree.render import render, short_image
 from flotilla_cli.tree.view import view
 from flotilla_cli.tree.waiting import PodFacts, pod_waits_for, waits_for
-from flotilla_cli.tree.why import Why, decode_why
 from flotilla_cli.tree.workload import Workload
 from flotilla_cli.views.cloneset import clone_set
 from flotilla_cli.views.daemonset import daemon_set
@@ -114,17 +114,18 @@ def test_rollout_from_status_only():
 
 
 def test_rollout_with_the_service_s_reasons():
-    why = decode_why(
+    why = decoded(
         b'{"generation": 3, "reasons": [{"code": "WaitingForMaxUnavailable", "objects": ["web-bbbbb"],'
         b' "state": "waiting", "message": "maxUnavailable 1 is used by web-bbbbb"}],'
-        b' "errors": [{"phase": "scale", "message": "exceeded quota"}]}'
+        b' "errors": [{"phase": "scale", "message": "exceeded quota"}]}',
+        Why,
     )
     check("rollout-why.txt", plain(render(view(cloneset(status=HALFWAY), ROLLOUT, REVISIONS, why), NOW)))
 
 
 def test_reasons_without_a_state_cannot_be_read():
     """Those of an earlier release: the object alone tells."""
-    assert decode_why(b'{"generation": 3, "reasons": [{"code": "Complete", "message": "all done"}]}') is None
+    assert decoded(b'{"generation": 3, "reasons": [{"code": "Complete", "message": "all done"}]}', Why) is None
 
 
 def test_complete():

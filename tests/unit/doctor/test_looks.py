@@ -19,7 +19,7 @@ from flotilla_cli.doctor.finding import (
 )
 from flotilla_cli.doctor.gather.asking import fact
 from flotilla_cli.doctor.gather.heartbeats import PATIENCE_SECONDS, heard
-from flotilla_cli.doctor.render import as_json, lines
+from flotilla_cli.doctor.verb import as_json, lines
 from flotilla_cli.heartbeats import LISTEN_SECONDS
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.bus.interface import BusError, Follow, Message, OnMessage

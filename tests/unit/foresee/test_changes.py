@@ -1,7 +1,7 @@
 """What an apply changes, without what may be secret."""
 
-from flotilla_cli.foresee.changes import changes_of
 from flotilla_cli.foresee.dryrun import LAST_APPLIED
+from flotilla_cli.foresee.story import changes_of
 from flotilla_common.api.documents import Json
 
 

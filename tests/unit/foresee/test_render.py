@@ -2,10 +2,9 @@
 
 import pytest
 
-from flotilla_cli.foresee.changes import FieldChange
 from flotilla_cli.foresee.render import render
 from flotilla_cli.foresee.steps import Change, Step
-from flotilla_cli.foresee.story import Revision, Serving, Story, Totals, Wave, totals_of
+from flotilla_cli.foresee.story import FieldChange, Revision, Serving, Story, Totals, Wave, totals_of
 from flotilla_common.control.plan import Reason, State
 
 IMAGE = (Change("main image", "nginx:1.29", "nginx:1.30"),)

@@ -1,6 +1,5 @@
 """What real nodes take from the machine instead of from our cache: runc, the CNI plugins, nft, a static busybox."""
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -8,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.layout import locked
 from flotilla_cli.cluster.process import run
 
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
@@ -69,8 +69,7 @@ def install(say: Callable[[str], None]) -> None:
     """Install what is missing. Raises ClusterError, with the names of the packages, when that cannot be done."""
     if not missing():
         return
-    with LOCK.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(LOCK):
         if packages := missing():
             _install(packages, say)
 

@@ -1,14 +1,59 @@
-"""The record of a last plan, as it is published on why.v1."""
+"""What services publish of their work: the record of a write on act.v1, and that of a last plan on why.v1."""
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
+from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.control.plan import Reason
+
+Record = TypeVar("Record", "Act", "Why")
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """On whose behalf something is written."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class Act(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """A record of act.v1: a write of a service, or with the last five members one that a user wished."""
+
+    at: datetime
+    service: str = ""
+    replica: str = ""
+    trace: str = ""
+    action: str = ""
+    subresource: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    owner: Owner = Owner()
+    intent: str = ""  # one of `control.plan.Intent`; empty in records of earlier releases
+    cause: str = ""
+    revision: str = ""
+    pods: tuple[str, ...] = ()
+    outcome: str = ""
+    message: str = ""
+    latency_ms: float = 0
+    resource_version: str = ""
+    uid: str = ""
+    user: str = ""
+    manager: str = ""
+    generation: int = 0
+    changes: tuple[Json, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """It came to be."""
+        return self.outcome == "Ok"
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -48,11 +93,11 @@ class Why(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         return (*reasons, *(failure.message for failure in self.errors))
 
 
-def decode_why(data: bytes) -> Why | None:
+def decoded(data: bytes, kind: type[Record]) -> Record | None:
     """Read a payload; None for one that cannot be read: written by another release (reasons without a state), or by
     hand."""
     try:
-        return msgspec.json.decode(data, type=Why)
+        return msgspec.json.decode(data, type=kind)
     except msgspec.MsgspecError:
         return None
 
@@ -60,4 +105,4 @@ def decode_why(data: bytes) -> Why | None:
 async def last_why(bus: Bus, resource: Resource, namespace: str, name: str) -> Why | None:
     """The last published record of an object; None if there is none. Raises BusError."""
     message = await bus.get_last(subjects.WHY_STREAM.name, subjects.why(resource, namespace, name))
-    return None if message is None else decode_why(message.data)
+    return None if message is None else decoded(message.data, Why)
