@@ -109,9 +109,14 @@ def test_one_command_at_a_time(tmp_path: Path) -> None:
 def test_free_ports_are_given_once_to_one_process() -> None:
     ports = free_ports(20)
     assert max(ports) < 32_768, "a restarted server must find its port as it left it"
-    program = "from flotilla_cli.cluster.ports import free_ports; print(*free_ports(100))"
-    others = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    given = [*ports, *free_ports(20), *(int(port) for one in others for port in one.communicate()[0].split())]
+    # A process that has ended gives its ports back, so both live until both have theirs.
+    program = "from flotilla_cli.cluster.ports import free_ports; print(*free_ports(100), flush=True); input()"
+    command, pipe = [sys.executable, "-c", program], subprocess.PIPE
+    others = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(2)]
+    printed = [one.stdout.readline() for one in others if one.stdout is not None]
+    for one in others:
+        one.communicate("\n")
+    given = [*ports, *free_ports(20), *(int(port) for line in printed for port in line.split())]
     assert len(set(given)) == 240
 
 
