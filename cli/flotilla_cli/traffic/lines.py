@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.changes import changed_paths
+from flotilla_common.api.differences import changed_paths
 from flotilla_common.api.discreet import change_text
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.bus import subjects

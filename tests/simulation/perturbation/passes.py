@@ -22,7 +22,7 @@ from flotilla_common.control.executor import Executor, Report
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Chain, Create, Plan, Stage
 from flotilla_common.control.subject import Subject
-from flotilla_common.workload import slowstart
+from flotilla_common.workload import newpods
 from tests.simulation.history import History
 from tests.simulation.oracles.outcome import Outcome, differences
 from tests.simulation.perturbation.kinds import Setting
@@ -88,7 +88,7 @@ def cut_into(cut: Cut) -> Generator[None]:
     async def part(executor: Executor, subject: Subject, plan: Plan, fence: Fence, trace: str) -> Report:
         return await whole(executor, subject, cut.part_of(plan), fence, trace)
 
-    with patch.object(Executor, "run", part), patch.object(slowstart, "BATCHES_PER_PASS", 10):
+    with patch.object(Executor, "run", part), patch.object(newpods, "BATCHES_PER_PASS", 10):
         yield
 
 

@@ -14,7 +14,7 @@ from flotilla_cli.options import Ago
 from flotilla_cli.tail import row
 from flotilla_cli.traffic import past
 from flotilla_cli.traffic.lines import Line, Reader, matches
-from flotilla_common.api.changes import changed_paths
+from flotilla_common.api.differences import changed_paths
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.bus import subjects

@@ -30,7 +30,7 @@ from flotilla_common.bus.interface import Message
 from flotilla_common.gates import Gates
 from flotilla_common.installed import published
 from flotilla_common.settings import known_flags
-from flotilla_common.settings.ignored import WORKERS
+from flotilla_common.settings.load import WORKERS
 from flotilla_watcher.routes import routes
 from flotilla_webhook import access
 from flotilla_webhook.conversion import convert
@@ -220,7 +220,7 @@ def scenario(kind: Kind) -> bool:
 
 WRITTEN: dict[str, Place] = {
     "its folder (api/kinds)": folder,
-    "flags of install.md §4 (settings/ignored.py)": flag_of_the_reference,
+    "flags of install.md §4 (settings/load.py)": flag_of_the_reference,
     "what the command line knows of it (cli/views)": kind_view,
     "a page of its own, or its name in the title of one (docs)": page,
     "scenarios (tests/simulation/scenarios)": scenario,

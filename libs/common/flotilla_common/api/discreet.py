@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flotilla_common.api.changes import Change, changes
+from flotilla_common.api.differences import Change, changes
 from flotilla_common.api.documents import Json, member
 
 LONGEST = 100

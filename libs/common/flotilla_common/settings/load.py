@@ -12,8 +12,76 @@ import msgspec
 
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
-from flotilla_common.settings import ignored, readers
+from flotilla_common.settings import readers
 from flotilla_common.settings.schema import OPTION, Option, Settings
+
+IGNORED_SWITCHES = frozenset(
+    {
+        "add-dir-header",
+        "allow-privileged",
+        "alsologtostderr",
+        "disable-no-deepcopy",
+        "enable-leader-election",
+        "enable-pprof",
+        "logtostderr",
+        "one-output",
+        "skip-headers",
+        "skip-log-headers",
+    }
+)
+"""Those that are booleans: bare, they take no value from the next word."""
+
+WORKERS = (
+    "advancedcronjob",
+    "broadcastjob",
+    "cloneset",
+    "crr",
+    "daemonset",
+    "imagepulljob",
+    "nodeimage",
+    "nodepodprobe",
+    "persistentpodstate",
+    "podprobemarker",
+    "podunavailablebudget",
+    "resourcedistribution",
+    "sidecarset",
+    "sidecarterminator",
+    "statefulset",
+    "uniteddeployment",
+    "workloadspread",
+)
+"""Everything that has a flag for its workers."""
+
+_OTHERS = frozenset(
+    {
+        "controller-cache-sync-timeout",
+        "expectation-timeout",
+        "leader-election-id",
+        "leader-election-renew-deadline",
+        "leader-election-resource-lock",
+        "log-backtrace-at",
+        "log-dir",
+        "log-file",
+        "log-file-max-size",
+        "pprof-addr",
+        "pub-eviction-denied-code",
+        "rate-limiter-bucket-size",
+        "rate-limiter-qps",
+        "rest-config-burst",
+        "rest-config-qps",
+        "stderrthreshold",
+        "sync-period",
+        "vmodule",
+        "ws-enabled-versioned-status",
+    }
+)
+
+IGNORED = IGNORED_SWITCHES | _OTHERS | {f"{kind}-workers" for kind in WORKERS}
+"""Flags of install.md §4 that existing manifests pass and that mean nothing to the services that exist so far.
+
+They are known, so that no start-up fails on them, and they have no effect. A kind that comes takes its flag over: what
+is a setting is one, whether it stands here or not.
+"""
 
 PREFIX = "FLOTILLA_"
 NOT_SETTINGS = frozenset(
@@ -131,7 +199,7 @@ def _from_flags(flags: Mapping[str, str | None], problems: list[str]) -> Texts:
         field = _options().flags.get(name)
         if field is not None and value is not None:
             found[field] = (f"--{name}", value)
-        elif field is None and name not in ignored.FLAGS:
+        elif field is None and name not in IGNORED:
             problems.append(_unknown("flag", f"--{name}", [f"--{flag}" for flag in _options().flags]))
     return found
 
@@ -163,7 +231,7 @@ def _from_file(file: Path | None, problems: list[str]) -> Texts:
         field = _options().flags.get(name)
         if field is not None:
             found[field] = (f"{name} in {file}", _as_text(value))
-        elif name not in ignored.FLAGS:
+        elif name not in IGNORED:
             problems.append(_unknown(f"setting in {file}", name, list(_options().flags)))
     return found
 
@@ -207,7 +275,7 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
 def _is_boolean(flag: str) -> bool:
     name = flag.replace("_", "-")
     field = _options().flags.get(name)
-    return name in ignored.SWITCHES if field is None else _options().by_field[field].read is readers.boolean
+    return name in IGNORED_SWITCHES if field is None else _options().by_field[field].read is readers.boolean
 
 
 def _is_service_link(name: str, value: str) -> bool:

@@ -19,8 +19,15 @@ from flotilla_common.control.plan import Chain, Create, Event, Intent, Json, Sta
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.claims import claim_templates, claims_of_revision
-from flotilla_common.workload.newpods import decode_template, revision_template, suffix, wanted_gates
-from flotilla_common.workload.slowstart import CREATES_PER_PASS, creates_of_pass, first_batch
+from flotilla_common.workload.newpods import (
+    CREATES_PER_PASS,
+    creates_of_pass,
+    decode_template,
+    first_batch,
+    revision_template,
+    suffix,
+    wanted_gates,
+)
 
 
 def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:

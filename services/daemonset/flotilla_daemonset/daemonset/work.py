@@ -11,11 +11,16 @@ from flotilla_common.control.plan import Chain, Delete, Event, Intent, State
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, hooked, write_state
-from flotilla_common.workload.newpods import decode_template, wanted_gates, with_readiness_gates
+from flotilla_common.workload.newpods import (
+    creates_of_pass,
+    decode_template,
+    first_batch,
+    wanted_gates,
+    with_readiness_gates,
+)
 from flotilla_common.workload.pernode import CREATE, PodFactory
 from flotilla_common.workload.placement import with_daemon_tolerations
 from flotilla_common.workload.podedit import PodEdit
-from flotilla_common.workload.slowstart import creates_of_pass, first_batch
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, GENERATION_LABEL
 

@@ -12,11 +12,16 @@ from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Create, Delete, Event, Intent, Patch, PatchType, State
 from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_common.control.writes import delete_of
-from flotilla_common.workload.newpods import decode_template, wanted_gates, with_readiness_gates
+from flotilla_common.workload.newpods import (
+    creates_of_pass,
+    decode_template,
+    first_batch,
+    wanted_gates,
+    with_readiness_gates,
+)
 from flotilla_common.workload.pernode import CREATE, PodFactory
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import ensure_pod_ready
-from flotilla_common.workload.slowstart import creates_of_pass, first_batch
 from flotilla_jobs.broadcastjob.context import PlanContext
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 

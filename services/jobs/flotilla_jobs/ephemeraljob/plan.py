@@ -13,7 +13,7 @@ from flotilla_common.api.kinds.ephemeraljob.types import (
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Plan, State
 from flotilla_common.control.writes import delete_finished, status_patch, write_finalizer
-from flotilla_common.workload.slowstart import first_batch
+from flotilla_common.workload.newpods import first_batch
 from flotilla_jobs.ephemeraljob import why
 from flotilla_jobs.ephemeraljob.inject import PHASE, injection, next_pods
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot

@@ -10,7 +10,7 @@ from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
 from flotilla_common.workload.causes import LOOKED_AT, Around, Cause, cause_of, grouped
 from flotilla_common.workload.causes.containers import exit_cause, exit_word
-from flotilla_common.workload.causes.grouping import MOST_GROUPS
+from flotilla_common.workload.causes.finding import MOST_GROUPS
 from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause
 from flotilla_common.workload.causes.wording import bare
 from flotilla_jobs.ephemeraljob.targets import Target, container_state
