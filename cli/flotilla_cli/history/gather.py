@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from flotilla_cli.buslook.streams import list_streams
-from flotilla_cli.history.chapters import is_wish
-from flotilla_cli.history.records import Pod, Record, Writer
+from flotilla_cli.history.chapters import Pod, Record, Writer, is_wish
 from flotilla_cli.published import Act, Why, decoded
 from flotilla_common.api.core import Pod as LivePod
 from flotilla_common.api.documents import Json, mappings, member, text

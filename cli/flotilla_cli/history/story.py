@@ -7,9 +7,8 @@ from statistics import median
 
 import msgspec
 
-from flotilla_cli.history.chapters import Chapter, chapters
+from flotilla_cli.history.chapters import Chapter, Pod, Record, Writer, chapters
 from flotilla_cli.history.operations import Operation, operations, waves
-from flotilla_cli.history.records import Pod, Record, Writer
 from flotilla_cli.history.steps import (
     WISHED,
     Step,

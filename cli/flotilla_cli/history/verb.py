@@ -7,8 +7,8 @@ import click
 import msgspec
 
 from flotilla_cli.connection import Target, connected, open_api, open_bus, reported, required_nats_url
+from flotilla_cli.history.chapters import Record, Writer
 from flotilla_cli.history.gather import gather, gather_pod, writers_of
-from flotilla_cli.history.records import Record, Writer
 from flotilla_cli.history.render import render
 from flotilla_cli.history.story import Story, pod_story, story
 from flotilla_cli.options import Reach, object_argument, reach_options, since_option

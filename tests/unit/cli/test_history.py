@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_cli.history.chapters import is_wish
+from flotilla_cli.history.chapters import Pod, Record, Writer, is_wish
 from flotilla_cli.history.gather import writers_of
 from flotilla_cli.history.operations import Operation, operations, waves
-from flotilla_cli.history.records import Pod, Record, Writer
 from flotilla_cli.history.render import LINES, render
 from flotilla_cli.history.story import Story, Told, pod_story, story
 from flotilla_cli.plain import plain
