@@ -65,11 +65,6 @@ def about(
             yield event
 
 
-def decode_event(raw: bytes | msgspec.Raw) -> PodEvent:
-    """Read an event. Raises msgspec.MsgspecError."""
-    return msgspec.json.decode(raw, type=PodEvent)
-
-
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """Why a pod does not serve. `message` is the same for pods with the same trouble, `detail` is about this one."""
 
