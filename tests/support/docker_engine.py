@@ -23,9 +23,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from flotilla_cli.cluster.layout import cache_dir
-from flotilla_cli.cluster.process import Process
+from flotilla_cli.cluster.process import Process, Records
 from flotilla_cli.cluster.realnodes import cgroups, namespaces
-from flotilla_cli.cluster.records import Records
 from flotilla_cli.image import packages, tree
 from flotilla_cli.image.oci import Image
 from flotilla_common.clock import SystemClock
