@@ -22,7 +22,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import PODS, Answer, PodReport
 from flotilla_common.node.serving import Sender, serve_reports
-from flotilla_watcher import login_memory
+from flotilla_watcher import node_logins
 from flotilla_watcher.node_logins import NodeLogins
 from tests.support.broker import BusAt
 from tests.support.cluster import eventually, programs
@@ -172,8 +172,8 @@ async def test_many_refusals_end_at_the_door_and_tokens_that_were_good_get_in(
     """All of this comes from one address."""
     agent = door.agent()
     await eventually(lambda: agent.connected)
-    monkeypatch.setattr(login_memory, "REFUSALS", 3)
-    monkeypatch.setattr(login_memory, "REFUSALS_PER_SECOND", 0.0)
+    monkeypatch.setattr(node_logins, "REFUSALS", 3)
+    monkeypatch.setattr(node_logins, "REFUSALS_PER_SECOND", 0.0)
     door.begin()
     await agent.close()
     again = door.agent()

@@ -6,8 +6,7 @@ from flotilla_common.api.crds.schema import integer, string, struct
 from flotilla_common.api.crds.version import AGE, Version
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.kinds.kind import Kind, Workers
-from flotilla_common.api.kinds.node_route import NodeRoute
+from flotilla_common.api.kinds.kind import Kind, NodeRoute, Workers
 from flotilla_common.api.kinds.rules import WRITES, Admission, Rules
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import Resource

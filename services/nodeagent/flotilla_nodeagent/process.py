@@ -22,7 +22,7 @@ from flotilla_common.settings import Settings, SettingsError, of_command
 from flotilla_common.stopping import stop_on_signals
 from flotilla_nodeagent import app
 from flotilla_nodeagent.credentials import plugins
-from flotilla_nodeagent.credentials.files import DockerFiles
+from flotilla_nodeagent.credentials.documents import DockerFiles
 from flotilla_nodeagent.credentials.keyring import LoginSource
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.endpoints import PortTaken, Status, serve

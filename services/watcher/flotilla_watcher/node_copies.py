@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 import msgspec
 import structlog
 
-from flotilla_common.api.kinds.node_route import Copy, NodeRoute
+from flotilla_common.api.kinds.kind import Copy, NodeRoute
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message

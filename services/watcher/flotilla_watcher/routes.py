@@ -9,7 +9,7 @@ import msgspec
 from flotilla_common.api.core import Container, ContainerStatus, Pod, PodSpec, PodStatus
 from flotilla_common.api.keys import IN_PLACE_READY, RUNTIME_CONTAINERS_META, SIDECAR_SET_HASH
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.kinds.node_route import Copy, NodeRoute
+from flotilla_common.api.kinds.kind import Copy, NodeRoute
 from flotilla_common.api.meta import Model, ObjectMeta, controller_of, group_of
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.workload.hashing import env_from_metadata

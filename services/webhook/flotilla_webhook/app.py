@@ -31,11 +31,10 @@ from flotilla_webhook.audit import Audit
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.counting import LiveCounts
-from flotilla_webhook.following import Follower
 from flotilla_webhook.metrics import Metrics, process_metrics
 from flotilla_webhook.protection import Protection, recorder
 from flotilla_webhook.registration import GROUPS, Endpoint, Registration
-from flotilla_webhook.rotation import CertificateRotator
+from flotilla_webhook.rotation import CertificateRotator, Follower
 from flotilla_webhook.server import build
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, Store
 from flotilla_webhook.tools import LiveTools, kind_handlers

@@ -12,13 +12,14 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from flotilla_common.api.meta import metadata_of
+from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
-from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_webhook import certificates
-from flotilla_webhook.certfiles import write_files
 from flotilla_webhook.certificates import Bundle
 from flotilla_webhook.registration import Registration, RegistrationError
-from flotilla_webhook.stores import Store, StoreError, files_of
+from flotilla_webhook.stores import Store, StoreError, files_of, write_files
 
 INTERVAL = 60.0
 """Seconds between passes when nothing changes: finds expiry, and changes whose event was lost."""
@@ -129,3 +130,42 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
         finally:
             timer.cancel()
             woken.cancel()
+
+
+_RETRY_SECONDS = 2.0
+_log = structlog.get_logger()
+
+
+class Follower(msgspec.Struct, frozen=True):
+    """A watch that only says that something happened, never what.
+
+    Calls `notify` whenever an object of the resource with an interesting name may have changed. With `only` no other
+    name is asked for, and no right to others is needed."""
+
+    api: Api
+    clock: Clock
+    resource: Resource
+    notify: Callable[[], None]
+    interesting: Callable[[str], bool]
+    namespace: str = ""
+    only: str = ""
+
+    async def run(self) -> None:
+        """Follow until cancelled, through ends, errors and lost history."""
+        version, fields = "", f"metadata.name={self.only}" if self.only else ""
+        while True:
+            try:
+                if not version:
+                    page = await self.api.list(self.resource, self.namespace, field_selector=fields, limit=1)
+                    version = page.resource_version
+                    self.notify()  # whatever happened while nobody watched
+                events = self.api.watch(self.resource, version, namespace=self.namespace, field_selector=fields)
+                async for event in events:
+                    metadata = metadata_of(event.object)
+                    version = metadata.resource_version
+                    if event.type != "BOOKMARK" and self.interesting(metadata.name):
+                        self.notify()
+            except (ApiError, Unreachable) as failure:
+                version = ""
+                _log.info("watch interrupted", resource=self.resource.id, error=str(failure))
+                await self.clock.sleep(_RETRY_SECONDS)

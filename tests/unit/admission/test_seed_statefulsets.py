@@ -10,11 +10,9 @@ import msgspec
 import pytest
 import yaml
 
-from flotilla_common.api.kinds.persistentpodstate.admission import spec_faults
-from flotilla_common.api.kinds.persistentpodstate.conversion import to_hub
+from flotilla_common.api.kinds.persistentpodstate.admission import spec_faults, to_hub
 from flotilla_common.api.kinds.persistentpodstate.types import PersistentPodState
-from flotilla_common.api.kinds.statefulset import conversion
-from flotilla_common.api.kinds.statefulset.admission import default_statefulset
+from flotilla_common.api.kinds.statefulset.admission import convert, default_statefulset
 from flotilla_common.api.kinds.statefulset.validation import check_types, validate
 from flotilla_common.api.versions import V1ALPHA1
 from flotilla_common.gates import Gates
@@ -146,7 +144,7 @@ def test_a_built_in_set_needs_another_version_and_nothing_else() -> None:
 
 
 def test_a_set_with_annotations_in_the_old_version() -> None:
-    document = conversion.convert(whole("replicas: 3"), V1ALPHA1)
+    document = convert(whole("replicas: 3"), V1ALPHA1)
     document["metadata"]["annotations"] = {
         "kruise.io/auto-generate-persistent-pod-state": "true",
         "kruise.io/preferred-persistent-topology": "kubernetes.io/hostname",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_common.api.kinds.statefulset.conversion import convert
+from flotilla_common.api.kinds.statefulset.admission import convert
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from tests.unit.workload import openkruise
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from flotilla_nodeagent.credentials.files import DockerFiles
+from flotilla_nodeagent.credentials.documents import DockerFiles
 
 NEW = ("kubelet/config.json", "working/config.json", "home/.docker/config.json")
 OLD = ("kubelet/.dockercfg", "working/.dockercfg", "home/.dockercfg")

@@ -7,7 +7,7 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, Resource
 from flotilla_common.control.questions import RETRY_SECONDS
 from flotilla_common.kube.interface import ApiError
-from flotilla_statefulset.persistentpodstate.looks import Looks
+from flotilla_statefulset.persistentpodstate.controller import Looks
 from flotilla_statefulset.persistentpodstate.snapshot import Said
 from tests.support.fake_clock import FakeClock
 

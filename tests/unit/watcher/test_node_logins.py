@@ -10,9 +10,8 @@ from flotilla_common.bus import callout
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nkey import ACCOUNT, USER, KeyPair, claims_of
 from flotilla_common.kube.interface import Api, Unreachable
-from flotilla_watcher import login_memory, node_logins
-from flotilla_watcher.login_memory import LoginMemory
-from flotilla_watcher.node_logins import NODE_CLAIM, NodeLogins
+from flotilla_watcher import node_logins
+from flotilla_watcher.node_logins import NODE_CLAIM, LoginMemory, NodeLogins
 from tests.support.fake_clock import FakeClock
 
 SERVER, AGENTS = KeyPair.generate(USER), "system:serviceaccount:kruise-system:flotilla-nodeagent"
@@ -67,7 +66,7 @@ async def test_a_refused_token_is_not_judged_again_for_a_while() -> None:
     assert "not valid here" in first
     assert [await door.knock("bad", host) for host in ("10.0.0.1", "10.0.0.2")] == [first, first]
     assert door.asked == ["bad"]
-    door.clock.time += login_memory.REFUSED_SECONDS
+    door.clock.time += node_logins.REFUSED_SECONDS
     door.good.add("bad")
     assert await door.knock("bad") == ""
     assert door.asked == ["bad", "bad"]
@@ -97,7 +96,7 @@ async def test_nothing_is_remembered_of_an_apiserver_that_is_away() -> None:
 
 
 async def test_who_has_many_refused_has_no_more_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login_memory, "REFUSALS", 3)
+    monkeypatch.setattr(node_logins, "REFUSALS", 3)
     door = Door()
     await door.knock("good")
     for number in range(10):
@@ -107,14 +106,14 @@ async def test_who_has_many_refused_has_no_more_judged(monkeypatch: pytest.Monke
     assert "too many tokens from 10.0.0.1 were refused" in await door.knock("new")
     assert await door.knock("new", "10.0.0.2") == ""
     assert await door.knock("good") == ""  # behind the same address
-    door.clock.time += 1 / login_memory.REFUSALS_PER_SECOND
+    door.clock.time += 1 / node_logins.REFUSALS_PER_SECOND
     assert await door.knock("newer") == ""
 
 
 async def test_a_token_that_is_good_no_more_is_as_any_other() -> None:
     memory = LoginMemory()
     memory.good("token")
-    for number in range(login_memory.REFUSALS):
+    for number in range(node_logins.REFUSALS):
         memory.refused(f"made-up-{number}", "host", 0.0, "no")
     assert memory.objection("token", "host", 0.0) == ""
     memory.refused("token", "host", 0.0, "expired")
@@ -139,7 +138,7 @@ async def test_only_so_many_are_judged_at_a_time_and_none_in_vain(monkeypatch: p
 
 
 async def test_only_so_many_tokens_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login_memory, "REMEMBERED", 2)
+    monkeypatch.setattr(node_logins, "REMEMBERED", 2)
     door = Door()
     for token in ("a", "b", "c", "c", "b", "a"):
         await door.knock(token)

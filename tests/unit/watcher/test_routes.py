@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.containerrecreaterequest.kind import node_of as node_of_request
-from flotilla_common.api.kinds.node_route import Copy
+from flotilla_common.api.kinds.kind import Copy
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_watcher.routes import node_of_pod, routes, trimmed_pod
 

@@ -18,9 +18,8 @@ from fastapi import FastAPI
 
 from flotilla_common.api.resources import SECRET
 from flotilla_webhook import tls
-from flotilla_webhook.certfiles import read_files, write_files
 from flotilla_webhook.certificates import Bundle, issue, problem
-from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, StoreError, files_of
+from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, StoreError, files_of, read_files, write_files
 from tests.unit.webhook.fakes import FakeApi
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

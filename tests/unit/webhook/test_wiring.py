@@ -14,12 +14,11 @@ from flotilla_common.service import Context
 from flotilla_common.settings import Settings
 from flotilla_webhook import app, tls
 from flotilla_webhook.arming import Arming
-from flotilla_webhook.certfiles import write_files
 from flotilla_webhook.certificates import issue
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.metrics import process_metrics
 from flotilla_webhook.protection import recorder
-from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, files_of
+from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, files_of, write_files
 from tests.support.dice import Dice
 from tests.support.fake_clock import FakeClock
 from tests.unit.webhook.fakes import FakeApi

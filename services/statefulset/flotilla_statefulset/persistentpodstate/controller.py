@@ -1,26 +1,29 @@
 """The PersistentPodState controller: what it watches and writes, and what it plans from."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
 from flotilla_common.api.core import ConfigMap, Node, Pod
 from flotilla_common.api.documents import Json, member
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, custom_workloads
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
-from flotilla_common.api.meta import Object, controller_of, group_of
+from flotilla_common.api.meta import Object, controller_of, group_of, metadata_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, CONFIG_MAP, NODE, POD, Resource
+from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.questions import Get, Questions
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_statefulset.persistentpodstate.custom import CustomKinds, GroupKind
 from flotilla_statefulset.persistentpodstate.generate import asking_among, asks
-from flotilla_statefulset.persistentpodstate.looks import Looks
 from flotilla_statefulset.persistentpodstate.plan import plan
 from flotilla_statefulset.persistentpodstate.snapshot import Said, StateSnapshot
 from flotilla_statefulset.persistentpodstate.workloads import (
@@ -228,6 +231,38 @@ class Gatherer:
         for state in self._states:
             if state.spec.target_ref.identity[:2] == kind:
                 self._wiring.again(*state.metadata.key)
+
+
+class Question(NamedTuple):
+    """What is asked, and at which version of the PersistentPodState."""
+
+    resource: Resource
+    name: str
+    version: str
+
+
+class Looks:
+    """Asks the apiserver itself before records or a PersistentPodState are thrown away for the sake of a workload.
+
+    A workload and what remembers its pods come in different streams, so a mirror may hear of one before the other. An
+    answer counts for the version of the PersistentPodState that was held when it was asked for: what is written because
+    of it is written on that version.
+    """
+
+    def __init__(self, get: Get, clock: Clock, again: Callable[[str, str], None]) -> None:
+        """`again` plans whoever has asked."""
+        self._get = get
+        self._questions = Questions(self._read, clock, again)
+        self.forget, self.run = self._questions.forget, self._questions.run
+
+    def of(self, state: PersistentPodState, resource: Resource, name: str) -> Said | None:
+        """What the apiserver says of the workload; None until it has answered, which has the asker planned again."""
+        meta = state.metadata
+        return self._questions.ask((meta.namespace, meta.name), Question(resource, name, meta.resource_version))
+
+    async def _read(self, key: Key, question: Question) -> Said:
+        found = await found_or_none(self._get(question.resource, key[0], question.name))
+        return Said(None if found is None else metadata_of(found))
 
 
 CONTROLLER = ControllerSpec(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from flotilla_common.api.kinds.node_route import NodeRoute
+from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import Resource
 
 if TYPE_CHECKING:  # a service that plans the kind never loads its schema and admission
@@ -27,6 +27,27 @@ class Workers(msgspec.Struct, frozen=True):
 
     default: int = 3
     flag: str = ""  # empty: there is no flag (install.md §4)
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """What a node gets of an object. Two copies with the same digest say the same."""
+
+    body: bytes
+    digest: int
+
+
+def whole(body: bytes) -> Copy:
+    """All of the object. Raises msgspec.DecodeError."""
+    return Copy(body, hash(metadata_of(body).resource_version))
+
+
+class NodeRoute(msgspec.Struct, frozen=True):
+    """From an object, as it is published on kube.v1, to a node (docs/adr/0007). Both raise msgspec.DecodeError."""
+
+    node: Callable[[bytes], str]
+    """The node that the object concerns, empty if none. Asked for every object."""
+    copy: Callable[[bytes], Copy] = whole
+    """What that node gets of it. Asked only when the node's agent reads."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):

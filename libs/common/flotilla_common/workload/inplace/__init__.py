@@ -2,10 +2,9 @@
 
 from flotilla_common.workload.inplace.calculate import calculate
 from flotilla_common.workload.inplace.completion import completed
-from flotilla_common.workload.inplace.context import InPlaceContext
 from flotilla_common.workload.inplace.refresh import refresh
 from flotilla_common.workload.inplace.state import UpdateSpec
-from flotilla_common.workload.inplace.update import UpdateRefused, start, update_in_place
+from flotilla_common.workload.inplace.update import InPlaceContext, UpdateRefused, start, update_in_place
 
 __all__ = [
     "InPlaceContext",

@@ -26,9 +26,8 @@ from flotilla_common.control.plan import Chain, Frozen, Intent, State
 from flotilla_common.control.wording import named
 from flotilla_common.workload.inplace.batches import write_batch
 from flotilla_common.workload.inplace.completion import completed, containers_completed
-from flotilla_common.workload.inplace.context import InPlaceContext
 from flotilla_common.workload.inplace.state import Grace, InPlaceState, grace_of, state_of_update
-from flotilla_common.workload.inplace.update import half_started
+from flotilla_common.workload.inplace.update import InPlaceContext, half_started
 from flotilla_common.workload.lifecycle import (
     NORMAL,
     PREPARING_NORMAL,

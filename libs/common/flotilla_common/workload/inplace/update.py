@@ -7,6 +7,7 @@ start without an update: the next start then finds it NotReady and goes straight
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from flotilla_common.api.core import Container, Pod
 from flotilla_common.api.keys import (
@@ -18,11 +19,11 @@ from flotilla_common.api.keys import (
 )
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
+from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.draft import Waits
-from flotilla_common.control.plan import Chain, Event, Intent, Patch
+from flotilla_common.control.plan import Chain, Event, Frozen, Intent, Patch
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace.batches import write_batch
-from flotilla_common.workload.inplace.context import InPlaceContext
 from flotilla_common.workload.inplace.state import InPlaceState, UpdateSpec, encode_grace
 from flotilla_common.workload.lifecycle import (
     NORMAL,
@@ -35,11 +36,29 @@ from flotilla_common.workload.lifecycle import (
 )
 from flotilla_common.workload.podedit import PodEdit, on_version
 from flotilla_common.workload.readiness import recompute_ready
+from flotilla_common.workload.recipe import RevisionRecipe
 
 STARTED = "StartInPlaceUpdate"
 """Reason of a false InPlaceUpdateReady."""
 
 _FRESH = ("", PREPARING_NORMAL, NORMAL)
+
+
+class InPlaceContext(Frozen):
+    """The same for all pods of a workload in one pass."""
+
+    recipe: RevisionRecipe
+    lifecycle: Lifecycle | None  # the workload's hooks
+    gates: Gates
+    server_version: str  # the apiserver's gitVersion: how cpu and memory are changed
+    now: datetime
+    has_states: bool = True  # an update puts the pod into a lifecycle state; DaemonSet's does not
+    revision_names: Mapping[str, str] = {}  # full names by what pods bear of them, where that is another
+    drop_field_owners: bool = False  # makes this and all later writes of the pod cheaper for the apiserver (ADR 6)
+
+    def revision_name(self, label: str) -> str:
+        """Return the full name of the revision that a pod of this label is on."""
+        return self.revision_names.get(label, label)
 
 
 class UpdateRefused(Exception):

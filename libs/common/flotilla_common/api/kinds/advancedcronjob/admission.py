@@ -13,11 +13,10 @@ from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.admission.workload import template_verdict, too_long, unknown_fields
 from flotilla_common.api.batch import ALWAYS
 from flotilla_common.api.documents import Json, ensured, fill, fill_empty, is_object, mapping, member
-from flotilla_common.api.kinds.advancedcronjob import crd, templates
+from flotilla_common.api.kinds.advancedcronjob import crd
 from flotilla_common.api.kinds.advancedcronjob import validation as rules
-from flotilla_common.api.kinds.advancedcronjob.templates import pod_template, restart_policy
 from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, REPLACE
-from flotilla_common.api.kinds.advancedcronjob.validation import check_types
+from flotilla_common.api.kinds.advancedcronjob.validation import check_types, pod_template, restart_policy
 from flotilla_common.api.kinds.imagepulljob.admission import default_limits
 from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.gates import Gates
@@ -80,7 +79,7 @@ def default_cron_job(document: Json, old: Json | None, gates: Gates) -> Json:
     unchanged = old is not None and member(old, "spec").get("template") == spec.get("template")
     if not unchanged and not gates.on("TemplateNoDefaults"):
         _default_pods(spec, host_ports=gates.on("DefaultHostNetworkHostPortsInPodTemplates"))
-    if is_object(images := template.get(templates.IMAGES)):
+    if is_object(images := template.get(rules.IMAGES)):
         _default_pulls(ensured(images, "spec"))
     spec["concurrencyPolicy"] = spec.get("concurrencyPolicy") or (ALLOW if images is None else REPLACE)
     fill(spec, paused=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
@@ -88,10 +87,10 @@ def default_cron_job(document: Json, old: Json | None, gates: Gates) -> Json:
 
 
 def _default_pods(spec: Json, *, host_ports: bool) -> None:
-    for name in templates.OF_PODS:
+    for name in rules.OF_PODS:
         if is_object(pod := member(spec, "template", name, "spec").get("template")):
             default_template(pod, host_ports=host_ports)
-    if is_object(broadcast := member(spec, "template").get(templates.BROADCAST)):
+    if is_object(broadcast := member(spec, "template").get(rules.BROADCAST)):
         # Clients written in Go see these two in every stored template.
         ensured(broadcast, "metadata")
         ensured(ensured(broadcast, "spec"), "failurePolicy")

@@ -8,6 +8,7 @@ Go leave out what is empty and write what was left out, so templates are compare
 import copy
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Any
 
 import msgspec
 
@@ -16,12 +17,60 @@ from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.batch import ALWAYS
 from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, member, text
 from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule, zone_named
-from flotilla_common.api.kinds.advancedcronjob.templates import ALL, IMAGES, OF_PODS, check_templates, given
 from flotilla_common.api.kinds.advancedcronjob.types import FORBID, REPLACE, AdvancedCronJob
+from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
 from flotilla_common.api.kinds.imagelistpulljob.admission import MOST_IMAGES
-from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJobSpec
+from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob, ImageListPullJobSpec
 from flotilla_common.api.kinds.imagepulljob.admission import duplicates, image_problem, selection_problem
+from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.podtemplate import canonical_template
+
+JOB, BROADCAST, IMAGES = "jobTemplate", "broadcastJobTemplate", "imageListPullJobTemplate"
+ALL = (JOB, BROADCAST, IMAGES)
+OF_PODS = (JOB, BROADCAST)
+"""Those with a pod template; they never change."""
+
+
+class _JobSpec(Model):
+    template: dict[str, Any] = {}
+
+
+class _JobTemplate(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _JobSpec = _JobSpec()
+
+
+_TYPES: dict[str, type[Model]] = {JOB: _JobTemplate, BROADCAST: BroadcastJob, IMAGES: ImageListPullJob}
+
+
+def given(spec: Json) -> list[str]:
+    """The names of the templates that are there."""
+    templates = member(spec, "template")
+    return [name for name in ALL if templates.get(name) is not None]
+
+
+def check_templates(spec: Json) -> None:
+    """Raise ValueError if a template cannot be read."""
+    for name in given(spec):
+        try:
+            decoded(member(spec, "template", name), _TYPES[name])
+        except ValueError as fault:
+            raise ValueError(f"spec.template.{name}: {fault}") from fault
+
+
+def pod_template(spec: Json) -> tuple[str, Json] | None:
+    """Where the pod template stands, and itself; None where pods are not made directly."""
+    name = next((name for name in OF_PODS if name in given(spec)), None)
+    if name is None:
+        return None
+    template = member(spec, "template", name, "spec").get("template")
+    return f"spec.template.{name}.spec.template", template if is_object(template) else {}
+
+
+def restart_policy(pod: Json) -> object:
+    """Of the pods of a template."""
+    return mapping(pod.get("spec")).get("restartPolicy")
+
 
 _MUTABLE = (
     "schedule",

@@ -2,8 +2,7 @@
 
 from flotilla_common.api.keys import RECREATE_ACTIVE, RECREATE_NODE_NAME
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
-from flotilla_common.api.kinds.kind import Kind, Workers, rules_in
-from flotilla_common.api.kinds.node_route import NodeRoute
+from flotilla_common.api.kinds.kind import Kind, NodeRoute, Workers, rules_in
 from flotilla_common.api.meta import metadata_of
 
 

@@ -1,7 +1,6 @@
 """NodeImage: the images that one node shall pull, and how far it is. Every node has one, of its own name."""
 
-from flotilla_common.api.kinds.kind import Kind, Workers, rules_in
-from flotilla_common.api.kinds.node_route import NodeRoute
+from flotilla_common.api.kinds.kind import Kind, NodeRoute, Workers, rules_in
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.meta import metadata_of
 

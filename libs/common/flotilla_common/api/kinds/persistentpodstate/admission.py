@@ -1,6 +1,8 @@
-"""Admission of PersistentPodStates (persistentpodstate.md §3): they have no defaults."""
+"""Admission of PersistentPodStates (persistentpodstate.md §3): they have no defaults. And their conversion, on raw
+documents (§2): lists of keys have another name, everything else is the same, and nothing is lost."""
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -8,10 +10,9 @@ from flotilla_common.api.admission.fields import Fault, aggregate, forbidden, in
 from flotilla_common.api.admission.plain import Write, decoded, write_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
 from flotilla_common.api.admission.tools import Tools, configuration
-from flotilla_common.api.documents import Json, mapping, member
+from flotilla_common.api.documents import Json, mapping, mappings, member
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.persistentpodstate import crd
-from flotilla_common.api.kinds.persistentpodstate.conversion import convert, to_hub
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
 from flotilla_common.api.kinds.persistentpodstate.whitelist import (
     WHITE_LIST,
@@ -20,6 +21,7 @@ from flotilla_common.api.kinds.persistentpodstate.whitelist import (
     supported,
 )
 from flotilla_common.api.kinds.rules import Admission, Rules
+from flotilla_common.api.versions import Conversion
 
 _TARGET = "spec.targetRef"
 
@@ -77,6 +79,23 @@ def conflict_faults(document: Json, state: PersistentPodState, others: Iterable[
 
 def _shown(document: Json) -> Json:
     return member(document, "spec", "targetRef")
+
+
+_ALPHA, _BETA = "nodeTopologyKeys", "keys"
+
+
+def _rename(document: Json, old: str, new: str) -> None:
+    spec = member(document, "spec")
+    preferences = [member(term, "preference") for term in mappings(spec.get("preferredPersistentTopology"))]
+    for topology in (member(spec, "requiredPersistentTopology"), *preferences):
+        if old in topology:
+            topology[new] = topology.pop(old)
+
+
+_VERSIONS = Conversion(
+    "PersistentPodState", partial(_rename, old=_ALPHA, new=_BETA), partial(_rename, old=_BETA, new=_ALPHA)
+)
+convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub
 
 
 RULES = Rules(schema=crd.version, convert=convert, admission=Admission(validate=validate, arms_pods=True))

@@ -2,19 +2,23 @@
 
 Whether the apiserver takes the resource is asked of the apiserver itself, with a dry run in the system's own namespace;
 nothing is stored. One that did not change is not tried again, as with pod templates (docs/adr/0002).
+
+The conversion (§2) is on raw documents. Two members have other names. What is distributed is not looked at: its bytes
+are hashed, so it comes out as it went in, nulls included. A Conversion view always shows all ways to choose namespaces,
+and no empty lists.
 """
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from flotilla_common.api.admission.fields import Fault, aggregate, forbidden, invalid, required
 from flotilla_common.api.admission.plain import decoded, document_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
 from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.documents import Json, mapping, member
+from flotilla_common.api.documents import Json, ensured, mapping, mappings, member
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.resourcedistribution import crd
-from flotilla_common.api.kinds.resourcedistribution.conversion import convert, to_hub
 from flotilla_common.api.kinds.resourcedistribution.types import (
     DISTRIBUTED,
     NamespaceNames,
@@ -23,6 +27,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
 )
 from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.api.selectors import selector_problem
+from flotilla_common.api.versions import Conversion
 
 RESOURCE, TARGETS = "spec.resource", "spec.targets"
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -119,6 +124,47 @@ def _name_faults(path: str, names: NamespaceNames) -> Iterator[Fault]:
 
 def _identity(resource: Json) -> tuple[object, ...]:
     return resource.get("apiVersion"), resource.get("kind"), member(resource, "metadata").get("name")
+
+
+_ALPHA = {"selector": "namespaceLabelSelector", "failed": "failedNamespace"}
+_BETA = {"selector": "namespaceSelector", "failed": "failedNamespaces"}
+
+
+def _change(document: Json, old: dict[str, str], new: dict[str, str]) -> None:
+    spec, status = member(document, "spec"), member(document, "status")
+    if "targets" in spec:
+        _targets(mapping(spec["targets"]), old["selector"], new["selector"])
+    for condition in mappings(status.get("conditions")):
+        _rename(condition, old["failed"], new["failed"])
+        _drop_empty(condition, new["failed"])
+    _drop_empty(status, "conditions")
+
+
+def _targets(targets: Json, old: str, new: str) -> None:
+    _rename(targets, old, new)
+    selector = ensured(targets, new)
+    for requirement in mappings(selector.get("matchExpressions")):
+        _drop_empty(requirement, "values")
+    _drop_empty(selector, "matchLabels", "matchExpressions")
+    for names in ("includedNamespaces", "excludedNamespaces"):
+        _drop_empty(ensured(targets, names), "list")
+
+
+def _rename(document: Json, old: str, new: str) -> None:
+    if old in document:
+        document[new] = document.pop(old)
+
+
+def _drop_empty(document: Json, *keys: str) -> None:
+    for key in keys:
+        if key in document and not document[key]:
+            del document[key]
+
+
+_VERSIONS = Conversion(
+    "ResourceDistribution", partial(_change, old=_ALPHA, new=_BETA), partial(_change, old=_BETA, new=_ALPHA)
+)
+convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub
 
 
 RULES = Rules(schema=crd.version, convert=convert, admission=Admission(validate=validate, old_paths=True))
