@@ -10,9 +10,8 @@ from rich.console import Group
 
 from flotilla_cli.connection import Target, connected, namespace_of, open_api, open_bus, reported
 from flotilla_cli.foresee.dryrun import Applied, Refused, dry_run
-from flotilla_cli.foresee.foresee import Foresight, concerned
+from flotilla_cli.foresee.foresee import Foresight, Reader, concerned
 from flotilla_cli.foresee.manifest import Manifest, Stranger, UnreadableManifest, read
-from flotilla_cli.foresee.reading import Reader
 from flotilla_cli.foresee.render import render
 from flotilla_cli.foresee.story import REFUSED, SKIPPED, UNCHANGED, Story
 from flotilla_cli.heartbeats import LISTEN_SECONDS, listen

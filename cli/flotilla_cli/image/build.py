@@ -1,19 +1,22 @@
 """Puts the image together: three layers, each made only when something in it changed, and how it is started. And an
 image for nats-server under the names of the public ones, for registries of machines that pull nothing."""
 
+import hashlib
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 
+from flotilla_cli.cluster.layout import cache_dir, locked
 from flotilla_cli.cluster.programs import NATS
 from flotilla_cli.cluster.provision import machine
-from flotilla_cli.image import base, cache, oci, packages, python_packages, sbom, tree, trial
-from flotilla_cli.image.cache import Made
-from flotilla_cli.image.oci import Image
+from flotilla_cli.image import base, oci, packages, python_packages, sbom, tree, trial
+from flotilla_cli.image.oci import Image, Layer
+from flotilla_cli.image.packages import Package
 from flotilla_cli.image.tree import File, Folder, Link, Tree
 from flotilla_common.control.plan import Json
 
@@ -39,6 +42,13 @@ BUS_RUN: Json = {
     "WorkingDir": "/",
 }
 """How a container starts."""
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A layer, and Debian's packages in it."""
+
+    layer: Layer
+    packages: list[Package] = []
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -100,15 +110,15 @@ def build(say: Say, *, refresh: bool = False) -> Built:
 def _layers(say: Say, *, refresh: bool) -> list[Made]:
     with tempfile.TemporaryDirectory(prefix="flotilla-image-") as name:
         scratch = Path(name)
-        common = cache.recipe(tree, oci, base)
-        named = cache.key(common, cache.recipe(packages), machine().encode())
-        lowest = cache.get(BASE, named, partial(_base, scratch, say), refresh=refresh)
+        common = recipe(tree, oci, base)
+        named = cache_key(common, recipe(packages), machine().encode())
+        lowest = cached(BASE, named, partial(_base, scratch, say), refresh=refresh)
         requirements = python_packages.locked()
-        lower = (common, cache.recipe(python_packages), lowest.layer.content.encode(), requirements.encode())
+        lower = (common, recipe(python_packages), lowest.layer.content.encode(), requirements.encode())
         make = partial(_dependencies, scratch, say, lowest, requirements)
-        middle = cache.get(DEPENDENCIES, cache.key(*lower), make)
-        named = cache.key(*lower, cache.recipe(sbom), *python_packages.sources())
-        return [lowest, middle, cache.get(OWN, named, partial(_own, scratch, say, lowest))]
+        middle = cached(DEPENDENCIES, cache_key(*lower), make)
+        named = cache_key(*lower, recipe(sbom), *python_packages.sources())
+        return [lowest, middle, cached(OWN, named, partial(_own, scratch, say, lowest))]
 
 
 def _base(scratch: Path, say: Say) -> Made:
@@ -152,3 +162,38 @@ def bus_layer(program: Path) -> oci.Layer:
         **{name: File(text.encode()) for name, text in base.ACCOUNTS.items()},
     }
     return oci.Layer.of("nats-server", files)
+
+
+KEPT = 5
+"""How many versions of each layer stay: those of some branches."""
+
+
+def cache_key(*parts: bytes) -> str:
+    """A name for all that a layer is made of."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(hashlib.sha256(part).digest())
+    return total.hexdigest()[:32]
+
+
+def recipe(*modules: ModuleType) -> bytes:
+    """The code that makes a layer: it is made anew when that changes."""
+    return b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
+
+
+def cached(title: str, named: str, make: Callable[[], Made], *, refresh: bool = False) -> Made:
+    """The layer of this name, made if it is not there."""
+    folder = cache_dir() / "image"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{title}-{named}.msgpack"
+    with locked(folder / ".lock"):
+        if path.exists() and not refresh:
+            path.touch()  # it is the youngest again
+            return msgspec.msgpack.decode(path.read_bytes(), type=Made)
+        made = make()
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(msgspec.msgpack.encode(made))
+        partial.replace(path)
+        for old in sorted(folder.glob(f"{title}-*.msgpack"), key=lambda one: one.stat().st_mtime)[:-KEPT]:
+            old.unlink()
+        return made

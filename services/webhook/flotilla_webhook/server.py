@@ -1,10 +1,12 @@
 """The HTTP side: one POST route per webhook path, /convert, /healthz (webhooks.md §1).
 
-Bodies are read raw and bounded (`bodies.py`); what an answer is, the handlers decide. A handler that breaks refuses its
-request and nothing else: the process goes on.
+Bodies are read raw and bounded: so much of one, and so much of all that are in memory at the same time. What an answer
+is, the handlers decide. A handler that breaks refuses its request and nothing else: the process goes on.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 
 import structlog
@@ -15,7 +17,6 @@ from flotilla_common.api.jsontext import TOO_DEEP, is_too_deep
 from flotilla_common.api.webhooks import CONVERT_PATH
 from flotilla_common.clock import Clock
 from flotilla_webhook import wire
-from flotilla_webhook.bodies import Bodies
 from flotilla_webhook.bounded import CALLER
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.wire import Handler
@@ -24,6 +25,66 @@ _STRANGER = Response("only the apiserver is answered: show its client certificat
 
 Converter = Callable[[bytes], bytes]
 _log = structlog.get_logger()
+
+
+MAX_BODY = 7 << 20
+"""Bytes. An AdmissionReview of an update carries the object twice, and etcd holds at most 1.5 MiB of it."""
+
+MAX_BODIES = 64 << 20
+"""Bytes of all bodies together: nine of the largest, or thousands of the usual ones of some ten KiB. What is decoded
+of them takes a few times as much."""
+
+LARGE = 1 << 18
+"""Bytes. Bodies beyond are worked on one after the other: decoded, one of them may take a hundred MiB."""
+
+_AGAIN_SECONDS = "1"
+
+
+class Bodies:
+    """The bodies that are being read or answered.
+
+    A body is held from its first byte until its request is answered. What finds no room is sent away to come again in a
+    second, which the apiserver does by itself for as long as it waits for an answer; so senders of large bodies cost
+    others a moment, and never the process its memory.
+    """
+
+    def __init__(self, limit: int = MAX_BODIES) -> None:
+        self.limit = limit
+        self.held = 0
+        self._large = asyncio.Lock()
+
+    @asynccontextmanager
+    async def of(self, request: Request) -> AsyncGenerator[bytes]:
+        """The body of a request, for as long as it is needed. Raises HTTPException: 400, 413, 429."""
+        _check_type(request)
+        body = bytearray()
+        try:
+            async for chunk in request.stream():
+                if len(body) + len(chunk) > MAX_BODY:
+                    raise HTTPException(413, f"the body is larger than {MAX_BODY} bytes")
+                self._take(len(chunk))
+                body += chunk
+            if not body:
+                raise HTTPException(400, "request body is empty")
+            yield bytes(body)
+        finally:
+            self.held -= len(body)
+
+    def turn(self, body: bytes) -> AbstractAsyncContextManager[None]:
+        """Return what is held while a body is worked on: a large one waits for the one before it."""
+        return self._large if len(body) > LARGE else nullcontext()
+
+    def _take(self, size: int) -> None:
+        if self.held + size > self.limit:
+            told = f"no room: the bodies of other requests take {self.held} of {self.limit} bytes"
+            raise HTTPException(429, told, {"Retry-After": _AGAIN_SECONDS})
+        self.held += size
+
+
+def _check_type(request: Request) -> None:
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip()
+    if content_type != "application/json":
+        raise HTTPException(400, f"contentType={content_type}, expected application/json")
 
 
 def build(

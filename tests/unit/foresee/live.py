@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from flotilla_cli.foresee.dryrun import Applied
-from flotilla_cli.foresee.foresee import Foresight
+from flotilla_cli.foresee.foresee import Foresight, Reader
 from flotilla_cli.foresee.manifest import Manifest
-from flotilla_cli.foresee.reading import Reader
 from flotilla_cli.foresee.story import Story
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.image import cache, oci
-from flotilla_cli.image.cache import Made
+from flotilla_cli.image import build, oci
+from flotilla_cli.image.build import Made
 from flotilla_cli.image.tree import File
 
 
@@ -28,24 +28,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_layer_is_made_once() -> None:
     make = Maker()
-    assert cache.get("base", "key", make) == cache.get("base", "key", make)
+    assert build.cached("base", "key", make) == build.cached("base", "key", make)
     assert make.calls == 1
 
 
 def test_another_key_or_a_wish_makes_it_anew() -> None:
     make = Maker()
-    first = cache.get("base", "key", make)
-    assert cache.get("base", "other", make) != first
-    assert cache.get("base", "key", make, refresh=True) != first
+    first = build.cached("base", "key", make)
+    assert build.cached("base", "other", make) != first
+    assert build.cached("base", "key", make, refresh=True) != first
     assert make.calls == 3
 
 
 def test_of_each_layer_some_stay(folder: Path) -> None:
     make = Maker()
-    cache.get("base", "key", make)
-    for number in range(cache.KEPT + 3):
-        cache.get("own", str(number), make)
-    assert len(list(folder.glob("own-*.msgpack"))) == cache.KEPT
+    build.cached("base", "key", make)
+    for number in range(build.KEPT + 3):
+        build.cached("own", str(number), make)
+    assert len(list(folder.glob("own-*.msgpack"))) == build.KEPT
     assert len(list(folder.glob("base-*.msgpack"))) == 1
 
 
@@ -54,9 +54,9 @@ def test_a_build_that_fails_leaves_nothing(folder: Path) -> None:
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        cache.get("base", "key", fail)
+        build.cached("base", "key", fail)
     assert [path.name for path in folder.iterdir()] == [".lock"]
 
 
 def test_what_a_key_is_made_of_is_not_run_together() -> None:
-    assert cache.key(b"a", b"bc") != cache.key(b"ab", b"c")
+    assert build.cache_key(b"a", b"bc") != build.cache_key(b"ab", b"c")

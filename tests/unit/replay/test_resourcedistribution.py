@@ -1,6 +1,6 @@
 """`flotilla bundle` of ResourceDistributions: reasons and writes, and nothing of what is distributed."""
 
-from flotilla_cli.bundle.interest import Interest
+from flotilla_cli.bundle.capture import Interest
 from flotilla_cli.replay.recording import RecordedTables
 from flotilla_common.api.resources import CONFIG_MAP, NAMESPACE, SECRET
 from flotilla_common.control.controller import Memory

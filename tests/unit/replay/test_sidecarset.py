@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flotilla_cli.bundle.interest import Interest
+from flotilla_cli.bundle.capture import Interest
 from flotilla_cli.replay.again import Replay
 from flotilla_common.api.resources import NAMESPACE, POD, REVISION
 from flotilla_common.bus import subjects

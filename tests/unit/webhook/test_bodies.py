@@ -14,11 +14,10 @@ from uvicorn.server import ServerState
 from flotilla_common.api.admission import review
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.clock import SystemClock
-from flotilla_webhook.bodies import Bodies
 from flotilla_webhook.bounded import BoundedProtocol
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.server import build
+from flotilla_webhook.server import Bodies, build
 
 REVIEW = msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}})
 LARGE = REVIEW.ljust(1000)

@@ -7,7 +7,9 @@ one: there are no expectations to wait for.
 
 from datetime import datetime
 
-from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
+from flotilla_common.api import keys
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, RollingUpdate
+from flotilla_common.api.numbers import integer, strict_value
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
@@ -17,13 +19,14 @@ from flotilla_common.workload.inplace.refresh import Due, stage_refreshes
 from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.placement import Placement
 from flotilla_common.workload.predicates import is_settled
+from flotilla_common.workload.predownload import ImagePulls, is_decided, plan_no_pulls, plan_pulls, plan_removal
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.manage import plan_manage, plan_specified
 from flotilla_daemonset.daemonset.nodes import survey
 from flotilla_daemonset.daemonset.numbers import targets
 from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, Criteria, is_terminating, sort_out
-from flotilla_daemonset.daemonset.predownload import plan_predownload
 from flotilla_daemonset.daemonset.revisions import (
+    RECIPE,
     Revisions,
     choose,
     forget_duplicates,
@@ -168,3 +171,43 @@ def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
         if not (is_settled(pod) or is_terminating(pod) or pod.status.phase in FINISHED)
     )
     stage_refreshes(draft, pods, at=at)
+
+
+def plan_predownload(context: PlanContext, draft: Draft) -> None:
+    """Nothing unless the snapshot says which jobs there are: then image pulls ahead are switched on."""
+    jobs, revisions, status = context.snapshot.pull_jobs, context.revisions, context.daemonset.status
+    rolling = context.daemonset.spec.update_strategy.rolling_update
+    if jobs is None or revisions.writes or rolling is None or context.targets.on_delete:
+        return
+    if status.update_revision == revisions.hash and status.updated_number_scheduled == status.desired_number_scheduled:
+        plan_removal(jobs, draft)
+    elif is_decided(revisions.update):
+        return
+    elif context.targets.partition == 0 and _all_at_once(rolling, context.targets.desired):
+        plan_no_pulls(revisions.update, draft)
+    else:
+        plan_pulls(_pulls(context), draft)
+
+
+def _all_at_once(rolling: RollingUpdate, desired: int) -> bool:
+    """One batch takes all nodes."""
+    limit = 1 if rolling.max_unavailable is None else rolling.max_unavailable
+    try:
+        return strict_value(limit, desired, round_up=True) >= desired
+    except ValueError:
+        return False  # the reason is given where the number is used
+
+
+def _pulls(context: PlanContext) -> ImagePulls:
+    daemonset = context.daemonset
+    annotations = daemonset.metadata.annotations
+    return ImagePulls(
+        resource=DAEMON_SET,
+        metadata=daemonset.metadata,
+        selector=daemonset.spec.selector,
+        recipe=RECIPE,
+        update=context.revisions.update,
+        old=tuple(context.revisions.old),
+        parallelism=integer(annotations.get(keys.PULL_PARALLELISM, "")),
+        timeout_seconds=integer(annotations.get(keys.PULL_TIMEOUT_SECONDS, "")),
+    )

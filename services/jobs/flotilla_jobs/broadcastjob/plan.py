@@ -10,6 +10,7 @@ import msgspec
 
 from flotilla_common.api.kinds.broadcastjob.types import (
     BROADCAST_JOB,
+    FAIL_FAST,
     FAILED,
     PAUSE,
     PAUSED,
@@ -17,15 +18,14 @@ from flotilla_common.api.kinds.broadcastjob.types import (
     BroadcastJobStatus,
 )
 from flotilla_common.control.draft import Draft, refused
-from flotilla_common.control.plan import Event, Plan, Reason, State
+from flotilla_common.control.plan import Event, Frozen, Intent, Plan, Reason, State
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import delete_finished
 from flotilla_jobs.broadcastjob.context import PlanContext, look
-from flotilla_jobs.broadcastjob.failure import failure_of, plan_failure
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
-from flotilla_jobs.broadcastjob.status import completed, has_ended, patch_of_status, tally
+from flotilla_jobs.broadcastjob.status import completed, failed, has_ended, patch_of_status, tally
 from flotilla_jobs.broadcastjob.why import explain, explain_end
-from flotilla_jobs.broadcastjob.work import plan_creates, plan_misfits, plan_readiness
+from flotilla_jobs.broadcastjob.work import delete, plan_creates, plan_misfits, plan_readiness
 
 
 def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
@@ -130,3 +130,56 @@ def _finish(context: PlanContext, phase: str, draft: Draft, *, told: Event | Non
         urgent_status=fresh,
         numbers=numbers,
     )
+
+
+_ENDED = "ended"
+"""Note: uids of pods that were deleted because the job fails."""
+
+
+class Failure(Frozen):
+    """Why a job fails."""
+
+    reason: str  # of the event
+    message: str
+    told_before: bool = False  # also before the active pods are deleted
+
+
+def failure_of(context: PlanContext, draft: Draft) -> Failure | None:
+    """Why the job fails now; None if it goes on. The deadline is waited for."""
+    if context.counts.failed and context.job.spec.failure_policy.type == FAIL_FAST:
+        found = "failed pod is found"
+        return Failure(
+            reason=found, message=f"failure policy is FailurePolicyTypeFailFast and {found}", told_before=True
+        )
+    if context.deadline is not None and draft.waits.passed(context.deadline, context.now):
+        meta = context.job.metadata
+        text = f"Job {meta.namespace}/{meta.name} was active longer than specified deadline"
+        return Failure(reason="DeadlineExceeded", message=text)
+    return None
+
+
+def plan_failure(context: PlanContext, failure: Failure, status: BroadcastJobStatus, draft: Draft) -> None:
+    """Delete the active pods, then write the verdict: it is final. Those of earlier tries are noted, because the job
+    counts them as failed."""
+    if failure.told_before and _ENDED not in context.snapshot.notes:
+        draft.events.append(_event(failure, status))
+    active = context.counts.active
+    draft.stage([(delete(pod, Intent.CLEAN_UP, failure.message),) for pod in active])
+    ended = _ended(context)
+    draft.notes[_ENDED] = ",".join(sorted(ended))
+    told = {pod.metadata.uid for pod in context.snapshot.pods if pod.status.phase in ("Failed", "Succeeded")}
+    counted = msgspec.structs.replace(status, active=0, failed=status.failed + len(ended - told))
+    verdict = failed(counted, failure.message, context.now)
+    patch = patch_of_status(context.job, verdict, _event(failure, verdict))
+    draft.stage([(patch,)] if patch is not None else [])
+    text = f"{failure.message}: {tally(verdict)}"
+    draft.reason(State.STUCK, "Failed", text, [*context.counts.failed, *active], symptom=True)
+
+
+def _ended(context: PlanContext) -> set[str]:
+    before = context.snapshot.notes.get(_ENDED, "")
+    return {uid for uid in before.split(",") if uid} | {pod.metadata.uid for pod in context.counts.active}
+
+
+def _event(failure: Failure, status: BroadcastJobStatus) -> Event:
+    return Event(failure.reason, f"{failure.message}: {tally(status)}", warning=True)

@@ -1,8 +1,16 @@
 """On which nodes a pod may run, and on which one it is to run (daemonset.md §4.2, broadcastjob.md §4.3): for kinds with
 a pod per node."""
 
-from flotilla_common.workload.placement.fit import FITS, Demands, Fit, Placement, daemon_demands
-from flotilla_common.workload.placement.pinning import node_of, pinned, with_daemon_tolerations
+from flotilla_common.workload.placement.fit import (
+    FITS,
+    Demands,
+    Fit,
+    Placement,
+    daemon_demands,
+    node_of,
+    pinned,
+    with_daemon_tolerations,
+)
 from flotilla_common.workload.placement.strict import StrictPlacement
 
 __all__ = [

@@ -1,4 +1,5 @@
-"""Whether a node wants a pod with certain demands, whether it keeps one, and why not (daemonset.md §4.2).
+"""Whether a node wants a pod with certain demands, whether it keeps one, and why not (daemonset.md §4.2). And pods that
+are made for one node: the scheduler binds them to it by their affinity (§4.7).
 
 Resources are not looked at here, and neither is `spec.unschedulable`: a cordoned node has a taint for it, which daemons
 tolerate.
@@ -6,16 +7,16 @@ tolerate.
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
-from flotilla_common.api.core import Node
-from flotilla_common.api.documents import Json, mapping, typed
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.documents import Json, mapping, mappings, typed
 from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.meta import Model
 from flotilla_common.api.numbers import integer
 from flotilla_common.api.scheduling import Affinity, NodeRequirement, NodeSelector, NodeSelectorTerm, Taint, Toleration
-from flotilla_common.workload.placement.pinning import NAME_FIELD, with_daemon_tolerations
 
 _HARD = ("NoSchedule", "NoExecute")
 
@@ -137,3 +138,58 @@ def _compares(requirement: NodeRequirement, value: str | None) -> bool:
     if number is None or limit is None or len(requirement.values) != 1:
         return False
     return number > limit if requirement.operator == "Gt" else number < limit
+
+
+_EVERYWHERE = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+_ON_HOST_NETWORK = (("node.kubernetes.io/network-unavailable", "NoSchedule"),)
+
+NAME_FIELD = "metadata.name"
+_MEMO = "pinned_to"
+
+
+def pinned(spec: Json, node: str) -> Json:
+    """The pod spec, for this node alone: the nodes that it demands are replaced, those that it prefers are kept."""
+    affinity = mapping(spec.get("affinity"))
+    demanded = {"nodeSelectorTerms": [{"matchFields": [{"key": NAME_FIELD, "operator": "In", "values": [node]}]}]}
+    nodes = {**mapping(affinity.get("nodeAffinity")), "requiredDuringSchedulingIgnoredDuringExecution": demanded}
+    return {**spec, "affinity": {**affinity, "nodeAffinity": nodes}}
+
+
+def node_of(pod: Pod) -> str:
+    """The node that the pod is on or made for; empty if it is made for none."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    known: str | None = pod.memo.get(_MEMO)
+    if known is None:
+        known = pod.memo[_MEMO] = _demanded(pod)
+    return known
+
+
+def _demanded(pod: Pod) -> str:
+    demanded = pod.spec.affinity.required if pod.spec.affinity is not None else None
+    for term in demanded.node_selector_terms if demanded is not None else ():
+        for field in term.match_fields:
+            if field.key == NAME_FIELD and field.operator == "In" and len(field.values) == 1:
+                return field.values[0]
+    return ""
+
+
+def with_daemon_tolerations(spec: Json) -> list[Json]:
+    """The tolerations of the pod spec, and those of daemons behind them (daemonset.md §4.2), which run on nodes that
+    others leave, and on those that nobody else may come to. One that is the same stands only once."""
+    keys = _EVERYWHERE + (_ON_HOST_NETWORK if spec.get("hostNetwork") is True else ())
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in keys]
+    present: list[Json] = [dict(one) for one in mappings(spec.get("tolerations"))]
+    known = {_identity(one) for one in present}
+    return present + [one for one in added if _identity(one) not in known]
+
+
+def _identity(toleration: Json) -> tuple[Any, ...]:
+    return tuple(toleration.get(key) or "" for key in ("key", "operator", "value", "effect"))

@@ -12,12 +12,17 @@ from flotilla_common.api.admission.plain import decoded, document_of, former_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, identity, operations, patched
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.core import Pod
-from flotilla_common.api.documents import Json, member, strings
+from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text
 from flotilla_common.api.errors import ApiError, Unreachable
-from flotilla_common.api.keys import RECREATE_NODE_NAME, RECREATE_POD_UID, RECREATE_UNREADY, SIDECAR_TERMINATED
+from flotilla_common.api.keys import (
+    RECREATE_ACTIVE,
+    RECREATE_NODE_NAME,
+    RECREATE_POD_UID,
+    RECREATE_UNREADY,
+    SIDECAR_TERMINATED,
+)
 from flotilla_common.api.kinds.containerrecreaterequest import crd
 from flotilla_common.api.kinds.containerrecreaterequest.conversion import convert, strip
-from flotilla_common.api.kinds.containerrecreaterequest.identity import identified
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
     FAIL,
     IGNORE,
@@ -120,6 +125,71 @@ def change_problem(document: Json, old: Json) -> str:
         if was and now != was:
             return f"not allowed to update immutable annotation {RECREATE_UNREADY}"
     return ""
+
+
+HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
+"""The kinds of preStop hooks that the agent is told of."""
+
+_VIRTUAL = ("type", "virtual-kubelet")
+"""The label of a virtual node, which tells it from the request, too."""
+
+
+def identified(document: Json, pod: Json, node_labels: dict[str, str]) -> Json:
+    """The request with everything filled in, as a new document: which containers are meant, on which node, and how they
+    want to be stopped. A container is restarted often and its pod may be replaced by a namesake; so it holds the IDs of
+    what runs now, and the agent acts on these alone. Raises Refused for a container that cannot be meant."""
+    result = copy.deepcopy(document)
+    metadata = result.setdefault("metadata", {})
+    metadata["labels"] = mapping(metadata.get("labels")) | _labels(pod, node_labels)
+    spec = mapping(result.get("spec"))
+    strategy = spec["strategy"] = mapping(spec.get("strategy"))
+    strategy["failurePolicy"] = strategy.get("failurePolicy") or FAIL
+    grace = member(pod, "spec").get("terminationGracePeriodSeconds")
+    if strategy.get("terminationGracePeriodSeconds") is None and grace is not None:
+        strategy["terminationGracePeriodSeconds"] = grace
+    seen: set[str] = set()
+    for container in mappings(spec.get("containers")):
+        name = text(container.get("name"))
+        if name in seen:
+            raise Refused(400, f"can not recreate {name} multi times")
+        seen.add(name)
+        _identify(container, pod)
+    return result
+
+
+def _labels(pod: Json, node_labels: dict[str, str]) -> dict[str, str]:
+    labels = {
+        RECREATE_ACTIVE: "true",
+        RECREATE_POD_UID: text(member(pod, "metadata").get("uid")),
+        RECREATE_NODE_NAME: text(member(pod, "spec").get("nodeName")),
+    }
+    key, value = _VIRTUAL
+    return labels | ({key: value} if node_labels.get(key) == value else {})
+
+
+def _identify(container: Json, pod: Json) -> None:
+    name = text(container.get("name"))
+    if any(container.get(field) for field in ("preStop", "ports", "statusContext")):
+        raise Refused(400, f"preStop, ports, statusContext in container {name} are read-only fields")
+    template = _named(mappings(member(pod, "spec").get("containers")), name)
+    if template is None:
+        raise Refused(400, f"container {name} not found in Pod")
+    status = _named(mappings(member(pod, "status").get("containerStatuses")), name)
+    if status is None:
+        raise Refused(400, f"not found {name} containerStatus in Pod Status")
+    container_id = text(status.get("containerID"))
+    if not container_id:
+        raise Refused(400, f"no containerID in {name} containerStatus, maybe the container has not been initialized")
+    hook = member(template, "lifecycle").get("preStop")
+    if hook is not None:
+        container["preStop"] = {kind: handler for kind, handler in mapping(hook).items() if kind in HANDLERS}
+        if "httpGet" in container["preStop"] and template.get("ports"):
+            container["ports"] = template["ports"]
+    container["statusContext"] = {"containerID": container_id, "restartCount": status.get("restartCount") or 0}
+
+
+def _named(entries: list[Json], name: str) -> Json | None:
+    return next((entry for entry in entries if entry.get("name") == name), None)
 
 
 RULES = Rules(schema=crd.version, convert=convert, admission=Admission(mutate=mutate, old_paths=True))

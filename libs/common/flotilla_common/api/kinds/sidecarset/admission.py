@@ -1,4 +1,4 @@
-"""Admission of SidecarSets (sidecarset.md §3, §4).
+"""Admission of SidecarSets (sidecarset.md §3, §4), and their conversion, on raw documents (§2.4).
 
 Their defaults are part of the hashes, so they are what they are: a startup probe gets none, and images are pulled by
 the usual rule, unlike in the pod templates of workloads.
@@ -33,11 +33,12 @@ from flotilla_common.api.kinds.sidecarset import crd
 from flotilla_common.api.kinds.sidecarset import validation as rules
 from flotilla_common.api.kinds.sidecarset.canonical import INJECTED, SIDECAR_MEMBERS, canonical_list, hash_annotations
 from flotilla_common.api.kinds.sidecarset.conflicts import canary_faults, conflict_faults
-from flotilla_common.api.kinds.sidecarset.conversion import convert, to_hub
 from flotilla_common.api.kinds.sidecarset.metadata_validation import metadata_faults
 from flotilla_common.api.kinds.sidecarset.revisions import restored
 from flotilla_common.api.kinds.sidecarset.types import AFTER_APP, BEFORE_APP, RETAIN, SIDECAR_SET, SidecarSet
 from flotilla_common.api.resources import REVISION
+from flotilla_common.api.versions import Conversion
+from flotilla_common.api.webhooks import NAMESPACE_NAME
 
 _PROBES = ("livenessProbe", "readinessProbe")
 
@@ -180,6 +181,30 @@ def _default_sidecar(container: Json, inject_policy: str) -> None:
     for entry in mappings(container.get("transferEnv")):
         default_field_ref(mapping(entry.get("sourceContainerNameFrom")))
     default_container(container, _PROBES)
+
+
+# v1beta1 is the hub. A custom version is a label in v1alpha1. A namespace that v1alpha1 names becomes a selector over
+# namespaces, and stays one when it is read back.
+
+
+def _to_beta(document: Json) -> None:
+    spec, metadata = mapping(document.get("spec")), member(document, "metadata")
+    if namespace := spec.pop("namespace", None):
+        spec["namespaceSelector"] = {"matchLabels": {NAMESPACE_NAME: namespace}}
+    labels = mapping(metadata.get("labels"))
+    if custom_version := labels.pop(CUSTOM_VERSION_LABEL, None):
+        ensured(document, "spec")["customVersion"] = custom_version
+    if not labels:
+        metadata.pop("labels", None)
+
+
+def _to_alpha(document: Json) -> None:
+    if custom_version := mapping(document.get("spec")).pop("customVersion", None):
+        ensured(ensured(document, "metadata"), "labels")[CUSTOM_VERSION_LABEL] = custom_version
+
+
+_VERSIONS = Conversion("SidecarSet", _to_beta, _to_alpha)
+convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub
 
 
 RULES = Rules(
