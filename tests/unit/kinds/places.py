@@ -195,9 +195,15 @@ OF_CONTROLLERS: dict[str, Place] = {
 
 def folder(kind: Kind) -> bool:
     parts = ["types", "kind", "crd", *(["admission"] if kind.rules().admission.handlers else [])]
-    parts += ["conversion"] if kind.rules().convert else []
     place = Path(kinds.__path__[0]) / kind.singular
-    return all((place / f"{part}.py").is_file() for part in parts)
+    complete = all((place / f"{part}.py").is_file() for part in parts)
+    return complete and (kind.rules().convert is None or _converts(place))
+
+
+def _converts(place: Path) -> bool:
+    """A conversion of a few lines may be in admission.py."""
+    own = place / "conversion.py"
+    return own.is_file() or " = Conversion(" in (place / "admission.py").read_text(encoding="utf-8")
 
 
 def flag_of_the_reference(kind: Kind) -> bool:
