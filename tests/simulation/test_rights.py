@@ -29,7 +29,7 @@ from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.manifests import cloneset, container, daemonset, statefulset
 from tests.simulation.world import SETTINGS, World, services, simulate
 
-pytestmark = pytest.mark.timeout(300)  # the first of them plays everything
+pytestmark = pytest.mark.timeout(1800)  # the first of them plays everything
 
 VERBS = {"replace": "update"}
 """Verbs of the client that have another name in roles."""
