@@ -308,8 +308,8 @@ def terminating(pod: Json) -> bool:
 
 
 def condition(pod: Json, kind: str) -> Json:
-    """One condition; {} when there is none."""
-    conditions: list[Json] = pod["status"].get("conditions", [])
+    """One condition; {} when there is none, or no status yet."""
+    conditions: list[Json] = pod.get("status", {}).get("conditions", [])
     return next((found for found in conditions if found["type"] == kind), Json())
 
 
