@@ -32,22 +32,22 @@ class Reach(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> Target:
-        """The cluster."""
+        """Return the cluster."""
         return target_of(self.kubeconfig, self.context)
 
     @property
     def url(self) -> str:
-        """The bus; empty if none is known."""
+        """Return the URL of the bus; empty if none is known."""
         return nats_url_of(self.nats, self.kubeconfig)
 
     def place(self, words: Sequence[str], *, pods: bool = False) -> tuple[Resource, str, str]:
-        """The resource, namespace and name of the object that the words mean. Raises click.BadParameter."""
+        """Return resource, namespace and name of the object that the words mean. Raises click.BadParameter."""
         resource, name = find_object(words, pods=pods)
         return resource, namespace_of(self.namespace, self.target) if resource.namespaced else "", name
 
 
 def reach_options(command: Callable[..., None]) -> Callable[..., None]:
-    """-n, --kubeconfig, --context and --nats, as one argument `reach`."""
+    """Add -n, --kubeconfig, --context and --nats, as one argument `reach`."""
 
     @wraps(command)
     def reaching(*words: Any, kubeconfig: str, context: str, nats: str, namespace: str, **others: Any) -> None:
@@ -57,20 +57,20 @@ def reach_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def cluster_options(command: Command) -> Command:
-    """--kubeconfig and --context."""
+    """Add --kubeconfig and --context."""
     file_option = click.option("--kubeconfig", default="", metavar="FILE", help="The cluster's kubeconfig.")
     context_option = click.option("--context", default="", help="The kubeconfig's context.")
     return file_option(context_option(command))
 
 
 def namespace_option(command: Command) -> Command:
-    """-n; one value for all commands, so that a shell history can be edited from one to the next."""
+    """Add -n, alike for all commands, so that a shell history can be edited from one to the next."""
     known, told = "the context's", "The object's namespace."
     return click.option("-n", "--namespace", default="", show_default=known, help=told)(command)
 
 
 def bus_option(command: Command) -> Command:
-    """--nats."""
+    """Add --nats."""
     known = "FLOTILLA_NATS, the local set's"
     return click.option("--nats", default="", metavar="URL", help="The bus.", show_default=known)(command)
 
@@ -81,7 +81,7 @@ class Ago(click.ParamType[timedelta]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """The span. Raises click.BadParameter."""
+        """Return the span. Raises click.BadParameter."""
         if isinstance(value, timedelta):
             return value
         try:
@@ -91,17 +91,17 @@ class Ago(click.ParamType[timedelta]):
 
 
 def since_option(told: str) -> Callable[[Command], Command]:
-    """--since; `told` is its help."""
+    """Add --since; `told` is its help."""
     return click.option("--since", type=Ago(), metavar="10m", help=told)
 
 
 def object_argument(command: Command) -> Command:
-    """KIND NAME, or KIND/NAME as kubectl takes it, too; to be read with `find_object`."""
+    """Add KIND NAME, or KIND/NAME as kubectl takes it, too; to be read with `find_object`."""
     return click.argument("words", nargs=-1, required=True, metavar="KIND NAME", shell_complete=complete)(command)
 
 
 def find_object(words: Sequence[str], *, pods: bool = False) -> tuple[Resource, str]:
-    """The resource and the name that `words` mean; with `pods`, pods are known, too. Raises click.BadParameter."""
+    """Return the resource and the name that `words` mean, also of pods with `pods`. Raises click.BadParameter."""
     kind, slash, name = words[0].partition("/")
     rest = [name, *words[1:]] if slash else list(words[1:])
     if len(rest) != 1 or not rest[0]:
@@ -110,7 +110,7 @@ def find_object(words: Sequence[str], *, pods: bool = False) -> tuple[Resource, 
 
 
 def find_kind(word: str) -> Resource:
-    """The resource, in its storage version, for a kind, a plural or a short name. Raises click.BadParameter."""
+    """Return the resource, in its storage version, for a kind, a plural or a short name. Raises click.BadParameter."""
     try:
         return catalogue.called(word).resource
     except LookupError:
@@ -119,7 +119,7 @@ def find_kind(word: str) -> Resource:
 
 
 def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The kinds for the first word that a shell asks about. Names of objects only the cluster knows."""
+    """Return the kinds for the first word that a shell asks about. Names of objects only the cluster knows."""
     if context.params.get(str(parameter.name)):
         return []
     words = (word for kind in catalogue.KINDS for word in (kind.singular, *kind.short_names))

@@ -48,7 +48,7 @@ def is_theirs(workload: Json) -> bool:
 
 
 def held_by(lease: Json, now: datetime) -> str:
-    """Who holds the lease and still renews it; empty when nobody but Flotilla does."""
+    """Return who holds the lease and still renews it; empty when only Flotilla does."""
     spec = member(lease, "spec")
     holder, renewed = text(spec.get("holderIdentity")), text(spec.get("renewTime"))
     if holder in ("", HOLDER) or not renewed:

@@ -74,12 +74,12 @@ class Interest:
 
     @property
     def live(self) -> list[str]:
-        """What to subscribe to."""
+        """Return the subjects to subscribe to."""
         reports = [self.report_subject] if self.report_subject else []
         return [self.object_subject, self.why_subject, *self.act_filters, *self._watches, *reports]
 
     def picks(self, message: Message, body: Json) -> bool:
-        """Whether the message is about the object."""
+        """Return whether the message is about the object."""
         if message.subject == self.why_subject or message.subject.startswith("report.v1."):
             return True
         if message.subject.startswith("act.v1."):
@@ -114,7 +114,7 @@ class Interest:
 
 
 def _writes(kind: ControllerSpec[Any], namespace: str) -> list[str]:
-    """Where writes on the object's behalf are told: in its namespace, and of what is written elsewhere."""
+    """Return the subjects of writes for the object: in its namespace, and of what is written elsewhere."""
     written = [watch for watch in kind.watches if watch.writes or watch.subresources]
     elsewhere = [watch for watch in written if watch.private or watch.resource.namespaced != bool(namespace)]
     others = [f"act.v1.*.{watch.resource.plural}.*.*" for watch in elsewhere]

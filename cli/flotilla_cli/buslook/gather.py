@@ -17,7 +17,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.installed import published
 
 WATCHED = ("kube.v1.>", "node.v1.>", "act.v1.>", "why.v1.>")
-"""What is kept on streams. Decisions are these of why.v1 once more."""
+"""The subjects of all streams but `decisions`, which repeats why.v1."""
 
 SIZE = "Nats-Msg-Size"
 """In which header the server tells the size of a payload that it leaves out."""
@@ -28,7 +28,7 @@ BUSIEST = 8
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What is said about the objects of one kind in one namespace, or by one service about them."""
+    """How many messages there are about one kind in one namespace, and how large they are."""
 
     source: str  # kube, node, act or why
     namespace: str
@@ -46,7 +46,7 @@ class Traffic:
         self._streams = Counter[str]()
 
     def hear(self, message: Message) -> None:
-        """One more."""
+        """Count one message more."""
         size = len(message.subject) + len(message.data) + sum(map(len, [*message.headers, *message.headers.values()]))
         key = _key(message.subject.split("."))
         self._messages[key] += 1
@@ -55,11 +55,11 @@ class Traffic:
 
     @property
     def bytes_by_stream(self) -> Mapping[str, int]:
-        """How much each stream was given."""
+        """Return how much each stream was given."""
         return self._streams
 
     def largest(self, most: int) -> list[Share]:
-        """Where most of it comes from."""
+        """Return the kinds and namespaces that most bytes are about, the largest first."""
         return [Share(*key, self._messages[key], size) for key, size in self._bytes.most_common(most)]
 
 

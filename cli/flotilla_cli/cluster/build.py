@@ -29,7 +29,7 @@ FLAGS = ("-trimpath", "-mod=readonly", "-buildvcs=false")
 _STALE = '{{if .Stale}}{{if ne .Name "main"}}{{.ImportPath}}{{end}}{{end}}'  # a main package is always said to be stale
 
 EARLY = 0.05
-"""Of all packages; before that many are compiled nothing is said about the time left."""
+"""The share of packages that has to be compiled before the time left is estimated."""
 
 
 def go_problem() -> str:
@@ -38,7 +38,7 @@ def go_problem() -> str:
 
 
 class Compiled(msgspec.Struct):
-    """How far a build has come: its packages that are not in Go's cache, and those that Go has begun."""
+    """The packages of a build that are not in Go's cache, and those that Go has begun."""
 
     expected: frozenset[str]
     begun: set[str] = set()
@@ -48,7 +48,7 @@ class Compiled(msgspec.Struct):
         self.begun.update(self.expected.intersection(line.strip() for line in lines))
 
     def line(self, elapsed: float) -> str:
-        """What people are told after that many seconds of compiling."""
+        """Return the progress line after that many seconds of compiling."""
         done, total = len(self.begun), len(self.expected)
         if done == total:
             return f"linking, {elapsed:.0f} s"

@@ -121,7 +121,7 @@ _LOCAL4 = re.compile(r"\|-- ([\d.]+)\n\s+/32 host LOCAL")
 
 
 def own_names(host: str) -> list[str]:
-    """Those of a server that listens on this host, itself included; without one, of a server on all addresses."""
+    """Return the names of a server that listens on this host, itself included; of one on all addresses without it."""
     named = [host] if host else [*_addresses(), socket.gethostname(), socket.getfqdn()]
     return list(dict.fromkeys(["localhost", HOST, *filter(None, named)]))
 

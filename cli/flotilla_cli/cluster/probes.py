@@ -1,4 +1,4 @@
-"""Whether a server of the local set answers."""
+"""Probe the servers of the local set."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ PROBE = aiohttp.ClientTimeout(total=2)
 
 
 async def serves(url: str) -> bool:
-    """Whether the server answers 200 here."""
+    """Return whether the server answers 200 here."""
     try:
         async with aiohttp.ClientSession(timeout=PROBE) as session, session.get(url) as reply:
             return reply.status == 200
@@ -17,7 +17,7 @@ async def serves(url: str) -> bool:
 
 
 async def listens(host: str, port: int) -> bool:
-    """Whether somebody listens at this address."""
+    """Return whether a server listens at this address."""
     try:
         _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout=1)
     except OSError:
@@ -27,7 +27,7 @@ async def listens(host: str, port: int) -> bool:
 
 
 async def not_ready(host: str, port: int) -> str:
-    """Empty when the process of ours at this address is ready, else what it waits for, as its /readyz says."""
+    """Return what our process at this address waits for, as its /readyz says; empty when it is ready."""
     url = f"http://{host}:{port}/readyz"
     try:
         async with aiohttp.ClientSession(timeout=PROBE) as session, session.get(url) as reply:

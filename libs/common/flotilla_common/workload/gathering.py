@@ -1,4 +1,4 @@
-"""What the controllers of workloads watch, read and are told alike: revisions, images pulled ahead, settings."""
+"""Share among the controllers of workloads what they watch and read alike: revisions, images pulled ahead, settings."""
 
 from typing import Any, Self
 
@@ -23,7 +23,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, settings: Settings, server_version: str, **own: Any) -> Self:
-        """The settings that decide about plans; `own`: those of the kind."""
+        """Return the settings that decide about plans; `own`: those of the kind."""
         return cls(
             system_namespace=settings.namespace,
             drop_field_owners=not settings.keep_managed_fields,
@@ -54,7 +54,7 @@ def watch_pulls(kind: Resource, gate: str) -> Watch[ImagePullJob]:
 
 
 class PullsAhead:
-    """The images that are pulled ahead for workloads of one kind."""
+    """Finds the images that are pulled ahead for workloads of one kind."""
 
     def __init__(self, wiring: Wiring, watch: Watch[ImagePullJob], kind: Resource) -> None:
         self._table = wiring.table(watch)
@@ -62,5 +62,5 @@ class PullsAhead:
         self._kind = kind
 
     def of(self, meta: ObjectMeta) -> list[ImagePullJob] | None:
-        """The ImagePullJobs that the workload controls and that are not on their way out; None where none are made."""
+        """Return the ImagePullJobs that the workload controls and that stay; None where images are not pulled ahead."""
         return controlled(self._table, self._kind, meta) if self._watched() else None
