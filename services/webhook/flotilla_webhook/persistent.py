@@ -18,10 +18,9 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
     PERSISTENT_POD_STATE,
     PersistentPodState,
     PersistentPodStateSpec,
-    TargetRef,
 )
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, custom_workloads, supported
-from flotilla_common.api.meta import metadata_of
+from flotilla_common.api.meta import TargetRef, metadata_of
 from flotilla_common.api.podrules import PodRule, quoted
 from flotilla_common.api.resources import CONFIG_MAP, NODE
 from flotilla_common.clock import Clock

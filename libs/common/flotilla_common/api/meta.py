@@ -127,3 +127,16 @@ def group_of(api_version: str) -> str:
 def rfc3339(moment: datetime) -> str:
     """The aware time as Kubernetes writes it: UTC, whole seconds, `Z`."""
     return f"{in_zone(moment).replace(microsecond=0, tzinfo=None).isoformat()}Z"
+
+
+class TargetRef(Model):
+    """A workload in the object's own namespace."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """Group, kind and name: what makes two references mean the same workload, whatever the version."""
+        return group_of(self.api_version), self.kind, self.name

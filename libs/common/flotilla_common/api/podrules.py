@@ -21,6 +21,9 @@ from flotilla_common.api.webhooks import NOT_KUBE_SYSTEM, NOT_OURS, POD_ENTRY, P
 RULES = "kruise.io/pod-rules"
 """The annotation of the webhook configuration that holds its rules, as JSON."""
 
+REMOVAL_PATH = "/validate-pod"
+DELETION_ENTRY, EVICTION_ENTRY = "vpod.kb.io", "vpodeviction.kb.io"
+
 _PROBE = "flotilla-pod-rule-"
 """What the names of objects begin with that are created, as a dry run, to see which rules are in use."""
 
@@ -131,6 +134,27 @@ def pod_entries(rules: Collection[PodRule]) -> list[Json]:
         there = _any_of([rule for rule in rules if rule.namespace_labels == labels])
         entries.append(_selecting(labels, f"({there}) && !({near})" if near else there))
     return entries
+
+
+def removal_entries(rules: Collection[PodRule]) -> list[Json]:
+    """Return the webhook entries that ask before pods of these rules go, without caBundle; none without rules. An
+    eviction does not show its pod, so those of a whole namespace are asked about."""
+    if not rules:
+        return []
+    deleted = _any_of(rules)
+    evicted = _any_of([PodRule(rule.why, "true", rule.namespace) for rule in rules])
+    return [
+        _removal(DELETION_ENTRY, rule_of("", ("v1",), "pods", "DELETE"), deleted),
+        _removal(EVICTION_ENTRY, rule_of("", ("v1",), "pods/eviction", "CREATE"), evicted),
+    ]
+
+
+def _removal(name: str, rule: Json, condition: str) -> Json:
+    return entry_of(name, REMOVAL_PATH, rule) | {
+        "sideEffects": "NoneOnDryRun",
+        "namespaceSelector": {"matchExpressions": [NOT_OURS, NOT_KUBE_SYSTEM]},
+        "matchConditions": [{"name": "seen-by-some-check", "expression": condition}],
+    }
 
 
 def _first(condition: str, probes: list[str]) -> Json:

@@ -249,10 +249,10 @@ class Controller(Generic[S]):
         early = None
         if plan.status is None:
             self._throttle.unneeded(key)
-        elif self._throttle.owed(key):
+        elif self._throttle.owed(key) and not plan.status_after_success:
             early = await self._write_status(key, subject, plan.status, trace, fence)
         report = await self._executor.run(subject, plan, fence, trace)
-        if plan.status is None:
+        if plan.status is None or (plan.status_after_success and (report.failed or plan.errors)):
             await self._after_status(subject, plan, trace, fence)
         elif early is not None:
             report.add(plan.status, early)

@@ -171,6 +171,7 @@ class Plan(Frozen, kw_only=True):
     stages: tuple[Stage, ...] = ()
     events: tuple[Event, ...] = ()  # events that belong to no write
     status: Patch | None = None  # written last, after the stages, whatever their outcome
+    status_after_success: bool = False  # a pass in which something failed leaves the status as it is
     urgent_status: bool = False  # False: only counts changed, and the write may wait to be merged with the next
     after_status: tuple[Stage, ...] = ()  # best effort, once the status stands: writes to the spec, on its version
     reasons: tuple[Reason, ...] = ()

@@ -5,12 +5,12 @@ import hashlib
 
 import msgspec
 
-from flotilla_common.api import documents
+from flotilla_common.api import documents, strategic
 from flotilla_common.api.documents import Json
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CLAIM, POD, Resource
 from flotilla_common.control.plan import Action, Create, Delete, Patch, PatchType
-from flotilla_common.model import deletion, strategic
+from flotilla_common.model import deletion
 from flotilla_common.model.store import Objects, cleaned, kept, spec_of
 
 _CREATED: dict[Resource, tuple[Json, Json]] = {

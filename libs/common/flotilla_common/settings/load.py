@@ -72,7 +72,6 @@ _OTHERS = frozenset(
         "stderrthreshold",
         "sync-period",
         "vmodule",
-        "ws-enabled-versioned-status",
     }
 )
 

@@ -230,6 +230,9 @@ class Settings:
     cloneset_scaling_exclude_preparing_delete: bool = _behaviour(
         False, "Pods in PreparingDelete do not count when CloneSets scale."
     )
+    ws_enabled_versioned_status: str = _behaviour(
+        "deployment,replicaset", "Kinds of workloads whose WorkloadSpreads have a book of places per version of pods."
+    )
     assign_pods_by_scheduler: bool = _behaviour(
         True, "Pods of DaemonSets ask the scheduler for their node; else they are created on it."
     )

@@ -47,6 +47,8 @@ class RevisionRecipe(Frozen):
     """Where a name was taken, the hash label is that of the name found at last; else it stays the first one."""
     copies_annotations: bool = True
     """A new revision gets all annotations of its owner."""
+    may_lack_labels: bool = False
+    """The owner's revisions may have no labels but the hash: the reference gave them none."""
     namespace: str = ""
     """Where the revisions are kept; empty is the owner's namespace."""
     name_limit: int = 223
@@ -67,6 +69,7 @@ class RevisionOwner(Frozen):
     metadata: ObjectMeta
     selector: Selector  # over the labels of its revisions
     current_name: str = ""  # status.currentRevision
+    update_name: str = ""  # status.updatedRevision, where the numbers of revisions may be equal
     collision_count: int | None = None  # status.collisionCount
     labels: Mapping[str, str] = {}  # of new revisions, beside those of the recipe
     annotations: Mapping[str, str] = {}  # of new revisions, and renewed on one that becomes the newest again

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.keys import REVISION_HASH_LABEL
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import REVISION
 from flotilla_common.api.selectors import Selector
@@ -43,7 +44,9 @@ def choose_revisions(
     Raises ValueError: the source cannot be read.
     """
     data = cached_canonical(recipe.canonical, source)
-    own = own_revisions(stored, owner.metadata.uid, owner.selector)
+    own = own_revisions(
+        stored, owner.metadata.uid, owner.selector, may_lack_labels=recipe.may_lack_labels, newest=owner.update_name
+    )
     equal = [revision for revision in own if recipe.data_of(revision) == data]
     highest = own[-1].revision if own else 0
     collisions = owner.collision_count or 0
@@ -66,18 +69,31 @@ def choose_revisions(
 
 
 def own_revisions(
-    stored: Iterable[ControllerRevision], owner_uid: str, selector: Selector | None = None
+    stored: Iterable[ControllerRevision],
+    owner_uid: str,
+    selector: Selector | None = None,
+    *,
+    may_lack_labels: bool = False,
+    newest: str = "",
 ) -> list[ControllerRevision]:
-    """Revisions that are the owner's, or nobody's, in their order (§7.4)."""
+    """Return the revisions that are the owner's, or nobody's, in their order (§7.4).
+
+    `may_lack_labels`: the owner's are its own without the labels that the selector asks for. `newest`: the name of the
+    last one of those with the same number.
+    """
+
+    def is_own(revision: ControllerRevision) -> bool:
+        controller, labels = controller_of(revision.metadata), revision.metadata.labels
+        if controller is not None and controller.uid != owner_uid:
+            return False
+        unlabelled = may_lack_labels and controller is not None and not labels.keys() - {REVISION_HASH_LABEL}
+        return selector is None or unlabelled or selector.matches(labels)
+
     return sorted(
-        (
-            revision
-            for revision in stored
-            if ((controller := controller_of(revision.metadata)) is None or controller.uid == owner_uid)
-            and (selector is None or selector.matches(revision.metadata.labels))
-        ),
+        filter(is_own, stored),
         key=lambda revision: (
             revision.revision,
+            revision.metadata.name == newest,
             revision.metadata.creation_timestamp or _EARLIEST,
             revision.metadata.name,
         ),

@@ -3,10 +3,9 @@
 
 import msgspec
 
-from flotilla_common.api.kinds.persistentpodstate.types import TargetRef
 from flotilla_common.api.kinds.statefulset.types import Ordinals as OrdinalsSpec
 from flotilla_common.api.kinds.statefulset.types import StatefulSet
-from flotilla_common.api.meta import Model, Object, ObjectMeta
+from flotilla_common.api.meta import Model, Object, ObjectMeta, TargetRef
 from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
 from flotilla_statefulset.ordinals import Ordinals

@@ -16,6 +16,8 @@ from flotilla_common.api.kinds.persistentpodstate import kind as persistentpodst
 from flotilla_common.api.kinds.resourcedistribution import kind as resourcedistribution
 from flotilla_common.api.kinds.sidecarset import kind as sidecarset
 from flotilla_common.api.kinds.statefulset import kind as statefulset
+from flotilla_common.api.kinds.uniteddeployment import kind as uniteddeployment
+from flotilla_common.api.kinds.workloadspread import kind as workloadspread
 from flotilla_common.api.resources import Resource
 
 KINDS: tuple[Kind, ...] = (
@@ -32,6 +34,8 @@ KINDS: tuple[Kind, ...] = (
     resourcedistribution.KIND,
     sidecarset.KIND,
     statefulset.KIND,
+    uniteddeployment.KIND,
+    workloadspread.KIND,
 )
 """All of them, by name. A new kind is a folder beside these and a line here; so read the list through the module, when
 it is needed."""

@@ -1,5 +1,6 @@
-// Prints how Go's encoding/json writes a core/v1 pod template: for every struct type reachable from PodTemplateSpec and
-// PersistentVolumeClaimSpec its members in declaration order. The output is podschema.json, which api/podtemplate.py reads.
+// Prints how Go's encoding/json writes a core/v1 pod template: for every struct type reachable from PodTemplateSpec,
+// PersistentVolumeClaimSpec and the specs of StatefulSets and Deployments its members in declaration order. The output
+// is podschema.json, which api/podtemplate.py reads.
 //
 //	go run . > podschema.json
 //
@@ -13,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,6 +99,8 @@ func main() {
 	s := schema{}
 	s.add(reflect.TypeOf(corev1.PodTemplateSpec{}))
 	s.add(reflect.TypeOf(corev1.PersistentVolumeClaimSpec{}))
+	s.add(reflect.TypeOf(appsv1.StatefulSetSpec{}))
+	s.add(reflect.TypeOf(appsv1.DeploymentSpec{}))
 	encoder := json.NewEncoder(os.Stdout)
 	if err := encoder.Encode(s); err != nil {
 		panic(err)

@@ -102,10 +102,11 @@ def _missing(pairs: set[tuple[str, str]]) -> str:
 
 
 def _selects(selector: NodeSelector, name: str, labels: Mapping[str, str]) -> bool:
-    return any(_holds(term, name, labels) for term in selector.node_selector_terms)
+    return any(holds(term, name, labels) for term in selector.node_selector_terms)
 
 
-def _holds(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:
+def holds(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:
+    """Return whether a node with this name and these labels meets all that the term requires."""
     if not term.match_expressions and not term.match_fields:
         return False
     fields = {NAME_FIELD: name}

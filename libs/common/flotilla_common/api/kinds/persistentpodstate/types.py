@@ -1,22 +1,9 @@
 """PersistentPodState in its hub and storage version, apps.kruise.io/v1beta1 (persistentpodstate.md §2)."""
 
-from flotilla_common.api.meta import Model, ObjectMeta, group_of
+from flotilla_common.api.meta import Model, ObjectMeta, TargetRef
 from flotilla_common.api.resources import Resource
 
 PERSISTENT_POD_STATE = Resource("apps.kruise.io", "v1beta1", "persistentpodstates", "PersistentPodState")
-
-
-class TargetRef(Model):
-    """The workload whose pods are remembered, in the object's own namespace."""
-
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-
-    @property
-    def identity(self) -> tuple[str, str, str]:
-        """Group, kind and name: what makes two references mean the same workload, whatever the version."""
-        return group_of(self.api_version), self.kind, self.name
 
 
 class Topology(Model):

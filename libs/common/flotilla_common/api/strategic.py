@@ -39,7 +39,8 @@ _ORDER, _DELETE_PLAIN, _RETAIN = "$setElementOrder/", "$deleteFromPrimitiveList/
 
 
 def merge(target: Json, patch: Json) -> Json:
-    """The target with the strategic merge patch applied; neither is changed."""
+    """Return the target with the strategic merge patch applied; neither is changed. Raises ValueError for a patch of a
+    list whose elements cannot be told apart."""
     directive = patch.get("$patch")
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != "$patch"}
@@ -83,6 +84,8 @@ def _merge_list(items: list[Json], patches: list[Json], merge_key: str, order: l
     merged = {_identity(item, merge_key): item for item in items}
     live = list(merged)
     for patch in patches:
+        if merge_key not in patch:
+            raise ValueError(f"an element of a list that is merged by {merge_key} has no {merge_key}")
         wanted = _identity(patch, merge_key)
         if patch.get("$patch") == "delete":
             merged.pop(wanted, None)

@@ -1,0 +1,130 @@
+"""UnitedDeployment in its hub and storage version, apps.kruise.io/v1beta1 (uniteddeployment.md §2).
+
+Templates of children, terms, tolerations and patches stay raw: they are copied into children as documents.
+"""
+
+import msgspec
+
+from flotilla_common.api.meta import Condition, IntOrString, LabelSelector, Model, ObjectMeta
+from flotilla_common.api.resources import Resource
+
+UNITED_DEPLOYMENT = Resource("apps.kruise.io", "v1beta1", "uniteddeployments", "UnitedDeployment")
+
+SUBSET_LABEL = "apps.kruise.io/subset-name"
+"""On children, their pod templates and so their pods: the subset."""
+
+REVISION_LABEL = "apps.kruise.io/controller-revision-hash"
+"""Likewise: the full name of the UnitedDeployment's ControllerRevision."""
+
+PATCH_ANNOTATION = "apps.kruise.io/subset-patch"
+"""On children: the subset's patch as JSON text, empty where it has none."""
+
+RESERVED_LABEL = "apps.kruise.io/united-deployment-reserved-pod"
+"""On pods in reservation mode: "true" for one that others stand in for, "false" for any other."""
+
+ADAPTIVE = "Adaptive"
+
+SCHEDULABLE = "Schedulable"
+"""The condition of a subset."""
+
+UPDATED, PROVISIONED, SUBSET_UPDATED, FAILURE = (
+    "UnitedDeploymentUpdated",
+    "SubsetProvisioned",
+    "SubsetUpdated",
+    "SubsetFailure",
+)
+"""Conditions of a UnitedDeployment."""
+
+
+Template = dict[str, msgspec.Raw]
+"""The workload that is made in each subset, by the name of the one member that is set."""
+
+ABSENT = msgspec.Raw(b"")
+"""What stands for a raw member that is not there."""
+
+
+class Subset(Model):
+    name: str = ""
+    node_selector_term: msgspec.Raw = ABSENT
+    tolerations: list[msgspec.Raw] = []
+    replicas: IntOrString | None = None
+    min_replicas: IntOrString | None = None
+    max_replicas: IntOrString | None = None
+    patch: msgspec.Raw = ABSENT  # strategic merge patch of the child's pod template
+
+
+class AdaptiveStrategy(Model):
+    reschedule_critical_seconds: int | None = None  # how long a pod may find no node; None: 30
+    unschedulable_duration: int | None = None  # how long a subset stays marked, or its pods are tried; None: 300
+    reserve_unschedulable_pods: bool = False
+
+
+class ScheduleStrategy(Model):
+    type: str = ""  # Adaptive, Fixed or empty: Fixed
+    adaptive: AdaptiveStrategy | None = None
+
+
+class Topology(Model):
+    subsets: list[Subset] = []
+    schedule_strategy: ScheduleStrategy = ScheduleStrategy()
+
+
+class ManualUpdate(Model):
+    partitions: dict[str, int] = {}  # pods that stay on old revisions, by subset
+
+
+class UpdateStrategy(Model):
+    type: str = "Manual"
+    manual_update: ManualUpdate = ManualUpdate()
+
+
+class UnitedDeploymentSpec(Model):
+    replicas: int = 1
+    selector: LabelSelector = LabelSelector()
+    template: Template = {}
+    topology: Topology = Topology()
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    revision_history_limit: int = 10
+
+    @property
+    def adaptive(self) -> AdaptiveStrategy | None:
+        """The adaptive settings; None under the Fixed strategy."""
+        strategy = self.topology.schedule_strategy
+        return (strategy.adaptive or AdaptiveStrategy()) if strategy.type == ADAPTIVE else None
+
+    @property
+    def reserves(self) -> bool:
+        """Return whether pods that find no node are kept while others stand in for them."""
+        return self.adaptive is not None and self.adaptive.reserve_unschedulable_pods
+
+
+class SubsetStatus(Model):
+    name: str = ""
+    replicas: int = 0  # allocated, not observed
+    ready_replicas: int = 0
+    partition: int = 0
+    reserved_pods: int = 0
+    conditions: list[Condition] = []
+
+
+class UnitedDeploymentStatus(Model):
+    """Counts that are zero are left out, but for the two that the schema requires."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    updated_replicas: int = 0
+    updated_ready_replicas: int = 0
+    reserved_pods: int = 0
+    collision_count: int | None = None
+    current_revision: str = ""
+    updated_revision: str = ""
+    subset_statuses: list[SubsetStatus] = []
+    conditions: list[Condition] = []
+    label_selector: str = ""
+
+
+class UnitedDeployment(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: UnitedDeploymentSpec = UnitedDeploymentSpec()
+    status: UnitedDeploymentStatus = UnitedDeploymentStatus()

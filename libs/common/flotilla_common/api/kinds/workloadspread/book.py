@@ -1,0 +1,152 @@
+"""The book of places of a WorkloadSpread: who takes one, who gives one back (workloadspread.md §5 and §6).
+
+The webhook and the controller both write it, each on the version that it read. Everything here is pure: what is decided
+again on a newer version may come out differently.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import ROUND_CEILING, Decimal
+
+import msgspec
+
+from flotilla_common.api.jsontext import Reader
+from flotilla_common.api.keys import REVISION_LABEL, TEMPLATE_HASH_LABEL
+from flotilla_common.api.kinds.workloadspread.types import (
+    MATCHED,
+    UNLIMITED,
+    VERSION_IGNORED,
+    Matched,
+    Subset,
+    SubsetStatus,
+)
+from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.numbers import integer
+
+MOST = (1 << 31) - 1
+Book = Sequence[SubsetStatus]
+_MATCHED: Reader[dict[str, object]] = Reader(dict[str, object])
+
+
+def matched_of(annotations: dict[str, str]) -> Matched | None:
+    """Return which WorkloadSpread and subset a pod was matched with; None if it says none. Keys are read in any case:
+    old pods have them with capital letters."""
+    text = annotations.get(MATCHED)
+    if not text:
+        return None
+    try:
+        written = {key.lower(): value for key, value in _MATCHED.read(text).items()}
+        return msgspec.convert(written, Matched)
+    except ValueError:
+        return None
+
+
+def limit_of(subset: Subset, replicas: int) -> int:
+    """Return how many pods the subset takes at most, of so many in all; `UNLIMITED` where nothing limits it. Raises
+    ValueError: the number cannot be read."""
+    return UNLIMITED if subset.max_replicas is None else scaled(subset.max_replicas, replicas)
+
+
+def scaled(value: IntOrString, replicas: int) -> int:
+    """Return what a number or a percentage means of so many pods, rounded up. Raises ValueError."""
+    if isinstance(value, int):
+        return max(value, 0)
+    percent = integer(value[:-1]) if value.endswith("%") else None
+    if percent is None or percent < 0:
+        raise ValueError(f"{value!r} is no number and no percentage")
+    return min(int((Decimal(percent) * replicas / 100).to_integral_value(ROUND_CEILING)), MOST)
+
+
+def uses_percent(subsets: Sequence[Subset]) -> bool:
+    """Return whether the number of all pods has to be known."""
+    return any(isinstance(subset.max_replicas, str) for subset in subsets)
+
+
+class Versioned(msgspec.Struct, frozen=True):
+    """The kinds of workloads whose versions of pods are told apart (§6)."""
+
+    kinds: frozenset[str] = frozenset({"deployment", "replicaset"})  # in lower case
+
+    @classmethod
+    def of(cls, setting: str) -> "Versioned":
+        """Return the kinds that the setting names, separated by commas, in any case."""
+        return cls(frozenset(name.strip().lower() for name in setting.split(",") if name.strip()))
+
+    def tracks(self, kind: str) -> bool:
+        """Return whether versions of pods of this kind of owner are told apart. Those of a Deployment are its
+        ReplicaSets'."""
+        name = kind.lower()
+        return name in self.kinds or (name == "replicaset" and "deployment" in self.kinds)
+
+
+def version_of(labels: dict[str, str], *, tracked: bool) -> str:
+    """Return the version of a pod by its labels, where versions of its owner's kind are told apart (§6)."""
+    if not tracked:
+        return VERSION_IGNORED
+    found = labels.get(TEMPLATE_HASH_LABEL) or labels.get(REVISION_LABEL, "").rpartition("-")[2]
+    return found or VERSION_IGNORED
+
+
+def opened(subsets: Sequence[Subset], replicas: int, totals: Book) -> list[SubsetStatus]:
+    """Return a book in which nobody has a place yet. What is known of the subsets' nodes is known for every version.
+    Raises ValueError."""
+    known = {one.name: one.conditions for one in totals}
+    return [
+        SubsetStatus(
+            name=subset.name, missing_replicas=limit_of(subset, replicas), conditions=known.get(subset.name, [])
+        )
+        for subset in subsets
+    ]
+
+
+def place_of(book: Book, name: str) -> SubsetStatus | None:
+    """Return the subset that has a pod of this name written down already."""
+    return next((one for one in book if name and (name in one.creating_pods or name in one.deleting_pods)), None)
+
+
+def chosen(book: Book) -> SubsetStatus | None:
+    """Return the first subset that takes another pod; None if none does (§5.3)."""
+    return next((one for one in book if one.schedulable and one.missing_replicas != 0), None)
+
+
+def with_pod(book: Book, subset: str, key: str, now: datetime) -> list[SubsetStatus]:
+    """Return the book after a pod has taken a place."""
+    return [
+        msgspec.structs.replace(
+            one, missing_replicas=one.missing_replicas - 1, creating_pods={**one.creating_pods, key: now}
+        )
+        if one.name == subset
+        else one
+        for one in book
+    ]
+
+
+def without_pod(book: Book, subset: str, name: str, now: datetime) -> list[SubsetStatus] | None:
+    """Return the book after a pod has given its place back; None if there is nothing to write down: it is written down
+    already, the subset is not in the book, or takes any number of pods."""
+    found = next((one for one in book if one.name == subset), None)
+    if place_of(book, name) is not None or found is None or found.missing_replicas == UNLIMITED:
+        return None
+    return [
+        msgspec.structs.replace(
+            one, missing_replicas=one.missing_replicas + 1, deleting_pods={**one.deleting_pods, name: now}
+        )
+        if one is found
+        else one
+        for one in book
+    ]
+
+
+def by_ordinal(subsets: Sequence[Subset], totals: Book, ordinal: int) -> str:
+    """Return the subset of a pod of a StatefulSet; empty for none (§5.3 b). Subsets that find no nodes are passed
+    over."""
+    closed = {one.name for one in totals if not one.schedulable}
+    threshold = 0
+    for subset in subsets:
+        if subset.name in closed:
+            continue
+        limit = limit_of(subset, 0)
+        threshold += MOST if limit == UNLIMITED else limit
+        if ordinal < threshold:
+            return subset.name
+    return ""

@@ -1,0 +1,14 @@
+"""WorkloadSpread: where the pods of a workload go, subset by subset."""
+
+from flotilla_common.api.kinds.kind import Kind, Workers, rules_in
+from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
+
+KIND = Kind(
+    resource=WORKLOAD_SPREAD,
+    doc="A WorkloadSpread says in which order the pods of a workload fill zones or pools of nodes.",
+    service="topology",
+    rules=rules_in("flotilla_common.api.kinds.workloadspread.admission"),
+    short_names=("ws",),
+    gates=("WorkloadSpread",),
+    workers=Workers(3, "workloadspread"),
+)

@@ -1,0 +1,143 @@
+"""The workloads whose pods can be spread: those of §3, and what administrators name (workloadspread.md §3).
+
+What they name stands in the ConfigMap `kruise-configuration` of the system's namespace, and is read anew for each
+decision.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import msgspec
+
+from flotilla_common.api.documents import Json, JsonValue, mapping, mappings, sequence, text
+from flotilla_common.api.jsontext import read_json
+from flotilla_common.api.keys import CONFIGURATION
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.meta import TargetRef
+from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, JOB, REPLICA_SET
+
+WHITE_LIST = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
+"""The key in it."""
+
+GroupKind = tuple[str, str]
+
+
+def group_kind(target: TargetRef) -> GroupKind:
+    """Return what decides; the version does not."""
+    return target.identity[:2]
+
+
+SPREAD = (CLONE_SET, DEPLOYMENT, REPLICA_SET, JOB, BUILT_IN_STATEFUL_SET, STATEFUL_SET)
+"""The kinds whose pods can be spread everywhere."""
+
+CLONE_SETS, DEPLOYMENTS, REPLICA_SETS, JOBS, STATEFUL_SETS, ADVANCED_STATEFUL_SETS = (
+    (one.group, one.kind) for one in SPREAD
+)
+BUILT_IN: Mapping[GroupKind, str] = {
+    CLONE_SETS: "spec.replicas",
+    DEPLOYMENTS: "spec.replicas",
+    REPLICA_SETS: "spec.replicas",
+    JOBS: "spec.parallelism",
+    STATEFUL_SETS: "spec.replicas",
+    ADVANCED_STATEFUL_SETS: "spec.replicas",
+}
+"""Where each kind says how many pods it has."""
+
+NUMBERED = (STATEFUL_SETS, ADVANCED_STATEFUL_SETS)
+"""Their pods go by their ordinals."""
+
+COSTED = (CLONE_SETS, DEPLOYMENTS, REPLICA_SETS)
+"""Their controllers go by the deletion cost of pods."""
+
+
+class CustomWorkload(msgspec.Struct, frozen=True):
+    """A kind that administrators name."""
+
+    group: str
+    version: str
+    kind: str
+    replicas_path: str = ""
+    between: tuple[GroupKind, ...] = ()  # kinds of owners between it and its pods
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """Group and kind."""
+        return self.group, self.kind
+
+
+def custom_workloads(configuration: Mapping[str, str]) -> list[CustomWorkload]:
+    """Return the kinds that the data of the ConfigMap names; none without the key. Raises ValueError for what is no
+    list of them."""
+    written = configuration.get(WHITE_LIST)
+    if not written:
+        return []
+    try:
+        document = _lower(read_json(written, Json))
+    except ValueError as error:
+        raise ValueError(f"{WHITE_LIST} of ConfigMap {CONFIGURATION} cannot be read: {error}") from error
+    return [_custom(_lower(entry)) for entry in mappings(document.get("workloads"))]
+
+
+def _custom(entry: Json) -> CustomWorkload:
+    between = [_lower(one) for one in mappings(entry.get("subresources"))]
+    return CustomWorkload(
+        group=text(entry.get("group")),
+        version=text(entry.get("version")),
+        kind=text(entry.get("kind")),
+        replicas_path=text(entry.get("replicaspath")),
+        between=tuple((text(one.get("group")), text(one.get("kind"))) for one in between),
+    )
+
+
+def _lower(document: Json) -> Json:
+    """Administrators write the names of fields in any case."""
+    return {key.lower(): value for key, value in mapping(document).items()}
+
+
+def supported(target: GroupKind, custom: Collection[CustomWorkload]) -> bool:
+    """Return whether pods of such a workload can be spread."""
+    return target in BUILT_IN or target in {one.group_kind for one in custom}
+
+
+def owners_of_pods(target: GroupKind, custom: Collection[CustomWorkload]) -> list[GroupKind]:
+    """Return the kinds that the controllers of the target's pods may have."""
+    if target == DEPLOYMENTS:
+        return [REPLICA_SETS]
+    between = [kind for one in custom if one.group_kind == target for kind in one.between]
+    return [target, *between]
+
+
+def replicas_path(target: GroupKind, custom: Collection[CustomWorkload], paths: Sequence[str]) -> Sequence[str]:
+    """Return the paths of the numbers whose sum is the number of the pods. `paths`: those of the target filter."""
+    if paths:
+        return paths
+    found = BUILT_IN.get(target) or next((one.replicas_path for one in custom if one.group_kind == target), "")
+    return [found] if found else []
+
+
+def replicas_of(workload: Json, paths: Sequence[str]) -> int:
+    """Return the sum of the numbers at these paths. Raises ValueError: there is no number at one of them."""
+    return sum(_number(workload, path) for path in paths)
+
+
+def _number(workload: Json, path: str) -> int:
+    value: JsonValue = workload
+    for part in path.split("."):
+        members = mapping(value)
+        items = sequence(value)
+        if part in members:
+            value = members[part]
+        elif part.isdecimal() and int(part) < len(items):
+            value = items[int(part)]
+        else:
+            raise ValueError(f"the workload has no {path}")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{path} of the workload is no number")
+
+
+def kinds_between(target: GroupKind, custom: Collection[CustomWorkload]) -> Iterator[GroupKind]:
+    """Yield the kinds of owners that are asked for their own owner on the way from a pod to the target."""
+    if target == DEPLOYMENTS:
+        yield REPLICA_SETS
+    yield from (kind for one in custom if one.group_kind == target for kind in one.between)

@@ -1,0 +1,110 @@
+"""WorkloadSpread in its hub and storage version, apps.kruise.io/v1beta1 (workloadspread.md §2).
+
+Terms, tolerations and patches stay raw: they are copied into pods as documents.
+"""
+
+import msgspec
+
+from flotilla_common.api.meta import Condition, IntOrString, LabelSelector, Model, ObjectMeta, TargetRef
+from flotilla_common.api.moments import Moment
+from flotilla_common.api.resources import Resource
+
+WORKLOAD_SPREAD = Resource("apps.kruise.io", "v1beta1", "workloadspreads", "WorkloadSpread")
+
+MATCHED = "apps.kruise.io/matched-workloadspread"
+"""On pods: the WorkloadSpread and the subset, as JSON."""
+
+IGNORE_EXISTING = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
+"""On a WorkloadSpread: "true" keeps the metadata of patches off pods that were there before it."""
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+ADAPTIVE = "Adaptive"
+
+VERSION_IGNORED = "versionIgnored"
+"""The one version of pods where versions are not told apart."""
+
+FAKE_SUBSET = "kruise.io/workloadspread-fake-subset-name"
+"""Of pods that belong to no subset."""
+
+UNLIMITED = -1
+"""In `missingReplicas`: the subset takes any number of pods."""
+
+SCHEDULABLE = "Schedulable"
+"""The condition of a subset."""
+
+ABSENT = msgspec.Raw(b"")
+"""What stands for a raw member that is not there."""
+
+
+class TargetFilter(Model):
+    selector: LabelSelector | None = None
+    replicas_path_list: list[str] = []
+
+
+class Subset(Model):
+    name: str = ""
+    required_node_selector: msgspec.Raw = ABSENT
+    preferred_node_selector: list[msgspec.Raw] = []
+    tolerations: list[msgspec.Raw] = []
+    max_replicas: IntOrString | None = None
+    patch: msgspec.Raw = ABSENT  # strategic merge patch of pods
+
+
+class Adaptive(Model):
+    reschedule_critical_seconds: int = 0  # 0: no pod is ever rescheduled
+
+
+class ScheduleStrategy(Model):
+    type: str = ""  # Adaptive, Fixed or empty: Fixed
+    adaptive: Adaptive | None = None
+
+
+class WorkloadSpreadSpec(Model):
+    target_ref: TargetRef = TargetRef()
+    target_filter: TargetFilter | None = None
+    subsets: list[Subset] = []
+    schedule_strategy: ScheduleStrategy = ScheduleStrategy()
+
+    @property
+    def patience(self) -> int:
+        """Return the seconds that a pod may find no node before it goes elsewhere; 0: for as long as it takes."""
+        strategy = self.schedule_strategy
+        adaptive = strategy.adaptive if strategy.type == ADAPTIVE else None
+        return max(adaptive.reschedule_critical_seconds, 0) if adaptive is not None else 0
+
+
+class SubsetStatus(Model, omit_defaults=False):
+    """The book of one subset: places that are left, and pods that were admitted and not seen yet."""
+
+    name: str = ""
+    replicas: int = 0
+    missing_replicas: int = 0
+    creating_pods: dict[str, Moment] = {}  # by the pod's name, or the uid in its annotation
+    deleting_pods: dict[str, Moment] = {}
+    conditions: list[Condition] = []
+
+    @property
+    def schedulable(self) -> bool:
+        """Return whether new pods may go there."""
+        return not any((one.type, one.status) == (SCHEDULABLE, "False") for one in self.conditions)
+
+
+class WorkloadSpreadStatus(Model):
+    observed_generation: int = 0
+    subset_statuses: list[SubsetStatus] = []
+    versioned_subset_statuses: dict[str, list[SubsetStatus]] = {}
+
+
+class WorkloadSpread(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpreadSpec = WorkloadSpreadSpec()
+    status: WorkloadSpreadStatus = WorkloadSpreadStatus()
+
+
+class Matched(Model):
+    """The value of the annotation `MATCHED`."""
+
+    name: str = ""
+    subset: str = ""
+    uid: str = ""
