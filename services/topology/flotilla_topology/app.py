@@ -1,0 +1,18 @@
+"""The topology service on one page: its controllers."""
+
+from flotilla_common.assembly import controller_service
+from flotilla_common.service import Service, run_alone
+from flotilla_topology.uniteddeployment.controller import CONTROLLER as UNITED_DEPLOYMENTS
+from flotilla_topology.workloadspread.controller import CONTROLLER as WORKLOAD_SPREADS
+
+PARTS = (UNITED_DEPLOYMENTS, WORKLOAD_SPREADS)
+
+
+def service() -> Service:
+    """The service, for `flotilla run` and for its own process."""
+    return controller_service("topology", PARTS)
+
+
+def main() -> int:
+    """Run the service as a process of its own; returns the exit code."""
+    return run_alone(service())

@@ -1,0 +1,136 @@
+"""The UnitedDeployment controller: what it watches and writes, and what it plans from."""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.api.documents import Json, member, strings, typed
+from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT, UnitedDeployment
+from flotilla_common.api.meta import LabelSelector, Object, ObjectMeta
+from flotilla_common.api.resources import DEPLOYMENT, POD, REPLICA_SET, REVISION
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.watches import ORPHANS, Watch, orphan_namespace, owned, owner_keys
+from flotilla_common.control.wiring import Wiring
+from flotilla_topology.uniteddeployment.children import DEPLOYMENTS, KINDS, ChildKind, kind_of, subset_of
+from flotilla_topology.uniteddeployment.plan import plan
+from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
+from flotilla_topology.workload import CONTROLLED, Workload, controller_uid
+
+
+def _matches(owner: Json, obj: Json) -> bool:
+    """Return whether the object may belong to the UnitedDeployment, by its labels."""
+    mine, other = member(owner, "metadata"), member(obj, "metadata")
+    try:
+        selector = Selector.compile(typed(member(owner, "spec", "selector"), LabelSelector))
+    except ValueError:
+        return False
+    return mine.get("namespace") == other.get("namespace") and selector.matches(strings(other.get("labels")))
+
+
+UNITED_DEPLOYMENTS = Watch(UNITED_DEPLOYMENT, UnitedDeployment, subresources=("status",))
+WORKLOADS = {
+    kind.name: Watch(
+        kind.resource,
+        Workload,
+        owner=UNITED_DEPLOYMENT,
+        indexes={ORPHANS: orphan_namespace},
+        writes=("create", "delete", "patch"),
+        concerns=_matches,
+    )
+    for kind in KINDS
+}
+REPLICA_SETS = Watch(REPLICA_SET, Workload, owner=DEPLOYMENT, indexes={CONTROLLED: controller_uid}, concerns=_matches)
+PODS = Watch(POD, Pod, indexes={CONTROLLED: controller_uid}, writes=("delete", "patch"), concerns=_matches)
+REVISIONS = Watch(
+    REVISION,
+    ControllerRevision,
+    owner=UNITED_DEPLOYMENT,
+    indexes={ORPHANS: orphan_namespace},
+    writes=("create", "delete", "patch"),
+)
+
+
+class Gatherer:
+    """Builds the snapshot of one UnitedDeployment from the mirror's tables."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._owners = wiring.table(UNITED_DEPLOYMENTS)
+        self._workloads = {name: wiring.table(watch) for name, watch in WORKLOADS.items()}
+        self._replica_sets = wiring.table(REPLICA_SETS)
+        self._pods = wiring.table(PODS)
+        self._revisions = wiring.table(REVISIONS)
+        wiring.wake(PODS, self._concerned)
+
+    def gather(self, key: Key, memory: Memory) -> UnitedDeploymentSnapshot | None:
+        """The UnitedDeployment and its surroundings; None when it does not exist."""
+        owner = self._owners.get(*key)
+        if owner is None:
+            return None
+        meta, kind = owner.metadata, kind_of(owner.spec.template)
+        workloads = {one.name: list(self._of_kind(one, meta)) for one in KINDS}
+        return UnitedDeploymentSnapshot(
+            owner=owner,
+            workloads=workloads,
+            pods={one.metadata.uid: list(self._pods_of(kind, one)) for one in workloads[kind.name]} if kind else {},
+            taken_names=self._workloads[kind.name].names(meta.namespace) if kind else (),
+            revisions=[
+                *owned(self._revisions, UNITED_DEPLOYMENT, meta),
+                *self._revisions.by_index(ORPHANS, meta.namespace),
+            ],
+            failures=memory.failures,
+        )
+
+    def _of_kind(self, kind: ChildKind, meta: ObjectMeta) -> Iterator[Workload]:
+        table = self._workloads[kind.name]
+        yield from owned(table, UNITED_DEPLOYMENT, meta)
+        yield from (workload for workload in table.by_index(ORPHANS, meta.namespace) if subset_of(workload))
+
+    def _pods_of(self, kind: ChildKind, workload: Workload) -> Iterator[Pod]:
+        """The pods that the workload controls; those of a Deployment through its ReplicaSets."""
+        controllers: Collection[Object] = [workload]
+        if kind is DEPLOYMENTS:
+            controllers = self._replica_sets.by_index(CONTROLLED, workload.metadata.uid)
+        for controller in controllers:
+            pods = self._pods.by_index(CONTROLLED, controller.metadata.uid)
+            yield from (pod for pod in pods if pod.metadata.namespace == workload.metadata.namespace)
+
+    def _concerned(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
+        """The UnitedDeployments whose children the pod belongs to, unless nothing that they go by has changed."""
+        if old is not None and new is not None and _seen(old) == _seen(new):
+            return ()
+        keys: set[Key] = set()
+        for pod in (old, new):
+            for uid in controller_uid(pod) if pod is not None else ():
+                keys |= owner_keys(UNITED_DEPLOYMENT, None, self._workload(uid))
+        return keys
+
+    def _workload(self, uid: str) -> Workload | None:
+        """The child with this uid, or the Deployment of the ReplicaSet with this uid."""
+        replica_set = self._replica_sets.by_uid(uid)
+        above = next(iter(controller_uid(replica_set)), "") if replica_set is not None else uid
+        found = (table.by_uid(above) for table in self._workloads.values())
+        return next((workload for workload in found if workload is not None), None)
+
+
+def _seen(pod: Pod) -> tuple[object, ...]:
+    """What of a pod a UnitedDeployment goes by."""
+    scheduled = pod.conditions.get("PodScheduled")
+    return (
+        pod.metadata.labels,
+        pod.metadata.owner_references,
+        pod.active,
+        pod.ready_since,
+        pod.status.phase,
+        pod.spec.node_name,
+        scheduled and (scheduled.status, scheduled.reason),
+    )
+
+
+CONTROLLER = ControllerSpec(
+    name="uniteddeployment-controller",
+    primary=UNITED_DEPLOYMENTS,
+    watches=(*WORKLOADS.values(), REPLICA_SETS, PODS, REVISIONS),
+    build=lambda wiring, options: Gatherer(wiring),
+    plan=plan,
+)

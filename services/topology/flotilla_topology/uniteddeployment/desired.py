@@ -1,0 +1,231 @@
+"""What a child should be (uniteddeployment.md §9.5): its metadata, and its spec as a whole."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from flotilla_common.api.documents import (
+    Json,
+    JsonValue,
+    ensured,
+    is_object,
+    mappings,
+    member,
+    merge_patch,
+    sequence,
+    strings,
+    without_nulls,
+)
+from flotilla_common.api.jsontext import Reader
+from flotilla_common.api.kinds.uniteddeployment.types import (
+    ABSENT,
+    PATCH_ANNOTATION,
+    REVISION_LABEL,
+    SUBSET_LABEL,
+    UNITED_DEPLOYMENT,
+    Subset,
+    UnitedDeployment,
+)
+from flotilla_common.api.podtemplate import canonical_template
+from flotilla_common.api.strategic import merge
+from flotilla_common.workload.ownership import owner_reference
+from flotilla_topology.uniteddeployment.children import CLONE_SETS, DEPLOYMENTS, STATEFUL_SETS, ChildKind
+from flotilla_topology.workload import Workload
+
+_DOCUMENTS: Reader[Json] = Reader(Json)
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the child of one subset is to have."""
+
+    kind: ChildKind
+    subset: Subset
+    revision: str  # name of the UnitedDeployment's newest
+    replicas: int
+    partition: int
+    max_unavailable: int | None = None  # of a subset whose pods find no node, in reservation mode
+
+    @property
+    def patch_text(self) -> str:
+        """The patch as the annotation holds it."""
+        return bytes(self.subset.patch).decode()
+
+
+class Desired(msgspec.Struct, frozen=True, kw_only=True):
+    """A child as it should be: the labels and annotations that it must have, and its whole spec."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    spec: Json
+
+
+def desired(owner: UnitedDeployment, wanted: Wanted) -> Desired:
+    """Return the child of a subset. Raises ValueError: the template, the term, a toleration or the patch cannot be
+    read or applied."""
+    template = _read(owner.spec.template.get(wanted.kind.template, ABSENT), wanted.kind.template)
+    marks = {REVISION_LABEL: wanted.revision, SUBSET_LABEL: wanted.subset.name}
+    return Desired(
+        labels={
+            **strings(member(template, "metadata").get("labels")),
+            **owner.spec.selector.match_labels,
+            **marks,
+        },
+        annotations={
+            **strings(member(template, "metadata").get("annotations")),
+            PATCH_ANNOTATION: wanted.patch_text,
+        },
+        spec=_spec(owner, wanted, member(template, "spec"), marks),
+    )
+
+
+def _spec(owner: UnitedDeployment, wanted: Wanted, template: Json, marks: Mapping[str, str]) -> Json:
+    spec = dict(template)
+    selector: Json = msgspec.to_builtins(owner.spec.selector)
+    selector["matchLabels"] = {**selector.get("matchLabels", {}), SUBSET_LABEL: wanted.subset.name}
+    spec["selector"], spec["replicas"] = selector, wanted.replicas
+    spec["template"] = _pod_template(wanted.subset, member(spec, "template"), marks)
+    _set_partition(spec, wanted)
+    if wanted.max_unavailable is not None:
+        ensured(ensured(spec, _strategy(wanted.kind)), "rollingUpdate")["maxUnavailable"] = wanted.max_unavailable
+    return spec
+
+
+def _strategy(kind: ChildKind) -> str:
+    return "strategy" if kind is DEPLOYMENTS else "updateStrategy"
+
+
+def _set_partition(spec: Json, wanted: Wanted) -> None:
+    """Pods of a Deployment cannot be held, and OnDelete holds them anyway."""
+    if not wanted.kind.partitioned:
+        return
+    strategy = ensured(spec, "updateStrategy")
+    if wanted.kind is not CLONE_SETS and strategy.get("type") == "OnDelete":
+        return
+    if wanted.kind is STATEFUL_SETS:
+        strategy["type"] = "RollingUpdate"
+    ensured(strategy, "rollingUpdate")["partition"] = wanted.partition
+
+
+def _pod_template(subset: Subset, template: Json, marks: Mapping[str, str]) -> Json:
+    """The pod template with what the subset adds to it. The patch comes last, so it wins."""
+    pod = dict(template)
+    ensured(ensured(pod, "metadata"), "labels").update(marks)
+    _require(pod, mappings(_read(subset.node_selector_term, "nodeSelectorTerm").get("matchExpressions")))
+    if subset.tolerations:
+        added = [_read(toleration, "tolerations") for toleration in subset.tolerations]
+        spec = ensured(pod, "spec")
+        spec["tolerations"] = [*sequence(spec.get("tolerations")), *added]
+    if subset.patch == ABSENT:
+        return pod
+    try:
+        patched = merge(pod, _read(subset.patch, ""))
+        canonical_template(msgspec.json.encode(patched))
+    except ValueError as error:
+        raise ValueError(f"patch: {error}") from error
+    return patched
+
+
+def _require(pod: Json, expressions: list[Json]) -> None:
+    """Add the expressions to each required term of node affinity, or as the only one."""
+    if not expressions:
+        return
+    affinity = ensured(ensured(ensured(pod, "spec"), "affinity"), "nodeAffinity")
+    required = ensured(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = mappings(required.get("nodeSelectorTerms")) or [{}]
+    required["nodeSelectorTerms"] = [
+        term | {"matchExpressions": [*sequence(term.get("matchExpressions")), *expressions]} for term in terms
+    ]
+
+
+def _read(raw: msgspec.Raw, name: str) -> Json:
+    if raw == ABSENT:
+        return {}
+    try:
+        return without_nulls(_DOCUMENTS.read(raw))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}" if name else str(error)) from error
+
+
+def new_child(owner: UnitedDeployment, wanted: Wanted, child: Desired, name: str) -> Json:
+    """Return the object to create."""
+    return {
+        "apiVersion": wanted.kind.resource.api_version,
+        "kind": wanted.kind.resource.kind,
+        "metadata": {
+            "name": name,
+            "namespace": owner.metadata.namespace,
+            "labels": dict(child.labels),
+            "annotations": dict(child.annotations),
+            "ownerReferences": [owner_reference(UNITED_DEPLOYMENT, owner.metadata)],
+        },
+        "spec": child.spec,
+    }
+
+
+def changes(owner: UnitedDeployment, workload: Workload, child: Desired) -> Json:
+    """Return the merge patch that makes the workload what it should be. The spec is replaced as a whole: members that
+    the template does not have go, and what the apiserver fills in comes back."""
+    meta = workload.metadata
+    metadata: Json = {}
+    for key, held, wanted in (
+        ("labels", meta.labels, child.labels),
+        ("annotations", meta.annotations, child.annotations),
+    ):
+        differing = {name: value for name, value in wanted.items() if held.get(name) != value}
+        if differing:
+            metadata[key] = differing
+    references = _references(owner, workload)
+    if references is not None:
+        metadata["ownerReferences"] = references
+    spec = merge_patch(workload.document, child.spec)
+    return {key: value for key, value in (("metadata", metadata), ("spec", spec)) if value}
+
+
+def _references(owner: UnitedDeployment, workload: Workload) -> list[Json] | None:
+    """The owner references, where that to the owner is of another version of its kind."""
+    own = owner_reference(UNITED_DEPLOYMENT, owner.metadata)
+    held: list[Json] = msgspec.to_builtins(workload.metadata.owner_references)
+    if own in held:
+        return None
+    return [*(one for one in held if one.get("uid") != owner.metadata.uid), own]
+
+
+def lacks(workload: Workload, child: Desired) -> bool:
+    """Return whether the workload differs in anything that the template sets. What it has besides is filled in by the
+    apiserver, or was removed from the template: then it carries another revision, too."""
+    meta = workload.metadata
+    return (
+        not child.labels.items() <= meta.labels.items()
+        or not child.annotations.items() <= meta.annotations.items()
+        or not _contains(_comparable(workload.document), _comparable(child.spec))
+    )
+
+
+def _comparable(spec: Json) -> Json:
+    """The spec with its pod template as the apiserver writes it: quantities in their canonical form."""
+    try:
+        return spec | {"template": canonical_template(msgspec.json.encode(spec.get("template")))}
+    except ValueError:
+        return spec
+
+
+def same_patch(held: str, wanted: str) -> bool:
+    """Return whether two texts are the same patch, however they are written."""
+    if held == wanted:
+        return True
+    try:
+        return bool(held and wanted) and _DOCUMENTS.read(held) == _DOCUMENTS.read(wanted)
+    except ValueError:
+        return False
+
+
+def _contains(held: JsonValue, wanted: JsonValue) -> bool:
+    if is_object(wanted):
+        return is_object(held) and all(_contains(held.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        return (
+            isinstance(held, list)
+            and len(held) == len(wanted)
+            and all(_contains(one, other) for one, other in zip(held, wanted, strict=True))
+        )
+    return held == wanted

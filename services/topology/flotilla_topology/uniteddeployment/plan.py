@@ -1,0 +1,256 @@
+"""One pass over one UnitedDeployment, from snapshot to plan (uniteddeployment.md §6).
+
+The steps, in order: revisions, claiming of children, what is known of their pods, replicas and partitions of each
+subset; then children are created, deleted and updated, and last comes the status. It is written only by a pass in
+which nothing failed.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.documents import Json, merge_patch
+from flotilla_common.api.kinds.uniteddeployment.types import (
+    RESERVED_LABEL,
+    UNITED_DEPLOYMENT,
+    UPDATED,
+    UnitedDeployment,
+    UnitedDeploymentStatus,
+)
+from flotilla_common.api.resources import POD
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
+from flotilla_common.control.plan import Event, Intent, Patch, Plan
+from flotilla_common.control.writes import patch_of, write_status
+from flotilla_common.workload.ownership import release, take_in
+from flotilla_common.workload.revisions import RevisionChoice
+from flotilla_topology.uniteddeployment import allocation, provision, why
+from flotilla_topology.uniteddeployment.allocation import Allocation, AllocationError
+from flotilla_topology.uniteddeployment.children import KINDS, Child, kind_of
+from flotilla_topology.uniteddeployment.claiming import Claimed, Family, claim, family
+from flotilla_topology.uniteddeployment.revisions import choose, surplus
+from flotilla_topology.uniteddeployment.schedulability import (
+    Patience,
+    Reservation,
+    Schedulability,
+    adaptive,
+    verified_again,
+)
+from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
+from flotilla_topology.uniteddeployment.status import Outcome, status_of, with_new_subsets
+
+
+def plan(snapshot: UnitedDeploymentSnapshot, now: datetime) -> Plan:
+    """Plan one pass. Never raises for what users can write into a UnitedDeployment: it becomes a reason."""
+    if snapshot.owner.metadata.deletion_timestamp is not None:
+        return Plan()
+    kind = kind_of(snapshot.owner.spec.template)
+    if kind is None:
+        return refused("InvalidTemplate", "nothing is done: spec.template has to have exactly one member")
+    try:
+        selector = Selector.compile(snapshot.owner.spec.selector)
+    except ValueError as error:
+        return refused("InvalidSelector", f"nothing is done: spec.selector: {error}")
+    if selector.empty:
+        return refused("InvalidSelector", "nothing is done: spec.selector is empty")
+    try:
+        revisions = choose(snapshot, selector)
+    except ValueError as error:
+        return _failed("FailedRevisionProvision", "InvalidTemplate", f"spec.template: {error}")
+    owner, draft = with_new_subsets(snapshot.owner, now), Draft()
+    claims = {one.name: claim(snapshot, one, selector) for one in KINDS}
+    children = family(snapshot, kind, claims, revisions.update.metadata.name)
+    _keep_revisions(snapshot, selector, revisions, draft)
+    _settle_ownership(owner, claims, draft)
+    found = _look_at_pods(owner, children, revisions, now, draft)
+    _relabel(found, draft)
+    try:
+        replicas = _allocate(owner, children, found)
+    except AllocationError as error:
+        text = f"Specified subset replicas is ineffective: {error}"
+        return _failed("Failed SpecifySubsetReplicas", "InvalidSubsetReplicas", text)
+    found = _try_again(children, found, replicas, now)
+    partitions = {name: max(0, min(_partition(owner, name), count)) for name, count in replicas.items()}
+    subsets = provision.Subsets(
+        owner=owner,
+        family=children,
+        revision=revisions.update.metadata.name,
+        replicas=replicas,
+        partitions=partitions,
+        found=found,
+    )
+    provision.plan_provision(subsets, snapshot.taken_names, draft)
+    provision.plan_update(subsets, draft)
+    outcome = Outcome(
+        revisions=revisions,
+        family=children,
+        found=found,
+        replicas=replicas,
+        partitions=partitions,
+    )
+    why.give_reasons(subsets, claims, draft)
+    return _finish(snapshot.owner, owner, selector, outcome, draft, now)
+
+
+def _failed(event: str, code: str, message: str) -> Plan:
+    """What cannot be planned before somebody changes the spec: it is said, and tried again."""
+    return Plan(
+        reasons=(why.refusal(code, message),),
+        events=(Event(reason=event, message=message, warning=True),),
+        errors=(("plan", message),),
+    )
+
+
+def _keep_revisions(
+    snapshot: UnitedDeploymentSnapshot, selector: Selector, revisions: RevisionChoice, draft: Draft
+) -> None:
+    status = snapshot.owner.status
+    kept = {status.current_revision, status.updated_revision, revisions.update.metadata.name}
+    deletes = surplus(snapshot, selector, kept)
+    draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
+    draft.stage((revisions.writes,))
+
+
+def _settle_ownership(owner: UnitedDeployment, claims: Mapping[str, Claimed], draft: Draft) -> None:
+    """Release what left the selector, and adopt what nobody controls: of the kind that the template asks for alone."""
+    wanted = kind_of(owner.spec.template)
+    for kind in KINDS:
+        claimed = claims[kind.name]
+        draft.stage(release(owner.metadata.uid, kind.resource, claimed.strays), stop_on_failure=False)
+        if kind is wanted:
+            draft.stage(take_in(UNITED_DEPLOYMENT, owner.metadata, kind.resource, claimed.orphans))
+
+
+def _look_at_pods(
+    owner: UnitedDeployment, children: Family, revisions: RevisionChoice, now: datetime, draft: Draft
+) -> dict[str, Schedulability]:
+    """Return what the pods of each child say about its subset; nothing under the Fixed strategy."""
+    settings = owner.spec.adaptive
+    if settings is None:
+        return {}
+    patience = Patience.of(settings)
+    stored = {one.name: next(iter(one.conditions), None) for one in owner.status.subset_statuses}
+    if not owner.spec.reserves:
+        return {
+            child.name: adaptive(child, stored.get(child.name), patience, now, draft.waits)
+            for child in children.children
+        }
+    reservation = Reservation(
+        patience=patience,
+        revision=revisions.update.metadata.name,
+        rollout_began=_rollout_began(owner, revisions, now),
+        now=now,
+        waits=draft.waits,
+    )
+    return {child.name: reservation.look_at(child, stored.get(child.name)) for child in children.children}
+
+
+def _rollout_began(owner: UnitedDeployment, revisions: RevisionChoice, now: datetime) -> datetime:
+    """Return when the condition UnitedDeploymentUpdated got the status that it has now, or gets in this pass."""
+    status = "True" if revisions.current.metadata.name == revisions.update.metadata.name else "False"
+    stored = next((one for one in owner.status.conditions if (one.type, one.status) == (UPDATED, status)), None)
+    return (stored.last_transition_time if stored is not None else None) or now
+
+
+def _relabel(found: Mapping[str, Schedulability], draft: Draft) -> None:
+    """Write on pods whether they are reserved."""
+    writes = [
+        (
+            patch_of(
+                POD,
+                pod.metadata,
+                Intent.UPDATE,
+                "reserved" if reserved else "not reserved",
+                body={"metadata": {"labels": {RESERVED_LABEL: "true" if reserved else "false"}}},
+            ),
+        )
+        for one in found.values()
+        for pod, reserved in one.relabelled
+    ]
+    draft.stage(writes[:MAX_CHAINS_PER_PASS])
+
+
+def _allocate(owner: UnitedDeployment, children: Family, found: Mapping[str, Schedulability]) -> Allocation:
+    subsets = [
+        allocation.Subset(
+            name=subset.name,
+            replicas=subset.replicas,
+            minimum=subset.min_replicas,
+            maximum=subset.max_replicas,
+            child=_as_allocated(children.of(subset.name), found.get(subset.name, Schedulability())),
+        )
+        for subset in owner.spec.topology.subsets
+    ]
+    return allocation.allocate(
+        subsets, owner.spec.replicas, adaptive=owner.spec.adaptive is not None, reserves=owner.spec.reserves
+    )
+
+
+def _as_allocated(child: Child | None, found: Schedulability) -> allocation.Child | None:
+    if child is None:
+        return None
+    return allocation.Child(
+        replicas=child.workload.replicas,
+        ready=child.workload.status.ready_replicas,
+        reserved=found.reserved,
+        unschedulable=found.unschedulable,
+        marked=found.marked,
+    )
+
+
+def _try_again(
+    children: Family, found: dict[str, Schedulability], replicas: Mapping[str, int], now: datetime
+) -> dict[str, Schedulability]:
+    """Mark subsets that have just recovered and grow, in reservation mode: nowhere else is one marked and not
+    unschedulable with a new condition of that reason."""
+    return {
+        name: verified_again(one, now)
+        if one.recovered and (child := children.of(name)) is not None and replicas[name] > child.workload.replicas
+        else one
+        for name, one in found.items()
+    }
+
+
+def _partition(owner: UnitedDeployment, subset: str) -> int:
+    return owner.spec.update_strategy.manual_update.partitions.get(subset, 0)
+
+
+def _finish(
+    stored: UnitedDeployment, owner: UnitedDeployment, selector: Selector, outcome: Outcome, draft: Draft, now: datetime
+) -> Plan:
+    status = status_of(owner, selector, outcome, now)
+    total = owner.spec.replicas
+    return draft.plan(
+        status=_write(stored, status),
+        urgent_status=_decisions(status) != _decisions(stored.status),
+        status_after_success=True,
+        numbers={
+            "replicas": total,
+            "allocated": sum(outcome.replicas.values()),
+            "total": status.replicas,
+            "ready": status.ready_replicas,
+            "updated": status.updated_replicas,
+            "reserved": status.reserved_pods,
+        },
+        settled=not draft.stages and status.updated_ready_replicas == status.replicas == total,
+    )
+
+
+def _decisions(status: UnitedDeploymentStatus) -> tuple[object, ...]:
+    """What people and programs wait for, other than counts."""
+    subsets = [(one.name, one.replicas, one.conditions) for one in status.subset_statuses]
+    return status.observed_generation, status.updated_revision, status.conditions, subsets
+
+
+def _write(stored: UnitedDeployment, status: UnitedDeploymentStatus) -> Patch | None:
+    """The write of the status. The first one needs the counts even where they are zero."""
+    if status == stored.status:
+        return None
+    required: Json = {
+        "replicas": status.replicas,
+        "updatedReplicas": status.updated_replicas,
+        "currentRevision": status.current_revision,
+    }
+    patch = merge_patch(msgspec.to_builtins(stored.status), msgspec.to_builtins(status))
+    return write_status(UNITED_DEPLOYMENT, stored.metadata, patch | required)

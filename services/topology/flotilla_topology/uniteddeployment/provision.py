@@ -1,0 +1,234 @@
+"""Children are created, deleted and updated (uniteddeployment.md §9.3 to §9.7)."""
+
+import hashlib
+from collections.abc import Container, Mapping
+from itertools import count
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.uniteddeployment.types import REVISION_LABEL, SUBSET_LABEL, Subset, UnitedDeployment
+from flotilla_common.api.resources import POD
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Chain, Delete, Event, Intent, State
+from flotilla_common.control.writes import create_of, delete_of, patch_of
+from flotilla_common.workload.newpods import suffix
+from flotilla_topology.uniteddeployment.children import STATEFUL_SETS, Child, ChildKind, is_on, subset_of
+from flotilla_topology.uniteddeployment.claiming import Family
+from flotilla_topology.uniteddeployment.desired import Desired, Wanted, changes, desired, lacks, new_child, same_patch
+from flotilla_topology.uniteddeployment.schedulability import Schedulability
+from flotilla_topology.workload import Workload
+
+PROVISION, UPDATE = "provision", "update"
+"""Phases of writes."""
+
+_LONGEST = 253 - 5
+_LONGEST_PREFIX = 58
+"""Characters that the apiserver leaves of a generated name."""
+
+
+class Subsets(msgspec.Struct, frozen=True, kw_only=True):
+    """What each subset is to have."""
+
+    owner: UnitedDeployment
+    family: Family
+    revision: str  # name of the newest
+    replicas: Mapping[str, int]
+    partitions: Mapping[str, int]
+    found: Mapping[str, Schedulability]
+
+    def wanted(self, subset: Subset) -> Wanted:
+        """Return what the child of the subset is to have."""
+        child, found = self.family.of(subset.name), self.found.get(subset.name)
+        unavailable = None
+        if child is not None and found is not None and found.unschedulable and self.owner.spec.reserves:
+            missing = child.workload.replicas - child.workload.status.ready_replicas
+            unavailable = max(missing, 0) + found.overdue_updates
+        return Wanted(
+            kind=self.family.kind,
+            subset=subset,
+            revision=self.revision,
+            replicas=self.replicas[subset.name],
+            partition=self.partitions[subset.name],
+            max_unavailable=unavailable,
+        )
+
+
+def plan_provision(subsets: Subsets, taken: Container[str], draft: Draft) -> None:
+    """Plan the children to create and to delete."""
+    draft.stage(_deletes(subsets, draft), stop_on_failure=False)
+    draft.stage(_creates(subsets, taken, draft), slow_start=1)
+
+
+def _creates(subsets: Subsets, taken: Container[str], draft: Draft) -> list[Chain]:
+    missing = [one for one in subsets.owner.spec.topology.subsets if subsets.family.of(one.name) is None]
+    bodies: list[Json] = []
+    for subset in sorted(missing, key=lambda subset: subset.name):
+        wanted = subsets.wanted(subset)
+        child = _readable(subsets, wanted, draft)
+        if child is not None:
+            name = _name(subsets.owner, subset.name, taken)
+            bodies.append(new_child(subsets.owner, wanted, child, name))
+    kind = subsets.family.kind
+    created = Event(reason="SuccessfulUpdateSubset", message=f"Create {len(bodies)} Subset ({kind.name})")
+    return [
+        (
+            create_of(
+                kind.resource,
+                body,
+                Intent.CREATE,
+                f"subset {body['metadata']['labels'][SUBSET_LABEL]}",
+                phase=PROVISION,
+                revision=subsets.revision,
+                on_success=created if position == len(bodies) else None,
+                on_failure=_provision_failed(),
+            ),
+        )
+        for position, body in enumerate(bodies, start=1)
+    ]
+
+
+def _provision_failed() -> Event:
+    return Event(reason="FailedUpdateSubset", message="fail to manage Subset provision: ", warning=True)
+
+
+def _deletes(subsets: Subsets, draft: Draft) -> list[Chain]:
+    """Duplicates go at once. What left the topology, or is of a kind that the template asks for no more, goes once the
+    others serve without it: a zone that is given up takes no pod away before another stands in for it."""
+    family = subsets.family
+    duplicates = [(family.kind, workload) for workload in family.duplicates]
+    leaving = [(family.kind, child.workload) for child in family.surplus] + list(family.others)
+    serving = sum(child.workload.status.ready_replicas for child in family.children)
+    serving += sum(workload.status.ready_replicas for _, workload in leaving)
+    going: list[tuple[ChildKind, Workload]] = []
+    for kind, workload in leaving:
+        ready = workload.status.ready_replicas
+        if workload.metadata.deletion_timestamp is not None:
+            serving -= ready
+        elif ready == 0 or serving - ready >= subsets.owner.spec.replicas:
+            serving -= ready
+            going.append((kind, workload))
+        else:
+            wanted = subsets.owner.spec.replicas
+            name = f"{kind.name} {workload.metadata.name}"
+            text = f"{name} is deleted when {wanted} other pods are ready: {serving - ready} are"
+            draft.reason(State.WAITING, "WaitingForOtherSubsets", text, [workload.metadata.name])
+    deleted = Event(reason="SuccessfulUpdateSubset", message=f"Delete {len(going)} Subset ({family.kind.name})")
+    chains: list[Chain] = [(_delete(kind, workload, None),) for kind, workload in duplicates]
+    last = len(going)
+    return chains + [
+        (_delete(kind, workload, deleted if position == last else None),)
+        for position, (kind, workload) in enumerate(going, start=1)
+    ]
+
+
+def _delete(kind: ChildKind, workload: Workload, event: Event | None) -> Delete:
+    return delete_of(
+        kind.resource,
+        workload.metadata,
+        Intent.DELETE,
+        f"subset {subset_of(workload)}",
+        phase=PROVISION,
+        on_success=event,
+        on_failure=_provision_failed(),
+    )
+
+
+def _name(owner: UnitedDeployment, subset: str, taken: Container[str]) -> str:
+    """Return `<owner>-<subset>-<five characters>` (§9.4), always the same for one version of the owner: a create that
+    is repeated meets its own object."""
+    meta = owner.metadata
+    prefix = f"{meta.name}-{subset}-"
+    if len(prefix) > _LONGEST:
+        prefix = f"{meta.name}-"
+    seed = hashlib.sha256("\n".join((meta.uid, meta.resource_version, subset)).encode()).digest()
+    names = (prefix[:_LONGEST_PREFIX] + suffix(seed, attempt) for attempt in count())
+    return next(name for name in names if name not in taken)
+
+
+def plan_update(subsets: Subsets, draft: Draft) -> None:
+    """Plan the updates of children that are there, all subsets side by side (§9.6)."""
+    chains: list[Chain] = []
+    for subset in subsets.owner.spec.topology.subsets:
+        child = subsets.family.of(subset.name)
+        if child is not None and child.metadata.deletion_timestamp is None:
+            chains.append(_update(subsets, child, subsets.wanted(subset), draft))
+    draft.stage(chains, slow_start=1)
+
+
+def _update(subsets: Subsets, child: Child, wanted: Wanted, draft: Draft) -> Chain:
+    cause = _cause(child, wanted)
+    if not cause:
+        return ()
+    target = _readable(subsets, wanted, draft)
+    if target is None:
+        return ()
+    if cause == _ROLLING and not lacks(child.workload, target):
+        return _stuck(child, wanted)
+    patch = patch_of(
+        child.kind.resource,
+        child.metadata,
+        Intent.UPDATE,
+        f"subset {child.name}: {cause}",
+        body=changes(subsets.owner, child.workload, target),
+        phase=UPDATE,
+        revision=wanted.revision,
+        on_failure=(_update_failed(child), Event(reason="FailedUpdateSubset", message="", warning=True)),
+    )
+    return (patch, *_stuck(child, wanted))
+
+
+_ROLLING = "pods are left on old revisions"
+
+
+def _cause(child: Child, wanted: Wanted) -> str:
+    """Return why the child is written; empty if it is as it should be. The first that holds counts."""
+    workload = child.workload
+    if workload.metadata.labels.get(REVISION_LABEL) != wanted.revision:
+        return f"revision {wanted.revision}"
+    if workload.replicas != wanted.replicas:
+        return f"{workload.replicas} to {wanted.replicas} replicas"
+    if child.kind.partitioned and child.partition != wanted.partition and not child.on_delete:
+        return f"partition {child.partition} to {wanted.partition}"
+    if not same_patch(child.patch, wanted.patch_text):
+        return "patch"
+    return _ROLLING if child.rolling else ""
+
+
+def _update_failed(child: Child) -> Event:
+    message = f"Error updating PodSet ({child.kind.name}) {child.metadata.name} when updating: "
+    return Event(reason="FailedUpdateSubset", message=message, warning=True)
+
+
+def _stuck(child: Child, wanted: Wanted) -> Chain:
+    """Delete old pods of a built-in StatefulSet that are not ready: its controller would wait for them for ever
+    (§9.7)."""
+    if child.kind is not STATEFUL_SETS or child.on_delete:
+        return ()
+    return tuple(
+        delete_of(POD, pod.metadata, Intent.RECREATE, "old, not ready, and in the way", revision=wanted.revision)
+        for pod in child.pods
+        if _ordinal(pod) >= wanted.partition
+        and not is_on(pod, wanted.revision)
+        and not pod.ready
+        and pod.metadata.deletion_timestamp is None
+    )
+
+
+def _ordinal(pod: Pod) -> int:
+    digits = pod.metadata.name.rpartition("-")[2]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _readable(subsets: Subsets, wanted: Wanted, draft: Draft) -> Desired | None:
+    """Return the child as it should be; None, with a reason, if that cannot be worked out."""
+    try:
+        return desired(subsets.owner, wanted)
+    except ValueError as error:
+        text = f"subset {wanted.subset.name} is left as it is: {error}"
+        draft.reason(State.STUCK, "InvalidSubset", text)
+        draft.errors.append((UPDATE, text))
+        message = f"Error updating PodSet ({wanted.kind.name}) {wanted.subset.name} when updating: {error}"
+        draft.events.append(Event(reason="FailedUpdateSubset", message=message, warning=True))
+        return None

@@ -1,0 +1,184 @@
+"""A UnitedDeployment's ControllerRevisions: `spec.template` as a whole, in its typed form (uniteddeployment.md §8)."""
+
+from collections.abc import Collection, Mapping
+from functools import cache
+
+import msgspec
+
+from flotilla_common.api.documents import Json, mapping, mappings, member, strings
+from flotilla_common.api.jsontext import go_json, read_json
+from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT, Template
+from flotilla_common.api.podtemplate import Canonical, Members, core_types
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.plan import Delete
+from flotilla_common.workload.recipe import RevisionOwner, RevisionRecipe
+from flotilla_common.workload.revisions import RevisionChoice, choose_revisions, own_revisions, surplus_revisions
+from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
+
+_WORKLOADS: Mapping[str, Members] = {
+    "statefulSetTemplate": [("metadata", "o", "ObjectMeta"), ("spec", "", "StatefulSetSpec")],
+    "advancedStatefulSetTemplate": [("metadata", "o", "ObjectMeta"), ("spec", "", "AdvancedStatefulSetSpec")],
+    "cloneSetTemplate": [("metadata", "o", "ObjectMeta"), ("spec", "", "CloneSetSpec")],
+    "deploymentTemplate": [("metadata", "o", "ObjectMeta"), ("spec", "", "DeploymentSpec")],
+}
+
+_OURS: Mapping[str, Members] = {
+    "CloneSetSpec": [
+        ("replicas", "op", "int"),
+        ("selector", "p", "LabelSelector"),
+        ("template", "", "PodTemplateSpec"),
+        ("volumeClaimTemplates", "o", "[]PersistentVolumeClaim"),
+        ("scaleStrategy", "o", "CloneSetScaleStrategy"),
+        ("updateStrategy", "o", "CloneSetUpdateStrategy"),
+        ("revisionHistoryLimit", "op", "int"),
+        ("minReadySeconds", "o", "int"),
+        ("lifecycle", "op", "WorkloadLifecycle"),
+        ("progressDeadlineSeconds", "op", "int"),
+    ],
+    "CloneSetScaleStrategy": [
+        ("podsToDelete", "o", "[]string"),
+        ("maxUnavailable", "op", "intorstring"),
+        ("enablePVCReuse", "o", "bool"),
+        ("excludePreparingDelete", "o", "bool"),
+    ],
+    "CloneSetUpdateStrategy": [("type", "o", "string"), ("rollingUpdate", "op", "CloneSetRollingUpdate")],
+    "CloneSetRollingUpdate": [
+        ("podUpdatePolicy", "o", "string"),
+        ("partition", "op", "intorstring"),
+        ("maxUnavailable", "op", "intorstring"),
+        ("maxSurge", "op", "intorstring"),
+        ("paused", "o", "bool"),
+        ("priorityStrategy", "op", "PriorityStrategy"),
+        ("scatterStrategy", "o", "[]ScatterTerm"),
+        ("inPlaceUpdateStrategy", "op", "InPlaceUpdateStrategy"),
+    ],
+    "AdvancedStatefulSetSpec": [
+        ("replicas", "op", "int"),
+        ("selector", "p", "LabelSelector"),
+        ("template", "", "PodTemplateSpec"),
+        ("volumeClaimTemplates", "o", "[]PersistentVolumeClaim"),
+        ("serviceName", "o", "string"),
+        ("podManagementPolicy", "o", "string"),
+        ("updateStrategy", "o", "AdvancedStatefulSetUpdateStrategy"),
+        ("volumeClaimUpdateStrategy", "o", "VolumeClaimUpdateStrategy"),
+        ("revisionHistoryLimit", "op", "int"),
+        ("reserveOrdinals", "o", "[]intorstring"),
+        ("lifecycle", "op", "WorkloadLifecycle"),
+        ("scaleStrategy", "op", "AdvancedStatefulSetScaleStrategy"),
+        ("persistentVolumeClaimRetentionPolicy", "op", "StatefulSetPersistentVolumeClaimRetentionPolicy"),
+        ("ordinals", "op", "StatefulSetOrdinals"),
+    ],
+    "AdvancedStatefulSetUpdateStrategy": [
+        ("type", "o", "string"),
+        ("rollingUpdate", "op", "AdvancedStatefulSetRollingUpdate"),
+    ],
+    "AdvancedStatefulSetRollingUpdate": [
+        ("partition", "op", "int"),
+        ("maxUnavailable", "op", "intorstring"),
+        ("podUpdatePolicy", "o", "string"),
+        ("paused", "o", "bool"),
+        ("unorderedUpdate", "op", "UnorderedUpdate"),
+        ("inPlaceUpdateStrategy", "op", "InPlaceUpdateStrategy"),
+        ("minReadySeconds", "op", "int"),
+    ],
+    "AdvancedStatefulSetScaleStrategy": [("maxUnavailable", "op", "intorstring")],
+    "VolumeClaimUpdateStrategy": [("type", "o", "string")],
+    "UnorderedUpdate": [("priorityStrategy", "op", "PriorityStrategy")],
+    "PriorityStrategy": [("orderPriority", "o", "[]OrderTerm"), ("weightPriority", "o", "[]WeightTerm")],
+    "OrderTerm": [("orderedKey", "", "string")],
+    "WeightTerm": [("weight", "", "int"), ("matchSelector", "", "LabelSelector")],
+    "ScatterTerm": [("key", "", "string"), ("value", "", "string")],
+    "InPlaceUpdateStrategy": [
+        ("gracePeriodSeconds", "o", "int"),
+        ("imagePreDownloadParallelism", "op", "intorstring"),
+        ("imagePreDownloadTimeoutSeconds", "op", "int"),
+        ("imagePreDownloadMinUpdatedReadyPods", "op", "int"),
+    ],
+    "WorkloadLifecycle": [
+        ("preDelete", "op", "LifecycleHook"),
+        ("inPlaceUpdate", "op", "LifecycleHook"),
+        ("preNormal", "op", "LifecycleHook"),
+    ],
+    "LifecycleHook": [
+        ("labelsHandler", "o", "{}string"),
+        ("finalizersHandler", "o", "[]string"),
+        ("markPodNotReady", "o", "bool"),
+    ],
+}
+"""How the types of our own kinds are written, in the notation of podschema/README.md; the built-in ones are there."""
+
+
+class _DataSpec(msgspec.Struct):
+    template: dict[str, msgspec.Raw] = {}
+
+
+class _Data(msgspec.Struct):
+    spec: _DataSpec = msgspec.field(default_factory=_DataSpec)
+
+
+@cache
+def types() -> Mapping[str, Members]:
+    """Return the members of every type that a template can contain."""
+    return {**core_types(), **_OURS, **_WORKLOADS}
+
+
+@cache
+def _writers() -> Canonical:
+    return Canonical(types())
+
+
+def source_of(template: Template) -> bytes:
+    """Return the data of a revision as the user wrote it."""
+    return b'{"spec":{"template":%b}}' % msgspec.json.encode(template)
+
+
+def canonical(data: bytes) -> bytes:
+    """Return the data as it is stored, hashed and compared. Raises ValueError: the template cannot be read."""
+    template = read_json(data, _Data).spec.template
+    written = {
+        name: _writers().write(name, template[name]) for name in _WORKLOADS if template.get(name, _NULL) != _NULL
+    }
+    return go_json({"spec": {"template": {**written, "$patch": "replace"}}}, sort=True)
+
+
+_NULL = msgspec.Raw(b"null")
+
+
+def template_labels(data: Json) -> Mapping[str, str]:
+    """Return the labels of the template's own metadata, for all four kinds."""
+    found = mappings(list(member(data, "spec", "template").values()))
+    return strings(mapping(found[0].get("metadata")).get("labels")) if found else {}
+
+
+RECIPE = RevisionRecipe(
+    canonical=canonical,
+    labels=template_labels,
+    hash_label_follows_name=True,
+    copies_annotations=False,
+    may_lack_labels=True,
+)
+
+
+def choose(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> RevisionChoice:
+    """Return the newest and the current revision. Raises ValueError: the template cannot be read."""
+    owner, status = snapshot.owner, snapshot.owner.status
+    return choose_revisions(
+        RECIPE,
+        RevisionOwner(
+            resource=UNITED_DEPLOYMENT,
+            metadata=owner.metadata,
+            selector=selector,
+            current_name=status.current_revision,
+            update_name=status.updated_revision,
+            collision_count=status.collision_count,
+        ),
+        source_of(owner.spec.template),
+        tuple(snapshot.revisions),
+    )
+
+
+def surplus(snapshot: UnitedDeploymentSnapshot, selector: Selector, kept: Collection[str]) -> tuple[Delete, ...]:
+    """Return the deletes of the oldest revisions beyond the history limit, sparing the names that are `kept`."""
+    owner = snapshot.owner
+    own = own_revisions(snapshot.revisions, owner.metadata.uid, selector, may_lack_labels=True)
+    return surplus_revisions(own, max(owner.spec.revision_history_limit, 0), spared=kept)

@@ -1,0 +1,170 @@
+"""Which subsets have pods that find no node, and which pods are reserved (uniteddeployment.md §10 and §11)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.uniteddeployment.types import RESERVED_LABEL, SCHEDULABLE, AdaptiveStrategy
+from flotilla_common.api.meta import Condition
+from flotilla_common.api.moments import later
+from flotilla_common.control.draft import Waits
+from flotilla_topology.uniteddeployment.children import Child, is_on
+
+RESCHEDULED, RECOVERED, CREATED = "reschedule", "recover", "created"
+"""Reasons of the condition."""
+
+
+class Patience(msgspec.Struct, frozen=True):
+    """The times of the adaptive settings, in seconds."""
+
+    critical: int = 30  # that a pod may find no node
+    marked: int = 300  # that a subset stays marked; in reservation mode, that a pod has to be ready
+
+    @classmethod
+    def of(cls, settings: AdaptiveStrategy) -> "Patience":
+        """Return the times, with the defaults where the settings have none."""
+        critical, marked = settings.reschedule_critical_seconds, settings.unschedulable_duration
+        return cls(
+            cls.critical if critical is None else max(critical, 0),
+            cls.marked if marked is None else max(marked, 0),
+        )
+
+
+class Schedulability(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found out about the pods of one child."""
+
+    unschedulable: bool = False
+    marked: bool = False  # it was found before, as the stored condition says
+    condition: Condition | None = None  # as it is to be stored; None: it never had trouble
+    waiting: Sequence[Pod] = ()  # pods that have found no node for too long
+    recovered: bool = False  # in reservation mode: it was marked, and has no reserved pods left
+    reserved: int = 0
+    relabelled: Sequence[tuple[Pod, bool]] = ()  # pods whose label is to say whether they are reserved
+    overdue_updates: int = 0  # old pods that are reserved because their update takes too long
+
+
+def is_unscheduled(pod: Pod) -> bool:
+    """Return whether the scheduler says that it finds no node for the pod."""
+    condition = pod.conditions.get("PodScheduled")
+    return (
+        pod.metadata.deletion_timestamp is None
+        and pod.status.phase == "Pending"
+        and not pod.spec.node_name
+        and condition is not None
+        and condition.status == "False"
+        and condition.reason == "Unschedulable"
+    )
+
+
+def is_timed_out(pod: Pod, patience: Patience, now: datetime, waits: Waits) -> bool:
+    """Return whether the pod has found no node for too long; if it may still find one, that is waited for."""
+    created = pod.metadata.creation_timestamp
+    if created is None or not is_unscheduled(pod):
+        return False
+    end = later(created, patience.critical)
+    if end < now:
+        return True
+    waits.until(end + timedelta(milliseconds=1))  # it has to be past that moment
+    return False
+
+
+def adaptive(child: Child, stored: Condition | None, patience: Patience, now: datetime, waits: Waits) -> Schedulability:
+    """Look at the pods of a child whose surplus goes to other subsets (§10)."""
+    marked = stored is not None and stored.status == "False"
+    if marked and stored is not None and stored.last_transition_time is not None:
+        if not waits.passed(later(stored.last_transition_time, patience.marked), now):
+            return Schedulability(unschedulable=True, marked=True, condition=stored)
+        text = f"unschedulable subset recovered after {patience.marked:.6f} seconds"
+        stored = changed(stored, True, RECOVERED, text, now)
+    status = child.workload.status
+    waiting: list[Pod] = []
+    if status.ready_replicas < status.replicas:
+        waiting = [pod for pod in child.pods if is_timed_out(pod, patience, now, waits)]
+    if waiting:
+        stored = changed(stored, False, RESCHEDULED, "timeout pending pods found", now)
+        waits.until(later(now, patience.marked))
+    return Schedulability(unschedulable=bool(waiting), marked=marked, condition=stored, waiting=waiting)
+
+
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """How reserved pods are told from others (§11)."""
+
+    patience: Patience
+    revision: str  # name of the UnitedDeployment's newest
+    rollout_began: datetime
+    now: datetime
+    waits: Waits
+
+    def look_at(self, child: Child, stored: Condition | None) -> Schedulability:
+        """Look at the pods of a child that keeps those that find no node."""
+        marked = stored is not None and stored.status == "False"
+        reserved = [pod for pod in child.pods if self._is_reserved(pod, marked)]
+        names = {pod.metadata.uid for pod in reserved}
+        relabelled = [
+            (pod, pod.metadata.uid in names)
+            for pod in child.pods
+            if pod.metadata.labels.get(RESERVED_LABEL) != _text(pod.metadata.uid in names)
+        ]
+        text = "reserved pods found" if reserved else "no reserved pods"
+        return Schedulability(
+            unschedulable=bool(reserved),
+            marked=marked,
+            recovered=marked and not reserved,
+            condition=changed(stored, not reserved, RESCHEDULED, text, self.now),
+            waiting=[pod for pod in reserved if is_unscheduled(pod)],
+            reserved=len(reserved),
+            relabelled=relabelled,
+            overdue_updates=sum(
+                self._is_overdue(pod) for pod in reserved if pod.metadata.labels.get(RESERVED_LABEL) != "true"
+            ),
+        )
+
+    def _is_reserved(self, pod: Pod, marked: bool) -> bool:
+        label = pod.metadata.labels.get(RESERVED_LABEL)
+        if marked and label is None:
+            self.waits.until(later(self.now, self.patience.marked))
+            return True
+        if label == "true":
+            return not self._has_proved_itself(pod)
+        if is_on(pod, self.revision):
+            return self._asks_again(is_timed_out(pod, self.patience, self.now, self.waits))
+        return self._asks_again(self._is_overdue(pod))
+
+    def _has_proved_itself(self, pod: Pod) -> bool:
+        """It is on the newest revision, and has been ready for long enough."""
+        if pod.status.phase != "Running" or not is_on(pod, self.revision) or pod.ready_since is None:
+            self.waits.until(later(self.now, self.patience.marked))
+            return False
+        return self.waits.passed(later(pod.ready_since, self.patience.marked), self.now)
+
+    def _is_overdue(self, pod: Pod) -> bool:
+        """It is on an old revision although the rollout has been going on for longer than a pod may find no node."""
+        if is_on(pod, self.revision) or pod.metadata.deletion_timestamp is not None:
+            return False
+        return self.waits.passed(later(self.rollout_began, self.patience.critical), self.now)
+
+    def _asks_again(self, reserved: bool) -> bool:
+        if reserved:
+            self.waits.until(later(self.now, self.patience.marked))
+        return reserved
+
+
+def verified_again(found: Schedulability, now: datetime) -> Schedulability:
+    """Mark a subset again that has just recovered and gets more pods, so that those are tried first (§11.4)."""
+    text = "subset just recovered scaled up"
+    return msgspec.structs.replace(found, condition=changed(found.condition, False, RESCHEDULED, text, now))
+
+
+def changed(stored: Condition | None, schedulable: bool, reason: str, message: str, now: datetime) -> Condition:
+    """Return the condition; the stored one where neither its status nor its reason changes."""
+    status = "True" if schedulable else "False"
+    if stored is not None and (stored.status, stored.reason) == (status, reason):
+        return stored
+    moment = now.replace(microsecond=0)
+    return Condition(type=SCHEDULABLE, status=status, last_transition_time=moment, reason=reason, message=message)
+
+
+def _text(reserved: bool) -> str:
+    return "true" if reserved else "false"

@@ -1,0 +1,28 @@
+"""Everything that planning one UnitedDeployment needs to know, gathered before and frozen."""
+
+from collections.abc import Collection, Container, Mapping, Sequence
+
+import msgspec
+
+from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT, UnitedDeployment
+from flotilla_common.control.subject import Subject
+from flotilla_topology.workload import Workload
+
+
+class UnitedDeploymentSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One UnitedDeployment and its surroundings at one moment."""
+
+    owner: UnitedDeployment
+    workloads: Mapping[str, Collection[Workload]] = {}
+    """By name of the `ChildKind`: those of the namespace that it controls, and those that nobody controls and that name
+    a subset."""
+    pods: Mapping[str, Sequence[Pod]] = {}  # by uid of the workload; those of a Deployment through its ReplicaSets
+    taken_names: Container[str] = ()  # names of all workloads of the namespace of the kind that the template asks for
+    revisions: Collection[ControllerRevision] = ()  # of its namespace: its own, and nobody's
+    failures: Mapping[str, str] = {}  # error text of the previous pass by phase: provision, update
+
+    @property
+    def subject(self) -> Subject:
+        """The UnitedDeployment, as events and the bus name it."""
+        return Subject.of(UNITED_DEPLOYMENT, self.owner.metadata)

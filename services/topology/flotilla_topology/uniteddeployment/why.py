@@ -1,0 +1,69 @@
+"""Why a UnitedDeployment stands where it stands: its subsets one by one, and the children that have to be asked."""
+
+from collections.abc import Mapping
+
+from flotilla_common.api.kinds.uniteddeployment.types import Subset
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Reason, State
+from flotilla_common.control.wording import first_names
+from flotilla_topology.uniteddeployment.children import Child
+from flotilla_topology.uniteddeployment.claiming import Claimed
+from flotilla_topology.uniteddeployment.provision import Subsets
+
+
+def refusal(code: str, message: str) -> Reason:
+    """Return the reason of a UnitedDeployment for which nothing can be done before its spec changes."""
+    return Reason(State.STUCK, code, message)
+
+
+def give_reasons(subsets: Subsets, claims: Mapping[str, Claimed], draft: Draft) -> None:
+    """Say what each subset waits for."""
+    for claimed in claims.values():
+        for workload in claimed.nameless:
+            text = f"{workload.metadata.name} belongs to the UnitedDeployment and names no subset"
+            draft.reason(State.STUCK, "ChildWithoutSubset", text, [workload])
+    _give_totals(subsets, draft)
+    for subset in subsets.owner.spec.topology.subsets:
+        child = subsets.family.of(subset.name)
+        _give_stuck_pods(subsets, subset, draft)
+        if child is not None:
+            _give_progress(subsets, child, draft)
+
+
+def _give_totals(subsets: Subsets, draft: Draft) -> None:
+    """Say what no subset takes."""
+    total, allocated = subsets.owner.spec.replicas, sum(subsets.replicas.values())
+    if allocated < total:
+        text = (
+            f"{total - allocated} of {total} replicas fit into no subset: all are at their maxReplicas or find no node"
+        )
+        draft.reason(State.STUCK, "SubsetsFull", text, symptom=True)
+
+
+def _give_stuck_pods(subsets: Subsets, subset: Subset, draft: Draft) -> None:
+    found = subsets.found.get(subset.name)
+    if found is None or not found.unschedulable:
+        return
+    if found.waiting:
+        names = ", ".join(first_names(found.waiting))
+        text = f"subset {subset.name} finds no node for {len(found.waiting)} pods: {names}; others take their place"
+        draft.reason(State.STUCK, "SubsetUnschedulable", text, found.waiting, symptom=True)
+    else:
+        text = f"subset {subset.name} gets no more pods for now: it had pods that found no node"
+        draft.reason(State.NOTE, "SubsetUnschedulable", text)
+
+
+def _give_progress(subsets: Subsets, child: Child, draft: Draft) -> None:
+    name, kind = child.metadata.name, child.kind.name
+    wanted, ready = subsets.replicas[child.name], child.workload.status.ready_replicas
+    held = subsets.partitions[child.name] if child.kind.partitioned else 0
+    behind = child.workload.status.replicas - len(child.updated)
+    if behind > held:
+        text = f"subset {child.name}: {behind - held} pods of {kind} {name} are still to be updated"
+        draft.reason(State.WAITING, "WaitingForSubset", text, [child])
+    elif ready < wanted:
+        text = f"subset {child.name}: {ready} of {wanted} pods of {kind} {name} are ready"
+        draft.reason(State.WAITING, "WaitingForSubset", text, [child])
+    elif behind > 0:
+        text = f"subset {child.name} keeps {behind} pods on old revisions: its partition is {held}"
+        draft.reason(State.HELD, "Partition", text, [child])

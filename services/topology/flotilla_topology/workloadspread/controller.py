@@ -1,0 +1,208 @@
+"""The WorkloadSpread controller: what it watches and writes, and what it plans from."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import msgspec
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.documents import Json, member
+from flotilla_common.api.keys import TEMPLATE_HASH_LABEL
+from flotilla_common.api.kinds.workloadspread.book import Versioned, matched_of, version_of
+from flotilla_common.api.kinds.workloadspread.targets import DEPLOYMENTS, SPREAD, replicas_path
+from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, WorkloadSpread
+from flotilla_common.api.meta import Object, controller_of
+from flotilla_common.api.resources import DEPLOYMENT, NODE, POD, REPLICA_SET, Resource
+from flotilla_common.control import spec
+from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Wiring
+from flotilla_common.settings import Settings
+from flotilla_topology.workload import CONTROLLED, Workload, controller_uid
+from flotilla_topology.workloadspread.plan import plan
+from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
+from flotilla_topology.workloadspread.targets import REVISION, latest_version, target_of
+
+TARGET = "target"
+"""Index: WorkloadSpreads by namespace, group, kind and name of their workload."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the service that change decisions."""
+
+    versioned: Versioned = Versioned()
+
+
+def target_index(spread: WorkloadSpread) -> Iterable[tuple[str, ...]]:
+    """The workload that is meant, whatever its version."""
+    return [(spread.metadata.namespace, *spread.spec.target_ref.identity)]
+
+
+def _in_its_namespace(spread: Json, other: Json) -> bool:
+    return member(spread, "metadata").get("namespace") == member(other, "metadata").get("namespace")
+
+
+SPREADS = Watch(WORKLOAD_SPREAD, WorkloadSpread, indexes={TARGET: target_index}, subresources=("status",))
+WORKLOADS = {
+    resource: Watch(resource, Workload, indexes={CONTROLLED: controller_uid}, concerns=_in_its_namespace)
+    for resource in SPREAD
+}
+PODS = Watch(POD, Pod, indexes={CONTROLLED: controller_uid}, writes=("delete", "patch"), concerns=_in_its_namespace)
+NODES = Watch(NODE, Node, concerns=lambda spread, node: True)
+
+
+class Gatherer:
+    """Builds the snapshot of one WorkloadSpread from the mirror's tables."""
+
+    def __init__(self, wiring: Wiring, options: Options) -> None:
+        self._spreads = wiring.table(SPREADS)
+        self._workloads = {resource: wiring.table(watch) for resource, watch in WORKLOADS.items()}
+        self._pods = wiring.table(PODS)
+        self._nodes = wiring.table(NODES)
+        self._options = options
+        for resource, watch in WORKLOADS.items():
+            wiring.wake(watch, partial(self._of_workload, resource))
+        wiring.wake(PODS, self._of_pod)
+
+    def gather(self, key: Key, memory: Memory) -> WorkloadSpreadSnapshot | None:
+        """The WorkloadSpread and its surroundings; None when it does not exist."""
+        spread = self._spreads.get(*key)
+        if spread is None:
+            return None
+        snapshot = WorkloadSpreadSnapshot(spread=spread)
+        group, kind, name = spread.spec.target_ref.identity
+        resource = next((one for one in WORKLOADS if (one.group, one.kind) == (group, kind)), None)
+        workload = self._workloads[resource].get(key[0], name) if resource is not None else None
+        if resource is None or workload is None or workload.metadata.deletion_timestamp is not None:
+            return snapshot
+        try:
+            target = self._target(resource, workload, spread)
+        except ValueError as error:
+            return msgspec.structs.replace(snapshot, unreadable=str(error))
+        pods = list(self._pods_of(resource, workload))
+        return msgspec.structs.replace(
+            snapshot,
+            target=target,
+            pods=pods,
+            versions={pod.metadata.uid: self._version(pod) for pod in pods},
+            nodes=dict(self._nodes_of(pods)),
+        )
+
+    def _target(self, resource: Resource, workload: Workload, spread: WorkloadSpread) -> Target:
+        kind = resource.group, resource.kind
+        chosen = spread.spec.target_filter
+        paths = replicas_path(kind, (), chosen.replicas_path_list if chosen is not None else ())
+        tracked = self._options.versioned.tracks(resource.kind)
+        if not tracked:
+            return target_of(resource, workload, tuple(paths), latest=Target().latest, tracked=False)
+        latest = latest_version(kind, workload, self._newest_hash(workload) if kind == DEPLOYMENTS else None)
+        return target_of(resource, workload, tuple(paths), latest=latest, tracked=not _is_paused(workload))
+
+    def _newest_hash(self, deployment: Workload) -> str | None:
+        """The hash of the ReplicaSet that bears the number of the Deployment's newest revision."""
+        number = deployment.metadata.annotations.get(REVISION)
+        for one in self._workloads[REPLICA_SET].by_index(CONTROLLED, deployment.metadata.uid):
+            if number and one.metadata.annotations.get(REVISION) == number:
+                return one.metadata.labels.get(TEMPLATE_HASH_LABEL)
+        return None
+
+    def _pods_of(self, resource: Resource, workload: Workload) -> Iterator[Pod]:
+        controllers: Iterable[Object] = [workload]
+        if resource == DEPLOYMENT:
+            sets = self._workloads[REPLICA_SET].by_index(CONTROLLED, workload.metadata.uid)
+            controllers = [one for one in sets if one.metadata.deletion_timestamp is None]
+        for controller in controllers:
+            pods = self._pods.by_index(CONTROLLED, controller.metadata.uid)
+            yield from (pod for pod in pods if pod.metadata.namespace == workload.metadata.namespace)
+
+    def _version(self, pod: Pod) -> str:
+        controller = controller_of(pod.metadata)
+        tracked = controller is not None and self._options.versioned.tracks(controller.kind)
+        return version_of(pod.metadata.labels, tracked=tracked)
+
+    def _nodes_of(self, pods: Iterable[Pod]) -> Iterator[tuple[str, Node]]:
+        for name in {pod.spec.node_name for pod in pods if pod.spec.node_name}:
+            node = self._nodes.get("", name)
+            if node is not None:
+                yield name, node
+
+    # What a change concerns
+
+    def _of_workload(self, resource: Resource, old: Workload | None, new: Workload | None) -> Iterable[Key]:
+        """Those that are about the workload, or about the Deployment of a ReplicaSet."""
+        workload = new or old
+        if workload is None or (old is not None and new is not None and _seen(old) == _seen(new)):
+            return ()
+        meta = workload.metadata
+        places = [(meta.namespace, resource.group, resource.kind, meta.name)]
+        controller = controller_of(meta)
+        if controller is not None and resource == REPLICA_SET:
+            places.append((meta.namespace, *DEPLOYMENTS, controller.name))
+        return [one.metadata.key for place in places for one in self._spreads.by_index(TARGET, place)]
+
+    def _of_pod(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
+        """Those that the pod is matched with, and the one of its workload."""
+        if old is not None and new is not None and _seen_pod(old) == _seen_pod(new):
+            return ()
+        keys: set[Key] = set()
+        for pod in (old, new):
+            if pod is None:
+                continue
+            matched = matched_of(pod.metadata.annotations)
+            if matched is not None:
+                keys.add((pod.metadata.namespace, matched.name))
+            keys.update(self._of_owner(pod))
+        return [key for key in keys if self._spreads.get(*key) is not None]
+
+    def _of_owner(self, pod: Pod) -> Iterator[Key]:
+        for uid in controller_uid(pod):
+            for resource, table in self._workloads.items():
+                workload = table.by_uid(uid)
+                if workload is not None:
+                    yield from self._of_workload(resource, None, workload)
+
+
+def _is_paused(workload: Workload) -> bool:
+    return workload.document.get("paused") is True
+
+
+def _seen(workload: Workload) -> tuple[object, ...]:
+    """What of a workload a WorkloadSpread goes by."""
+    meta, status = workload.metadata, workload.status
+    return (
+        workload.spec,
+        meta.deletion_timestamp,
+        meta.annotations.get(REVISION),
+        status.observed_generation >= meta.generation,
+        status.update_revision,
+    )
+
+
+def _seen_pod(pod: Pod) -> tuple[object, ...]:
+    """What of a pod a WorkloadSpread goes by."""
+    scheduled = pod.conditions.get("PodScheduled")
+    return (
+        pod.metadata.labels,
+        pod.metadata.annotations,
+        pod.metadata.owner_references,
+        pod.active,
+        pod.spec.node_name,
+        pod.ready,
+        scheduled and (scheduled.status, scheduled.reason),
+    )
+
+
+def options(settings: Settings, server_version: str) -> Options:
+    """The settings that decide about plans."""
+    return Options(versioned=Versioned.of(settings.ws_enabled_versioned_status))
+
+
+CONTROLLER = ControllerSpec(
+    name="workloadspread-controller",
+    primary=SPREADS,
+    watches=(*WORKLOADS.values(), PODS, NODES),
+    options=spec.Options(Options, options),
+    build=Gatherer,
+    plan=plan,
+)

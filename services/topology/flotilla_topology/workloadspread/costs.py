@@ -1,0 +1,51 @@
+"""The deletion cost of pods, by which the workload's controller removes pods from the last subset first
+(workloadspread.md §8.4)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.workloadspread.book import limit_of
+from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, FAKE_SUBSET, UNLIMITED, Subset
+from flotilla_common.api.moments import EARLIEST
+from flotilla_topology.workloadspread.snapshot import Target
+from flotilla_topology.workloadspread.sorting import Sorted
+
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+def changed_costs(subsets: Sequence[Subset], target: Target, pods: Sorted) -> Iterator[tuple[Pod, int]]:
+    """Yield the active pods that have another cost than they should. Raises ValueError: a limit cannot be read."""
+    for version, by_subset in pods.by_version.items():
+        for pod, cost in _costs(subsets, target, version, by_subset):
+            if pod.metadata.annotations.get(DELETION_COST) != str(cost):
+                yield pod, cost
+
+
+def _costs(
+    subsets: Sequence[Subset], target: Target, version: str, by_subset: Mapping[str, Sequence[Pod]]
+) -> Iterator[tuple[Pod, int]]:
+    count = len(subsets)
+    reverse = target.ordered and version != target.latest
+    for index, subset in enumerate(subsets):
+        place = count - 1 - index if reverse else index
+        active = [pod for pod in by_subset.get(subset.name, ()) if pod.active]
+        limit = limit_of(subset, target.replicas)
+        surplus = max(len(active) - limit, 0) if limit != UNLIMITED else 0
+        for number, pod in enumerate(sorted(active, key=most_deletable)):
+            yield pod, -100 * (place + 1) if number < surplus else 100 * (count - place)
+    yield from ((pod, -100 * (count + 1)) for pod in by_subset.get(FAKE_SUBSET, ()) if pod.active)
+
+
+def most_deletable(pod: Pod) -> tuple[object, ...]:
+    """Return a key by which the pods come first that are missed least."""
+    ready_since = pod.ready_since
+    created = pod.metadata.creation_timestamp or EARLIEST
+    restarts = max((one.restart_count for one in pod.status.container_statuses), default=0)
+    return (
+        bool(pod.spec.node_name),
+        _PHASES.get(pod.status.phase, 2),
+        pod.ready,
+        -ready_since.timestamp() if ready_since is not None else 0.0,
+        -restarts,
+        -created.timestamp(),
+    )

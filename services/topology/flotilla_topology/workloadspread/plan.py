@@ -1,0 +1,212 @@
+"""One pass over one WorkloadSpread, from snapshot to plan (workloadspread.md §8.2).
+
+The order matters to clients: pods that were there before get their subset, then costs are right, then the status says
+so; a subset is marked before pods that find no node in it are deleted.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json, merge_patch
+from flotilla_common.api.kinds.workloadspread.book import limit_of
+from flotilla_common.api.kinds.workloadspread.types import (
+    DELETION_COST,
+    FAKE_SUBSET,
+    IGNORE_EXISTING,
+    MATCHED,
+    UNLIMITED,
+    WORKLOAD_SPREAD,
+    Matched,
+    WorkloadSpread,
+    WorkloadSpreadStatus,
+)
+from flotilla_common.api.resources import POD
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
+from flotilla_common.control.plan import Chain, Event, Intent, Patch, PatchType, Plan, State
+from flotilla_common.control.wording import first_names
+from flotilla_common.control.writes import delete_of, patch_of, write_status
+from flotilla_topology.workloadspread.costs import changed_costs
+from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
+from flotilla_topology.workloadspread.sorting import Sorted, metadata_of_patch, sort_pods
+from flotilla_topology.workloadspread.status import Books, books_of
+
+COST = "cost"
+"""The phase of writes of deletion costs."""
+
+
+def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
+    """Plan one pass. Never raises for what users can write into a WorkloadSpread: it becomes a reason. Of one that is
+    deleted pods keep what they have."""
+    spread = snapshot.spread
+    if spread.metadata.deletion_timestamp is not None:
+        return Plan()
+    if snapshot.unreadable:
+        text = f"nothing is done: {snapshot.unreadable}"
+        return msgspec.structs.replace(refused("InvalidTarget", text), errors=(("plan", text),))
+    target = snapshot.target or Target()
+    try:
+        selected = _selected(snapshot)
+        pods = sort_pods(selected, target.replicas)
+        costs = list(changed_costs(spread.spec.subsets, target, pods)) if _has_costs(target) else []
+        draft = Draft()
+        books = books_of(spread, pods, target.replicas, now, draft.waits)
+    except ValueError as error:
+        return refused("InvalidSubset", f"nothing is done: {error}")
+    draft.stage([*_writes(spread, pods, costs)][:MAX_CHAINS_PER_PASS])
+    draft.stage(_deletes(spread, books)[:MAX_CHAINS_PER_PASS], stop_on_failure=False)
+    draft.events += books.events
+    _give_reasons(snapshot, pods, books, draft)
+    status = _write(spread, books.status)
+    return draft.plan(
+        status=status,
+        urgent_status=status is not None,
+        status_after_success=True,
+        numbers={
+            "replicas": target.replicas,
+            "pods": sum(pod.active for pod in selected.pods),
+            "adopted": len(pods.adopted),
+            "unspread": sum(pod.active for pod in pods.of(FAKE_SUBSET)),
+        },
+        settled=not draft.stages and status is None,
+    )
+
+
+def _selected(snapshot: WorkloadSpreadSnapshot) -> WorkloadSpreadSnapshot:
+    """The snapshot with the pods that are spread alone. Raises ValueError: the filter cannot be read."""
+    chosen = snapshot.spread.spec.target_filter
+    if snapshot.target is None or snapshot.target.rests:
+        return msgspec.structs.replace(snapshot, pods=())
+    if chosen is None or chosen.selector is None:
+        return snapshot
+    selector = Selector.compile(chosen.selector)
+    pods = [pod for pod in snapshot.pods if selector.empty or selector.matches(pod.metadata.labels)]
+    return msgspec.structs.replace(snapshot, pods=pods)
+
+
+def _has_costs(target: Target) -> bool:
+    """Return whether costs can be told: not while nobody knows which pods are the newest."""
+    return target.costed and target.latest is not None
+
+
+def _writes(spread: WorkloadSpread, pods: Sorted, costs: Sequence[tuple[Pod, int]]) -> Iterator[Chain]:
+    """Yield one patch for each pod that lacks its subset or has another cost."""
+    adopted = {pod.metadata.uid: subset for pod, subset in pods.adopted}
+    priced = {pod.metadata.uid: cost for pod, cost in costs}
+    written = {pod.metadata.uid: pod for pod, _ in (*pods.adopted, *costs)}
+    yield from ((_patch(spread, pod, adopted.get(uid), priced.get(uid)),) for uid, pod in written.items())
+
+
+def _patch(spread: WorkloadSpread, pod: Pod, subset: str | None, cost: int | None) -> Patch:
+    metadata: Json = {}
+    if subset is not None:
+        if spread.metadata.annotations.get(IGNORE_EXISTING, "").lower() != "true":
+            metadata |= metadata_of_patch(spread, subset)
+        matched = Matched(name=spread.metadata.name, subset=subset)
+        metadata["annotations"] = {**metadata.get("annotations", {}), MATCHED: msgspec.json.encode(matched).decode()}
+    if cost is not None:
+        metadata["annotations"] = {**metadata.get("annotations", {}), DELETION_COST: str(cost)}
+    cause = f"subset {subset}" if subset is not None else f"deletion cost {cost}"
+    return patch_of(
+        POD,
+        pod.metadata,
+        Intent.UPDATE,
+        cause,
+        body={"metadata": metadata},
+        patch_type=PatchType.STRATEGIC,
+        phase=COST,
+        pods=(pod.metadata.name,),
+        on_failure=_cost_failed(spread, pod, subset, cost) if cost is not None else None,
+    )
+
+
+def _cost_failed(spread: WorkloadSpread, pod: Pod, subset: str | None, cost: int) -> Event:
+    meta = spread.metadata
+    begin = f"WorkloadSpread {meta.namespace}/{meta.name} failed to patch deletion-cost annotation to {cost} for Pod"
+    message = f"{begin} {pod.metadata.namespace}/{pod.metadata.name} in subset {subset or ''}"
+    return Event("PatchPodDeletionCostFailed", message, warning=True)
+
+
+def _deletes(spread: WorkloadSpread, books: Books) -> list[Chain]:
+    """Delete pods that find no node, once the stored status keeps their successors away from the subset."""
+    marked = {one.name for one in spread.status.subset_statuses if not one.schedulable}
+    return [
+        (
+            delete_of(
+                POD,
+                pod.metadata,
+                Intent.REPLACE,
+                f"finds no node in subset {subset}",
+                on_failure=_delete_failed(spread, pod, subset),
+            ),
+        )
+        for subset, stuck in books.stuck.items()
+        if subset in marked
+        for pod in stuck
+    ]
+
+
+def _delete_failed(spread: WorkloadSpread, pod: Pod, subset: str) -> Event:
+    meta = spread.metadata
+    place = f"{pod.metadata.namespace}/{pod.metadata.name} in Subset {subset}"
+    # The word is the reference's, spelled like that.
+    message = f"Failed to delete unschedulabe Pod {place} of WorkloadSpread {meta.namespace}/{meta.name}"
+    return Event("DeletePodFailed", message, warning=True)
+
+
+def _write(spread: WorkloadSpread, status: WorkloadSpreadStatus) -> Patch | None:
+    """The write of the status, on exactly the version that was planned with: the webhook writes it, too."""
+    if status == spread.status:
+        return None
+    patch = merge_patch(_document(spread.status), _document(status))
+    return write_status(WORKLOAD_SPREAD, spread.metadata, patch) if patch else None
+
+
+def _document(status: WorkloadSpreadStatus) -> Json:
+    """The status as it is stored: empty maps and lists are absent."""
+    document: Json = msgspec.to_builtins(status)
+    books = [document.get("subsetStatuses", []), *document.get("versionedSubsetStatuses", {}).values()]
+    for book in books:
+        for entry in book:
+            for condition in entry["conditions"]:
+                condition.setdefault("message", "")  # the schema requires it
+            for name in ("creatingPods", "deletingPods", "conditions"):
+                if not entry[name]:
+                    del entry[name]
+    return document
+
+
+def _give_reasons(snapshot: WorkloadSpreadSnapshot, pods: Sorted, books: Books, draft: Draft) -> None:
+    spread = snapshot.spread
+    for text in pods.unreadable:
+        draft.reason(State.STUCK, "InvalidSubset", text)
+    if snapshot.target is None:
+        reference = spread.spec.target_ref
+        draft.reason(State.WAITING, "WaitingForTarget", f"{reference.kind} {reference.name} does not exist")
+        return
+    for subset in spread.spec.subsets:
+        _give_reasons_of(subset.name, books, draft)
+        limit = limit_of(subset, snapshot.target.replicas)
+        surplus = sum(pod.active for pod in pods.of(subset.name)) - limit
+        if limit != UNLIMITED and surplus > 0:
+            text = f"subset {subset.name} has {surplus} pods more than its {limit}, which go first"
+            draft.reason(State.NOTE, "SubsetOverfull", text)
+    unspread = [pod for pod in pods.of(FAKE_SUBSET) if pod.active]
+    if unspread:
+        text = f"{len(unspread)} pods belong to no subset, and go first"
+        draft.reason(State.NOTE, "PodsWithoutSubset", text, unspread)
+
+
+def _give_reasons_of(subset: str, books: Books, draft: Draft) -> None:
+    stuck = books.stuck.get(subset, ())
+    entry = next(one for one in books.status.subset_statuses if one.name == subset)
+    if stuck:
+        names = ", ".join(first_names(stuck))
+        text = f"subset {subset} finds no node for {len(stuck)} pods: {names}; their successors go elsewhere"
+        draft.reason(State.STUCK, "SubsetUnschedulable", text, stuck, symptom=True)
+    elif not entry.schedulable:
+        text = f"subset {subset} gets no more pods for now: it had pods that found no node"
+        draft.reason(State.NOTE, "SubsetUnschedulable", text)

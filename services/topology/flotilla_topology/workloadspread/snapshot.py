@@ -1,0 +1,35 @@
+"""Everything that planning one WorkloadSpread needs to know, gathered before and frozen."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.kinds.workloadspread.types import VERSION_IGNORED, WORKLOAD_SPREAD, WorkloadSpread
+from flotilla_common.control.subject import Subject
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """The workload whose pods are spread."""
+
+    replicas: int = 0
+    latest: str | None = VERSION_IGNORED  # the version of its newest pods; None: not known yet
+    ordered: bool = True  # its older pods leave the first subset first
+    costed: bool = False  # its controller goes by the deletion cost of pods
+    rests: bool = False  # it is to have no pods, whatever is still there
+
+
+class WorkloadSpreadSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One WorkloadSpread and its surroundings at one moment."""
+
+    spread: WorkloadSpread
+    target: Target | None = None  # None: it does not exist, or is being deleted
+    unreadable: str = ""  # why the target's number of pods cannot be told
+    pods: Sequence[Pod] = ()  # those of the target, whatever their state
+    versions: Mapping[str, str] = {}  # of these pods, by uid
+    nodes: Mapping[str, Node] = {}  # those of the pods, by name
+
+    @property
+    def subject(self) -> Subject:
+        """The WorkloadSpread, as events and the bus name it."""
+        return Subject.of(WORKLOAD_SPREAD, self.spread.metadata)

@@ -1,0 +1,160 @@
+"""Which subset each pod belongs to (workloadspread.md §8.3).
+
+A pod that was admitted while the WorkloadSpread was there says so. One that is older goes to the subset that fits its
+node best, once, and says so from then on.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.documents import Json, mapping, member, without_nulls
+from flotilla_common.api.jsontext import Reader, read_json
+from flotilla_common.api.kinds.workloadspread.book import MOST, limit_of, matched_of
+from flotilla_common.api.kinds.workloadspread.types import ABSENT, FAKE_SUBSET, UNLIMITED, Subset, WorkloadSpread
+from flotilla_common.api.meta import Model
+from flotilla_common.api.scheduling import NodeSelectorTerm, Toleration
+from flotilla_common.api.strategic import merge
+from flotilla_common.workload.placement.fit import holds
+from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
+
+_DOCUMENTS: Reader[Json] = Reader(Json)
+
+
+class _Preference(Model):
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class _Place(msgspec.Struct, frozen=True, kw_only=True):
+    """What a subset asks of nodes, read."""
+
+    subset: Subset
+    required: NodeSelectorTerm | None
+    preferred: Sequence[_Preference]
+    tolerations: Sequence[Toleration]
+    patch: Json
+
+
+class Sorted(msgspec.Struct, frozen=True, kw_only=True):
+    """The pods of the target."""
+
+    by_version: Mapping[str, Mapping[str, Sequence[Pod]]]  # version, then subset
+    adopted: Sequence[tuple[Pod, str]]  # pods that are to say from now on which subset they belong to
+    unreadable: Sequence[str] = ()  # subsets that cannot be read, with the reason
+
+    def of(self, subset: str) -> list[Pod]:
+        """Return the pods of a subset, of all versions."""
+        return [pod for subsets in self.by_version.values() for pod in subsets.get(subset, ())]
+
+
+def sort_pods(snapshot: WorkloadSpreadSnapshot, replicas: int) -> Sorted:
+    """Sort the pods by version and subset. Raises ValueError: a limit cannot be read."""
+    spread = snapshot.spread
+    names = {subset.name for subset in spread.spec.subsets}
+    places, unreadable = _read_places(spread.spec.subsets)
+    by_version: dict[str, dict[str, list[Pod]]] = {}
+    strangers: list[Pod] = []
+    for pod in snapshot.pods:
+        matched = matched_of(pod.metadata.annotations)
+        if matched is None or matched.name != spread.metadata.name or not matched.subset:
+            strangers.append(pod)
+            continue
+        subset = matched.subset if matched.subset in names else FAKE_SUBSET
+        by_version.setdefault(snapshot.versions[pod.metadata.uid], {}).setdefault(subset, []).append(pod)
+    adopted: list[tuple[Pod, str]] = []
+    for pod in strangers:
+        of_version = by_version.setdefault(snapshot.versions[pod.metadata.uid], {})
+        subset = _best(places, pod, snapshot.nodes.get(pod.spec.node_name), of_version, replicas)
+        of_version.setdefault(subset, []).append(pod)
+        if subset != FAKE_SUBSET:
+            adopted.append((pod, subset))
+    return Sorted(by_version=by_version, adopted=adopted, unreadable=unreadable)
+
+
+def _read_places(subsets: Iterable[Subset]) -> tuple[list[_Place], list[str]]:
+    places: list[_Place] = []
+    unreadable: list[str] = []
+    for subset in subsets:
+        try:
+            places.append(_read_place(subset))
+        except ValueError as error:
+            unreadable.append(f"subset {subset.name}: {error}")
+    return places, unreadable
+
+
+def _read_place(subset: Subset) -> _Place:
+    required = subset.required_node_selector
+    return _Place(
+        subset=subset,
+        required=read_json(required, NodeSelectorTerm) if required != ABSENT else None,
+        preferred=[read_json(one, _Preference) for one in subset.preferred_node_selector],
+        tolerations=[read_json(one, Toleration) for one in subset.tolerations],
+        patch=without_nulls(_DOCUMENTS.read(subset.patch)) if subset.patch != ABSENT else {},
+    )
+
+
+def _best(
+    places: Sequence[_Place], pod: Pod, node: Node | None, taken: Mapping[str, Sequence[Pod]], replicas: int
+) -> str:
+    """Return the subset with the highest score of those that match the pod's node; the first of several."""
+    best, highest = FAKE_SUBSET, -1
+    for place in places if node is not None else ():
+        if node is not None and _matches(place, pod, node):
+            score = _score(place, pod, node, len(taken.get(place.subset.name, ())), replicas)
+            if score > highest:
+                best, highest = place.subset.name, score
+    return best
+
+
+def _matches(place: _Place, pod: Pod, node: Node) -> bool:
+    tolerations = [*pod.spec.tolerations, *place.tolerations]
+    if not all(any(one.tolerates(taint) for one in tolerations) for taint in node.spec.taints):
+        return False
+    if place.required is None:
+        return True
+    demanded = pod.spec.affinity.required if pod.spec.affinity is not None else None
+    terms = demanded.node_selector_terms if demanded is not None else []
+    return any(_holds(_both(term, place.required), node) for term in terms or [NodeSelectorTerm()])
+
+
+def _both(term: NodeSelectorTerm, other: NodeSelectorTerm) -> NodeSelectorTerm:
+    return NodeSelectorTerm(
+        match_expressions=[*term.match_expressions, *other.match_expressions],
+        match_fields=[*term.match_fields, *other.match_fields],
+    )
+
+
+def _holds(term: NodeSelectorTerm, node: Node) -> bool:
+    return holds(term, node.metadata.name, node.metadata.labels)
+
+
+def _score(place: _Place, pod: Pod, node: Node, taken: int, replicas: int) -> int:
+    weight = sum(one.weight for one in place.preferred if _holds(one.preference, node))
+    limit = limit_of(place.subset, replicas)
+    has_room = taken < (MOST if limit == UNLIMITED else limit)
+    return 100 * weight + 10 * bool(place.patch and _is_patched(pod, place.patch)) + has_room
+
+
+def _is_patched(pod: Pod, patch: Json) -> bool:
+    """Return whether the patch would change nothing of what is read of the pod, annotations apart."""
+    document: Json = msgspec.to_builtins(pod)
+    try:
+        changed = merge(document, patch)
+    except ValueError:
+        return False
+    for one in (document, changed):
+        one["metadata"] = {key: value for key, value in member(one, "metadata").items() if key != "annotations"}
+    return changed == document
+
+
+def metadata_of_patch(spread: WorkloadSpread, subset: str) -> Json:
+    """Return what a pod that was there before gets of the patch of its subset: labels and annotations."""
+    found = next((one.patch for one in spread.spec.subsets if one.name == subset), ABSENT)
+    if found == ABSENT:
+        return {}
+    try:
+        return mapping(without_nulls(_DOCUMENTS.read(found)).get("metadata"))
+    except ValueError:
+        return {}

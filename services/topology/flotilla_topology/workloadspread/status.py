@@ -1,0 +1,187 @@
+"""The status of a WorkloadSpread: its books of places (workloadspread.md §8.5 and §8.6)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.workloadspread.book import limit_of, matched_of
+from flotilla_common.api.kinds.workloadspread.types import (
+    SCHEDULABLE,
+    UNLIMITED,
+    Subset,
+    SubsetStatus,
+    WorkloadSpread,
+    WorkloadSpreadStatus,
+)
+from flotilla_common.api.meta import Condition
+from flotilla_common.api.moments import Moment, later
+from flotilla_common.control.draft import Waits
+from flotilla_common.control.plan import Event
+from flotilla_topology.workloadspread.sorting import Sorted
+
+CREATING_SECONDS = 30
+"""How long a pod that was admitted may not be seen before its place is given away."""
+
+DELETING_SECONDS = 15
+"""How long a pod whose deletion was admitted may stay before its place counts as taken again."""
+
+MARKED_SECONDS = 300
+"""How long a subset whose pods found no node gets no more of them."""
+
+STUCK, SUFFICIENT = "PodUnschedulable", "Sufficient"
+"""Reasons of the condition."""
+
+
+class Books(msgspec.Struct, frozen=True, kw_only=True):
+    """The status to be, what is said about it, and the pods that find no node in their subset."""
+
+    status: WorkloadSpreadStatus
+    events: Sequence[Event]
+    stuck: Mapping[str, Sequence[Pod]]  # by subset
+
+
+def books_of(spread: WorkloadSpread, pods: Sorted, replicas: int, now: datetime, waits: Waits) -> Books:
+    """Return the status. Raises ValueError: a limit cannot be read."""
+    writer = _Writer(spread, replicas, now, waits)
+    subsets = spread.spec.subsets
+    totals = [
+        writer.entry(index, subset, pods.of(subset.name), _of(spread.status.subset_statuses, subset.name))
+        for index, subset in enumerate(subsets)
+    ]
+    writer.is_total = False
+    versioned: dict[str, list[SubsetStatus]] = {}
+    for version in dict.fromkeys([*pods.by_version, *spread.status.versioned_subset_statuses]):
+        stored = spread.status.versioned_subset_statuses.get(version, [])
+        of_version = pods.by_version.get(version, {})
+        book = [
+            writer.entry(index, subset, of_version.get(subset.name, ()), _of(stored, subset.name))
+            for index, subset in enumerate(subsets)
+        ]
+        if of_version or any(one.replicas or one.creating_pods or one.deleting_pods for one in book):
+            versioned[version] = book
+    return Books(
+        status=WorkloadSpreadStatus(
+            observed_generation=spread.metadata.generation,
+            subset_statuses=totals,
+            versioned_subset_statuses=versioned,
+        ),
+        events=writer.events,
+        stuck=writer.stuck,
+    )
+
+
+def _of(book: Sequence[SubsetStatus], name: str) -> SubsetStatus | None:
+    return next((one for one in book if one.name == name), None)
+
+
+class _Writer:
+    """Writes the entries of one WorkloadSpread."""
+
+    def __init__(self, spread: WorkloadSpread, replicas: int, now: datetime, waits: Waits) -> None:
+        self._spread = spread
+        self._replicas = replicas
+        self._now = now
+        self._waits = waits
+        self.is_total = True
+        self.events: list[Event] = []
+        self.stuck: dict[str, list[Pod]] = {}
+
+    def entry(self, index: int, subset: Subset, pods: Sequence[Pod], stored: SubsetStatus | None) -> SubsetStatus:
+        """Return the entry of a subset, over all versions or in the book of one."""
+        before = stored or SubsetStatus(name=subset.name)
+        active = [pod for pod in pods if pod.active]
+        creating = self._creating(before.creating_pods, pods)
+        deleting = self._deleting(before.deleting_pods, active)
+        limit = limit_of(subset, self._replicas)
+        missing = UNLIMITED
+        if limit != UNLIMITED:
+            missing = max(0, min(limit - len(active) + len(deleting) - len(creating), limit))
+        return SubsetStatus(
+            name=subset.name,
+            replicas=len(active),
+            missing_replicas=missing,
+            creating_pods=creating,
+            deleting_pods=deleting,
+            conditions=self._conditions(index, subset, active, before),
+        )
+
+    def _creating(self, held: Mapping[str, Moment], pods: Sequence[Pod]) -> dict[str, Moment]:
+        seen = {key_of(pod) for pod in pods}
+        waiting = {key: since for key, since in held.items() if key not in seen}
+        return self._unexpired(waiting, CREATING_SECONDS, "CreatePodFailed", "created")
+
+    def _deleting(self, held: Mapping[str, Moment], active: Sequence[Pod]) -> dict[str, Moment]:
+        names = {pod.metadata.name for pod in active}
+        waiting = {name: since for name, since in held.items() if name in names}
+        return self._unexpired(waiting, DELETING_SECONDS, "DeletePodFailed", "deleted")
+
+    def _unexpired(self, held: Mapping[str, Moment], seconds: int, reason: str, verb: str) -> dict[str, Moment]:
+        kept: dict[str, Moment] = {}
+        for name, since in held.items():
+            if self._waits.passed(later(since, seconds), self._now):
+                place = f"{self._spread.metadata.namespace}/{name}"
+                message = f"Pod {place} was expected to be {verb} but it wasn't"
+                self.events.append(Event(reason, message, warning=True))
+            else:
+                kept[name] = since
+        return kept
+
+    def _conditions(self, index: int, subset: Subset, active: Sequence[Pod], before: SubsetStatus) -> list[Condition]:
+        patience = self._spread.spec.patience
+        if not patience:
+            return []
+        if index == len(self._spread.spec.subsets) - 1:
+            return [self._condition(before, schedulable=True)]
+        stuck = [pod for pod in active if self._is_stuck(pod, patience)]
+        if self.is_total:
+            self.stuck[subset.name] = stuck
+        if stuck:
+            return [self._condition(before, schedulable=False)]
+        held = next((one for one in before.conditions if one.type == SCHEDULABLE), None)
+        if held is not None and held.status == "False" and held.last_transition_time is not None:
+            if not self._waits.passed(later(held.last_transition_time, MARKED_SECONDS), self._now):
+                return [held]
+            if self.is_total:
+                self.events.append(self._recovered(subset))
+        return [self._condition(before, schedulable=True)]
+
+    def _recovered(self, subset: Subset) -> Event:
+        meta = self._spread.metadata
+        begin = f"Subset {subset.name} of WorkloadSpread {meta.namespace}/{meta.name}"
+        return Event("RecoverSchedulable", f"{begin} is recovered from unschedulable to schedulable")
+
+    def _condition(self, before: SubsetStatus, *, schedulable: bool) -> Condition:
+        status = "True" if schedulable else "False"
+        held = next((one for one in before.conditions if (one.type, one.status) == (SCHEDULABLE, status)), None)
+        if held is not None:
+            return held
+        return Condition(
+            type=SCHEDULABLE,
+            status=status,
+            last_transition_time=self._now.replace(microsecond=0),
+            reason=SUFFICIENT if schedulable else STUCK,
+        )
+
+    def _is_stuck(self, pod: Pod, patience: int) -> bool:
+        created, condition = pod.metadata.creation_timestamp, pod.conditions.get("PodScheduled")
+        if (
+            pod.status.phase != "Pending"
+            or pod.spec.node_name
+            or created is None
+            or condition is None
+            or (condition.status, condition.reason) != ("False", "Unschedulable")
+        ):
+            return False
+        end = later(created, patience)
+        if end < self._now:
+            return True
+        self._waits.until(end + timedelta(milliseconds=1))  # it has to be past that moment
+        return False
+
+
+def key_of(pod: Pod) -> str:
+    """Return by what a pod is known in `creatingPods`."""
+    matched = matched_of(pod.metadata.annotations)
+    return (matched.uid if matched is not None else "") or pod.metadata.name

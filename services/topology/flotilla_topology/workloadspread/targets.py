@@ -1,0 +1,50 @@
+"""The workloads that a WorkloadSpread can be about, as they are stored (workloadspread.md §3 and §6)."""
+
+from flotilla_common.api.keys import TEMPLATE_HASH_LABEL
+from flotilla_common.api.kinds.workloadspread.targets import (
+    CLONE_SETS,
+    COSTED,
+    DEPLOYMENTS,
+    JOBS,
+    REPLICA_SETS,
+    GroupKind,
+    replicas_of,
+)
+from flotilla_common.api.kinds.workloadspread.types import VERSION_IGNORED
+from flotilla_common.api.resources import Resource
+from flotilla_topology.workload import Workload
+from flotilla_topology.workloadspread.snapshot import Target
+
+REVISION = "deployment.kubernetes.io/revision"
+"""On Deployments and their ReplicaSets: which of these is the newest."""
+
+
+def target_of(
+    resource: Resource, workload: Workload, paths: tuple[str, ...], latest: str | None, *, tracked: bool
+) -> Target:
+    """Return the workload as it is planned with. `latest`: the version of its newest pods. Raises ValueError: there is
+    no number where one should be."""
+    kind = resource.group, resource.kind
+    replicas = replicas_of({"spec": workload.document}, paths)
+    return Target(
+        replicas=replicas,
+        latest=latest,
+        ordered=tracked,
+        costed=kind in COSTED,
+        rests=replicas == 0 and kind != JOBS and bool(paths),
+    )
+
+
+def latest_version(kind: GroupKind, workload: Workload, newest: str | None) -> str | None:
+    """Return the version of the newest pods of a workload of a kind whose versions are told apart; None if nobody can
+    tell yet. `newest`: the hash of a Deployment's newest ReplicaSet."""
+    meta = workload.metadata
+    if kind == REPLICA_SETS:
+        return meta.labels.get(TEMPLATE_HASH_LABEL) or VERSION_IGNORED
+    if workload.status.observed_generation < meta.generation:
+        return None
+    if kind == DEPLOYMENTS:
+        return newest
+    if kind == CLONE_SETS:
+        return workload.status.update_revision.rpartition("-")[2] or None
+    return VERSION_IGNORED

@@ -1,0 +1,207 @@
+"""Short words for UnitedDeployments, their workloads and pods in tests of the planner."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.api.documents import merge_patch
+from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment
+from flotilla_common.control.plan import Create, Delete, Patch, Plan
+from flotilla_topology.uniteddeployment.children import CLONE_SETS, ChildKind
+from flotilla_topology.uniteddeployment.plan import plan
+from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
+from flotilla_topology.workload import Workload
+
+Json = dict[str, Any]
+NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+OWNER = {
+    "apiVersion": "apps.kruise.io/v1beta1",
+    "kind": "UnitedDeployment",
+    "name": "ud",
+    "uid": "u-ud",
+    "controller": True,
+}
+REVISION = "apps.kruise.io/controller-revision-hash"
+SUBSET = "apps.kruise.io/subset-name"
+
+
+def at(seconds: float) -> str:
+    """A time that many seconds after NOW."""
+    return (NOW + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class World:
+    """A UnitedDeployment of CloneSets and what there is of it. `step()` plans, and carries the plan out."""
+
+    def __init__(
+        self, subsets: Sequence[Json], *, replicas: int = 4, kind: ChildKind = CLONE_SETS, **spec: Any
+    ) -> None:
+        self.kind = kind
+        self.now = NOW
+        self.version = 1
+        self.owner: Json = {
+            "metadata": {"name": "ud", "namespace": "ns", "uid": "u-ud", "generation": 1, "resourceVersion": "1"},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {"app": "ud"}},
+                "template": {kind.template: template("nginx:1")},
+                "topology": {"subsets": list(subsets)},
+                **spec,
+            },
+            "status": {},
+        }
+        self.workloads: list[Json] = []
+        self.pods: list[Json] = []
+        self.revisions: list[Json] = []
+
+    def snapshot(self) -> UnitedDeploymentSnapshot:
+        """What the planner gets."""
+        kinds = {one["kind"] for one in self.workloads}
+        return UnitedDeploymentSnapshot(
+            owner=msgspec.convert(self.raw(self.owner, UnitedDeployment), UnitedDeployment),
+            workloads={
+                name: [self.raw(one, Workload) for one in self.workloads if one["kind"] == name] for name in kinds
+            },
+            pods={one["metadata"]["uid"]: self.pods_of(one) for one in self.workloads},
+            taken_names={one["metadata"]["name"] for one in self.workloads},
+            revisions=[self.raw(one, ControllerRevision) for one in self.revisions],
+        )
+
+    @staticmethod
+    def raw(document: Json, kind: type[Any]) -> Any:
+        """The document as the type says it."""
+        return msgspec.json.decode(msgspec.json.encode(document), type=kind)
+
+    def pods_of(self, workload: Json) -> list[Pod]:
+        """The pods of a workload."""
+        mine = workload["metadata"]["labels"][SUBSET]
+        return [self.raw(pod, Pod) for pod in self.pods if pod["metadata"]["labels"][SUBSET] == mine]
+
+    def plan(self) -> Plan:
+        """Plan a pass."""
+        return plan(self.snapshot(), self.now)
+
+    def step(self) -> Plan:
+        """Plan a pass and carry it out."""
+        made = self.plan()
+        for action in made.actions:
+            self._carry_out(action)
+        if made.status is not None:
+            self._patch(self.owner, made.status.body)
+        return made
+
+    def settle(self) -> None:
+        """Plan until nothing is left to do; pods come, and are ready, at once."""
+        for _ in range(10):
+            self.run_pods()
+            made = self.step()
+            if not made.actions and made.status is None:
+                return
+        raise AssertionError("it does not come to rest")
+
+    def run_pods(self, *, broken: Iterable[str] = ()) -> None:
+        """Let each workload have the pods that it asks for, ready but in the `broken` subsets, where they are pending
+        since NOW. Pods of its revision that are there stay as they are."""
+        for workload in self.workloads:
+            labels, wanted = workload["spec"]["template"]["metadata"]["labels"], workload["spec"]["replicas"]
+            subset = labels[SUBSET]
+            names = [f"{subset}-{number}" for number in range(wanted)]
+            held = [pod["metadata"] for pod in self.pods]
+            kept = {
+                meta["name"]: pod
+                for meta, pod in zip(held, self.pods, strict=True)
+                if labels.items() <= meta["labels"].items()
+            }
+            self.pods = [pod for pod in self.pods if pod["metadata"]["labels"][SUBSET] != subset]
+            self.pods += [kept.get(name) or pod_of(name, labels, ready=subset not in broken) for name in names]
+            ready = sum(pod.ready for pod in self.pods_of(workload))
+            workload["status"] = {"replicas": wanted, "readyReplicas": ready}
+
+    def replicas(self) -> dict[str, int]:
+        """Replicas by subset, as the workloads have them."""
+        return {one["metadata"]["labels"][SUBSET]: one["spec"]["replicas"] for one in self.workloads}
+
+    def workload(self, subset: str) -> Json:
+        """The workload of a subset."""
+        (found,) = (one for one in self.workloads if one["metadata"]["labels"][SUBSET] == subset)
+        return found
+
+    def change(self, patch: Json) -> None:
+        """Change the spec."""
+        self._patch(self.owner, {"spec": patch})
+        self.owner["metadata"]["generation"] += 1
+
+    def subset_condition(self, name: str) -> Json:
+        """The condition of a subset; empty without one."""
+        (found,) = (one for one in self.owner["status"]["subsetStatuses"] if one["name"] == name)
+        return next(iter(found.get("conditions", [])), {})
+
+    def _carry_out(self, action: Create | Patch | Delete) -> None:
+        held = {"ControllerRevision": self.revisions, "Pod": self.pods}.get(action.resource.kind, self.workloads)
+        if isinstance(action, Create):
+            self.version += 1
+            meta = {"uid": f"u-{action.name}", "creationTimestamp": at(self.version), "resourceVersion": "1"}
+            body = action.body | {"metadata": action.body["metadata"] | meta}
+            if held is self.workloads:
+                body["kind"] = self.kind.name
+            held.append(body)
+            return
+        found = next((one for one in held if one["metadata"]["uid"] == action.uid), None)
+        if found is None:  # a patch of nothing that makes sure of the owner
+            assert action.uid == "u-ud"
+        elif isinstance(action, Delete):
+            held.remove(found)
+        else:
+            self._patch(found, action.body)
+
+    def _patch(self, document: Json, patch: Json) -> None:
+        self.version += 1
+        _merge(document, patch)
+        document["metadata"]["resourceVersion"] = str(self.version)
+
+
+def _merge(document: Json, patch: Json) -> None:
+    for key, value in patch.items():
+        if value is None:
+            document.pop(key, None)
+        elif isinstance(value, dict) and isinstance(document.get(key), dict):
+            _merge(document[key], value)
+        else:
+            document[key] = merge_patch({}, value) if isinstance(value, dict) else value
+
+
+def template(image: str) -> Json:
+    """The template of a workload."""
+    pod = {"metadata": {"labels": {"app": "ud"}}, "spec": {"containers": [{"name": "main", "image": image}]}}
+    spec = {"selector": {"matchLabels": {"app": "ud"}}, "template": pod}
+    return {"metadata": {"labels": {"app": "ud"}}, "spec": spec}
+
+
+def pod_of(name: str, labels: Json, *, ready: bool = True, since: float = 0) -> Json:
+    """A pod that is ready since NOW, or finds no node."""
+    found = {"type": "Ready", "status": "True", "lastTransitionTime": at(since)}
+    lost = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": at(since)}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "uid": f"u-{name}",
+            "labels": dict(labels),
+            "creationTimestamp": at(since),
+        },
+        "spec": {"nodeName": "node-1"} if ready else {},
+        "status": {"phase": "Running" if ready else "Pending", "conditions": [found if ready else lost]},
+    }
+
+
+def codes(made: Plan) -> list[str]:
+    """The codes of the plan's reasons."""
+    return [reason.code for reason in made.reasons]
+
+
+def intents(made: Plan) -> list[str]:
+    """What the plan's writes are for, each with its kind."""
+    return [f"{action.intent.value} {action.resource.kind}" for action in made.actions]

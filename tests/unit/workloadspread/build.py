@@ -1,0 +1,139 @@
+"""Short words for WorkloadSpreads, their subsets and pods."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+from _pytest.mark import ParameterSet
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.kinds.workloadspread.types import MATCHED, WorkloadSpread
+from flotilla_common.control.plan import Plan
+from flotilla_topology.workloadspread.plan import plan
+from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
+
+T = TypeVar("T")
+Json = dict[str, Any]
+NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def at(seconds: float) -> str:
+    """A time that many seconds after NOW."""
+    return (NOW + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def subset(name: str, limit: int | str | None = None, **more: Any) -> Json:
+    """A subset."""
+    return {"name": name} | ({} if limit is None else {"maxReplicas": limit}) | more
+
+
+def spread(*subsets: Json, patience: int = 0, status: Json | None = None, **metadata: Any) -> Json:
+    """A WorkloadSpread of the CloneSet `web`."""
+    strategy = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": patience}} if patience else {}
+    return {
+        "metadata": {"name": "ws", "namespace": "ns", "uid": "u-ws", "generation": 3, "resourceVersion": "7"}
+        | metadata,
+        "spec": {
+            "targetRef": {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web"},
+            "subsets": list(subsets),
+            "scheduleStrategy": strategy,
+        },
+        "status": status or {},
+    }
+
+
+def book(name: str, **members: Any) -> Json:
+    """An entry of a book."""
+    return {"name": name, "replicas": 0, "missingReplicas": 0} | members
+
+
+def pod(
+    name: str,
+    subset: str | None = None,
+    *,
+    phase: str = "Running",
+    node: str = "n",
+    uid: str = "",
+    stuck: float | None = None,
+    **metadata: Any,
+) -> Json:
+    """A pod; `stuck`: it was created that many seconds before NOW, and finds no node."""
+    annotations: Json = dict(metadata.pop("annotations", {}))
+    if subset is not None:
+        matched = {"name": "ws", "subset": subset} | ({"uid": uid} if uid else {})
+        annotations[MATCHED] = msgspec.json.encode(matched).decode()
+    lost = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": at(-60)}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "uid": f"u-{name}",
+            "annotations": annotations,
+            "creationTimestamp": at(-60 if stuck is None else -stuck),
+        }
+        | metadata,
+        "spec": {} if stuck is not None or not node else {"nodeName": node},
+        "status": {
+            "phase": "Pending" if stuck is not None else phase,
+            "conditions": [lost] if stuck is not None else [ready],
+        },
+    }
+
+
+def node(name: str, taints: Sequence[Json] = (), **labels: str) -> Json:
+    """A node."""
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": list(taints)}}
+
+
+def read(document: Json, kind: type[T]) -> T:
+    """The document as the type says it."""
+    return msgspec.json.decode(msgspec.json.encode(document), type=kind)
+
+
+def snapshot(
+    document: Json,
+    pods: Sequence[Json] = (),
+    *,
+    replicas: int = 10,
+    nodes: Sequence[Json] = (),
+    target: Target | None = None,
+    versions: dict[str, str] | None = None,
+) -> WorkloadSpreadSnapshot:
+    """What the planner gets; without versions all pods are of the same."""
+    typed = [read(one, Pod) for one in pods]
+    return WorkloadSpreadSnapshot(
+        spread=read(document, WorkloadSpread),
+        target=target or Target(replicas=replicas, costed=True, ordered=versions is not None),
+        pods=typed,
+        versions={one.metadata.uid: (versions or {}).get(one.metadata.name, "versionIgnored") for one in typed},
+        nodes={one["metadata"]["name"]: read(one, Node) for one in nodes},
+    )
+
+
+def planned(document: Json, pods: Sequence[Json] = (), **more: Any) -> Plan:
+    """Plan a pass at NOW."""
+    return plan(snapshot(document, pods, **more), NOW)
+
+
+def costs(made: Plan) -> dict[str, int]:
+    """The costs that are written, by name of the pod."""
+    found = (
+        (one.name, one.body["metadata"].get("annotations", {}).get(COST)) for one in made.actions if one.verb == "patch"
+    )
+    return {name: int(cost) for name, cost in found if cost is not None}
+
+
+def entries(made: Plan) -> list[Json]:
+    """The totals of the status that is written."""
+    assert made.status is not None
+    found: list[Json] = made.status.body["status"]["subsetStatuses"]
+    return found
+
+
+def cases(rows: Sequence[tuple[Any, ...]]) -> list[ParameterSet]:
+    """Rows that begin with their names."""
+    return [pytest.param(*row[1:], id=row[0]) for row in rows]

@@ -1,0 +1,123 @@
+"""Which subset a pod belongs to that was there before the WorkloadSpread (workloadspread.md §8.3 and §11)."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_common.api.kinds.workloadspread.types import MATCHED
+from flotilla_common.control.plan import Plan
+from tests.unit.workloadspread.build import COST, costs, entries, node, planned, pod, spread, subset
+
+Json = dict[str, Any]
+
+
+def zone(name: str) -> Json:
+    return {"matchExpressions": [{"key": "zone", "operator": "In", "values": [name]}]}
+
+
+def adopted(made: Plan) -> dict[str, str]:
+    """Subsets by name of the pod, as they are written."""
+    found = ((one.name, one.body["metadata"].get("annotations", {}).get(MATCHED)) for one in made.actions)
+    return {name: msgspec.json.decode(text)["subset"] for name, text in found if text}
+
+
+NODES = [node("n-a", zone="a"), node("n-b", zone="b")]
+PLACES = (subset("a", 3, requiredNodeSelector=zone("a")), subset("b", requiredNodeSelector=zone("b")))
+
+
+def test_required_terms_decide() -> None:
+    """X1: the pods beyond the limit go first."""
+    pods = [pod(f"p{number}", node="n-a") for number in range(5)]
+    made = planned(spread(*PLACES), pods, nodes=NODES)
+    assert adopted(made) == dict.fromkeys((f"p{number}" for number in range(5)), "a")
+    assert sorted(costs(made).values()) == [-100, -100, 200, 200, 200]
+    assert [(one["replicas"], one["missingReplicas"]) for one in entries(made)] == [(5, 0), (0, -1)]
+
+
+def test_the_mark_of_another_one_is_overwritten() -> None:
+    """X2."""
+    other = {MATCHED: '{"name":"other","subset":"b"}'}
+    assert adopted(planned(spread(*PLACES), [pod("p", node="n-a", annotations=other)], nodes=NODES)) == {"p": "a"}
+
+
+def test_its_own_mark_stays_even_where_its_node_does_not_fit() -> None:
+    made = planned(spread(*PLACES), [pod("p", "b", node="n-a")], nodes=NODES)
+    assert (adopted(made), [one["replicas"] for one in entries(made)]) == ({}, [0, 1])
+
+
+def test_the_mark_is_read_in_any_case() -> None:
+    mark = {MATCHED: '{"Name":"ws","Subset":"b"}'}
+    assert [one["replicas"] for one in entries(planned(spread(*PLACES), [pod("p", annotations=mark)]))] == [0, 1]
+
+
+def preferring(**weights: int) -> list[Json]:
+    return [{"weight": weight, "preference": zone(name)} for name, weight in weights.items()]
+
+
+def test_preferences_are_weighed() -> None:
+    """X3."""
+    places = (
+        subset("a", preferredNodeSelector=preferring(a=30, b=5)),
+        subset("b", preferredNodeSelector=preferring(a=5, b=40)),
+    )
+    made = planned(spread(*places), [pod("p", node="n-b"), pod("q", node="n-a")], nodes=NODES)
+    assert adopted(made) == {"p": "b", "q": "a"}
+
+
+def test_a_subset_with_room_is_preferred() -> None:
+    """X4."""
+    made = planned(spread(subset("a", 1), subset("b")), [pod("p", node="n-a"), pod("q", node="n-a")], nodes=NODES)
+    assert adopted(made) == {"p": "a", "q": "b"}
+
+
+@pytest.mark.parametrize("name", ["", "gone"])
+def test_a_pod_without_a_node_that_is_known_waits(name: str) -> None:
+    """X5."""
+    made = planned(spread(*PLACES), [pod("p", node=name, phase="Pending")], nodes=NODES)
+    assert (adopted(made), costs(made)) == ({}, {"p": -300})
+    assert [reason.code for reason in made.reasons] == ["PodsWithoutSubset"]
+
+
+def test_taints_have_to_be_tolerated() -> None:
+    """X6."""
+    taint = {"key": "spot", "value": "true", "effect": "PreferNoSchedule"}
+    nodes = [node("n", [taint], zone="a")]
+    places = (subset("a"), subset("b", tolerations=[{"key": "spot", "operator": "Exists"}]))
+    assert adopted(planned(spread(*places), [pod("p")], nodes=nodes)) == {"p": "b"}
+
+
+@pytest.mark.parametrize(("ignored", "labels"), [("false", {"pool": "a"}), ("True", None)])
+def test_metadata_of_the_patch(ignored: str, labels: Json | None) -> None:
+    """X7."""
+    place = subset("a", patch={"metadata": {"labels": {"pool": "a"}}, "spec": {"priority": 1}})
+    annotation = {"workloadspread.kruise.io/ignore-patch-existing-pods-metadata": ignored}
+    made = planned(spread(place, annotations=annotation), [pod("p", node="n-a")], nodes=NODES)
+    (patch,) = made.actions
+    assert patch.verb == "patch"
+    body = patch.body["metadata"]
+    assert body.get("labels") == labels
+    assert body["annotations"] == {MATCHED: '{"name":"ws","subset":"a"}', COST: "100"}
+    assert "spec" not in patch.body
+
+
+def test_a_subset_that_cannot_be_read_takes_no_old_pods_and_is_named() -> None:
+    place = subset("a", requiredNodeSelector={"matchExpressions": "all"})
+    made = planned(spread(place, subset("b")), [pod("p", node="n-a")], nodes=NODES)
+    assert adopted(made) == {"p": "b"}
+    assert [reason.code for reason in made.reasons] == ["InvalidSubset"]
+
+
+def test_a_filter_leaves_other_pods_alone() -> None:
+    document = spread(*PLACES)
+    document["spec"]["targetFilter"] = {"selector": {"matchLabels": {"tier": "compute"}}}
+    pods = [pod("p", node="n-a", labels={"tier": "compute"}), pod("q", node="n-a")]
+    assert adopted(planned(document, pods, nodes=NODES)) == {"p": "a"}
+
+
+@pytest.mark.parametrize("selector", [{}, None])
+def test_a_filter_without_a_selector_means_all(selector: Json | None) -> None:
+    document = spread(*PLACES)
+    given = {} if selector is None else {"selector": selector}
+    document["spec"]["targetFilter"] = {"replicasPathList": ["spec.x"]} | given
+    assert adopted(planned(document, [pod("p", node="n-a")], nodes=NODES)) == {"p": "a"}
