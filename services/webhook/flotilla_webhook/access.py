@@ -6,6 +6,8 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.kinds.resourcedistribution.types import DISTRIBUTED
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
+from flotilla_common.api.kinds.workloadspread.targets import SPREAD
+from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 from flotilla_common.api.resources import (
     CLAIM,
     CONFIG_MAP,
@@ -29,8 +31,6 @@ from flotilla_webhook.registration import GROUPS
 _LEFT_BY_OTHERS = frozenset(
     {
         "podunavailablebudgets.policy.kruise.io",
-        "uniteddeployments.apps.kruise.io",
-        "workloadspreads.apps.kruise.io",
     }
 )
 """CRDs with conversion by webhook that an earlier installation may have left, and that we have no kind for yet
@@ -58,6 +58,9 @@ def access() -> tuple[Access, ...]:
         Access(STORAGE_CLASS, ("get", "list")),  # whether the volumes of a claim template may grow
         Access(PERSISTENT_POD_STATE, READ),  # which namespaces have one, and where their pods were
         Access(SIDECAR_SET, READ),  # what is injected into pods
+        Access(WORKLOAD_SPREAD, READ),  # where pods go
+        Access(WORKLOAD_SPREAD, ("patch",), "status"),  # who has which place
+        *(Access(one, ("get",)) for one in SPREAD),  # whose pods these are, and how many there are to be
         Access(NAMESPACE, ("get",)),  # whose labels a SidecarSet may select
         Access(REVISION, ("get", "list"), namespace=OWN_NAMESPACE),  # earlier ones of SidecarSets
         Access(CONFIG_MAP, READ, names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # white lists of administrators

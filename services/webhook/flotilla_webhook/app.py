@@ -52,14 +52,15 @@ async def run(context: Context) -> None:
     metrics = process_metrics()
     chain = chain_of(context.api, clock, context.entropy, settings, context.gates)
     pods, standing = chain.pods, chain.pods.standing
-    handlers = handlers_of(context.api, clock, settings, context.gates, metrics) | pods.handlers()
+    handlers = handlers_of(context.api, clock, settings, context.gates, metrics)
+    handlers |= pods.handlers() | chain.removal.handlers()
     journal = Journal(context.bus, clock, context.service, context.replica, context.tracer)
     handlers |= Audit(journal, clock, settings.namespace).around(handlers)
     registration = Registration(
         context.api,
         Endpoint(settings.namespace, settings.webhook_service, _url(settings)),
         handlers,
-        pods.entries,
+        {MUTATING: pods.entries, VALIDATING: chain.removal.entries},
         external=context.gates.on("EnableExternalCerts"),
     )
     arming = Arming(api=context.api, clock=clock, standing=standing, register=registration.sync_pods)
@@ -82,6 +83,7 @@ async def run(context: Context) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(rotator.run())
         group.create_task(standing.expire(rotator.wake))
+        group.create_task(chain.removal.standing.expire(rotator.wake))
         for cache in chain.caches:
             cache.listen(rotator.wake)
             group.create_task(cache.follow(context.api, clock))

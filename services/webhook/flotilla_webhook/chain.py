@@ -11,6 +11,7 @@ from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
+from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 from flotilla_common.api.podrules import LACKS_READINESS_GATE, PodRule
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.webhooks import paths
@@ -23,7 +24,9 @@ from flotilla_webhook.cache import Cache
 from flotilla_webhook.launch import launch_step
 from flotilla_webhook.persistent import PersistentStates
 from flotilla_webhook.pods import PodAdmission, Step
+from flotilla_webhook.removal import PodRemoval
 from flotilla_webhook.sidecars import Sidecars
+from flotilla_webhook.spreading import Spreads
 from flotilla_webhook.standing import Standing
 from flotilla_webhook.wire import Handler
 
@@ -40,6 +43,7 @@ class Chain(msgspec.Struct, frozen=True):
     """The pod webhook with all that it rests on."""
 
     pods: PodAdmission
+    removal: PodRemoval
     caches: tuple[Cache[Any], ...]
     armed: Mapping[Resource, Armed]
 
@@ -57,11 +61,14 @@ def chain_of(api: Api, clock: Clock, entropy: Entropy, settings: Settings, gates
     """The pod webhook."""
     states = PersistentStates(api, clock, settings.namespace)
     sidecars = Sidecars(api, clock, entropy, gates, settings.namespace)
-    steps = [readiness_step(gates), sidecars.step(), launch_step(gates, entropy), states.step()]
+    spreads = Spreads(api, clock, entropy, on=gates.on("WorkloadSpread"), settings=settings)
+    steps = [readiness_step(gates), spreads.step(), sidecars.step(), launch_step(gates, entropy), states.step()]
     return Chain(
         PodAdmission(steps, Standing(clock)),
-        (states.namespaces, sidecars.cache),
+        PodRemoval(api, [spreads.check()], Standing(clock)),
+        (states.namespaces, sidecars.cache, spreads.cache),
         {
+            WORKLOAD_SPREAD: Armed(spreads.rules_of, spreads.admitted),
             PERSISTENT_POD_STATE: Armed(states.rules_of, states.admitted),
             SIDECAR_SET: Armed(sidecars.rules_of, sidecars.admitted),
         },

@@ -6,12 +6,12 @@ was read, so that replicas agree instead of overwriting each other.
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import msgspec
 
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
-from flotilla_common.api.podrules import RULES
+from flotilla_common.api.podrules import REMOVAL_PATH, RULES
 from flotilla_common.api.resources import CRD, MUTATING, VALIDATING, Resource
 from flotilla_common.api.webhooks import (
     CONVERT_PATH,
@@ -57,9 +57,15 @@ class Registration:
     """What must be registered, and the writes that make it so."""
 
     def __init__(
-        self, api: Api, endpoint: Endpoint, paths: Iterable[str], pod_entries: PodEntries, *, external: bool = False
+        self,
+        api: Api,
+        endpoint: Endpoint,
+        paths: Iterable[str],
+        pod_entries: Mapping[Resource, PodEntries],
+        *,
+        external: bool = False,
     ) -> None:
-        """`external`: somebody else keeps the caBundles right."""
+        """`pod_entries`: by configuration. `external`: somebody else keeps the caBundles right."""
         self.api = api
         self.endpoint = endpoint
         self.paths = frozenset(paths)
@@ -91,7 +97,7 @@ class Registration:
 
     async def _sync_alone(self, resource: Resource, name: str, ca_bundle: str) -> list[str]:
         stored = msgspec.json.decode(await self.api.get(resource, "", name), type=Json)
-        held, pods = await self._with_pods(stored, ca_bundle) if resource == MUTATING else (stored, [])
+        held, pods = await self._with_pods(stored, self.pod_entries[resource], ca_bundle)
         if self.external:
             wanted = held | {"webhooks": [*pods, *_without_pods(mappings(stored.get("webhooks")))]}
         else:
@@ -114,10 +120,10 @@ class Registration:
         bound = [self._bound(entry, ca_bundle) for entry in entries]
         return stored | {"metadata": metadata, "webhooks": [*pods, *bound]}
 
-    async def _with_pods(self, stored: Json, ca_bundle: str) -> tuple[Json, list[Json]]:
+    async def _with_pods(self, stored: Json, pod_entries: PodEntries, ca_bundle: str) -> tuple[Json, list[Json]]:
         """The configuration with the rules of pods in its annotation, and the entries that these rules make."""
         annotations = dict(member(stored, "metadata", "annotations"))
-        entries, rules = await self.pod_entries(text(annotations.pop(RULES, "")))
+        entries, rules = await pod_entries(text(annotations.pop(RULES, "")))
         if rules:
             annotations[RULES] = rules
         held = stored
@@ -169,7 +175,7 @@ def _conversion_patch(definition: Json, client: Json, webhook: Json) -> bytes:
 
 
 def _without_pods(entries: Iterable[Json]) -> list[Json]:
-    return [entry for entry in entries if path_of(entry) != POD_PATH]
+    return [entry for entry in entries if path_of(entry) not in (POD_PATH, REMOVAL_PATH)]
 
 
 def _entries(template: str) -> list[Json]:

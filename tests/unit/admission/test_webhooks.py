@@ -21,6 +21,7 @@ MUTATING = {
     "mdaemonset.kb.io",
     "msidecarset.kb.io",
     "mstatefulset.kb.io",
+    "muniteddeployment.kb.io",
     *(name.format("m") for name in PULLS),
 }
 VALIDATING = {
@@ -33,9 +34,11 @@ VALIDATING = {
     "vresourcedistribution.kb.io",
     "vsidecarset.kb.io",
     "vstatefulset.kb.io",
+    "vuniteddeployment.kb.io",
+    "vworkloadspread.kb.io",
     *(name.format("v") for name in PULLS),
 }
-ARMING = {"vpersistentpodstate.kb.io", "vsidecarset.kb.io"}
+ARMING = {"vpersistentpodstate.kb.io", "vsidecarset.kb.io", "vworkloadspread.kb.io"}
 """Their objects bring the pod webhook into use."""
 
 SEVEN = {

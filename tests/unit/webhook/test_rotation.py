@@ -26,6 +26,7 @@ from flotilla_webhook.certificates import Bundle, issue
 from flotilla_webhook.chain import readiness_step
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.registration import Endpoint, Registration, RegistrationError
+from flotilla_webhook.removal import PodRemoval
 from flotilla_webhook.rotation import APART, INTERVAL, CertificateRotator
 from flotilla_webhook.standing import LINGER_SECONDS, Standing
 from flotilla_webhook.stores import SecretStore, files_of
@@ -66,8 +67,10 @@ def registration(
 ) -> Registration:
     parsed = Gates.parse(gates)
     pods = PodAdmission([readiness_step(parsed)], Standing(clock or FakeClock()))
+    removal = PodRemoval(cluster.api, [], Standing(clock or FakeClock()))
+    made = {MUTATING: pods.entries, VALIDATING: removal.entries}
     external = parsed.on("EnableExternalCerts")
-    return Registration(cluster.api, Endpoint(NAMESPACE, SERVICE, url), paths, pods.entries, external=external)
+    return Registration(cluster.api, Endpoint(NAMESPACE, SERVICE, url), paths, made, external=external)
 
 
 def entries(cluster: FakeApi, validating: bool = False) -> dict[str, Json]:

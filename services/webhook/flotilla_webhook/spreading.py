@@ -1,0 +1,437 @@
+"""Step 2 of the pod webhook: a pod of a workload with a WorkloadSpread goes to a subset (workloadspread.md §5), and
+gives its place back when it is deleted."""
+
+from collections.abc import Iterable
+from functools import partial
+
+import msgspec
+import structlog
+
+from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
+from flotilla_common.api.documents import (
+    Json,
+    ensured,
+    mapping,
+    mappings,
+    member,
+    sequence,
+    strings,
+    text,
+    without_nulls,
+)
+from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
+from flotilla_common.api.jsontext import Reader
+from flotilla_common.api.keys import CONFIGURATION
+from flotilla_common.api.kinds.workloadspread.book import (
+    Versioned,
+    by_ordinal,
+    chosen,
+    matched_of,
+    opened,
+    place_of,
+    uses_percent,
+    version_of,
+    with_pod,
+    without_pod,
+)
+from flotilla_common.api.kinds.workloadspread.conversion import to_hub
+from flotilla_common.api.kinds.workloadspread.targets import (
+    BUILT_IN,
+    NUMBERED,
+    SPREAD,
+    CustomWorkload,
+    GroupKind,
+    custom_workloads,
+    kinds_between,
+    owners_of_pods,
+    replicas_of,
+    replicas_path,
+)
+from flotilla_common.api.kinds.workloadspread.types import (
+    ABSENT,
+    MATCHED,
+    UNLIMITED,
+    WORKLOAD_SPREAD,
+    Matched,
+    Subset,
+    SubsetStatus,
+    WorkloadSpread,
+)
+from flotilla_common.api.meta import LabelSelector, OwnerReference, controller_of, group_of, metadata_of
+from flotilla_common.api.podrules import PodRule
+from flotilla_common.api.resources import CONFIG_MAP, Resource
+from flotilla_common.api.selectors import Selector
+from flotilla_common.api.strategic import merge
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.kube.interface import Api
+from flotilla_common.settings import Settings
+from flotilla_webhook.cache import Cache
+from flotilla_webhook.ledger import Books, Gone, Ledger
+from flotilla_webhook.persistent import controlled_by
+from flotilla_webhook.pods import Step
+from flotilla_webhook.removal import Check
+from flotilla_webhook.tools import read_all
+
+UNSEEN_SECONDS = 10.0
+"""How long a namespace counts as one with a WorkloadSpread that the watch has not shown yet."""
+
+_NODE_AFFINITY = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+_HAS_PLACE = (
+    f"has(oldObject.metadata.annotations) && '{MATCHED}' in oldObject.metadata.annotations"
+    " && !has(oldObject.metadata.deletionTimestamp)"
+)
+"""CEL, over the pod that is to be deleted."""
+
+_DOCUMENTS: Reader[Json] = Reader(Json)
+_RESOURCES = {(one.group, one.kind): one for one in SPREAD}
+
+_log = structlog.get_logger()
+
+
+class Spreads:
+    """The step, the check of deletions, and what WorkloadSpreads make necessary."""
+
+    def __init__(self, api: Api, clock: Clock, entropy: Entropy, *, on: bool, settings: Settings) -> None:
+        """`on`: the gate."""
+        self.cache = Cache(WORKLOAD_SPREAD, _readable, _target_key)
+        self._api = api
+        self._clock = clock
+        self._entropy = entropy
+        self._on = on
+        self._namespace = settings.namespace
+        self._versioned = Versioned.of(settings.ws_enabled_versioned_status)
+        self._ledgers: dict[str, Ledger] = {}  # by uid
+        self._owners: dict[str, OwnerReference | None] = {}  # controllers of owners, by the owner's uid
+        self._admitted: dict[str, float] = {}  # namespaces, and until when the apiserver is asked about them
+
+    def step(self) -> Step:
+        """The step; idle without the gate."""
+        return Step("WorkloadSpread", self.rules, self.change, lambda: self.cache.known or not self._on)
+
+    def check(self) -> Check:
+        """The check of deletions."""
+        return Check("WorkloadSpread", self.removal_rules, self.removed, lambda: self.cache.known or not self._on)
+
+    async def removal_rules(self) -> list[PodRule]:
+        """Pods with a place, in the namespaces that have a WorkloadSpread."""
+        namespaces = {spread.metadata.namespace for spread in self.cache.values()} if self._on else set[str]()
+        return [PodRule("WorkloadSpreads", _HAS_PLACE, namespace) for namespace in sorted(namespaces)]
+
+    async def rules(self) -> list[PodRule]:
+        """Pods that the target of a WorkloadSpread may have made."""
+        if not self._on:
+            return []
+        custom = await self._custom()
+        return [_rule(spread, custom) for spread in self.cache.values()]
+
+    async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
+        """What a WorkloadSpread that is about to be stored makes necessary."""
+        if not self._on:
+            return []
+        spread = msgspec.json.decode(msgspec.json.encode(without_nulls(to_hub(document))), type=WorkloadSpread)
+        return [_rule(spread, await self._custom())]
+
+    def admitted(self, document: Json) -> None:
+        """It is about to be stored."""
+        now = self._clock.monotonic()
+        self._admitted = {namespace: until for namespace, until in self._admitted.items() if until > now}
+        self._admitted[text(member(document, "metadata").get("namespace"))] = now + UNSEEN_SECONDS
+
+    async def _custom(self) -> list[CustomWorkload]:
+        body = await found_or_none(self._api.get(CONFIG_MAP, self._namespace, CONFIGURATION))
+        try:
+            data = {} if body is None else strings(member(msgspec.json.decode(body, type=Json), "data"))
+            return custom_workloads(data)
+        except ValueError as fault:  # pods of other kinds must not suffer from it
+            _log.warning("cannot read which workloads can be spread", why=str(fault))
+            return []
+
+    # Creation
+
+    async def change(self, pod: Json, request: Request) -> None:
+        """Inject what the pod's subset asks for. Raises ApiError, Unreachable, and ValueError when the subset cannot be
+        told: the pod's controller tries again."""
+        if not self._on or request.dry_run or not _is_active(pod):
+            return
+        owner = _controller(pod)
+        spread = await self._spread_of(pod, owner, request.namespace) if owner is not None else None
+        if spread is None or owner is None:
+            return
+        matched = await self._place(spread, pod, owner)
+        if matched is not None:
+            inject(pod, spread, matched)
+
+    async def _spread_of(self, pod: Json, owner: OwnerReference, namespace: str) -> WorkloadSpread | None:
+        """Return the first WorkloadSpread that the pod's workload and its labels belong to."""
+        spreads = await self._spreads(namespace)
+        custom = await self._custom() if any(_kind(spread) not in BUILT_IN for spread in spreads) else []
+        labels = strings(member(pod, "metadata").get("labels"))
+        for spread in spreads:
+            if _selects(spread, labels) and await self._is_target(spread, owner, namespace, custom):
+                return spread
+        return None
+
+    async def _spreads(self, namespace: str) -> list[WorkloadSpread]:
+        if not self.cache.known or self._admitted.get(namespace, 0.0) > self._clock.monotonic():
+            for item in await read_all(self._api, WORKLOAD_SPREAD, namespace):
+                self.cache.take(bytes(item))
+        return [spread for spread in self.cache.values() if spread.metadata.namespace == namespace]
+
+    async def _is_target(
+        self, spread: WorkloadSpread, owner: OwnerReference, namespace: str, custom: list[CustomWorkload]
+    ) -> bool:
+        """Return whether the owner is the target, or belongs to it."""
+        between = set(kinds_between(_kind(spread), custom))
+        current: OwnerReference | None = owner
+        while current is not None:
+            if _identity(current) == spread.spec.target_ref.identity:
+                return True
+            if _identity(current)[:2] not in between:
+                return False
+            current = await self._above(current, namespace)
+        return False
+
+    async def _above(self, owner: OwnerReference, namespace: str) -> OwnerReference | None:
+        """Return the controller of an owner. It never changes while the owner is there, so it is asked for once."""
+        if owner.uid not in self._owners:
+            if len(self._owners) >= _MOST_OWNERS:
+                self._owners.clear()
+            resource = _RESOURCES.get(_identity(owner)[:2]) or await self._discovered(owner)
+            self._owners[owner.uid] = controller_of(metadata_of(await self._api.get(resource, namespace, owner.name)))
+        return self._owners[owner.uid]
+
+    async def _discovered(self, owner: OwnerReference) -> Resource:
+        """Return the resource of a kind that only the cluster knows. Raises ValueError, ApiError, Unreachable."""
+        group, _, version = owner.api_version.rpartition("/")
+        path = Resource(group, version, "", owner.kind).path().rstrip("/")
+        document = msgspec.json.decode(await self._api.raw("GET", path), type=Json)
+        for served in mappings(document.get("resources")):
+            plural = text(served.get("name"))
+            if served.get("kind") == owner.kind and "/" not in plural:
+                return Resource(group, version, plural, owner.kind)
+        raise ValueError(f"{owner.api_version} serves no kind {owner.kind}")
+
+    async def _place(self, spread: WorkloadSpread, pod: Json, owner: OwnerReference) -> Matched | None:
+        """Return where the pod goes; None if no subset takes it (§5.3)."""
+        subsets, name = spread.spec.subsets, spread.metadata.name
+        if len(subsets) == 1 and subsets[0].max_replicas is None:
+            return Matched(name=name, subset=subsets[0].name)
+        if _kind(spread) in NUMBERED:
+            found = by_ordinal(subsets, spread.status.subset_statuses, _ordinal(pod))
+            return Matched(name=name, subset=found) if found else None
+        own = text(member(pod, "metadata").get("name"))
+        uid = "" if own else self._entropy.token()
+        version = self._version(pod, owner)
+        replicas = await self._replicas(spread, version)
+        decide = partial(self._take, version=version, key=own or uid, name=own, replicas=replicas)
+        try:
+            subset, written = await self._ledger(spread).write(decide)
+        except Gone:
+            return None
+        return Matched(name=name, subset=subset, uid=uid if written else "") if subset else None
+
+    def _take(
+        self, spread: WorkloadSpread, books: Books, *, version: str, key: str, name: str, replicas: int | None
+    ) -> tuple[str, bool]:
+        """Take a place; return its subset (empty: none), and whether it was written down."""
+        book = _book_of(spread, books, version, replicas)
+        held = place_of(book, name)
+        if held is not None:
+            return held.name, False
+        place = chosen(book)
+        if place is None:
+            return "", False
+        if place.missing_replicas == UNLIMITED:
+            return place.name, False
+        books[version] = with_pod(book, place.name, key, self._clock.now().replace(microsecond=0))
+        return place.name, True
+
+    def _version(self, pod: Json, owner: OwnerReference) -> str:
+        labels = strings(member(pod, "metadata").get("labels"))
+        return version_of(labels, tracked=self._versioned.tracks(owner.kind))
+
+    async def _replicas(self, spread: WorkloadSpread, version: str) -> int | None:
+        """Return how many pods the target has, where a book that is not there yet needs it; None elsewhere. Raises
+        ValueError: it says no number."""
+        if version in spread.status.versioned_subset_statuses or not uses_percent(spread.spec.subsets):
+            return None
+        target, chosen_by = spread.spec.target_ref, spread.spec.target_filter
+        paths = replicas_path(_kind(spread), await self._custom(), chosen_by.replicas_path_list if chosen_by else ())
+        reference = OwnerReference(api_version=target.api_version, kind=target.kind, name=target.name)
+        resource = _RESOURCES.get(_kind(spread)) or await self._discovered(reference)
+        body = await found_or_none(self._api.get(resource, spread.metadata.namespace, target.name))
+        return 0 if body is None else replicas_of(msgspec.json.decode(body, type=Json), paths)
+
+    def _ledger(self, spread: WorkloadSpread) -> Ledger:
+        meta = spread.metadata
+        if meta.uid not in self._ledgers:
+            living = {one.metadata.uid for one in self.cache.values()}
+            self._ledgers = {uid: ledger for uid, ledger in self._ledgers.items() if uid in living}
+            self._ledgers[meta.uid] = Ledger(
+                self._api, self._clock, self._entropy, self.cache, meta.namespace, meta.name
+            )
+        return self._ledgers[meta.uid]
+
+    # Deletion
+
+    async def removed(self, pod: Json, namespace: str) -> Answer:
+        """Give the place of a pod back that is about to be deleted or evicted (§5.5). Nothing is denied by policy."""
+        matched = matched_of(strings(member(pod, "metadata").get("annotations")))
+        owner = _controller(pod)
+        if not self._on or matched is None or not _is_active(pod) or owner is None:
+            return ALLOWED
+        try:
+            spread = await self._named(namespace, matched.name)
+            if spread is None or _keeps_no_book(spread):
+                return ALLOWED
+            version = self._version(pod, owner)
+            name = text(member(pod, "metadata").get("name"))
+            replicas = await self._replicas(spread, version)
+            give = partial(self._give, version=version, subset=matched.subset, name=name, replicas=replicas)
+            await self._ledger(spread).write(give)
+        except Gone:
+            return ALLOWED
+        except (ApiError, Unreachable, ValueError) as fault:
+            return error(400, str(fault))
+        return ALLOWED
+
+    async def _named(self, namespace: str, name: str) -> WorkloadSpread | None:
+        found = self.cache.get(namespace, name)
+        if found is not None or self.cache.known:
+            return found
+        body = await found_or_none(self._api.get(WORKLOAD_SPREAD, namespace, name))
+        return None if body is None else msgspec.json.decode(body, type=WorkloadSpread)
+
+    def _give(
+        self, spread: WorkloadSpread, books: Books, *, version: str, subset: str, name: str, replicas: int | None
+    ) -> bool:
+        book = _book_of(spread, books, version, replicas)
+        changed = without_pod(book, subset, name, self._clock.now().replace(microsecond=0))
+        if changed is not None:
+            books[version] = changed
+        return changed is not None
+
+
+_MOST_OWNERS = 10_000
+
+
+def _readable(item: msgspec.Raw) -> WorkloadSpread | None:
+    """A stored WorkloadSpread; one that cannot be read spreads nothing."""
+    try:
+        return msgspec.json.decode(item, type=WorkloadSpread)
+    except msgspec.MsgspecError as fault:
+        _log.warning("cannot read a WorkloadSpread", error=str(fault))
+        return None
+
+
+def _target_key(spread: WorkloadSpread) -> tuple[str, ...]:
+    return spread.metadata.namespace, spread.metadata.name, *spread.spec.target_ref.identity
+
+
+def _rule(spread: WorkloadSpread, custom: Iterable[CustomWorkload]) -> PodRule:
+    owners = owners_of_pods(_kind(spread), list(custom))
+    return PodRule("WorkloadSpreads", controlled_by(owners), spread.metadata.namespace)
+
+
+def _kind(spread: WorkloadSpread) -> GroupKind:
+    return spread.spec.target_ref.identity[:2]
+
+
+def _identity(owner: OwnerReference) -> tuple[str, str, str]:
+    return group_of(owner.api_version), owner.kind, owner.name
+
+
+def _controller(pod: Json) -> OwnerReference | None:
+    for owner in mappings(member(pod, "metadata").get("ownerReferences")):
+        if owner.get("controller") is True:
+            return OwnerReference(
+                api_version=text(owner.get("apiVersion")),
+                kind=text(owner.get("kind")),
+                name=text(owner.get("name")),
+                uid=text(owner.get("uid")),
+                controller=True,
+            )
+    return None
+
+
+def _is_active(pod: Json) -> bool:
+    ended = member(pod, "status").get("phase") in ("Succeeded", "Failed")
+    return not ended and not member(pod, "metadata").get("deletionTimestamp")
+
+
+def _selects(spread: WorkloadSpread, labels: dict[str, str]) -> bool:
+    """Return whether the filter lets the pod through. Raises ValueError: it cannot be read."""
+    given = spread.spec.target_filter
+    if given is None or given.selector is None or given.selector == LabelSelector():
+        return True
+    return Selector.compile(given.selector).matches(labels)
+
+
+def _keeps_no_book(spread: WorkloadSpread) -> bool:
+    subsets = spread.spec.subsets
+    return _kind(spread) in NUMBERED or (len(subsets) == 1 and subsets[0].max_replicas is None)
+
+
+def _book_of(spread: WorkloadSpread, books: Books, version: str, replicas: int | None) -> list[SubsetStatus]:
+    """Return the book of the version; a new one where there is none. Raises ValueError: the number of pods is needed,
+    and was not asked for, because there was a book a moment ago."""
+    held = books.get(version)
+    if held:
+        return held
+    if replicas is None and uses_percent(spread.spec.subsets):
+        raise ValueError(f"the book of WorkloadSpread {spread.metadata.name} was closed just now")
+    return opened(spread.spec.subsets, replicas or 0, spread.status.subset_statuses)
+
+
+def _ordinal(pod: Json) -> int:
+    digits = text(member(pod, "metadata").get("name")).rpartition("-")[2]
+    return int(digits) if digits.isdecimal() else -1
+
+
+def inject(pod: Json, spread: WorkloadSpread, matched: Matched) -> None:
+    """Change the pod as its subset asks for (§5.4). Raises ValueError: the patch cannot be applied. A subset that is in
+    the book and no longer in the spec changes nothing."""
+    subset = next((one for one in spread.spec.subsets if one.name == matched.subset), None)
+    if subset is None:
+        return
+    spec = ensured(pod, "spec")
+    if subset.tolerations:
+        spec["tolerations"] = [*sequence(spec.get("tolerations")), *map(_document, subset.tolerations)]
+    _add_terms(ensured(ensured(spec, "affinity"), "nodeAffinity"), subset)
+    _apply_patch(pod, subset)
+    ensured(ensured(pod, "metadata"), "annotations")[MATCHED] = msgspec.json.encode(matched).decode()
+
+
+def _add_terms(affinity: Json, subset: Subset) -> None:
+    required, preferred = _NODE_AFFINITY
+    if subset.preferred_node_selector:
+        terms = [_document(term) for term in subset.preferred_node_selector]
+        affinity[preferred] = [*sequence(affinity.get(preferred)), *terms]
+    if subset.required_node_selector == ABSENT:
+        return
+    own = _document(subset.required_node_selector)
+    terms = mappings(member(affinity, required).get("nodeSelectorTerms"))
+    affinity[required] = {"nodeSelectorTerms": [_both(term, own) for term in terms] or [own]}
+
+
+def _both(term: Json, own: Json) -> Json:
+    lists = ("matchExpressions", "matchFields")
+    added = {key: [*sequence(term.get(key)), *sequence(own.get(key))] for key in lists}
+    return term | {key: value for key, value in added.items() if value}
+
+
+def _apply_patch(pod: Json, subset: Subset) -> None:
+    if subset.patch == ABSENT:
+        return
+    patched = merge(pod, _document(subset.patch))
+    before, spec = member(pod, "spec").get("priorityClassName"), mapping(patched.get("spec"))
+    if not spec:
+        raise ValueError(f"the patch of subset {subset.name} leaves no pod")
+    if spec.get("priorityClassName") != before:
+        spec.pop("priority", None)  # it is that of the class, which is filled in after us
+    pod.clear()
+    pod.update(patched)
+
+
+def _document(raw: msgspec.Raw) -> Json:
+    return without_nulls(_DOCUMENTS.read(raw))
