@@ -3,10 +3,9 @@
 from collections.abc import Collection
 from typing import Any, cast
 
-from flotilla_common.api import documents
+from flotilla_common.api import documents, strategic
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Json
-from flotilla_common.model import strategic
 from flotilla_common.model.deletion import Rules
 from flotilla_common.model.store import spec_of
 from tests.simulation.apiserver import json_patch

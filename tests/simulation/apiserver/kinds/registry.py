@@ -5,6 +5,7 @@ from flotilla_common.api.resources import (
     CLAIM,
     CONFIG_MAP,
     CRD,
+    DEPLOYMENT,
     EVENT,
     JOB,
     LEASE,
@@ -13,6 +14,7 @@ from flotilla_common.api.resources import (
     NODE,
     POD,
     POD_TEMPLATE,
+    REPLICA_SET,
     REVISION,
     SECRET,
     STORAGE_CLASS,
@@ -47,7 +49,7 @@ def builtin() -> list[Kind]:
         ClaimKind(CLAIM),
         RevisionKind(REVISION),
         JobKind(JOB),
-        Kind(BUILT_IN_STATEFUL_SET),  # nobody makes pods for it
+        *(Kind(one) for one in (BUILT_IN_STATEFUL_SET, DEPLOYMENT, REPLICA_SET)),  # nobody makes pods for them
         LeaseKind(LEASE),
         EventKind(EVENT),
         TemplateKind(POD_TEMPLATE),
