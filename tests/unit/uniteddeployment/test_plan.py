@@ -106,40 +106,6 @@ def test_a_rollback_takes_the_old_revision_again() -> None:
     assert sorted(one["revision"] for one in world.revisions) == [2, 3]
 
 
-def test_a_removed_subset_goes_when_the_others_serve() -> None:
-    """E1, without losing a pod before another serves."""
-    world = World(AB)
-    world.settle()
-    world.change({"topology": {"subsets": [{"name": "a"}]}})
-    made = world.step()
-    assert intents(made) == ["update CloneSet"]
-    assert "WaitingForOtherSubsets" in codes(made)
-    assert world.replicas() == {"a": 4, "b": 2}
-    world.run_pods()
-    made = world.step()
-    assert intents(made) == ["delete CloneSet"]
-    world.pods = [pod for pod in world.pods if pod["metadata"]["labels"][SUBSET] == "a"]
-    world.settle()
-    assert [one["name"] for one in world.owner["status"]["subsetStatuses"]] == ["a"]
-
-
-def test_a_subset_without_ready_pods_goes_at_once() -> None:
-    world = World(AB)
-    world.step()
-    world.run_pods(broken="b")
-    world.change({"topology": {"subsets": [{"name": "a"}]}})
-    assert "delete CloneSet" in intents(world.plan())
-
-
-def test_a_new_subset_gets_its_share() -> None:
-    """E2."""
-    world = World(AB)
-    world.settle()
-    world.change({"topology": {"subsets": [*AB, {"name": "c"}]}})
-    world.settle()
-    assert world.replicas() == {"a": 1, "b": 2, "c": 1}
-
-
 def test_another_kind_of_template_replaces_the_children_once_it_serves() -> None:
     """E10."""
     world = World(AB, kind=STATEFUL_SETS)

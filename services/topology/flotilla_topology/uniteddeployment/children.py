@@ -106,3 +106,9 @@ def is_on(pod: Pod, revision: str) -> bool:
 def subset_of(workload: Workload) -> str:
     """Return the subset that the workload says it belongs to; empty for none."""
     return workload.metadata.labels.get(SUBSET_LABEL, "")
+
+
+def ordinal(pod: Pod) -> int:
+    """Return the number at the end of the name of a pod of a stateful kind."""
+    digits = pod.metadata.name.rpartition("-")[2]
+    return int(digits) if digits.isdecimal() else 0

@@ -29,6 +29,7 @@ from flotilla_topology.uniteddeployment import allocation, provision, why
 from flotilla_topology.uniteddeployment.allocation import Allocation, AllocationError
 from flotilla_topology.uniteddeployment.children import KINDS, Child, kind_of
 from flotilla_topology.uniteddeployment.claiming import Claimed, Family, claim, family
+from flotilla_topology.uniteddeployment.handover import hand_over
 from flotilla_topology.uniteddeployment.revisions import choose, surplus
 from flotilla_topology.uniteddeployment.schedulability import (
     Patience,
@@ -72,12 +73,14 @@ def plan(snapshot: UnitedDeploymentSnapshot, now: datetime) -> Plan:
         return _failed("Failed SpecifySubsetReplicas", "InvalidSubsetReplicas", text)
     found = _try_again(children, found, replicas, now)
     partitions = {name: max(0, min(_partition(owner, name), count)) for name, count in replicas.items()}
+    handover = hand_over(owner, children, replicas, found, now, draft)
     subsets = provision.Subsets(
         owner=owner,
         family=children,
         revision=revisions.update.metadata.name,
-        replicas=replicas,
+        replicas=handover.replicas,
         partitions=partitions,
+        going=handover.going,
         found=found,
     )
     provision.plan_provision(subsets, snapshot.taken_names, draft)

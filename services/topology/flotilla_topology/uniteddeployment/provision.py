@@ -1,12 +1,11 @@
 """Children are created, deleted and updated (uniteddeployment.md §9.3 to §9.7)."""
 
 import hashlib
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from itertools import count
 
 import msgspec
 
-from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.uniteddeployment.types import REVISION_LABEL, SUBSET_LABEL, Subset, UnitedDeployment
 from flotilla_common.api.resources import POD
@@ -14,7 +13,7 @@ from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Delete, Event, Intent, State
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.newpods import suffix
-from flotilla_topology.uniteddeployment.children import STATEFUL_SETS, Child, ChildKind, is_on, subset_of
+from flotilla_topology.uniteddeployment.children import STATEFUL_SETS, Child, ChildKind, is_on, ordinal, subset_of
 from flotilla_topology.uniteddeployment.claiming import Family
 from flotilla_topology.uniteddeployment.desired import Desired, Wanted, changes, desired, lacks, new_child, same_patch
 from flotilla_topology.uniteddeployment.schedulability import Schedulability
@@ -36,6 +35,7 @@ class Subsets(msgspec.Struct, frozen=True, kw_only=True):
     revision: str  # name of the newest
     replicas: Mapping[str, int]
     partitions: Mapping[str, int]
+    going: Sequence[tuple[ChildKind, Workload]]  # workloads outside the topology that are to be deleted
     found: Mapping[str, Schedulability]
 
     def wanted(self, subset: Subset) -> Wanted:
@@ -57,7 +57,7 @@ class Subsets(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_provision(subsets: Subsets, taken: Container[str], draft: Draft) -> None:
     """Plan the children to create and to delete."""
-    draft.stage(_deletes(subsets, draft), stop_on_failure=False)
+    draft.stage(_deletes(subsets), stop_on_failure=False)
     draft.stage(_creates(subsets, taken, draft), slow_start=1)
 
 
@@ -93,32 +93,13 @@ def _provision_failed() -> Event:
     return Event(reason="FailedUpdateSubset", message="fail to manage Subset provision: ", warning=True)
 
 
-def _deletes(subsets: Subsets, draft: Draft) -> list[Chain]:
-    """Duplicates go at once. What left the topology, or is of a kind that the template asks for no more, goes once the
-    others serve without it: a zone that is given up takes no pod away before another stands in for it."""
-    family = subsets.family
-    duplicates = [(family.kind, workload) for workload in family.duplicates]
-    leaving = [(family.kind, child.workload) for child in family.surplus] + list(family.others)
-    serving = sum(child.workload.status.ready_replicas for child in family.children)
-    serving += sum(workload.status.ready_replicas for _, workload in leaving)
-    going: list[tuple[ChildKind, Workload]] = []
-    for kind, workload in leaving:
-        ready = workload.status.ready_replicas
-        if workload.metadata.deletion_timestamp is not None:
-            serving -= ready
-        elif ready == 0 or serving - ready >= subsets.owner.spec.replicas:
-            serving -= ready
-            going.append((kind, workload))
-        else:
-            wanted = subsets.owner.spec.replicas
-            name = f"{kind.name} {workload.metadata.name}"
-            text = f"{name} is deleted when {wanted} other pods are ready: {serving - ready} are"
-            draft.reason(State.WAITING, "WaitingForOtherSubsets", text, [workload.metadata.name])
+def _deletes(subsets: Subsets) -> list[Chain]:
+    """Return the deletes of duplicates, and of workloads outside the topology that the others can do without."""
+    family, going = subsets.family, subsets.going
     deleted = Event(reason="SuccessfulUpdateSubset", message=f"Delete {len(going)} Subset ({family.kind.name})")
-    chains: list[Chain] = [(_delete(kind, workload, None),) for kind, workload in duplicates]
-    last = len(going)
+    chains: list[Chain] = [(_delete(family.kind, workload, None),) for workload in family.duplicates]
     return chains + [
-        (_delete(kind, workload, deleted if position == last else None),)
+        (_delete(kind, workload, deleted if position == len(going) else None),)
         for position, (kind, workload) in enumerate(going, start=1)
     ]
 
@@ -209,16 +190,11 @@ def _stuck(child: Child, wanted: Wanted) -> Chain:
     return tuple(
         delete_of(POD, pod.metadata, Intent.RECREATE, "old, not ready, and in the way", revision=wanted.revision)
         for pod in child.pods
-        if _ordinal(pod) >= wanted.partition
+        if ordinal(pod) >= wanted.partition
         and not is_on(pod, wanted.revision)
         and not pod.ready
         and pod.metadata.deletion_timestamp is None
     )
-
-
-def _ordinal(pod: Pod) -> int:
-    digits = pod.metadata.name.rpartition("-")[2]
-    return int(digits) if digits.isdecimal() else 0
 
 
 def _readable(subsets: Subsets, wanted: Wanted, draft: Draft) -> Desired | None:

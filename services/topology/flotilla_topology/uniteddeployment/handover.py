@@ -1,0 +1,132 @@
+"""Which ready pods can be spared while pods move from one subset to another.
+
+The reference shrinks and deletes children in the pass that creates and grows others, so that for a while too few pods
+serve. Here no more ready pods are given up than there are above `spec.replicas`, as long as others are on their way.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment
+from flotilla_common.api.moments import EARLIEST, later
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
+from flotilla_topology.uniteddeployment.allocation import Allocation
+from flotilla_topology.uniteddeployment.children import ADVANCED_STATEFUL_SETS, STATEFUL_SETS, Child, ChildKind, ordinal
+from flotilla_topology.uniteddeployment.claiming import Family
+from flotilla_topology.uniteddeployment.schedulability import Schedulability
+from flotilla_topology.workload import Workload
+
+PROGRESS_DEADLINE = 600
+"""Seconds after the creation of its youngest pod for which a child's missing pods are expected, as long as a Deployment
+waits for progress by default. Shrinking that waited for them goes on afterwards: a quota that is full would keep both
+from moving for ever."""
+
+
+class Handover(msgspec.Struct, frozen=True, kw_only=True):
+    """What children are to have for now."""
+
+    replicas: Mapping[str, int]  # by subset; more than is allocated where pods are kept for now
+    going: Sequence[tuple[ChildKind, Workload]]  # workloads outside the topology that can be deleted
+
+
+def hand_over(
+    owner: UnitedDeployment,
+    family: Family,
+    allocated: Allocation,
+    found: Mapping[str, Schedulability],
+    now: datetime,
+    draft: Draft,
+) -> Handover:
+    """Return what children are to have for now. What waits for others gets a reason."""
+    leaving = [(family.kind, child.workload) for child in family.surplus] + list(family.others)
+    shrinking = [child for child in family.children if allocated[child.name] < child.workload.replicas]
+    if not leaving and not shrinking:
+        return Handover(replicas=allocated, going=())
+    ready = sum(_serving(child) for child in family.children)
+    ready += sum(_still_serving(workload) for _, workload in leaving)
+    spare = max(ready - owner.spec.replicas, 0)
+    going: list[tuple[ChildKind, Workload]] = []
+    for kind, workload in leaving:
+        lost = _still_serving(workload)
+        if lost > spare:
+            text = f"{kind.name} {workload.metadata.name} is deleted when {owner.spec.replicas} other pods are ready"
+            draft.reason(State.WAITING, "WaitingForOtherSubsets", text, [workload.metadata.name])
+        elif workload.metadata.deletion_timestamp is None:
+            spare -= lost
+            going.append((kind, workload))
+    replicas = dict(allocated)
+    if shrinking and _more_are_coming(owner, family, allocated, found, now, draft):
+        for child in shrinking:
+            wanted = allocated[child.name]
+            kept, lost = _shrink(child, wanted, spare)
+            spare -= lost
+            replicas[child.name] = kept
+            if kept > wanted:
+                text = f"subset {child.name} keeps {kept} pods instead of {wanted} until others are ready"
+                draft.reason(State.WAITING, "WaitingForOtherSubsets", text, [child])
+    return Handover(replicas=replicas, going=going)
+
+
+def _serving(child: Child) -> int:
+    """Return how many pods of the child are ready and stay so: those beyond its replicas are about to go."""
+    if child.metadata.deletion_timestamp is not None:
+        return 0
+    return min(sum(pod.active and pod.ready for pod in child.pods), child.workload.replicas)
+
+
+def _still_serving(workload: Workload) -> int:
+    return 0 if workload.metadata.deletion_timestamp is not None else workload.status.ready_replicas
+
+
+def _more_are_coming(
+    owner: UnitedDeployment,
+    family: Family,
+    allocated: Allocation,
+    found: Mapping[str, Schedulability],
+    now: datetime,
+    draft: Draft,
+) -> bool:
+    """Return whether pods are expected in any subset. If so, the next pass is due when they are not any more."""
+    coming = False
+    for subset in owner.spec.topology.subsets:
+        child, marked = family.of(subset.name), found.get(subset.name, Schedulability()).unschedulable
+        if not marked and _is_coming(child, allocated[subset.name], now, draft):
+            coming = True
+    return coming
+
+
+def _is_coming(child: Child | None, wanted: int, now: datetime, draft: Draft) -> bool:
+    """Return whether the subset lacks ready pods that its child can be expected to make."""
+    if child is None:
+        return wanted > 0
+    if _serving(child) >= wanted:
+        return False
+    workload = child.workload
+    if workload.replicas < wanted or workload.metadata.generation != workload.status.observed_generation:
+        return True
+    youngest = max(one.metadata.creation_timestamp or EARLIEST for one in (workload, *child.pods))
+    return not draft.waits.passed(later(youngest, PROGRESS_DEADLINE), now)
+
+
+def _shrink(child: Child, wanted: int, spare: int) -> tuple[int, int]:
+    """Return to how many replicas the child can shrink if it may give up `spare` ready pods, and how many it gives
+    up."""
+    pods = [pod for pod in child.pods if pod.active]
+    replicas = max(wanted, min(child.workload.replicas, len(pods)))  # pods that were never made go first
+    lost = 0
+    for pod in _in_order_of_removal(child.kind, pods):
+        if replicas == wanted or (pod.ready and lost == spare):
+            break
+        lost += pod.ready
+        replicas -= 1
+    return replicas, lost
+
+
+def _in_order_of_removal(kind: ChildKind, pods: Sequence[Pod]) -> Sequence[Pod]:
+    if kind in (STATEFUL_SETS, ADVANCED_STATEFUL_SETS):
+        return sorted(pods, key=ordinal, reverse=True)
+    return sorted(pods, key=lambda pod: pod.ready)
