@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.core import ControllerRevision, Pod
-from flotilla_common.api.documents import merge_patch
+from flotilla_common.api.documents import is_object
 from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment
 from flotilla_common.control.plan import Create, Delete, Patch, Plan
 from flotilla_topology.uniteddeployment.children import CLONE_SETS, ChildKind
@@ -137,7 +137,8 @@ class World:
     def subset_condition(self, name: str) -> Json:
         """The condition of a subset; empty without one."""
         (found,) = (one for one in self.owner["status"]["subsetStatuses"] if one["name"] == name)
-        return next(iter(found.get("conditions", [])), {})
+        conditions: list[Json] = found.get("conditions", [])
+        return conditions[0] if conditions else {}
 
     def _carry_out(self, action: Create | Patch | Delete) -> None:
         held = {"ControllerRevision": self.revisions, "Pod": self.pods}.get(action.resource.kind, self.workloads)
@@ -164,13 +165,16 @@ class World:
 
 
 def _merge(document: Json, patch: Json) -> None:
+    """Apply a merge patch in place."""
     for key, value in patch.items():
         if value is None:
             document.pop(key, None)
-        elif isinstance(value, dict) and isinstance(document.get(key), dict):
+        elif is_object(value):
+            held = document.get(key)
+            document[key] = held if is_object(held) else {}
             _merge(document[key], value)
         else:
-            document[key] = merge_patch({}, value) if isinstance(value, dict) else value
+            document[key] = value
 
 
 def template(image: str) -> Json:

@@ -11,7 +11,7 @@ from flotilla_topology.uniteddeployment.children import (
     STATEFUL_SETS,
     ChildKind,
 )
-from tests.unit.uniteddeployment.build import OWNER, REVISION, SUBSET, World, at, codes, intents, pod_of, template
+from tests.unit.uniteddeployment.build import OWNER, REVISION, SUBSET, Json, World, at, codes, intents, pod_of, template
 
 AB = [{"name": "a"}, {"name": "b"}]
 
@@ -185,8 +185,8 @@ def test_terms_and_tolerations_are_added_to_what_the_template_has() -> None:
         ]
     )
     pod = world.owner["spec"]["template"]["cloneSetTemplate"]["spec"]["template"]["spec"]
-    terms = [{"matchExpressions": [disk]}, {"matchFields": []}]
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    terms: list[Json] = [{"matchExpressions": [disk]}, {"matchFields": []}]
+    affinity: Json = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     pod["affinity"] = affinity
     world.step()
     spec = world.workload("a")["spec"]["template"]["spec"]

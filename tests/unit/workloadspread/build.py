@@ -10,7 +10,7 @@ from _pytest.mark import ParameterSet
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.workloadspread.types import MATCHED, WorkloadSpread
-from flotilla_common.control.plan import Plan
+from flotilla_common.control.plan import Patch, Plan
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
 
@@ -121,10 +121,14 @@ def planned(document: Json, pods: Sequence[Json] = (), **more: Any) -> Plan:
 
 def costs(made: Plan) -> dict[str, int]:
     """The costs that are written, by name of the pod."""
-    found = (
-        (one.name, one.body["metadata"].get("annotations", {}).get(COST)) for one in made.actions if one.verb == "patch"
-    )
-    return {name: int(cost) for name, cost in found if cost is not None}
+    return {name: int(cost) for name, cost in annotated(made, COST).items()}
+
+
+def annotated(made: Plan, key: str) -> dict[str, str]:
+    """The values of an annotation that are written, by name of the pod."""
+    bodies: list[tuple[str, Json]] = [(one.name, one.body) for one in made.actions if isinstance(one, Patch)]
+    found = ((name, body["metadata"].get("annotations", {}).get(key)) for name, body in bodies)
+    return {name: value for name, value in found if value is not None}
 
 
 def entries(made: Plan) -> list[Json]:

@@ -36,7 +36,7 @@ def entry(name: str, missing: int, *, closed: bool = False, **pods: list[str]) -
 
 def filled(rows: list[Doc], count: int, replicas: int = 10) -> list[str]:
     """Where so many pods go one after the other; empty: nowhere."""
-    book, found = opened(subsets(*rows), replicas, []), []
+    book, found = opened(subsets(*rows), replicas, []), list[str]()
     for number in range(count):
         place = chosen(book)
         found.append(place.name if place else "")

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.workloadspread.types import MATCHED
-from flotilla_common.control.plan import Plan
-from tests.unit.workloadspread.build import COST, costs, entries, node, planned, pod, spread, subset
+from flotilla_common.control.plan import Patch, Plan
+from tests.unit.workloadspread.build import COST, annotated, costs, entries, node, planned, pod, spread, subset
 
 Json = dict[str, Any]
 
@@ -18,8 +18,7 @@ def zone(name: str) -> Json:
 
 def adopted(made: Plan) -> dict[str, str]:
     """Subsets by name of the pod, as they are written."""
-    found = ((one.name, one.body["metadata"].get("annotations", {}).get(MATCHED)) for one in made.actions)
-    return {name: msgspec.json.decode(text)["subset"] for name, text in found if text}
+    return {name: msgspec.json.decode(text)["subset"] for name, text in annotated(made, MATCHED).items()}
 
 
 NODES = [node("n-a", zone="a"), node("n-b", zone="b")]
@@ -94,8 +93,8 @@ def test_metadata_of_the_patch(ignored: str, labels: Json | None) -> None:
     annotation = {"workloadspread.kruise.io/ignore-patch-existing-pods-metadata": ignored}
     made = planned(spread(place, annotations=annotation), [pod("p", node="n-a")], nodes=NODES)
     (patch,) = made.actions
-    assert patch.verb == "patch"
-    body = patch.body["metadata"]
+    assert isinstance(patch, Patch)
+    body: Json = patch.body["metadata"]
     assert body.get("labels") == labels
     assert body["annotations"] == {MATCHED: '{"name":"ws","subset":"a"}', COST: "100"}
     assert "spec" not in patch.body

@@ -7,17 +7,17 @@ import pytest
 from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
-from tests.unit.workloadspread.build import NOW, at, book, entries, planned, pod, read, spread, subset
+from tests.unit.workloadspread.build import NOW, at, book, cases, entries, planned, pod, read, spread, subset
 
 Json = dict[str, Any]
-TERMINATING = {"deletionTimestamp": at(5)}
+TERMINATING: Json = {"deletionTimestamp": at(5)}
 
 
 def many(count: int, **more: Any) -> list[Json]:
     return [pod(f"p{number}", "a", **more) for number in range(1, count + 1)]
 
 
-ROWS = [
+ROWS: list[tuple[Any, ...]] = [
     ("T1", 5, {}, [], (0, 5), {}),
     ("T2", None, {}, many(7), (7, -1), {}),
     ("T3", 4, {}, [*many(3), pod("x", "a", phase="Succeeded")], (3, 1), {}),
@@ -35,9 +35,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("limit", "held", "pods", "numbers", "maps"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
-)
+@pytest.mark.parametrize(("limit", "held", "pods", "numbers", "maps"), cases(ROWS))
 def test_one_subset(
     limit: int | str | None, held: Json, pods: list[Json], numbers: tuple[int, int], maps: Json
 ) -> None:
@@ -144,7 +142,7 @@ def marked(seconds: float) -> Json:
 
 
 AB = (subset("a", 3), subset("b"))
-RESCHEDULING = [
+RESCHEDULING: list[tuple[Any, ...]] = [
     ("K1", 20, None, [pod("p", "a", stuck=25)], FALSE, None),
     ("K2", 20, None, [pod("p", "a", stuck=12)], TRUE, 8),
     ("K3", 20, None, [pod("p", "a", node="", phase="Pending")], TRUE, None),
@@ -157,11 +155,7 @@ RESCHEDULING = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("patience", "held", "pods", "expected", "seconds"),
-    [row[1:] for row in RESCHEDULING],
-    ids=[row[0] for row in RESCHEDULING],
-)
+@pytest.mark.parametrize(("patience", "held", "pods", "expected", "seconds"), cases(RESCHEDULING))
 def test_subsets_whose_pods_find_no_node(
     patience: int, held: Json | None, pods: list[Json], expected: tuple[str, str] | None, seconds: int | None
 ) -> None:
