@@ -31,6 +31,7 @@ PACKAGES = {
     "flotilla_jobs": "services/jobs/flotilla_jobs",
     "flotilla_sidecar": "services/sidecar/flotilla_sidecar",
     "flotilla_statefulset": "services/statefulset/flotilla_statefulset",
+    "flotilla_topology": "services/topology/flotilla_topology",
 }
 AREAS = (
     "advancedcronjob",
@@ -47,7 +48,9 @@ AREAS = (
     "replay",
     "resourcedistribution",
     "statefulset",
+    "uniteddeployment",
     "workload",
+    "workloadspread",
 )
 TESTS = ("support", "simulation", "unit/webhook", *(f"unit/{area}" for area in AREAS))
 CAUGHT, SURVIVED, UNTESTED, UNTRIED = "caught", "survived", "no test", "not tried"

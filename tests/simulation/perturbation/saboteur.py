@@ -37,6 +37,7 @@ LEASES = (
     "flotilla-jobs",
     "flotilla-sidecar",
     "flotilla-statefulset",
+    "flotilla-topology",
     "-pods.core",
     "clonesets",
     "daemonsets",

@@ -20,7 +20,7 @@ from tests.support import openkruise
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
-UNITED_DEPLOYMENTS = Place(CRD, "", "uniteddeployments.apps.kruise.io")
+BUDGETS = Place(CRD, "", "podunavailablebudgets.policy.kruise.io")
 CLONE_SETS = Place(CRD, "", "clonesets.apps.kruise.io")
 
 
@@ -40,7 +40,7 @@ def openkruise_found(**more: Any) -> Found:
         DAEMON: workload("kruise-daemon"),
         LEADER: {"metadata": {"name": "kruise-manager"}, "spec": {"holderIdentity": "manager-0"}},
         ROLE: {"metadata": {"name": "kruise-manager-role"}, "rules": [rule("", "pods"), rule("example.com", "games")]},
-        **{place: configuration(place, "mpod.kb.io", "muniteddeployment.kb.io") for place in CONFIGURATIONS},
+        **{place: configuration(place, "mpod.kb.io", "mpodunavailablebudget.kb.io") for place in CONFIGURATIONS},
         **{place_of(document): document for document in openkruise.definitions()},
     }
     return Found(now=NOW, objects=objects | more.pop("objects", {}), **more)
@@ -121,16 +121,21 @@ def test_a_cluster_without_openkruise_is_refused():
     assert "flotilla install" in plan(Found(now=NOW)).refused[0]
 
 
+def converted_budgets() -> Json:
+    """The CRD of a kind that Flotilla does not serve, whose objects are converted by a webhook."""
+    crds = {place_of(one): one for one in openkruise.definitions()}
+    return merge(crds[BUDGETS], {"spec": {"conversion": crds[CLONE_SETS]["spec"]["conversion"]}})
+
+
 def test_only_kinds_that_flotilla_does_not_convert_lose_their_conversion():
-    changed = writes(plan(openkruise_found()))
-    assert changed[UNITED_DEPLOYMENTS]["spec"]["conversion"] == {"strategy": "None", "webhook": None}
+    changed = writes(plan(openkruise_found(objects={BUDGETS: converted_budgets()})))
+    assert changed[BUDGETS]["spec"]["conversion"] == {"strategy": "None", "webhook": None}
     assert changed[CLONE_SETS] == {"metadata": {"annotations": KEEP}}
 
 
 def test_objects_in_an_old_version_are_rewritten_while_somebody_converts_them():
-    definition = next(one for one in openkruise.definitions() if place_of(one) == UNITED_DEPLOYMENTS)
-    definition["status"] = {"storedVersions": ["v1alpha1", "v1beta1"]}
-    made = plan(openkruise_found(objects={UNITED_DEPLOYMENTS: definition}))
+    definition = merge(converted_budgets(), {"status": {"storedVersions": ["v1alpha1", "v1beta1"]}})
+    made = plan(openkruise_found(objects={BUDGETS: definition}))
     waits = [until for step in made.steps for until in step.until]
     assert waits[0] == Rewritten(definition)
     assert waits[1] == PodsGone(MANAGER)
@@ -142,7 +147,7 @@ def test_entries_of_flotilla_stay_and_those_that_come_back_go():
     place = Place(MUTATING, "", "kruise-mutating-webhook-configuration")
     ours = merge(taken.objects[place], {"webhooks": [{"name": "mcloneset.kb.io"}]})
     assert plan(msgspec.structs.replace(taken, objects=taken.objects | {place: ours})).steps == ()
-    back = merge(ours, {"webhooks": [{"name": "muniteddeployment.kb.io"}]})
+    back = merge(ours, {"webhooks": [{"name": "mpodunavailablebudget.kb.io"}]})
     assert place in writes(plan(msgspec.structs.replace(taken, objects=taken.objects | {place: back})))
 
 

@@ -126,7 +126,7 @@ def test_daemons(status: Json, rolling: Json, said: str):
         pytest.param("AdvancedCronJob", {}, {"active": [{"name": "a-1"}]}, "1 run active", id="has a run"),
         pytest.param("EphemeralJob", {}, {"match": 3, "succeeded": 1, "failed": 1}, "2 of 3 pods done", id="injects"),
         pytest.param("EphemeralJob", {}, {"match": 1, "completionTime": "2026-11-24T00:00:00Z"}, "", id="injected all"),
-        pytest.param("WorkloadSpread", {}, {}, "", id="not served"),
+        pytest.param("PodUnavailableBudget", {}, {}, "", id="not served"),
         pytest.param("SidecarSet", {}, {"matchedPods": 3, "updatedPods": 3}, "", id="injected"),
         pytest.param(
             "SidecarSet", {"updateStrategy": {"type": "NotUpdate"}}, {"matchedPods": 3}, "", id="injected for good"
@@ -149,15 +149,15 @@ def test_the_report():
     lines = [
         Line("CloneSet", served=True, count=12, under_way=["CloneSet shop/web: 2 of 4 pods updated"]),
         Line("NodeImage", served=True, count=None),
-        Line("WorkloadSpread", served=False, count=0),
-        Line("UnitedDeployment", served=False, count=3),
+        Line("PodProbeMarker", served=False, count=0),
+        Line("PodUnavailableBudget", served=False, count=3),
     ]
     assert list(report(lines)) == [
         "Flotilla goes on with:",
         "  CloneSet                      12",
         "  NodeImage                 cannot be read now",
         "stays as it is, and no controller looks after it:",
-        "  UnitedDeployment               3",
+        "  PodUnavailableBudget           3",
         "under way, and goes on where it stands:",
         "  CloneSet shop/web: 2 of 4 pods updated",
     ]

@@ -202,6 +202,8 @@ def test_every_kind_that_a_service_plans_can_be_recorded():
         "SidecarSet",
         "DaemonSet",
         "StatefulSet",
+        "UnitedDeployment",
+        "WorkloadSpread",
         "Pod",  # the pod readiness controller
     }
     assert controllers()[CLONE_SET] is CLONE_SETS

@@ -99,6 +99,8 @@ def test_workers_of_kinds(settings_file):
         "ResourceDistribution": 3,
         "SidecarSet": 3,
         "StatefulSet": 32,
+        "UnitedDeployment": 3,
+        "WorkloadSpread": 3,
     }
     assert Settings().workers_of(catalogue.called("clone")) == 32
 

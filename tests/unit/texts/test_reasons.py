@@ -12,6 +12,8 @@ OURS = {
     "InvalidReplicas",
     "InvalidSelector",
     "InvalidSpec",
+    "InvalidSubset",
+    "InvalidTarget",
     "InvalidTemplate",
 }
 """Where users would otherwise see no reason for standing still."""

@@ -82,14 +82,14 @@ def test_every_entry_has_a_handler(gates: str) -> None:
     assert {path_of(entry) for entry in mutating_entries() + validating_entries(parsed)} <= served.keys()
     arming = Arming(api=api, clock=wired.clock, standing=chain.pods.standing, register=lambda: asyncio.sleep(0))
     armed = {path.rpartition("-")[2] for path in chain.armed_by(arming, served)}
-    assert armed == {"persistentpodstate", "sidecarset"}
+    assert armed == {"persistentpodstate", "sidecarset", "workloadspread"}
 
 
 def test_steps_of_pods_are_in_order() -> None:
     wired = Wired()
     chain = chain_of(wired.context.api, wired.clock, Dice(), wired.settings, wired.gates)
     names = [step.name for step in chain.pods.steps]
-    assert names == ["readiness gate", "SidecarSet", "launch priority", "PersistentPodState"]
+    assert names == ["readiness gate", "WorkloadSpread", "SidecarSet", "launch priority", "PersistentPodState"]
 
 
 def test_metrics_tell_when_the_certificate_ends(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.workloadspread.book import limit_of
 from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, FAKE_SUBSET, UNLIMITED, Subset
@@ -13,17 +15,25 @@ from flotilla_topology.workloadspread.sorting import Sorted
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
-def changed_costs(subsets: Sequence[Subset], target: Target, pods: Sorted) -> Iterator[tuple[Pod, int]]:
+class Cost(msgspec.Struct, frozen=True):
+    """What a pod of a subset is to cost."""
+
+    pod: Pod
+    subset: str
+    cost: int
+
+
+def changed_costs(subsets: Sequence[Subset], target: Target, pods: Sorted) -> Iterator[Cost]:
     """Yield the active pods that have another cost than they should. Raises ValueError: a limit cannot be read."""
     for version, by_subset in pods.by_version.items():
-        for pod, cost in _costs(subsets, target, version, by_subset):
-            if pod.metadata.annotations.get(DELETION_COST) != str(cost):
-                yield pod, cost
+        for one in _costs(subsets, target, version, by_subset):
+            if one.pod.metadata.annotations.get(DELETION_COST) != str(one.cost):
+                yield one
 
 
 def _costs(
     subsets: Sequence[Subset], target: Target, version: str, by_subset: Mapping[str, Sequence[Pod]]
-) -> Iterator[tuple[Pod, int]]:
+) -> Iterator[Cost]:
     count = len(subsets)
     reverse = target.ordered and version != target.latest
     for index, subset in enumerate(subsets):
@@ -32,8 +42,8 @@ def _costs(
         limit = limit_of(subset, target.replicas)
         surplus = max(len(active) - limit, 0) if limit != UNLIMITED else 0
         for number, pod in enumerate(sorted(active, key=most_deletable)):
-            yield pod, -100 * (place + 1) if number < surplus else 100 * (count - place)
-    yield from ((pod, -100 * (count + 1)) for pod in by_subset.get(FAKE_SUBSET, ()) if pod.active)
+            yield Cost(pod, subset.name, -100 * (place + 1) if number < surplus else 100 * (count - place))
+    yield from (Cost(pod, FAKE_SUBSET, -100 * (count + 1)) for pod in by_subset.get(FAKE_SUBSET, ()) if pod.active)
 
 
 def most_deletable(pod: Pod) -> tuple[object, ...]:

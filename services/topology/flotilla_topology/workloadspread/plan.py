@@ -29,7 +29,7 @@ from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Chain, Event, Intent, Patch, PatchType, Plan, State
 from flotilla_common.control.wording import first_names
 from flotilla_common.control.writes import delete_of, patch_of, write_status
-from flotilla_topology.workloadspread.costs import changed_costs
+from flotilla_topology.workloadspread.costs import Cost, changed_costs
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
 from flotilla_topology.workloadspread.sorting import Sorted, metadata_of_patch, sort_pods
 from flotilla_topology.workloadspread.status import Books, books_of
@@ -92,41 +92,44 @@ def _has_costs(target: Target) -> bool:
     return target.costed and target.latest is not None
 
 
-def _writes(spread: WorkloadSpread, pods: Sorted, costs: Sequence[tuple[Pod, int]]) -> Iterator[Chain]:
+def _writes(spread: WorkloadSpread, pods: Sorted, costs: Sequence[Cost]) -> Iterator[Chain]:
     """Yield one patch for each pod that lacks its subset or has another cost."""
     adopted = {pod.metadata.uid: subset for pod, subset in pods.adopted}
-    priced = {pod.metadata.uid: cost for pod, cost in costs}
-    written = {pod.metadata.uid: pod for pod, _ in (*pods.adopted, *costs)}
-    yield from ((_patch(spread, pod, adopted.get(uid), priced.get(uid)),) for uid, pod in written.items())
+    priced = {one.pod.metadata.uid: one for one in costs}
+    changed = [*(pod for pod, _ in pods.adopted), *(one.pod for one in costs)]
+    for uid, pod in {pod.metadata.uid: pod for pod in changed}.items():
+        yield (_patch(spread, pod, adopted.get(uid), priced.get(uid)),)
 
 
-def _patch(spread: WorkloadSpread, pod: Pod, subset: str | None, cost: int | None) -> Patch:
+def _patch(spread: WorkloadSpread, pod: Pod, subset: str | None, cost: Cost | None) -> Patch:
     metadata: Json = {}
+    causes: list[str] = []
     if subset is not None:
+        causes.append(f"subset {subset}")
         if spread.metadata.annotations.get(IGNORE_EXISTING, "").lower() != "true":
             metadata |= metadata_of_patch(spread, subset)
         matched = Matched(name=spread.metadata.name, subset=subset)
         metadata["annotations"] = {**metadata.get("annotations", {}), MATCHED: msgspec.json.encode(matched).decode()}
     if cost is not None:
-        metadata["annotations"] = {**metadata.get("annotations", {}), DELETION_COST: str(cost)}
-    cause = f"subset {subset}" if subset is not None else f"deletion cost {cost}"
+        causes.append(f"deletion cost {cost.cost}")
+        metadata["annotations"] = {**metadata.get("annotations", {}), DELETION_COST: str(cost.cost)}
     return patch_of(
         POD,
         pod.metadata,
         Intent.UPDATE,
-        cause,
+        ", ".join(causes),
         body={"metadata": metadata},
         patch_type=PatchType.STRATEGIC,
         phase=COST,
         pods=(pod.metadata.name,),
-        on_failure=_cost_failed(spread, pod, subset, cost) if cost is not None else None,
+        on_failure=_cost_failed(spread, cost) if cost is not None else None,
     )
 
 
-def _cost_failed(spread: WorkloadSpread, pod: Pod, subset: str | None, cost: int) -> Event:
-    meta = spread.metadata
-    begin = f"WorkloadSpread {meta.namespace}/{meta.name} failed to patch deletion-cost annotation to {cost} for Pod"
-    message = f"{begin} {pod.metadata.namespace}/{pod.metadata.name} in subset {subset or ''}"
+def _cost_failed(spread: WorkloadSpread, cost: Cost) -> Event:
+    mine, its = spread.metadata, cost.pod.metadata
+    begin = f"WorkloadSpread {mine.namespace}/{mine.name} failed to patch deletion-cost annotation to {cost.cost}"
+    message = f"{begin} for Pod {its.namespace}/{its.name} in subset {cost.subset}: "
     return Event("PatchPodDeletionCostFailed", message, warning=True)
 
 
@@ -153,7 +156,7 @@ def _delete_failed(spread: WorkloadSpread, pod: Pod, subset: str) -> Event:
     meta = spread.metadata
     place = f"{pod.metadata.namespace}/{pod.metadata.name} in Subset {subset}"
     # The word is the reference's, spelled like that.
-    message = f"Failed to delete unschedulabe Pod {place} of WorkloadSpread {meta.namespace}/{meta.name}"
+    message = f"Failed to delete unschedulabe Pod {place} of WorkloadSpread {meta.namespace}/{meta.name}: "
     return Event("DeletePodFailed", message, warning=True)
 
 
