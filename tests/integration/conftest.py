@@ -60,6 +60,8 @@ SPREAD = (
     "statefulset/test_updates.py",
     "test_bus_watched.py",
     "test_plan.py",
+    "uniteddeployment/test_admission.py",
+    "uniteddeployment/test_subsets.py",
 )
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
 LONG = (
@@ -75,6 +77,7 @@ LONG = (
     "test_install.py",
     "recreate/test_faults.py",
     "test_service_life.py",
+    "uniteddeployment/test_kills.py",
 )
 """Minutes each: they begin first, so that none is left alone at the end."""
 WHOLE_FILES = 3

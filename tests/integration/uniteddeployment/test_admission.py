@@ -1,0 +1,69 @@
+"""UnitedDeployments through a real apiserver and the webhook: both versions, refusals in words, protection."""
+
+import json
+
+import pytest
+
+from tests.support.united import NAME, children, replicas_of, settled, united
+from tests.support.workspace import Json, Workspace
+
+
+def test_the_first_version_shows_its_own_status(space: Workspace) -> None:
+    """§2.2: scripts read `subsetReplicas` and `updateStatus`."""
+    space.apply(united(4, "ab", version="v1alpha1", partitions={"a": 1}))
+    settled(space, 4)
+    status = space.read("uniteddeployments.v1alpha1.apps.kruise.io", NAME)["status"]
+    assert status["subsetReplicas"] == {"a": 2, "b": 2}
+    assert status["updateStatus"] == {
+        "currentPartitions": {"a": 1, "b": 0},
+        "updatedRevision": status["currentRevision"],
+    }
+    line = space.kubectl("get", "ud", NAME, "--no-headers").split()
+    assert line[:5] == [NAME, "4", "4", "4", "4"]
+
+
+def test_the_flat_layout_of_clone_sets_in_the_first_version(space: Workspace) -> None:
+    """§2: manifests for OpenKruise 1.8 keep their update strategy."""
+    manifest = united(2, "ab", version="v1alpha1")
+    flat = {"type": "InPlaceIfPossible", "maxUnavailable": 1, "partition": 0}
+    manifest["spec"]["template"]["cloneSetTemplate"]["spec"]["updateStrategy"] = flat
+    space.apply(manifest)
+    settled(space, 2)
+    strategy = children(space)["a"]["spec"]["updateStrategy"]
+    assert strategy["rollingUpdate"]["podUpdatePolicy"] == "InPlaceIfPossible"
+    assert strategy["rollingUpdate"]["maxUnavailable"] == 1
+    stored: Json = space.clone(NAME)["spec"]["template"]["cloneSetTemplate"]["spec"]["updateStrategy"]
+    assert "maxUnavailable" not in stored
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"replicas": -1}, "spec.replicas"),
+        ({"selector": {}}, "spec.selector"),
+        ({"template": {}}, "spec.template"),
+        ({"topology": {"subsets": [{"name": "a"}, {"name": "a"}]}}, "spec.topology.subsets[1]"),
+        (
+            {"topology": {"subsets": [{"name": "a", "replicas": 1}, {"name": "b", "minReplicas": 1}]}},
+            "mutually exclusive",
+        ),
+        ({"topology": {"subsets": [{"name": "a", "replicas": 9}, {"name": "b"}]}}, "spec.topology.subsets"),
+        ({"updateStrategy": {"manualUpdate": {"partitions": {"z": 1}}}}, "subset z does not exist"),
+    ],
+)
+def test_refusals_name_the_field(space: Workspace, change: Json, text: str) -> None:
+    manifest = united(4, "ab")
+    manifest["spec"] |= change
+    assert text in space.refused("create", "-f", "-", stdin=json.dumps(manifest))
+
+
+def test_what_must_not_change_of_a_subset(space: Workspace) -> None:
+    manifest = united(2, [{"name": "a", "tolerations": [{"key": "spot", "operator": "Exists"}]}, "b"])
+    space.apply(manifest)
+    manifest["spec"]["topology"]["subsets"][0]["tolerations"] = []
+    assert "may not be changed in an update" in space.refused("apply", "-f", "-", stdin=json.dumps(manifest))
+
+
+def test_a_dry_run_of_everything_leaves_nothing(space: Workspace) -> None:
+    space.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(united()))
+    assert replicas_of(space) == {}

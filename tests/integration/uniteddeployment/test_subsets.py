@@ -1,0 +1,255 @@
+"""Children of each kind: made, updated subset by subset, and handed over when subsets come and go."""
+
+import pytest
+
+from tests.support.united import (
+    NAME,
+    TEMPLATES,
+    adaptive,
+    children,
+    images,
+    on_nodes,
+    replicas_of,
+    serving,
+    set_image,
+    settled,
+    subset_of,
+    united,
+    workload_template,
+)
+from tests.support.workspace import Workspace, identity
+
+OLD, NEW = "nginx:alpine", "nginx:mainline"
+SHARES = ({"name": "a", "replicas": 1}, {"name": "b", "replicas": "50%"}, "c")
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_rollout_of_each_kind(space: Workspace, template: str) -> None:
+    """The pods of a Deployment cannot be held; those of the other kinds are, by subset."""
+    space.apply(united(6, SHARES, template=template))
+    status = settled(space, 6)
+    assert replicas_of(space, template) == {"a": 1, "b": 3, "c": 2}
+    first = status["currentRevision"]
+    space.patch({"spec": {"updateStrategy": {"manualUpdate": {"partitions": {"b": 2, "c": 2}}}}}, NAME)
+    mark = space.now()
+    set_image(space, NEW, template)
+    if template == "deploymentTemplate":
+        status = settled(space, 6)
+    else:
+        space.settled(NAME, readyReplicas=6, updatedReplicas=2, updatedReadyReplicas=2, currentRevision=first)
+        assert images(space.pods.values(), "a") == [NEW]
+        assert images(space.pods.values(), "b") == [OLD, OLD, NEW]
+        assert images(space.pods.values(), "c") == [OLD, OLD]
+        space.patch({"spec": {"updateStrategy": {"manualUpdate": {"partitions": {"b": None, "c": None}}}}}, NAME)
+        status = settled(space, 6)
+    assert status["currentRevision"] == status["updatedRevision"] != first
+    assert {subset_of(pod) for pods in space.moments(mark) for pod in pods.values()} == {"a", "b", "c"}
+
+
+def test_a_subset_joins(space: Workspace) -> None:
+    """E2: never fewer pods serve than before."""
+    space.apply(united(4, "ab"))
+    settled(space, 4)
+    mark = space.now()
+    space.apply(united(4, "abc"))
+    settled(space, 4)
+    space.until(lambda: replicas_of(space) == {"a": 1, "b": 2, "c": 1})
+    settled(space, 4)
+    assert min(serving(pods) for pods in space.moments(mark)) == 4
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_subset_leaves_and_its_name_is_used_again(space: Workspace, template: str) -> None:
+    """E1."""
+    space.apply(united(4, "ab", template=template))
+    settled(space, 4)
+    left = children(space, template)["b"]["metadata"]["uid"]
+    mark = space.now()
+    space.apply(united(4, "a", template=template))
+    space.until(lambda: replicas_of(space, template) == {"a": 4})
+    settled(space, 4)
+    space.until(lambda: {one["name"] for one in space.status(NAME)["subsetStatuses"]} == {"a"})
+    space.apply(united(4, "ab", template=template))
+    space.until(lambda: replicas_of(space, template) == {"a": 2, "b": 2})
+    settled(space, 4)
+    assert children(space, template)["b"]["metadata"]["uid"] != left
+    assert min(serving(pods) for pods in space.moments(mark)) == 4
+
+
+def test_a_subset_is_renamed(space: Workspace) -> None:
+    space.apply(united(4, "ab"))
+    settled(space, 4)
+    mark = space.now()
+    space.apply(united(4, "az"))
+    space.until(lambda: replicas_of(space) == {"a": 2, "z": 2})
+    settled(space, 4)
+    assert min(serving(pods) for pods in space.moments(mark)) >= 4
+
+
+def test_another_kind_of_template(space: Workspace) -> None:
+    """E10."""
+    space.apply(united(4, "ab"))
+    settled(space, 4)
+    mark = space.now()
+    manifest = united(4, "ab", template="deploymentTemplate")
+    template = {"cloneSetTemplate": None, "deploymentTemplate": workload_template("deploymentTemplate", {})}
+    space.patch({"spec": manifest["spec"] | {"template": template}}, NAME)
+    space.until(lambda: replicas_of(space) == {} and len(children(space, "deploymentTemplate")) == 2)
+    settled(space, 4)
+    assert min(serving(pods) for pods in space.moments(mark)) >= 4
+
+
+def test_scaled_while_it_rolls(space: Workspace) -> None:
+    """An autoscaler raises the replicas in the middle of a rollout, and people lower them again: `/scale` fits both."""
+    space.apply(united(4, "ab"))
+    settled(space, 4)
+    set_image(space, NEW)
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": NAME},
+        "spec": {
+            "minReplicas": 7,
+            "maxReplicas": 9,
+            "scaleTargetRef": {"apiVersion": "apps.kruise.io/v1beta1", "kind": "UnitedDeployment", "name": NAME},
+            "metrics": [{"type": "Resource", "resource": cpu}],
+        },
+    }
+    space.apply(scaler)
+    settled(space, 7)
+    assert replicas_of(space) == {"a": 3, "b": 4}
+    assert set(images(space.pods.values(), "a") + images(space.pods.values(), "b")) == {NEW}
+    space.kubectl("delete", "hpa", NAME)
+    space.scale(2, NAME)
+    settled(space, 2)
+    assert replicas_of(space) == {"a": 1, "b": 1}
+
+
+def test_a_rollback_finds_its_revision(space: Workspace) -> None:
+    """E12 and P7: the pods that were never updated are left alone."""
+    space.apply(united(4, "ab", partitions={"a": 2, "b": 1}))
+    first = settled(space, 4, updatedReplicas=4)["updatedRevision"]
+    before = {name: identity(pod) for name, pod in space.pods.items()}
+    set_image(space, NEW)
+    space.settled(NAME, readyReplicas=4, updatedReplicas=1, updatedReadyReplicas=1)
+    kept = {name for name, pod in space.pods.items() if before.get(name) == identity(pod)}
+    set_image(space, OLD)
+    space.settled(NAME, updatedRevision=first, readyReplicas=4, updatedReplicas=3)
+    space.patch({"spec": {"updateStrategy": {"manualUpdate": {"partitions": {"b": None}}}}}, NAME)
+    assert settled(space, 4)["updatedRevision"] == first
+    assert {name for name, pod in space.pods.items() if before.get(name) == identity(pod)} >= kept
+    assert len(kept) >= 3
+
+
+def test_patches_of_subsets(space: Workspace) -> None:
+    """E5 and E20; one that cannot be applied costs its subset a reason, and no other anything."""
+    env = {"spec": {"containers": [{"name": "nginx", "env": [{"name": "ZONE", "value": "a"}]}]}}
+    space.apply(united(4, [{"name": "a", "patch": env}, "b"]))
+    first = settled(space, 4)["updatedRevision"]
+    pods = {subset_of(pod): pod for pod in space.pods.values()}
+    assert pods["a"]["spec"]["containers"][0]["env"] == [{"name": "ZONE", "value": "a"}]
+    assert "env" not in pods["b"]["spec"]["containers"][0]
+    broken = {"spec": {"containers": [{"image": "nginx:none"}]}}
+    space.apply(united(6, [{"name": "a", "patch": broken}, "b"]))
+    (text, *_) = space.warnings("FailedUpdateSubset")
+    assert "patch" in text
+    space.until(lambda: replicas_of(space) == {"a": 2, "b": 3})
+    space.apply(united(6, [{"name": "a", "patch": {"metadata": {"labels": {"pool": "a"}}}}, "b"]))
+    status = settled(space, 6)
+    assert (status["updatedRevision"], replicas_of(space)) == (first, {"a": 3, "b": 3})
+    assert {subset_of(pod): pod["metadata"]["labels"].get("pool") for pod in space.pods.values()} == {
+        "a": "a",
+        "b": None,
+    }
+
+
+def test_children_changed_by_hand(space: Workspace) -> None:
+    """E7 and E8."""
+    space.apply(united(4, "ab"))
+    settled(space, 4)
+    child = children(space)["a"]["metadata"]["name"]
+    space.kubectl("scale", "cloneset", child, "--replicas=9")
+    space.until(lambda: replicas_of(space) == {"a": 2, "b": 2})
+    space.kubectl("delete", "cloneset", child, "--wait=false")
+    space.until(lambda: child not in {one["metadata"]["name"] for one in children(space).values()})
+    space.until(lambda: replicas_of(space) == {"a": 2, "b": 2})
+    settled(space, 4)
+
+
+def test_orphans_are_adopted_and_kept_on_request(space: Workspace) -> None:
+    """E9 and E14: what a deleted UnitedDeployment leaves behind is taken in again with its pods."""
+    space.apply(united(4, "ab"))
+    settled(space, 4)
+    before = {identity(pod) for pod in space.pods.values()}
+    mark = space.now()
+    space.kubectl("delete", "uniteddeployment", NAME, "--cascade=orphan")
+    assert len(children(space)) == 2
+    space.apply(united(4, "ab"))
+    settled(space, 4)
+    assert {identity(pod) for pod in space.pods.values()} == before
+    assert not [event for event in space.history(mark) if event.object["metadata"].get("deletionTimestamp")]
+    space.kubectl("delete", "uniteddeployment", NAME)
+    space.until(lambda: not space.pods)
+
+
+def test_contradicting_numbers_change_nothing(space: Workspace) -> None:
+    """§14: an autoscaler's total that fixed numbers contradict."""
+    space.apply(united(5, [{"name": "a", "replicas": 2}, {"name": "b", "replicas": 3}]))
+    settled(space, 5)
+    space.kubectl("scale", "uniteddeployment", NAME, "--replicas=9")
+    (text, *_) = space.warnings("Failed SpecifySubsetReplicas")
+    assert text.startswith("Specified subset replicas is ineffective: specified subsets' replica (5) is less than")
+    assert replicas_of(space) == {"a": 2, "b": 3}
+
+
+def test_a_quota_without_room_for_a_child(space: Workspace) -> None:
+    """E15: the other child is there; when there is room, so is this one."""
+    space.kubectl("create", "quota", "one", "--hard=count/clonesets.apps.kruise.io=1")
+    space.until(lambda: "hard" in space.read("quota", "one").get("status", {}))
+    space.apply(united(4, "ab"))
+    assert any("exceeded quota" in text for text in space.warnings("FailedUpdateSubset"))
+    assert replicas_of(space) == {"a": 2}
+    space.kubectl("delete", "quota", "one")
+    settled(space, 4)
+
+
+def test_pods_without_a_node_go_to_others_and_come_back(space: Workspace) -> None:
+    """§10 and A2 to A5: nothing moves back by itself, new pods try again."""
+    nowhere = on_nodes("b", "zone-of", space.name, maxReplicas=2)
+    space.apply(united(4, [{"name": "a", "maxReplicas": 2}, nowhere, "c"], strategy=adaptive(2, 6)))
+    settled(space, 4)
+    assert replicas_of(space) == {"a": 2, "b": 0, "c": 2}
+    statuses = {one["name"]: one for one in space.status(NAME)["subsetStatuses"]}
+    (marked,) = statuses["b"]["conditions"]
+    assert (marked["type"], marked["status"], marked["reason"]) == ("Schedulable", "False", "reschedule")
+    assert "conditions" not in statuses["a"]
+
+    def recovered() -> bool:
+        found = {one["name"]: one for one in space.status(NAME)["subsetStatuses"]}["b"]["conditions"]
+        return (found[0]["status"], found[0]["reason"]) == ("True", "recover")
+
+    node = space.read("nodes")["items"][0]["metadata"]["name"]
+    space.kubectl("label", "node", node, f"zone-of={space.name}", "--overwrite")
+    space.until(recovered)
+    assert replicas_of(space) == {"a": 2, "b": 0, "c": 2}
+    space.scale(5, NAME)
+    settled(space, 5)
+    assert replicas_of(space) == {"a": 2, "b": 1, "c": 2}
+
+
+def test_reserved_pods_have_substitutes_until_they_serve(space: Workspace) -> None:
+    """§11."""
+    first = on_nodes("a", "reserved-of", space.name)
+    space.apply(united(2, [first, "b"], strategy=adaptive(2, 3, reserveUnschedulablePods=True)))
+    status = space.settled(NAME, replicas=2, readyReplicas=2, reservedPods=2)
+    assert replicas_of(space) == {"a": 2, "b": 2}
+    assert status["labelSelector"] == "app=web,apps.kruise.io/united-deployment-reserved-pod=false"
+    node = space.read("nodes")["items"][0]["metadata"]["name"]
+    mark = space.now()
+    space.kubectl("label", "node", node, f"reserved-of={space.name}", "--overwrite")
+    space.until(lambda: replicas_of(space) == {"a": 2, "b": 0})
+    settled(space, 2)
+    assert min(serving(pods) for pods in space.moments(mark)) >= 2
+    label = "apps.kruise.io/united-deployment-reserved-pod"
+    assert {pod["metadata"]["labels"][label] for pod in space.pods.values()} == {"false"}
