@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
+from flotilla_common.api.kinds.workloadspread.book import stored
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, SubsetStatus, WorkloadSpread
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control.plan import Json, PatchType
@@ -126,7 +127,7 @@ class Ledger:
         if not changed:
             return
         meta = spread.metadata
-        books = {version: [_document(entry) for entry in book] for version, book in changed.items()}
+        books = {version: [stored(entry) for entry in book] for version, book in changed.items()}
         body: Json = {
             "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
             "status": {"versionedSubsetStatuses": books},
@@ -135,9 +136,3 @@ class Ledger:
             WORKLOAD_SPREAD, *self._place, msgspec.json.encode(body), PatchType.MERGE, subresource="status"
         )
         self._cache.take(written)
-
-
-def _document(entry: SubsetStatus) -> Json:
-    """The entry as it is stored: an empty map is absent."""
-    document: Json = msgspec.to_builtins(entry)
-    return {key: value for key, value in document.items() if value not in ({}, [])}

@@ -13,6 +13,7 @@ from flotilla_common.api.kinds.workloadspread.book import (
     opened,
     place_of,
     scaled,
+    stored,
     version_of,
     with_pod,
     without_pod,
@@ -157,3 +158,13 @@ def test_limits_are_rounded_up() -> None:
     for text in ("50", "1.5%", "%", "-1%"):
         with pytest.raises(ValueError, match="no percentage"):
             scaled(text, 7)
+
+
+def test_what_is_stored_says_what_the_schema_requires():
+    assert stored(entry("a", 2, closed=True)) == {
+        "name": "a",
+        "replicas": 0,
+        "missingReplicas": 2,
+        "conditions": [{"type": "Schedulable", "status": "False", "message": ""}],
+    }
+    assert stored(entry("b", 0, creating=["p"])).keys() == {"name", "replicas", "missingReplicas", "creatingPods"}

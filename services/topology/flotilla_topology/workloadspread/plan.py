@@ -11,7 +11,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, merge_patch
-from flotilla_common.api.kinds.workloadspread.book import limit_of
+from flotilla_common.api.kinds.workloadspread.book import limit_of, stored
 from flotilla_common.api.kinds.workloadspread.types import (
     DELETION_COST,
     FAKE_SUBSET,
@@ -169,16 +169,11 @@ def _write(spread: WorkloadSpread, status: WorkloadSpreadStatus) -> Patch | None
 
 
 def _document(status: WorkloadSpreadStatus) -> Json:
-    """The status as it is stored: empty maps and lists are absent."""
+    """The status as it is stored."""
     document: Json = msgspec.to_builtins(status)
-    books = [document.get("subsetStatuses", []), *document.get("versionedSubsetStatuses", {}).values()]
-    for book in books:
-        for entry in book:
-            for condition in entry["conditions"]:
-                condition.setdefault("message", "")  # the schema requires it
-            for name in ("creatingPods", "deletingPods", "conditions"):
-                if not entry[name]:
-                    del entry[name]
+    document["subsetStatuses"] = list(map(stored, status.subset_statuses))
+    versioned = status.versioned_subset_statuses
+    document["versionedSubsetStatuses"] = {version: list(map(stored, book)) for version, book in versioned.items()}
     return document
 
 

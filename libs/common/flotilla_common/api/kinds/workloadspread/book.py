@@ -10,6 +10,7 @@ from decimal import ROUND_CEILING, Decimal
 
 import msgspec
 
+from flotilla_common.api.documents import Json
 from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.keys import REVISION_LABEL, TEMPLATE_HASH_LABEL
 from flotilla_common.api.kinds.workloadspread.types import (
@@ -135,6 +136,15 @@ def without_pod(book: Book, subset: str, name: str, now: datetime) -> list[Subse
         else one
         for one in book
     ]
+
+
+def stored(entry: SubsetStatus) -> Json:
+    """Return the entry as it is stored: what is empty is absent, but for messages of conditions, which the schema
+    requires."""
+    document: Json = msgspec.to_builtins(entry)
+    for condition in document["conditions"]:
+        condition.setdefault("message", "")
+    return {key: value for key, value in document.items() if value not in ({}, [])}
 
 
 def by_ordinal(subsets: Sequence[Subset], totals: Book, ordinal: int) -> str:
