@@ -8,8 +8,7 @@ from collections import deque
 from collections.abc import Collection
 from typing import Any, cast
 
-from flotilla_common.api.documents import mappings, sequence
-from flotilla_common.control.plan import Json
+from flotilla_common.api.documents import Json, mappings, sequence
 
 MERGE_KEYS: dict[str, str] = {
     "conditions": "type",
@@ -40,7 +39,7 @@ _ORDER, _DELETE_PLAIN, _RETAIN = "$setElementOrder/", "$deleteFromPrimitiveList/
 
 def merge(target: Json, patch: Json) -> Json:
     """Return the target with the strategic merge patch applied; neither is changed. Raises ValueError for a patch of a
-    list whose elements cannot be told apart."""
+    list whose elements cannot be told apart, and for directives that are none: users write them."""
     directive = patch.get("$patch")
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != "$patch"}
@@ -48,7 +47,7 @@ def merge(target: Json, patch: Json) -> Json:
         return {}
     result = dict(target)
     if _RETAIN in patch:
-        kept = cast("list[str]", patch[_RETAIN])
+        kept = _plain(patch[_RETAIN])
         result = {key: value for key, value in result.items() if key in kept}
     for key, value in patch.items():
         if key.startswith(_DELETE_PLAIN):
@@ -67,8 +66,8 @@ def _member(result: Json, key: str, value: Any, order: list[Any]) -> None:
     elif isinstance(value, list) and key in MERGE_KEYS and _of_objects(cast("list[Any]", value)):
         result[key] = _merge_list(mappings(result.get(key)), cast("list[Json]", value), MERGE_KEYS[key], order)
     elif isinstance(value, list) and key in SETS:
-        live, added = cast("list[str]", sequence(result.get(key))), cast("list[str]", value)
-        result[key] = _interleaved(live, order or added, {*live, *added})
+        live, added = _plain(result.get(key) or []), _plain(cast("list[Any]", value))
+        result[key] = _interleaved(live, _plain(order) or added, {*live, *added})
     else:
         result[key] = value
 
@@ -113,6 +112,14 @@ def _identity(item: object, merge_key: str) -> str:
     return str(cast("Json", item).get(merge_key) if isinstance(item, dict) else item)
 
 
-def _remove_plain(result: Json, key: str, values: list[Any]) -> None:
+def _remove_plain(result: Json, key: str, values: object) -> None:
     if key in result:
-        result[key] = [item for item in result[key] if item not in values]
+        removed = _plain(values)
+        result[key] = [item for item in _plain(result[key]) if item not in removed]
+
+
+def _plain(value: object) -> list[str]:
+    """Return the list of texts. Raises ValueError for anything else."""
+    if isinstance(value, list) and all(isinstance(item, str) for item in cast("list[object]", value)):
+        return cast("list[str]", value)
+    raise ValueError("where a strategic merge patch is about a list of texts, there is something else")

@@ -9,7 +9,7 @@ from flotilla_common.api.admission.fields import Fault, aggregate, invalid
 from flotilla_common.api.admission.plain import Write, decoded, write_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
 from flotilla_common.api.admission.tools import Tools, configuration
-from flotilla_common.api.documents import Json, ensured, mapping, mappings, member, without_nulls
+from flotilla_common.api.documents import Json, ensured, mapping, mappings, member
 from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.rules import Admission, Rules
@@ -104,10 +104,14 @@ async def _patch_faults(write: Write, document: Json, tools: Tools) -> list[Faul
     patches = [(index, one["patch"]) for index, one in enumerate(mappings(spec.get("subsets"))) if one.get("patch")]
     target = _typed(write.document).spec.target_ref
     resource = _PATCHED.get(target.identity[:2])
-    if not patches or resource is None or not target.name:
-        return []
+    faults = [
+        invalid(f"spec.subsets[{index}].patch", patch, "must be an object")
+        for index, patch in patches
+        if not isinstance(patch, dict)
+    ]
+    if faults or not patches or resource is None or not target.name:
+        return faults
     workload = await _workload(resource, write.namespace, target.name, tools)
-    faults: list[Fault] = []
     for index, patch in patches if workload is not None else ():
         faults += await _tried(f"spec.subsets[{index}].patch", patch, mapping(workload), write.namespace, tools)
     return faults
@@ -121,7 +125,7 @@ async def _workload(resource: Resource, namespace: str, name: str, tools: Tools)
 async def _tried(path: str, patch: Json, workload: Json, namespace: str, tools: Tools) -> list[Fault]:
     spec = mapping(workload.get("spec"))
     try:
-        template = merge(member(spec, "template"), without_nulls(patch))
+        template = merge(member(spec, "template"), patch)
     except ValueError as fault:
         return [invalid(path, patch, str(fault))]
     ensured(template, "spec").setdefault("restartPolicy", "Always")
