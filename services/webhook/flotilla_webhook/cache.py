@@ -39,6 +39,7 @@ class Cache(Generic[T]):
         self.needed: frozenset[Hashable] = frozenset()
         """What is needed of all of them."""
         self._listeners: list[Callable[[], None]] = []
+        self._seen = 0  # the version up to which the watch has shown everything
         self._held: dict[_Key, _Held[T]] = {}
         self._listed: dict[_Key, _Held[T]] = {}  # those of the LIST under way
 
@@ -61,13 +62,16 @@ class Cache(Generic[T]):
         await Reflector(api, self.resource, self, clock).run()
 
     def take(self, item: bytes) -> None:
-        """An object as it is now, from elsewhere. A version that is older than the known one says nothing."""
+        """An object as it is now, from elsewhere. A version that is older than the known one says nothing, and so does
+        one of an object that the watch has shown to be gone since."""
         key, found = self._reading(msgspec.Raw(item))
-        held = self._held.get(key)
-        if held is None or held.version < found.version:
-            self._held[key] = found
-            if held is None or self._need(held) != self._need(found):
-                self._tell()
+        if key in self._held or found.version > self._seen:
+            self._hold(key, found)
+
+    def forget(self, namespace: str, name: str) -> None:
+        """The apiserver has just said that there is no such object."""
+        if self._held.pop((namespace, name), None) is not None:
+            self._tell()
 
     async def listing(self) -> None:
         self._listed = {}
@@ -77,19 +81,18 @@ class Cache(Generic[T]):
         self._listed[key] = found
 
     async def complete(self, version: str) -> None:
-        self._held, self.known = self._listed, True
+        self._held, self.known, self._seen = self._listed, True, version_number(version)
         self._tell()
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
+        self._seen = version_number(head.resource_version)
         if kind == "DELETED":
             held = self._held.get((head.namespace, head.name))
-            if held is not None and held.version <= version_number(
-                head.resource_version
-            ):  # no namesake that came after
+            if held is not None and held.version <= self._seen:  # no namesake that came after
                 del self._held[head.namespace, head.name]
                 self._tell()
         else:
-            self.take(bytes(item))
+            self._hold(*self._reading(item))
 
     async def progress(self, version: str) -> None:
         """Nothing new."""
@@ -98,6 +101,13 @@ class Cache(Generic[T]):
         """What is known stays until there is something better."""
         if trouble:
             structlog.get_logger().info("cannot follow", resource=self.resource.id, why=trouble)
+
+    def _hold(self, key: _Key, found: _Held[T]) -> None:
+        held = self._held.get(key)
+        if held is None or held.version < found.version:
+            self._held[key] = found
+            if held is None or self._need(held) != self._need(found):
+                self._tell()
 
     def _reading(self, item: msgspec.Raw) -> tuple[_Key, _Held[T]]:
         metadata = metadata_of(item)

@@ -3,6 +3,8 @@
 Each write holds for exactly the version that it was decided on; where somebody was faster, what is decided is decided
 anew on what there is now. Requests that come while a write is under way share the next one: a burst of pods costs few
 writes, and two replicas get in each other's way seldom.
+
+Where nobody knows whether a write arrived, its requests fail, and the next write begins with what the apiserver says.
 """
 
 import asyncio
@@ -21,8 +23,12 @@ from flotilla_webhook.cache import Cache
 
 T = TypeVar("T")
 
-ATTEMPTS = 4
-_FIRST_PAUSE, _FACTOR, _JITTER = 0.01, 5, 0.1
+PAUSES, _JITTER = (0.01, 0.05, 0.25), 0.1
+"""Seconds before the apiserver is asked what there is, after conflicts. Where the watch has shown it by then, it costs
+neither: so two replicas that write as fast as they can take turns."""
+
+_PATIENCE_SECONDS = 5.0
+"""How long others may keep being faster. The apiserver waits for thirty seconds."""
 
 Books = dict[str, list[SubsetStatus]]
 Decide = Callable[[WorkloadSpread, Books], T]
@@ -42,6 +48,8 @@ class _Entry(Generic[T]):
         self.answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     def decide(self, spread: WorkloadSpread, books: Books) -> None:
+        if self.answer.done():  # its caller is gone: nobody would use the place
+            return
         try:
             self._result = self._decide(spread, books)
         except ValueError as fault:
@@ -87,7 +95,7 @@ class Ledger:
             entries, self._waiting = self._waiting, []
             try:
                 await self._write(entries)
-            except (ApiError, Unreachable, Gone) as failure:
+            except (ApiError, Unreachable, Gone, ValueError) as failure:
                 for entry in entries:
                     entry.fail(failure)
             else:
@@ -95,26 +103,33 @@ class Ledger:
                     entry.done()
 
     async def _write(self, entries: Sequence[_Entry[object]]) -> None:
-        """Decide, and store it. Raises Gone, ApiError (409 when others keep being faster), Unreachable."""
-        spread, pause = self._cache.get(*self._place), _FIRST_PAUSE
-        for attempt in range(1, ATTEMPTS + 1):
+        """Decide, and store it. Raises Gone, ApiError (409 when others keep being faster), Unreachable, and ValueError
+        for a WorkloadSpread that cannot be read."""
+        spread, pauses = self._cache.get(*self._place), iter(PAUSES)
+        end = self._clock.monotonic() + _PATIENCE_SECONDS
+        while True:
             spread = spread or await self._read()
-            before = spread.status.versioned_subset_statuses
-            books: Books = {version: list(book) for version, book in before.items()}
-            for entry in entries:
-                entry.decide(spread, books)
-            changed = {version: book for version, book in books.items() if book != before.get(version)}
             try:
-                await self._store(spread, changed)
+                return await self._store(spread, _decided(entries, spread))
             except ApiError as failure:
                 if failure.code == 404:
+                    self._cache.forget(*self._place)
                     raise Gone from failure
-                if failure.code != 409 or attempt == ATTEMPTS:
+                if failure.code != 409 or self._clock.monotonic() > end:
                     raise
-            else:
-                return
-            await self._clock.sleep(pause * self._entropy.uniform(1, 1 + _JITTER))
-            spread, pause = None, pause * _FACTOR
+                spread = self._newer(spread)
+                pause = 0.0 if spread is not None else next(pauses, None)
+                if pause is None:
+                    raise
+            if pause:
+                await self._clock.sleep(pause * self._entropy.uniform(1, 1 + _JITTER))
+
+    def _newer(self, tried: WorkloadSpread) -> WorkloadSpread | None:
+        """Return what the watch has shown meanwhile; None if that is no newer than what was tried."""
+        known = self._cache.get(*self._place)
+        if known is None or known.metadata.resource_version == tried.metadata.resource_version:
+            return None
+        return known
 
     async def _read(self) -> WorkloadSpread:
         body = await found_or_none(self._api.get(WORKLOAD_SPREAD, *self._place))
@@ -136,3 +151,12 @@ class Ledger:
             WORKLOAD_SPREAD, *self._place, msgspec.json.encode(body), PatchType.MERGE, subresource="status"
         )
         self._cache.take(written)
+
+
+def _decided(entries: Sequence[_Entry[object]], spread: WorkloadSpread) -> Books:
+    """Return the books that change."""
+    before = spread.status.versioned_subset_statuses
+    books: Books = {version: list(book) for version, book in before.items()}
+    for entry in entries:
+        entry.decide(spread, books)
+    return {version: book for version, book in books.items() if book != before.get(version)}

@@ -21,7 +21,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
 )
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, custom_workloads, supported
 from flotilla_common.api.meta import TargetRef, metadata_of
-from flotilla_common.api.podrules import PodRule, quoted
+from flotilla_common.api.podrules import PodRule, controlled_by
 from flotilla_common.api.resources import CONFIG_MAP, NODE
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
@@ -151,13 +151,6 @@ def _readable(stored: Iterable[msgspec.Raw]) -> Iterator[PersistentPodState]:
             _log.warning("cannot read a PersistentPodState", error=str(fault))
 
 
-def controlled_by(kinds: Iterable[tuple[str, str]]) -> str:
-    """A CEL expression: the object's controller is of one of these groups and kinds."""
-    these = " || ".join(f"(r.kind == {quoted(kind)} && {_in_group(group)})" for group, kind in kinds)
-    owners = "object.metadata.ownerReferences"
-    return f"has({owners}) && {owners}.exists(r, has(r.controller) && r.controller && ({these}))"
-
-
 def required_labels(pod: Json, state: PersistentPodState) -> dict[str, str]:
     """Return the labels of the node that is recorded under the pod's name, as far as the spec still requires them."""
     required, labels = state.spec.required_persistent_topology, _recorded(pod, state)
@@ -198,7 +191,3 @@ def _controller(pod: Json) -> TargetRef | None:
             api_version, kind, name = (text(owner.get(key)) for key in ("apiVersion", "kind", "name"))
             return TargetRef(api_version=api_version, kind=kind, name=name)
     return None
-
-
-def _in_group(group: str) -> str:
-    return f"r.apiVersion.startsWith({quoted(group + '/')})" if group else "!r.apiVersion.contains('/')"

@@ -1,4 +1,5 @@
-"""What is done before a pod is deleted or evicted (webhooks.md §8): a chain of checks, each of which may refuse.
+"""What is done before a pod is deleted or evicted (webhooks.md §8): a chain of checks, each of which may refuse. What
+one has written down for the removal is taken back where a later one refuses it.
 
 The entries in the way of deletions are made of rules, as those in the way of creations are, and stand only while some
 object needs them. Nobody waits for them: a deletion that passes them by is found out by the controllers.
@@ -7,6 +8,7 @@ object needs them. Nobody waits for them: a deletion that passes them by is foun
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import msgspec
+import structlog
 
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
 from flotilla_common.api.documents import Json, mapping, member, text
@@ -17,6 +19,16 @@ from flotilla_common.kube.interface import Api
 from flotilla_webhook.standing import Standing
 from flotilla_webhook.wire import Handler
 
+_log = structlog.get_logger()
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What a check says about a removal."""
+
+    answer: Answer = ALLOWED
+    take_back: Callable[[], Awaitable[None]] | None = None
+    """Undoes what was written down for it. Raises ApiError, Unreachable, ValueError."""
+
 
 class Check(msgspec.Struct, frozen=True):
     """One check of the chain."""
@@ -24,7 +36,7 @@ class Check(msgspec.Struct, frozen=True):
     name: str
     rules: Callable[[], Awaitable[Collection[PodRule]]]
     """The pods whose removal it has to see now, by what needs it."""
-    judge: Callable[[Json, str], Awaitable[Answer]]
+    judge: Callable[[Json, str], Awaitable[Verdict]]
     """Whether the pod of a namespace may go."""
     known: Callable[[], bool] = lambda: True
     """Whether its rules are all that there are."""
@@ -58,10 +70,16 @@ class PodRemoval:
             pod = await self._pod(request)
         except (ApiError, Unreachable) as failure:
             return error(400, f"cannot read the pod, the apiserver says: {failure}")
-        for check in self._checks if pod is not None else ():
-            answer = await check.judge(pod or {}, request.namespace)
-            if not answer.allowed:
-                return answer
+        return ALLOWED if pod is None else await self._judged(pod, request.namespace)
+
+    async def _judged(self, pod: Json, namespace: str) -> Answer:
+        written: list[Verdict] = []
+        for check in self._checks:
+            verdict = await check.judge(pod, namespace)
+            if not verdict.answer.allowed:
+                await _take_back(written)
+                return verdict.answer
+            written.append(verdict)
         return ALLOWED
 
     async def _pod(self, request: Request) -> Json | None:
@@ -73,6 +91,16 @@ class PodRemoval:
         name = request.name or text(member(request.object or {}, "metadata").get("name"))
         body = await found_or_none(self._api.get(POD, request.namespace, name))
         return None if body is None else msgspec.json.decode(body, type=Json)
+
+
+async def _take_back(written: Sequence[Verdict]) -> None:
+    """What cannot be taken back ends by itself."""
+    for verdict in reversed(written):
+        try:
+            if verdict.take_back is not None:
+                await verdict.take_back()
+        except (ApiError, Unreachable, ValueError) as failure:
+            _log.warning("cannot take back what was written down for a removal", why=str(failure))
 
 
 def _is_dry_run(request: Request) -> bool:

@@ -1,26 +1,15 @@
 """Step 2 of the pod webhook: a pod of a workload with a WorkloadSpread goes to a subset (workloadspread.md §5), and
 gives its place back when it is deleted."""
 
-from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 
 import msgspec
 import structlog
 
-from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
-from flotilla_common.api.documents import (
-    Json,
-    ensured,
-    mapping,
-    mappings,
-    member,
-    sequence,
-    strings,
-    text,
-    without_nulls,
-)
+from flotilla_common.api.admission.review import Request, error
+from flotilla_common.api.documents import Json, mappings, member, strings, text, without_nulls
 from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
-from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.workloadspread.book import (
     Versioned,
@@ -32,58 +21,60 @@ from flotilla_common.api.kinds.workloadspread.book import (
     uses_percent,
     version_of,
     with_pod,
+    with_pod_again,
     without_pod,
 )
 from flotilla_common.api.kinds.workloadspread.conversion import to_hub
 from flotilla_common.api.kinds.workloadspread.targets import (
     BUILT_IN,
     NUMBERED,
-    SPREAD,
     CustomWorkload,
     GroupKind,
     custom_workloads,
-    kinds_between,
     owners_of_pods,
     replicas_of,
     replicas_path,
+    supported,
 )
 from flotilla_common.api.kinds.workloadspread.types import (
-    ABSENT,
     MATCHED,
     UNLIMITED,
     WORKLOAD_SPREAD,
     Matched,
-    Subset,
     SubsetStatus,
     WorkloadSpread,
 )
-from flotilla_common.api.meta import LabelSelector, OwnerReference, controller_of, group_of, metadata_of
-from flotilla_common.api.podrules import PodRule
-from flotilla_common.api.resources import CONFIG_MAP, Resource
+from flotilla_common.api.meta import LabelSelector, OwnerReference
+from flotilla_common.api.podrules import PodRule, controlled_by
+from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.api.selectors import Selector
-from flotilla_common.api.strategic import merge
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.settings import Settings
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.ledger import Books, Gone, Ledger
-from flotilla_webhook.persistent import controlled_by
+from flotilla_webhook.owners import Owners
 from flotilla_webhook.pods import Step
-from flotilla_webhook.removal import Check
+from flotilla_webhook.removal import Check, Verdict
+from flotilla_webhook.subsets import inject
 from flotilla_webhook.tools import read_all
 
 UNSEEN_SECONDS = 10.0
 """How long a namespace counts as one with a WorkloadSpread that the watch has not shown yet."""
 
-_NODE_AFFINITY = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+TOLD_APART = 64
+"""Up to how many WorkloadSpreads the pods of one workload are told from those of others of its kind before the webhook
+is called: each of them makes the configuration longer."""
+
+_REFUSED = (401, 403)
+"""Codes of what will not be different next time: administrators let us read kinds of their own, or not."""
+
 _HAS_PLACE = (
     f"has(oldObject.metadata.annotations) && '{MATCHED}' in oldObject.metadata.annotations"
     " && !has(oldObject.metadata.deletionTimestamp)"
 )
 """CEL, over the pod that is to be deleted."""
 
-_DOCUMENTS: Reader[Json] = Reader(Json)
-_RESOURCES = {(one.group, one.kind): one for one in SPREAD}
 
 _log = structlog.get_logger()
 
@@ -101,7 +92,7 @@ class Spreads:
         self._namespace = settings.namespace
         self._versioned = Versioned.of(settings.ws_enabled_versioned_status)
         self._ledgers: dict[str, Ledger] = {}  # by uid
-        self._owners: dict[str, OwnerReference | None] = {}  # controllers of owners, by the owner's uid
+        self._owners = Owners(api, clock)
         self._admitted: dict[str, float] = {}  # namespaces, and until when the apiserver is asked about them
 
     def step(self) -> Step:
@@ -121,15 +112,15 @@ class Spreads:
         """Pods that the target of a WorkloadSpread may have made."""
         if not self._on:
             return []
-        custom = await self._custom()
-        return [_rule(spread, custom) for spread in self.cache.values()]
+        custom, spreads = await self._custom(), self.cache.values()
+        return [_rule(spread, custom, told_apart=len(spreads) <= TOLD_APART) for spread in spreads]
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
         """What a WorkloadSpread that is about to be stored makes necessary."""
         if not self._on:
             return []
         spread = msgspec.json.decode(msgspec.json.encode(without_nulls(to_hub(document))), type=WorkloadSpread)
-        return [_rule(spread, await self._custom())]
+        return [_rule(spread, await self._custom(), told_apart=len(self.cache.values()) < TOLD_APART)]
 
     def admitted(self, document: Json) -> None:
         """It is about to be stored."""
@@ -167,8 +158,16 @@ class Spreads:
         custom = await self._custom() if any(_kind(spread) not in BUILT_IN for spread in spreads) else []
         labels = strings(member(pod, "metadata").get("labels"))
         for spread in spreads:
-            if _selects(spread, labels) and await self._is_target(spread, owner, namespace, custom):
-                return spread
+            target = spread.spec.target_ref
+            if not supported(_kind(spread), custom):
+                continue
+            try:
+                if _selects(spread, labels) and await self._owners.lead_to(target, owner, namespace, custom):
+                    return spread
+            except (ApiError, ValueError) as fault:
+                if isinstance(fault, ApiError) and fault.code not in _REFUSED:
+                    raise  # an owner that is not seen yet, or a busy apiserver: the pod comes again
+                _log.warning("passed over a WorkloadSpread", name=spread.metadata.name, why=str(fault))
         return None
 
     async def _spreads(self, namespace: str) -> list[WorkloadSpread]:
@@ -176,40 +175,6 @@ class Spreads:
             for item in await read_all(self._api, WORKLOAD_SPREAD, namespace):
                 self.cache.take(bytes(item))
         return [spread for spread in self.cache.values() if spread.metadata.namespace == namespace]
-
-    async def _is_target(
-        self, spread: WorkloadSpread, owner: OwnerReference, namespace: str, custom: list[CustomWorkload]
-    ) -> bool:
-        """Return whether the owner is the target, or belongs to it."""
-        between = set(kinds_between(_kind(spread), custom))
-        current: OwnerReference | None = owner
-        while current is not None:
-            if _identity(current) == spread.spec.target_ref.identity:
-                return True
-            if _identity(current)[:2] not in between:
-                return False
-            current = await self._above(current, namespace)
-        return False
-
-    async def _above(self, owner: OwnerReference, namespace: str) -> OwnerReference | None:
-        """Return the controller of an owner. It never changes while the owner is there, so it is asked for once."""
-        if owner.uid not in self._owners:
-            if len(self._owners) >= _MOST_OWNERS:
-                self._owners.clear()
-            resource = _RESOURCES.get(_identity(owner)[:2]) or await self._discovered(owner)
-            self._owners[owner.uid] = controller_of(metadata_of(await self._api.get(resource, namespace, owner.name)))
-        return self._owners[owner.uid]
-
-    async def _discovered(self, owner: OwnerReference) -> Resource:
-        """Return the resource of a kind that only the cluster knows. Raises ValueError, ApiError, Unreachable."""
-        group, _, version = owner.api_version.rpartition("/")
-        path = Resource(group, version, "", owner.kind).path().rstrip("/")
-        document = msgspec.json.decode(await self._api.raw("GET", path), type=Json)
-        for served in mappings(document.get("resources")):
-            plural = text(served.get("name"))
-            if served.get("kind") == owner.kind and "/" not in plural:
-                return Resource(group, version, plural, owner.kind)
-        raise ValueError(f"{owner.api_version} serves no kind {owner.kind}")
 
     async def _place(self, spread: WorkloadSpread, pod: Json, owner: OwnerReference) -> Matched | None:
         """Return where the pod goes; None if no subset takes it (§5.3)."""
@@ -223,7 +188,7 @@ class Spreads:
         uid = "" if own else self._entropy.token()
         version = self._version(pod, owner)
         replicas = await self._replicas(spread, version)
-        decide = partial(self._take, version=version, key=own or uid, name=own, replicas=replicas)
+        decide = partial(self._take, version=version, key=own or uid, replicas=replicas)
         try:
             subset, written = await self._ledger(spread).write(decide)
         except Gone:
@@ -231,13 +196,13 @@ class Spreads:
         return Matched(name=name, subset=subset, uid=uid if written else "") if subset else None
 
     def _take(
-        self, spread: WorkloadSpread, books: Books, *, version: str, key: str, name: str, replicas: int | None
+        self, spread: WorkloadSpread, books: Books, *, version: str, key: str, replicas: int | None
     ) -> tuple[str, bool]:
         """Take a place; return its subset (empty: none), and whether it was written down."""
         book = _book_of(spread, books, version, replicas)
-        held = place_of(book, name)
-        if held is not None:
-            return held.name, False
+        held = place_of(book, key)
+        if held is not None:  # written down by this very request, if others call it by its uid
+            return held.name, True
         place = chosen(book)
         if place is None:
             return "", False
@@ -253,12 +218,11 @@ class Spreads:
     async def _replicas(self, spread: WorkloadSpread, version: str) -> int | None:
         """Return how many pods the target has, where a book that is not there yet needs it; None elsewhere. Raises
         ValueError: it says no number."""
-        if version in spread.status.versioned_subset_statuses or not uses_percent(spread.spec.subsets):
+        if spread.status.versioned_subset_statuses.get(version) or not uses_percent(spread.spec.subsets):
             return None
         target, chosen_by = spread.spec.target_ref, spread.spec.target_filter
         paths = replicas_path(_kind(spread), await self._custom(), chosen_by.replicas_path_list if chosen_by else ())
-        reference = OwnerReference(api_version=target.api_version, kind=target.kind, name=target.name)
-        resource = _RESOURCES.get(_kind(spread)) or await self._discovered(reference)
+        resource = await self._owners.resource(target.api_version, target.kind)
         body = await found_or_none(self._api.get(resource, spread.metadata.namespace, target.name))
         return 0 if body is None else replicas_of(msgspec.json.decode(body, type=Json), paths)
 
@@ -274,26 +238,37 @@ class Spreads:
 
     # Deletion
 
-    async def removed(self, pod: Json, namespace: str) -> Answer:
+    async def removed(self, pod: Json, namespace: str) -> Verdict:
         """Give the place of a pod back that is about to be deleted or evicted (§5.5). Nothing is denied by policy."""
         matched = matched_of(strings(member(pod, "metadata").get("annotations")))
         owner = _controller(pod)
         if not self._on or matched is None or not _is_active(pod) or owner is None:
-            return ALLOWED
+            return Verdict()
         try:
             spread = await self._named(namespace, matched.name)
             if spread is None or _keeps_no_book(spread):
-                return ALLOWED
-            version = self._version(pod, owner)
+                return Verdict()
+            version, ledger = self._version(pod, owner), self._ledger(spread)
             name = text(member(pod, "metadata").get("name"))
             replicas = await self._replicas(spread, version)
             give = partial(self._give, version=version, subset=matched.subset, name=name, replicas=replicas)
-            await self._ledger(spread).write(give)
+            if not await ledger.write(give):
+                return Verdict()
         except Gone:
-            return ALLOWED
+            return Verdict()
         except (ApiError, Unreachable, ValueError) as fault:
-            return error(400, str(fault))
-        return ALLOWED
+            return Verdict(error(400, str(fault)))
+        return Verdict(take_back=partial(self._take_back, ledger, version, matched.subset, name))
+
+    async def _take_back(self, ledger: Ledger, version: str, subset: str, name: str) -> None:
+        """The pod stays after all. Raises ApiError, Unreachable, ValueError."""
+
+        def keep(spread: WorkloadSpread, books: Books) -> None:
+            if version in books:
+                books[version] = with_pod_again(books[version], subset, name)
+
+        with suppress(Gone):
+            await ledger.write(keep)
 
     async def _named(self, namespace: str, name: str) -> WorkloadSpread | None:
         found = self.cache.get(namespace, name)
@@ -312,9 +287,6 @@ class Spreads:
         return changed is not None
 
 
-_MOST_OWNERS = 10_000
-
-
 def _readable(item: msgspec.Raw) -> WorkloadSpread | None:
     """A stored WorkloadSpread; one that cannot be read spreads nothing."""
     try:
@@ -328,17 +300,16 @@ def _target_key(spread: WorkloadSpread) -> tuple[str, ...]:
     return spread.metadata.namespace, spread.metadata.name, *spread.spec.target_ref.identity
 
 
-def _rule(spread: WorkloadSpread, custom: Iterable[CustomWorkload]) -> PodRule:
-    owners = owners_of_pods(_kind(spread), list(custom))
-    return PodRule("WorkloadSpreads", controlled_by(owners), spread.metadata.namespace)
+def _rule(spread: WorkloadSpread, custom: list[CustomWorkload], *, told_apart: bool) -> PodRule:
+    """The pods that the target may have made; with few WorkloadSpreads, only those of workloads of that name."""
+    target, kind = spread.spec.target_ref, _kind(spread)
+    owners = owners_of_pods(kind, custom)
+    condition = controlled_by(owners, {kind: target.name} if told_apart and kind in owners else None)
+    return PodRule("WorkloadSpreads", condition, spread.metadata.namespace)
 
 
 def _kind(spread: WorkloadSpread) -> GroupKind:
     return spread.spec.target_ref.identity[:2]
-
-
-def _identity(owner: OwnerReference) -> tuple[str, str, str]:
-    return group_of(owner.api_version), owner.kind, owner.name
 
 
 def _controller(pod: Json) -> OwnerReference | None:
@@ -384,54 +355,5 @@ def _book_of(spread: WorkloadSpread, books: Books, version: str, replicas: int |
 
 
 def _ordinal(pod: Json) -> int:
-    digits = text(member(pod, "metadata").get("name")).rpartition("-")[2]
-    return int(digits) if digits.isdecimal() else -1
-
-
-def inject(pod: Json, spread: WorkloadSpread, matched: Matched) -> None:
-    """Change the pod as its subset asks for (§5.4). Raises ValueError: the patch cannot be applied. A subset that is in
-    the book and no longer in the spec changes nothing."""
-    subset = next((one for one in spread.spec.subsets if one.name == matched.subset), None)
-    if subset is None:
-        return
-    spec = ensured(pod, "spec")
-    if subset.tolerations:
-        spec["tolerations"] = [*sequence(spec.get("tolerations")), *map(_document, subset.tolerations)]
-    _add_terms(ensured(ensured(spec, "affinity"), "nodeAffinity"), subset)
-    _apply_patch(pod, subset)
-    ensured(ensured(pod, "metadata"), "annotations")[MATCHED] = msgspec.json.encode(matched).decode()
-
-
-def _add_terms(affinity: Json, subset: Subset) -> None:
-    required, preferred = _NODE_AFFINITY
-    if subset.preferred_node_selector:
-        terms = [_document(term) for term in subset.preferred_node_selector]
-        affinity[preferred] = [*sequence(affinity.get(preferred)), *terms]
-    if subset.required_node_selector == ABSENT:
-        return
-    own = _document(subset.required_node_selector)
-    terms = mappings(member(affinity, required).get("nodeSelectorTerms"))
-    affinity[required] = {"nodeSelectorTerms": [_both(term, own) for term in terms] or [own]}
-
-
-def _both(term: Json, own: Json) -> Json:
-    lists = ("matchExpressions", "matchFields")
-    added = {key: [*sequence(term.get(key)), *sequence(own.get(key))] for key in lists}
-    return term | {key: value for key, value in added.items() if value}
-
-
-def _apply_patch(pod: Json, subset: Subset) -> None:
-    if subset.patch == ABSENT:
-        return
-    patched = merge(pod, _document(subset.patch))
-    before, spec = member(pod, "spec").get("priorityClassName"), mapping(patched.get("spec"))
-    if not spec:
-        raise ValueError(f"the patch of subset {subset.name} leaves no pod")
-    if spec.get("priorityClassName") != before:
-        spec.pop("priority", None)  # it is that of the class, which is filled in after us
-    pod.clear()
-    pod.update(patched)
-
-
-def _document(raw: msgspec.Raw) -> Json:
-    return without_nulls(_DOCUMENTS.read(raw))
+    begin, _, digits = text(member(pod, "metadata").get("name")).rpartition("-")
+    return int(digits) if begin and digits.isdecimal() else -1

@@ -31,7 +31,9 @@ class FakeApi:
         self.sent: list[Json] = []
         self.gets: list[tuple[str, str]] = []
         """Plural and name of what was read by itself."""
-        self._version = 0
+        self.discovery: dict[str, Json] = {}
+        """By path."""
+        self.version = 0
 
     @property
     def api(self) -> Api:
@@ -39,8 +41,8 @@ class FakeApi:
 
     def put(self, resource: Resource, document: Json) -> Json:
         metadata = document.setdefault("metadata", {})
-        self._version += 1
-        metadata["resourceVersion"] = str(self._version)
+        self.version += 1
+        metadata["resourceVersion"] = str(self.version)
         self.objects[resource.plural, metadata.get("namespace", ""), metadata["name"]] = document
         return document
 
@@ -76,7 +78,7 @@ class FakeApi:
         ]
         start = int(token or 0)
         more = str(start + 2) if start + 2 < len(found) else ""
-        return Page(found[start : start + 2], str(self._version), more)
+        return Page(found[start : start + 2], str(self.version), more)
 
     async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
         document = msgspec.json.decode(body)
@@ -98,11 +100,24 @@ class FakeApi:
         self.writes.append(("replace", name))
         return msgspec.json.encode(self.put(resource, document))
 
-    async def patch(self, resource: Resource, namespace: str, name: str, body: bytes, content_type: str) -> bytes:
+    async def patch(
+        self, resource: Resource, namespace: str, name: str, body: bytes, content_type: str, subresource: str = ""
+    ) -> bytes:
+        """A merge patch; with a version or uid in it, of exactly that."""
         assert content_type == "application/merge-patch+json"
-        stored = self.named(resource, namespace, name)
+        stored, change = self.named(resource, namespace, name), msgspec.json.decode(body)
+        demanded = {key: change.get("metadata", {}).get(key) for key in ("uid", "resourceVersion")}
+        if any(value is not None and value != stored["metadata"].get(key) for key, value in demanded.items()):
+            raise ApiError(409, "Conflict", "the object has been modified")
         self.writes.append(("patch", name))
-        return msgspec.json.encode(self.put(resource, merge(stored, msgspec.json.decode(body))))
+        return msgspec.json.encode(self.put(resource, merge(stored, change)))
+
+    async def raw(self, method: str, path: str) -> bytes:
+        """What the discovery says of a group and version."""
+        try:
+            return msgspec.json.encode(self.discovery[path])
+        except KeyError:
+            raise ApiError(404, "NotFound", "the server could not find the requested resource") from None
 
 
 def tools(cluster: FakeApi, gates: str = "") -> LiveTools:

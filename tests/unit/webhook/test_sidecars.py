@@ -67,7 +67,7 @@ class World:
             if plural == SIDECAR_SET.plural:
                 item = msgspec.Raw(msgspec.json.encode(document))
                 await self.sidecars.cache.listed(HeadMeta(name=name), item)
-        await self.sidecars.cache.complete("1")
+        await self.sidecars.cache.complete(str(self.cluster.version))
 
     async def admit(self, document: Json | None = None, namespace: str = "golden") -> Json:
         document = document or pod()

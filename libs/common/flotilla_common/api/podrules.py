@@ -8,7 +8,7 @@ Conditions are in CEL, as the apiserver evaluates them on an object before it ca
 be absent, and reading an absent one is an error that would refuse the request: so each expression looks first.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 
 import msgspec
@@ -38,6 +38,19 @@ def quoted(value: str) -> str:
 def one_of(values: Iterable[str]) -> str:
     """A list of strings."""
     return f"[{', '.join(map(quoted, values))}]"
+
+
+def controlled_by(kinds: Iterable[tuple[str, str]], names: Mapping[tuple[str, str], str] | None = None) -> str:
+    """The object's controller is of one of these groups and kinds, and has the name that stands for its kind."""
+    these = " || ".join(_is_of(group, kind, (names or {}).get((group, kind), "")) for group, kind in kinds)
+    owners = "object.metadata.ownerReferences"
+    return f"has({owners}) && {owners}.exists(r, has(r.controller) && r.controller && ({these}))"
+
+
+def _is_of(group: str, kind: str, name: str) -> str:
+    in_group = f"r.apiVersion.startsWith({quoted(group + '/')})" if group else "!r.apiVersion.contains('/')"
+    named = f" && r.name == {quoted(name)}" if name else ""
+    return f"(r.kind == {quoted(kind)} && {in_group}{named})"
 
 
 def labels_match(selector: LabelSelector) -> str:

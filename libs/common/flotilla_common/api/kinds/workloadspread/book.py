@@ -138,6 +138,20 @@ def without_pod(book: Book, subset: str, name: str, now: datetime) -> list[Subse
     ]
 
 
+def with_pod_again(book: Book, subset: str, name: str) -> list[SubsetStatus]:
+    """Return the book after a pod, which was to give its place back, stays after all."""
+    return [
+        msgspec.structs.replace(
+            one,
+            missing_replicas=max(one.missing_replicas - 1, 0),
+            deleting_pods={key: since for key, since in one.deleting_pods.items() if key != name},
+        )
+        if one.name == subset and name in one.deleting_pods
+        else one
+        for one in book
+    ]
+
+
 def stored(entry: SubsetStatus) -> Json:
     """Return the entry as it is stored: what is empty is absent, but for messages of conditions, which the schema
     requires."""

@@ -4,7 +4,7 @@ What they name stands in the ConfigMap `kruise-configuration` of the system's na
 decision.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 
 import msgspec
 
@@ -99,12 +99,20 @@ def supported(target: GroupKind, custom: Collection[CustomWorkload]) -> bool:
     return target in BUILT_IN or target in {one.group_kind for one in custom}
 
 
+def kinds_between(target: GroupKind, custom: Collection[CustomWorkload]) -> Set[GroupKind]:
+    """Return the kinds of owners that are asked for their own owner on the way from a pod to the target. What is below
+    workloads that administrators name is anything that makes pods, or what they name too."""
+    if target in BUILT_IN:
+        return frozenset({REPLICA_SETS} if target == DEPLOYMENTS else ())
+    named = (kind for one in custom for kind in (one.group_kind, *one.between))
+    return frozenset({*BUILT_IN, *named})
+
+
 def owners_of_pods(target: GroupKind, custom: Collection[CustomWorkload]) -> list[GroupKind]:
     """Return the kinds that the controllers of the target's pods may have."""
     if target == DEPLOYMENTS:
         return [REPLICA_SETS]
-    between = [kind for one in custom if one.group_kind == target for kind in one.between]
-    return [target, *between]
+    return [target, *sorted(kinds_between(target, custom) - {target})]
 
 
 def replicas_path(target: GroupKind, custom: Collection[CustomWorkload], paths: Sequence[str]) -> Sequence[str]:
@@ -134,10 +142,3 @@ def _number(workload: Json, path: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise ValueError(f"{path} of the workload is no number")
-
-
-def kinds_between(target: GroupKind, custom: Collection[CustomWorkload]) -> Iterator[GroupKind]:
-    """Yield the kinds of owners that are asked for their own owner on the way from a pod to the target."""
-    if target == DEPLOYMENTS:
-        yield REPLICA_SETS
-    yield from (kind for one in custom if one.group_kind == target for kind in one.between)

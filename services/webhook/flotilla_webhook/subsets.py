@@ -1,0 +1,60 @@
+"""What a pod gets of its subset (workloadspread.md §5.4)."""
+
+import msgspec
+
+from flotilla_common.api.documents import Json, ensured, mapping, mappings, member, sequence, without_nulls
+from flotilla_common.api.jsontext import Reader
+from flotilla_common.api.kinds.workloadspread.types import ABSENT, MATCHED, Matched, Subset, WorkloadSpread
+from flotilla_common.api.strategic import merge
+
+_NODE_AFFINITY = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+_DOCUMENTS: Reader[Json] = Reader(Json)
+
+
+def inject(pod: Json, spread: WorkloadSpread, matched: Matched) -> None:
+    """Change the pod as its subset asks for (§5.4). Raises ValueError: the patch cannot be applied. A subset that is in
+    the book and no longer in the spec changes nothing."""
+    subset = next((one for one in spread.spec.subsets if one.name == matched.subset), None)
+    if subset is None:
+        return
+    spec = ensured(pod, "spec")
+    if subset.tolerations:
+        spec["tolerations"] = [*sequence(spec.get("tolerations")), *map(_document, subset.tolerations)]
+    _add_terms(ensured(ensured(spec, "affinity"), "nodeAffinity"), subset)
+    _apply_patch(pod, subset)
+    ensured(ensured(pod, "metadata"), "annotations")[MATCHED] = msgspec.json.encode(matched).decode()
+
+
+def _add_terms(affinity: Json, subset: Subset) -> None:
+    required, preferred = _NODE_AFFINITY
+    if subset.preferred_node_selector:
+        terms = [_document(term) for term in subset.preferred_node_selector]
+        affinity[preferred] = [*sequence(affinity.get(preferred)), *terms]
+    if subset.required_node_selector == ABSENT:
+        return
+    own = _document(subset.required_node_selector)
+    terms = mappings(member(affinity, required).get("nodeSelectorTerms"))
+    affinity[required] = {"nodeSelectorTerms": [_both(term, own) for term in terms] or [own]}
+
+
+def _both(term: Json, own: Json) -> Json:
+    lists = ("matchExpressions", "matchFields")
+    added = {key: [*sequence(term.get(key)), *sequence(own.get(key))] for key in lists}
+    return term | {key: value for key, value in added.items() if value}
+
+
+def _apply_patch(pod: Json, subset: Subset) -> None:
+    if subset.patch == ABSENT:
+        return
+    patched = merge(pod, _DOCUMENTS.read(subset.patch))  # with its nulls, which remove members
+    before, spec = member(pod, "spec").get("priorityClassName"), mapping(patched.get("spec"))
+    if not spec:
+        raise ValueError(f"the patch of subset {subset.name} leaves no pod")
+    if spec.get("priorityClassName") != before:
+        spec.pop("priority", None)  # it is that of the class, which is filled in after us
+    pod.clear()
+    pod.update(patched)
+
+
+def _document(raw: msgspec.Raw) -> Json:
+    return without_nulls(_DOCUMENTS.read(raw))

@@ -1,0 +1,351 @@
+"""Places are counted right whatever happens between reading and writing the book (workloadspread.md §7)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, WorkloadSpread
+from flotilla_common.api.resources import Resource
+from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.kube.reflector import HeadMeta
+from flotilla_webhook.cache import Cache
+from flotilla_webhook.ledger import PAUSES
+from tests.support.fake_clock import FakeClock
+from tests.unit.webhook.fakes import FakeApi, Json
+from tests.unit.webhook.spread_world import NAMESPACE, World, mark, pod, spread, subset
+
+CONFLICT = ApiError(409, "Conflict", "the object has been modified")
+THERE_AND_BACK = 3
+"""Turns of the loop that a call takes in each direction. One is about half a millisecond."""
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+class Distant(FakeApi):
+    """An apiserver that answers after a while, and tells those who watch a while later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watching: list[Cache[WorkloadSpread]] = []
+        self.conflicts = 0
+        self.before_write: Callable[[], None] = lambda: None
+        self.after_write: Callable[[], None] = lambda: None
+        self._told: asyncio.Task[None] | None = None
+
+    def put(self, resource: Resource, document: Json) -> Json:
+        stored = super().put(resource, document)
+        if resource == WORKLOAD_SPREAD and self.watching:
+            self._told = asyncio.ensure_future(self._tell(self._told, msgspec.json.encode(stored)))
+        return stored
+
+    async def _tell(self, earlier: asyncio.Task[None] | None, item: bytes) -> None:
+        await turns(THERE_AND_BACK)
+        if earlier is not None:
+            await earlier
+        metadata = msgspec.json.decode(item)["metadata"]
+        head = HeadMeta(
+            namespace=metadata["namespace"], name=metadata["name"], resource_version=metadata["resourceVersion"]
+        )
+        for cache in self.watching:
+            await cache.event("MODIFIED", head, msgspec.Raw(item))
+
+    async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
+        await turns(THERE_AND_BACK)
+        answer = await super().get(resource, namespace, name, subresource)
+        await turns(THERE_AND_BACK)
+        return answer
+
+    async def patch(self, *call: Any, **more: Any) -> bytes:
+        await turns(THERE_AND_BACK)
+        try:
+            self.before_write()
+            answer = await super().patch(*call, **more)
+        except ApiError as failure:
+            self.conflicts += failure.code == 409
+            await turns(THERE_AND_BACK)
+            raise
+        self.after_write()
+        await turns(THERE_AND_BACK)
+        return answer
+
+
+class SlowClock(FakeClock):
+    """Sleeping takes turns of the loop."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        await turns(int(seconds * 2000))
+
+
+async def replicas(cluster: Distant, count: int = 2) -> list[World]:
+    """So many webhooks, with a watch each."""
+    worlds = [await World(cluster=cluster, clock=SlowClock()).watch() for _ in range(count)]
+    cluster.watching = [world.spreads.cache for world in worlds]
+    return worlds
+
+
+async def insist(world: World, document: Json, refused: list[str]) -> Json:
+    """Create the pod as its controller would: again and again."""
+    while True:
+        answer = await world.admission(document)
+        if answer.allowed:
+            return mark(document | {"metadata": document["metadata"] | _annotations(answer.patch)})
+        refused.append(answer.message)
+
+
+def _annotations(patch: Any) -> Json:
+    """The annotations that the patch adds."""
+    added = [one.value for one in patch if one.path == "/metadata/annotations"]
+    return {"annotations": added[0]} if added else {}
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["with names", "without names"])
+async def test_a_storm_over_two_replicas(named: bool) -> None:
+    """Never more than maxReplicas, and no place is lost."""
+    cluster, refused = Distant(), list[str]()
+    cluster.put(WORKLOAD_SPREAD, spread(subset("a", 60), subset("b", 70), subset("c")))
+    worlds = await replicas(cluster)
+    found = await asyncio.gather(
+        *(insist(worlds[number % 2], pod(f"p{number}" if named else ""), refused) for number in range(200))
+    )
+    assert Counter(one["subset"] for one in found) == {"a": 60, "b": 70, "c": 70}
+    assert worlds[0].missing() == [0, 0, -1]
+    keys = {name: set(entry.get("creatingPods", {})) for name, entry in worlds[0].book().items()}
+    if named:
+        assert {len(names) for names in keys.values()} == {60, 70, 0}
+    else:
+        assert keys == {name: {one["uid"] for one in found if one["subset"] == name and "uid" in one} for name in keys}
+    assert refused == []
+    assert len(cluster.writes) <= 20  # those that come while one is written share the next
+
+
+async def test_two_replicas_and_one_place() -> None:
+    """W6."""
+    cluster = Distant()
+    cluster.put(WORKLOAD_SPREAD, spread(subset("a", 1), subset("b")))
+    first, second = await replicas(cluster)
+    found = await asyncio.gather(first.create(pod("p")), second.create(pod("q")))
+    assert sorted(mark(one)["subset"] for one in found) == ["a", "b"]
+    assert cluster.conflicts == 1
+    assert first.missing() == [0, -1]
+
+
+async def test_churn_over_two_replicas() -> None:
+    """Pods come and go at once: at rest each place is either free, or held by one pod."""
+    cluster, refused = Distant(), list[str]()
+    cluster.put(WORKLOAD_SPREAD, spread(subset("a", 50), subset("b", 50)))
+    worlds = await replicas(cluster)
+
+    async def live(number: int) -> tuple[str, bool]:
+        """Where the pod was, and whether it stays."""
+        document = pod(f"p{number}")
+        here, there = worlds[number % 2], worlds[(number + 1) % 2]
+        stored = await here.create(document)
+        found = mark(stored)["subset"]
+        if number % 2:
+            return found, True
+        cluster.objects[WORKLOAD_SPREAD.plural, NAMESPACE, "ws"] = seen(here.stored(), f"p{number}")
+        assert (await there.delete(stored)).allowed
+        return found, False
+
+    lives = await asyncio.gather(*(live(number) for number in range(80)))
+    staying = Counter(found for found, stays in lives if stays)
+    left = Counter(found for found, stays in lives if not stays)
+    book = worlds[0].book()
+    for name in ("a", "b"):
+        assert book[name]["missingReplicas"] == 50 - staying[name]
+        assert len(book[name].get("deletingPods", {})) == left[name]
+    assert refused == []
+
+
+def seen(stored: Json, name: str) -> Json:
+    """The WorkloadSpread after its controller has seen the pod: it is written down no longer."""
+    books = stored["status"]["versionedSubsetStatuses"]["versionIgnored"]
+    for entry in books:
+        entry.get("creatingPods", {}).pop(name, None)
+    return stored
+
+
+async def test_a_choice_is_made_anew_after_a_conflict() -> None:
+    """Not only the write: the place is gone meanwhile."""
+    cluster = Distant()
+    cluster.put(WORKLOAD_SPREAD, spread(subset("a", 1), subset("b", 1)))
+    (world,) = await replicas(cluster, 1)
+    cluster.watching = []
+    cluster.before_write = once(lambda: cluster.put(WORKLOAD_SPREAD, with_book(world.stored(), a=0, b=1)))
+    assert await world.places("p") == "b"
+    assert world.missing() == [0, 0]
+
+
+def with_book(stored: Json, **missing: int) -> Json:
+    book = [{"name": name, "replicas": 0, "missingReplicas": number} for name, number in missing.items()]
+    return stored | {"status": {"versionedSubsetStatuses": {"versionIgnored": book}}}
+
+
+def once(action: Callable[[], object]) -> Callable[[], None]:
+    """Do it the first time only."""
+    done: list[object] = []
+
+    def act() -> None:
+        if not done:
+            done.append(None)
+            action()
+
+    return act
+
+
+def raising(failure: Exception) -> Callable[[], None]:
+    def fail() -> None:
+        raise failure
+
+    return fail
+
+
+async def world_of(*subsets: Json) -> tuple[Distant, World]:
+    """One replica, whose watch is quiet."""
+    cluster = Distant()
+    cluster.put(WORKLOAD_SPREAD, spread(*subsets))
+    (world,) = await replicas(cluster, 1)
+    cluster.watching = []
+    return cluster, world
+
+
+async def test_what_the_watch_has_shown_meanwhile_is_not_read_again() -> None:
+    cluster, world = await world_of(subset("a", 1), subset("b"))
+
+    def write_and_show() -> None:
+        newer = cluster.put(WORKLOAD_SPREAD, with_book(world.stored(), a=0, b=-1))
+        world.spreads.cache.take(msgspec.json.encode(newer))
+
+    cluster.before_write = once(write_and_show)
+    assert await world.places("p") == "b"
+    assert (cluster.gets, world.clock.sleeps) == ([], [])
+
+
+async def test_one_that_is_always_too_late_gives_up() -> None:
+    cluster, world = await world_of(subset("a", 9))
+    cluster.before_write = raising(CONFLICT)
+    answer = await world.admission(pod("p"))
+    assert (answer.code, answer.allowed) == (500, False)
+    assert cluster.conflicts == len(PAUSES) + 1
+    assert [round(pause, 3) for pause in world.clock.sleeps] == pytest.approx(PAUSES, rel=0.11)
+    cluster.before_write = lambda: None
+    assert await world.places("p") == "a"  # what the next one finds is right
+    assert world.missing() == [8]
+
+
+@pytest.mark.parametrize("written", [True, False], ids=["it arrived", "it did not"])
+@pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
+async def test_nobody_knows_whether_a_write_arrived(written: bool, named: bool) -> None:
+    """The pod comes again. Never too many get a place; one that nobody uses ends with its time."""
+    cluster, world = await world_of(subset("a", 2), subset("b"))
+    lost = once(raising(Unreachable("timed out")))
+    if written:
+        cluster.after_write = lost
+    else:
+        cluster.before_write = lost
+    answer = await world.admission(pod("p" if named else ""))
+    assert (answer.code, answer.message) == (500, "timed out")
+    again = mark(await world.create(pod("p" if named else "")))
+    assert again["subset"] == "a"
+    assert world.missing()[0] == (0 if written and not named else 1)
+    others = [mark(await world.create(pod(f"q{number}")))["subset"] for number in range(2)]
+    assert others == (["b", "b"] if written and not named else ["a", "b"])
+
+
+async def test_a_write_that_a_retry_of_the_client_finds_done() -> None:
+    """The connection broke, the client sent the write again, and was told of a conflict with itself."""
+    cluster, world = await world_of(subset("a", 2), subset("b"))
+    cluster.after_write = once(raising(CONFLICT))
+    found = mark(await world.create(pod()))
+    assert found["subset"] == "a"
+    assert list(world.book()["a"]["creatingPods"]) == [found["uid"]]
+    assert world.missing() == [1, -1]
+
+
+@pytest.mark.parametrize("code", [404, 409], ids=["gone when it is written", "gone when it is read again"])
+async def test_a_workload_spread_that_is_gone_leaves_the_pod_as_it_is(code: int) -> None:
+    cluster, world = await world_of(subset("a", 2))
+
+    def vanish() -> None:
+        cluster.objects.pop((WORKLOAD_SPREAD.plural, NAMESPACE, "ws"), None)
+        raise ApiError(code, "", "")
+
+    cluster.before_write = vanish
+    assert await world.create(pod("p")) == pod("p")
+    assert (await world.delete(await marked(world))).allowed
+
+
+async def marked(world: World, name: str = "p", place: str = "a") -> Json:
+    value = msgspec.json.encode({"name": "ws", "subset": place}).decode()
+    return pod(name, annotations={"apps.kruise.io/matched-workloadspread": value})
+
+
+async def test_one_that_is_gone_needs_no_rules_any_more() -> None:
+    cluster, world = await world_of(subset("a", 2))
+    del cluster.objects[WORKLOAD_SPREAD.plural, NAMESPACE, "ws"]
+    assert await world.create(pod("p")) == pod("p")
+    assert await world.spreads.rules() == []
+
+
+async def test_a_namesake_is_no_stale_copy() -> None:
+    """W22: deleted and created again, before the watch shows it."""
+    cluster, world = await world_of(subset("a", 2), subset("b"))
+    assert await world.places("p") == "a"
+    again = spread(subset("a", 2), subset("b"))
+    again["metadata"]["uid"] = "another"
+    cluster.put(WORKLOAD_SPREAD, again)
+    assert await world.places("q") == "a"
+    assert list(world.book()["a"]["creatingPods"]) == ["q"]
+
+
+async def test_one_that_cannot_be_read_any_more_refuses_the_pods() -> None:
+    cluster, world = await world_of(subset("a", 2))
+    cluster.put(WORKLOAD_SPREAD, world.stored() | {"spec": {"subsets": 3}})
+    answer = await world.admission(pod("p"))
+    assert (answer.code, answer.allowed) == (500, False)
+
+
+@pytest.mark.parametrize("code", [422, 429, 500, 503])
+async def test_other_errors_refuse_the_pods_at_once(code: int) -> None:
+    cluster, world = await world_of(subset("a", 2))
+    cluster.before_write = once(raising(ApiError(code, "", "no")))
+    answers = await asyncio.gather(*(world.admission(pod(name)) for name in ("p", "q")))
+    assert [one.code for one in answers if not one.allowed] == [500] * len([one for one in answers if not one.allowed])
+    assert await world.places("p", "q", "r") == "aa_"
+
+
+async def test_one_that_cannot_be_decided_harms_no_other() -> None:
+    """The number of all pods was not asked for because there was a book, which its controller then closed."""
+    cluster, world = await world_of(subset("a", "50%"), subset("b"))
+    clone_set = {"metadata": {"name": "web", "namespace": NAMESPACE}, "spec": {"replicas": 4}}
+    cluster.put(Resource("apps.kruise.io", "v1beta1", "clonesets", "CloneSet"), clone_set)
+    cluster.put(WORKLOAD_SPREAD, with_book(world.stored(), a=1, b=-1))
+    await world.watch()
+    cluster.before_write = once(lambda: cluster.put(WORKLOAD_SPREAD, world.stored() | {"status": {}}))
+    answer = await world.admission(pod("p"))
+    assert (answer.code, answer.message) == (500, "the book of WorkloadSpread ws was closed just now")
+    assert await world.places("p") == "a"
+    assert world.missing() == [1, -1]
+
+
+async def test_a_caller_that_has_gone_takes_no_place() -> None:
+    _, world = await world_of(subset("a", 2))
+    first = asyncio.ensure_future(world.create(pod("p")))
+    await turns(2)
+    second = asyncio.ensure_future(world.create(pod("q")))
+    await turns(1)
+    second.cancel()
+    with suppress(asyncio.CancelledError):
+        await second
+    assert mark(await first)["subset"] == "a"
+    await turns(20)
+    assert list(world.book()["a"]["creatingPods"]) == ["p"]
