@@ -171,8 +171,11 @@ def test_a_clone_set_is_spread_and_scaled_in_by_the_order_of_zones(spread_space:
     spread_out(space, a=2, b=2, c=2)
     space.kubectl("scale", "cloneset", "sample", "--replicas=3")
     spread_out(space, a=2, b=1)
+    space.until(lambda: len(space.pods) == 3)
     before = {identity(pod) for pod in space.pods.values()}
-    space.kubectl("set", "image", "cloneset", "sample", f"nginx={NEW}")
+    path = "/spec/template/spec/containers/0/image"
+    operations = [{"op": "replace", "path": path, "value": NEW}]
+    space.kubectl("patch", "cloneset", "sample", "--type=json", "-p", json.dumps(operations))
     space.until(lambda: all(image(pod) == NEW and available(pod) for pod in space.pods.values()))
     assert {identity(pod) for pod in space.pods.values()} == before
 
