@@ -4,7 +4,16 @@ import msgspec
 
 from flotilla_common.api.documents import Json, ensured, mapping, mappings, member, sequence, without_nulls
 from flotilla_common.api.jsontext import Reader
-from flotilla_common.api.kinds.workloadspread.types import ABSENT, MATCHED, Matched, Subset, WorkloadSpread
+from flotilla_common.api.kinds.workloadspread.book import cost_of_place
+from flotilla_common.api.kinds.workloadspread.targets import COSTED
+from flotilla_common.api.kinds.workloadspread.types import (
+    ABSENT,
+    DELETION_COST,
+    MATCHED,
+    Matched,
+    Subset,
+    WorkloadSpread,
+)
 from flotilla_common.api.strategic import merge
 
 _NODE_AFFINITY = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
@@ -14,15 +23,21 @@ _DOCUMENTS: Reader[Json] = Reader(Json)
 def inject(pod: Json, spread: WorkloadSpread, matched: Matched) -> None:
     """Change the pod as its subset asks for (§5.4). Raises ValueError: the patch cannot be applied. A subset that is in
     the book and no longer in the spec changes nothing."""
-    subset = next((one for one in spread.spec.subsets if one.name == matched.subset), None)
-    if subset is None:
+    subsets = spread.spec.subsets
+    place = next((place for place, one in enumerate(subsets) if one.name == matched.subset), None)
+    if place is None:
         return
+    subset = subsets[place]
     spec = ensured(pod, "spec")
     if subset.tolerations:
         spec["tolerations"] = [*sequence(spec.get("tolerations")), *map(_document, subset.tolerations)]
     _add_terms(ensured(ensured(spec, "affinity"), "nodeAffinity"), subset)
     _apply_patch(pod, subset)
-    ensured(ensured(pod, "metadata"), "annotations")[MATCHED] = msgspec.json.encode(matched).decode()
+    annotations = ensured(ensured(pod, "metadata"), "annotations")
+    annotations[MATCHED] = msgspec.json.encode(matched).decode()
+    if spread.spec.target_ref.identity[:2] in COSTED:
+        # As the controller would write it when it sees the pod (§8.4): so it costs no write of its own.
+        annotations[DELETION_COST] = str(cost_of_place(place, len(subsets)))
 
 
 def _add_terms(affinity: Json, subset: Subset) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.workloadspread.types import MATCHED
+from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, MATCHED
 from tests.unit.webhook.fakes import Json
 from tests.unit.webhook.spread_world import World, pod, spread, subset
 
@@ -35,9 +35,22 @@ async def affinity_of(of: Json, node_affinity: Json | None = None) -> Json:
 
 async def test_a_subset_without_anything_leaves_its_mark_and_an_empty_affinity() -> None:
     found = await injected(subset("a"))
-    expected = pod("p", annotations={MATCHED: '{"name":"ws","subset":"a"}'})
+    expected = pod("p", annotations={MATCHED: '{"name":"ws","subset":"a"}', DELETION_COST: "100"})
     expected["spec"]["affinity"] = {"nodeAffinity": {}}
     assert found == expected
+
+
+async def test_the_cost_of_a_pod_by_the_order_of_subsets() -> None:
+    """As the controller would write it (§8.4), which has nothing left to do."""
+    world = await World(spread(subset("a", 1), subset("b", 1), subset("c"))).watch()
+    found = [(await world.create(pod(f"p{number}")))["metadata"]["annotations"] for number in range(3)]
+    assert [one[DELETION_COST] for one in found] == ["300", "200", "100"]
+
+
+async def test_pods_whose_controller_goes_by_no_cost() -> None:
+    world = await World(spread(subset("a"), target=("batch/v1", "Job", "web"))).watch()
+    found = await world.create(pod("p", ("batch/v1", "Job", "web")))
+    assert list(found["metadata"]["annotations"]) == [MATCHED]
 
 
 async def test_an_affinity_that_is_there_stays() -> None:
@@ -88,7 +101,11 @@ async def test_the_patch_beats_what_came_before() -> None:
     of = subset("a", requiredNodeSelector=term("zone", "x"), tolerations=[{"operator": "Exists"}], patch=patch)
     found = await injected(of, labels={"app": "web"})
     assert found["metadata"]["labels"] == {"app": "web", "subset": "a"}
-    assert found["metadata"]["annotations"] == {MATCHED: '{"name":"ws","subset":"a"}', "other": "x"}
+    assert found["metadata"]["annotations"] == {
+        MATCHED: '{"name":"ws","subset":"a"}',
+        DELETION_COST: "100",
+        "other": "x",
+    }
     spec = found["spec"]
     assert spec["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] == [term("zone", "patched")]
     assert spec["tolerations"] == [{"key": "patched", "operator": "Exists"}]

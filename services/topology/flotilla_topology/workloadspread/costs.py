@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.workloadspread.book import limit_of
+from flotilla_common.api.kinds.workloadspread.book import cost_of_place, limit_of
 from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, FAKE_SUBSET, UNLIMITED, Subset
 from flotilla_common.api.moments import EARLIEST
 from flotilla_topology.workloadspread.snapshot import Target
@@ -42,7 +42,7 @@ def _costs(
         limit = limit_of(subset, target.replicas)
         surplus = max(len(active) - limit, 0) if limit != UNLIMITED else 0
         for number, pod in enumerate(sorted(active, key=most_deletable)):
-            yield Cost(pod, subset.name, -100 * (place + 1) if number < surplus else 100 * (count - place))
+            yield Cost(pod, subset.name, -100 * (place + 1) if number < surplus else cost_of_place(place, count))
     yield from (Cost(pod, FAKE_SUBSET, -100 * (count + 1)) for pod in by_subset.get(FAKE_SUBSET, ()) if pod.active)
 
 

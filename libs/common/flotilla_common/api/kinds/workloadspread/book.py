@@ -58,6 +58,11 @@ def scaled(value: IntOrString, replicas: int) -> int:
     return min(int((Decimal(percent) * replicas / 100).to_integral_value(ROUND_CEILING)), MOST)
 
 
+def cost_of_place(place: int, subsets: int) -> int:
+    """Return the deletion cost of a pod in one of so many subsets, counted from the first, from 0 (§8.4)."""
+    return 100 * (subsets - place)
+
+
 def uses_percent(subsets: Sequence[Subset]) -> bool:
     """Return whether the number of all pods has to be known."""
     return any(isinstance(subset.max_replicas, str) for subset in subsets)
