@@ -57,6 +57,11 @@ class Surveyor:
             return []
         return [msgspec.json.decode(item, type=PodEvent) for item in page.items]
 
+    async def refusal(self, about: ObjectMeta) -> PodEvent | None:
+        """What was said last of pods that could not be created; None if nothing was. Raises Unreachable."""
+        told = [event for event in await self.events(about) if event.reason == "FailedCreate"]
+        return max(told, key=lambda event: str(event.at), default=None)
+
     async def silent_nodes(self, now: datetime) -> Mapping[str, datetime]:
         """Nodes whose kubelets have let their lease run out, and when they renewed it last. They are noticed so before
         the node controller calls them not ready."""

@@ -1,7 +1,7 @@
 """What `get` shows of an object and of what belongs to it, read from the apiserver and kept fresh by watches."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -18,8 +18,10 @@ from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.errors import found_or_none
+from flotilla_common.api.keys import DEPLOYMENT_REVISION
 from flotilla_common.api.meta import ObjectMeta, metadata_of
-from flotilla_common.api.resources import POD, REVISION, Resource
+from flotilla_common.api.numbers import integer
+from flotilla_common.api.resources import POD, REPLICA_SET, REVISION, Resource
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable, pages
@@ -100,29 +102,34 @@ class LiveView:
             return card(kind, raw, why, children)
         workload = kind.workload(raw)
         basis = workload.around(self._basis)
-        pods = [PodFacts(pod, self._arounds.get(pod.metadata.name, basis)) for pod in self._pods(workload)]
-        revisions = [body for body in self._owned(REVISION, workload.metadata) if isinstance(body, ControllerRevision)]
+        pods = [PodFacts(pod, self._arounds.get(pod.metadata.name, basis)) for pod in self._pods(kind, workload)]
+        revisions = self._revisions(kind, workload)
         return view(workload, pods, revisions, why, children)
 
     def _children(self, kind: KindView, raw: bytes) -> Iterator[tuple[KindView, bytes]]:
         for resource in kind.children:
-            for body in self._owned(resource, metadata_of(raw)):
+            for body in self._owned(resource, {metadata_of(raw).uid}):
                 if isinstance(body, bytes):
                     yield view_of(resource), body
 
-    def _owned(self, resource: Resource, owner: ObjectMeta) -> Sequence[Pod | ControllerRevision | bytes]:
+    def _owned(self, resource: Resource, owners: Collection[str]) -> Sequence[Pod | ControllerRevision | bytes]:
+        """What one of the owners, known by their uids, has."""
         held = self._dependents[resource].values()
-        return [
-            one.body for one in held if any(reference.uid == owner.uid for reference in one.metadata.owner_references)
-        ]
+        return [one.body for one in held if any(owner.uid in owners for owner in one.metadata.owner_references)]
 
-    def _pods(self, workload: Workload) -> Sequence[Pod]:
-        return [body for body in self._owned(POD, workload.metadata) if isinstance(body, Pod)]
+    def _revisions(self, kind: KindView, workload: Workload) -> Sequence[ControllerRevision]:
+        owned = self._owned(kind.revisions, {workload.metadata.uid})
+        return [body for body in owned if isinstance(body, ControllerRevision)]
 
-    def _workloads(self, kind: KindView, raw: bytes) -> Iterator[Workload]:
+    def _pods(self, kind: KindView, workload: Workload) -> Sequence[Pod]:
+        revisions = self._revisions(kind, workload)
+        owners = {workload.metadata.uid, *(revision.metadata.uid for revision in revisions)}
+        return [body for body in self._owned(POD, owners) if isinstance(body, Pod)]
+
+    def _workloads(self, kind: KindView, raw: bytes) -> Iterator[tuple[KindView, Workload]]:
         """Yield the object itself and its children, as far as they have pods."""
         if kind.workload is not None:
-            yield kind.workload(raw)
+            yield kind, kind.workload(raw)
         for of, one in self._children(kind, raw):
             yield from self._workloads(of, one)
 
@@ -142,9 +149,9 @@ class LiveView:
         surveyor, now = Surveyor(self._api), self._clock.now()
         self._basis = Around(now=now, silent=await surveyor.silent_nodes(now))
         looked: list[tuple[Pod, Around]] = []
-        for workload in self._workloads(self._kind, self._raw):
+        for kind, workload in self._workloads(self._kind, self._raw):
             basis = workload.around(self._basis)
-            looked += [(pod, basis) for pod in worth_a_look(self._pods(workload), basis)]
+            looked += [(pod, basis) for pod in worth_a_look(self._pods(kind, workload), basis)]
         arounds = await asyncio.gather(*(surveyor.around(pod, basis) for pod, basis in looked))
         self._arounds = {pod.metadata.name: around for (pod, _), around in zip(looked, arounds, strict=True)}
 
@@ -212,15 +219,25 @@ class LiveView:
 def _followed(kind: KindView) -> Iterator[Resource]:
     """Yield the resources that belong to an object of the kind, and to its children."""
     if kind.workload is not None or kind.children:
-        yield from (POD, REVISION)
+        yield POD
+        yield from {one.revisions for one in (kind, *map(view_of, kind.children))}
     yield from kind.children
 
 
 def _body(resource: Resource, raw: msgspec.Raw) -> Pod | ControllerRevision | bytes:
     if resource == POD:
         return msgspec.json.decode(raw, type=Pod)
-    # A copy: a slice would hold on to the whole page it came in.
-    return msgspec.json.decode(bytes(raw), type=ControllerRevision) if resource == REVISION else bytes(raw)
+    copied = bytes(raw)  # a slice would hold on to the whole page it came in
+    if resource == REPLICA_SET:
+        return _as_revision(copied)
+    return msgspec.json.decode(copied, type=ControllerRevision) if resource == REVISION else copied
+
+
+def _as_revision(replica_set: bytes) -> ControllerRevision:
+    """Return a ReplicaSet as a revision of its Deployment: its template stands where a revision's data has it."""
+    meta = metadata_of(replica_set)
+    number = integer(meta.annotations.get(DEPLOYMENT_REVISION, ""))
+    return ControllerRevision(metadata=meta, revision=number or 0, data=msgspec.Raw(replica_set))
 
 
 def _tables(shown: SetView | Card) -> int:

@@ -148,7 +148,7 @@ def _group(
     """Revisions that matter, newest first: the update one, the current one, and those that still have pods."""
     groups: dict[str, list[PodFacts]] = {}
     for facts in pods:
-        label = facts.pod.revision
+        label = workload.revision_of(facts.pod)
         owner = next((one.metadata.name for one in revisions if workload.belongs(label, one.metadata.name)), label)
         groups.setdefault(owner, []).append(facts)
     by_name = {revision.metadata.name: revision for revision in revisions}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import IntOrString, LabelSelector, ObjectMeta
 from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.workload.causes import Around
@@ -43,7 +44,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     min_ready_seconds: int = 0
     lifecycle: Lifecycle = Lifecycle()
     details: tuple[str, ...] = ()  # what else people want to know of this kind, a line each
-    belongs: Callable[[str, str], bool] = str.__eq__  # (revision label of a pod, name of a revision)
+    revision_of: Callable[[Pod], str] = lambda pod: pod.revision  # what a pod says of its revision
+    belongs: Callable[[str, str], bool] = str.__eq__  # (what a pod says, name of a revision)
     order: Callable[[str], OrderKey] = lambda name: (name,)  # of pods of the same state, by what they are known by
     by_node: bool = False  # pods are known by their nodes, of which each has one, and not by their names
 

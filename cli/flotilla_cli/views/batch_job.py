@@ -42,10 +42,9 @@ def _told(job: Job) -> Iterator[Group]:
 
 async def _refused(surveyor: Surveyor, meta: ObjectMeta) -> list[Group]:
     """Read from its events why its controller makes no pods."""
-    told = [event for event in await surveyor.events(meta) if event.reason == "FailedCreate"]
-    if not told:
+    newest = await surveyor.refusal(meta)
+    if newest is None:
         return []
-    newest = max(told, key=lambda event: str(event.at))
     text = f"the Job has no pods: {bare(newest.message)}"
     return [Group(Cause(code=newest.reason, message=text), (meta.name,))]
 

@@ -14,7 +14,7 @@ from flotilla_cli.tree.workload import Workload
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.meta import LabelSelector
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.resources import REVISION, Resource
 from flotilla_common.kube.interface import Api
 from flotilla_common.workload.causes import Around, Group
 
@@ -105,6 +105,7 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
     # flotilla get
     workload: Callable[[bytes], Workload] | None = None  # reads a set with revisions and pods
     summary: Callable[[bytes], Summary] = lambda _: Summary("")  # reads everything else
+    revisions: Resource = REVISION  # what keeps its templates; ReplicaSets own the pods, too
     children: tuple[Resource, ...] = ()  # kinds of objects that it owns and that have pods of their own
 
     # flotilla explain

@@ -1,18 +1,35 @@
-"""UnitedDeployment: its subsets, and the workload of each."""
+"""UnitedDeployment: its subsets, the workload of each, and why a pod is where it is."""
+
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from flotilla_cli.views.kindview import KindView, Summary
+from flotilla_cli.views.kindview import KindView, PodQuestion, Summary
+from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json
+from flotilla_common.api.errors import found_or_none
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.kinds.uniteddeployment.types import (
+    ABSENT,
+    RESERVED_LABEL,
+    REVISION_LABEL,
     SCHEDULABLE,
+    SUBSET_LABEL,
     UNITED_DEPLOYMENT,
+    Subset,
     SubsetStatus,
     UnitedDeployment,
 )
-from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT
+from flotilla_common.api.meta import OwnerReference, controller_of, group_of, metadata_of
+from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, REPLICA_SET
+from flotilla_common.api.scheduling import NodeSelectorTerm
+from flotilla_common.kube.interface import Api
+
+_CHILDREN = (CLONE_SET, STATEFUL_SET, BUILT_IN_STATEFUL_SET, DEPLOYMENT)
+_ABOVE = {(one.group, one.kind): one for one in (*_CHILDREN, REPLICA_SET)}
+"""What may stand between a pod and its UnitedDeployment."""
 
 
 def summary(raw: bytes) -> Summary:
@@ -23,16 +40,84 @@ def summary(raw: bytes) -> Summary:
     if status.reserved_pods:
         headline += f", {status.reserved_pods} more are reserved"
     known = {subset.name: subset for subset in status.subset_statuses}
-    names = [subset.name for subset in spec.topology.subsets]
-    names += [name for name in known if name not in names]
-    rows = [_row(known.get(name, SubsetStatus(name=name))) for name in names]
-    return Summary(headline, ("SUBSET", "REPLICAS", "READY", "PARTITION", "RESERVED", "SCHEDULABLE"), rows)
+    asked = {subset.name: _asked(subset) for subset in spec.topology.subsets}
+    asked |= {name: "gone" for name in known if name not in asked}
+    rows = [_row(known.get(name, SubsetStatus(name=name)), share) for name, share in asked.items()]
+    return Summary(headline, ("SUBSET", "ASKED", "REPLICAS", "READY", "PARTITION", "RESERVED", "SCHEDULABLE"), rows)
 
 
-def _row(subset: SubsetStatus) -> tuple[str, ...]:
+def _asked(subset: Subset) -> str:
+    """Return how many pods the subset asks for."""
+    if subset.replicas is not None:
+        return str(subset.replicas)
+    least, most = subset.min_replicas or 0, subset.max_replicas
+    if most is None:
+        return f"{least} or more" if least else "the rest"
+    return f"{least} to {most}"
+
+
+def _row(subset: SubsetStatus, asked: str) -> tuple[str, ...]:
     condition = next((one for one in subset.conditions if one.type == SCHEDULABLE), None)
     numbers = (subset.replicas, subset.ready_replicas, subset.partition, subset.reserved_pods)
-    return (subset.name, *map(str, numbers), "" if condition is None else f"{condition.status} ({condition.reason})")
+    shown = "" if condition is None else f"{condition.status} ({condition.reason})"
+    return (subset.name, asked, *map(str, numbers), shown)
+
+
+async def _about_pod(about: PodQuestion) -> Sequence[str]:
+    """Tell in which subset the pod is and why, and what its revision is to the UnitedDeployment."""
+    name = about.pod.metadata.labels.get(SUBSET_LABEL)
+    owner = await _owner(about.api, about.pod) if name is not None else None
+    if name is None or owner is None:
+        return []
+    raw = await found_or_none(about.api.get(UNITED_DEPLOYMENT, about.pod.metadata.namespace, owner.name))
+    return list(_story(msgspec.json.decode(raw, type=UnitedDeployment), name, about.pod)) if raw is not None else []
+
+
+async def _owner(api: Api, pod: Pod) -> OwnerReference | None:
+    """Return the UnitedDeployment above the pod; None without any."""
+    meta = pod.metadata
+    while (owner := controller_of(meta)) is not None:
+        group = group_of(owner.api_version)
+        if (group, owner.kind) == (UNITED_DEPLOYMENT.group, UNITED_DEPLOYMENT.kind):
+            return owner
+        resource = _ABOVE.get((group, owner.kind))
+        raw = await found_or_none(api.get(resource, meta.namespace, owner.name)) if resource is not None else None
+        if raw is None:
+            return None
+        meta = metadata_of(raw)
+    return None
+
+
+def _story(united: UnitedDeployment, name: str, pod: Pod) -> Iterator[str]:
+    spec, status, labels = united.spec, united.status, pod.metadata.labels
+    begin = f"UnitedDeployment {united.metadata.name}"
+    subset = next((one for one in spec.topology.subsets if one.name == name), None)
+    allocated = next((one.replicas for one in status.subset_statuses if one.name == name), 0)
+    if subset is None:
+        yield f"{begin} has no subset {name} any more: it goes when others serve"
+        return
+    where = "".join(f", on nodes with {words}" for words in _terms(subset))
+    yield f"{begin} gives subset {name} {allocated} of {spec.replicas} pods (it asks for {_asked(subset)}){where}"
+    if labels.get(RESERVED_LABEL) == "true":
+        yield "it is reserved: another pod stands in for it until it has proved itself"
+    revision = labels.get(REVISION_LABEL, "")
+    if status.updated_revision and revision != status.updated_revision:
+        held = spec.update_strategy.manual_update.partitions.get(name, 0)
+        kept = f": the subset keeps {held} pods on old ones" if held else ", and is still to be updated"
+        yield f"it is on revision {revision or 'of nobody'}, not on {status.updated_revision}{kept}"
+
+
+def _terms(subset: Subset) -> Iterator[str]:
+    """Yield what the subset asks of its nodes, in words; nothing if that cannot be read."""
+    if subset.node_selector_term == ABSENT:
+        return
+    try:
+        term = read_json(subset.node_selector_term, NodeSelectorTerm)
+    except ValueError:
+        return
+    for one in term.match_expressions:
+        values = f" ({', '.join(one.values)})" if one.values else ""
+        yield f"{one.key} {one.operator}{values}"
 
 
 def _progress(spec: Json, status: Json) -> str:
@@ -43,7 +128,8 @@ def _progress(spec: Json, status: Json) -> str:
 VIEW = KindView(
     resource=UNITED_DEPLOYMENT,
     summary=summary,
-    children=(CLONE_SET, STATEFUL_SET, BUILT_IN_STATEFUL_SET, DEPLOYMENT),
+    children=_CHILDREN,
+    about_pod=_about_pod,
     has_unknown_name=lambda made: made.kind != "ControllerRevision",  # names hang on its next version
     progress=_progress,
     guards_removal=True,

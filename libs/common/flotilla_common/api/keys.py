@@ -2,6 +2,9 @@
 
 REVISION_LABEL = "controller-revision-hash"
 TEMPLATE_HASH_LABEL = "pod-template-hash"
+DEPLOYMENT_REVISION = "deployment.kubernetes.io/revision"
+"""On Deployments and their ReplicaSets: which of these is the newest."""
+
 REVISION_HASH_LABEL = "controller.kubernetes.io/hash"
 INSTANCE_ID_LABEL = "apps.kruise.io/cloneset-instance-id"
 POD_NAME_LABEL, POD_INDEX_LABEL = "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"

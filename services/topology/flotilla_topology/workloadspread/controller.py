@@ -7,7 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.documents import Json, member
-from flotilla_common.api.keys import TEMPLATE_HASH_LABEL
+from flotilla_common.api.keys import DEPLOYMENT_REVISION, TEMPLATE_HASH_LABEL
 from flotilla_common.api.kinds.workloadspread.book import Versioned, matched_of, version_of
 from flotilla_common.api.kinds.workloadspread.targets import DEPLOYMENTS, SPREAD, replicas_path
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, WorkloadSpread
@@ -22,7 +22,7 @@ from flotilla_common.settings import Settings
 from flotilla_topology.workload import CONTROLLED, Workload, controller_uid
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
-from flotilla_topology.workloadspread.targets import REVISION, latest_version, target_of
+from flotilla_topology.workloadspread.targets import latest_version, target_of
 
 TARGET = "target"
 """Index: WorkloadSpreads by namespace, group, kind and name of their workload."""
@@ -101,9 +101,9 @@ class Gatherer:
 
     def _newest_hash(self, deployment: Workload) -> str | None:
         """The hash of the ReplicaSet that bears the number of the Deployment's newest revision."""
-        number = deployment.metadata.annotations.get(REVISION)
+        number = deployment.metadata.annotations.get(DEPLOYMENT_REVISION)
         for one in self._workloads[REPLICA_SET].by_index(CONTROLLED, deployment.metadata.uid):
-            if number and one.metadata.annotations.get(REVISION) == number:
+            if number and one.metadata.annotations.get(DEPLOYMENT_REVISION) == number:
                 return one.metadata.labels.get(TEMPLATE_HASH_LABEL)
         return None
 
@@ -173,7 +173,7 @@ def _seen(workload: Workload) -> tuple[object, ...]:
     return (
         workload.spec,
         meta.deletion_timestamp,
-        meta.annotations.get(REVISION),
+        meta.annotations.get(DEPLOYMENT_REVISION),
         status.observed_generation >= meta.generation,
         status.update_revision,
     )

@@ -15,9 +15,6 @@ from flotilla_common.api.resources import Resource
 from flotilla_topology.workload import Workload
 from flotilla_topology.workloadspread.snapshot import Target
 
-REVISION = "deployment.kubernetes.io/revision"
-"""On Deployments and their ReplicaSets: which of these is the newest."""
-
 
 def target_of(
     resource: Resource, workload: Workload, paths: tuple[str, ...], latest: str | None, *, tracked: bool
