@@ -73,7 +73,7 @@ def test_a_subset_with_room_is_preferred() -> None:
 @pytest.mark.parametrize("name", ["", "gone"])
 def test_a_pod_without_a_node_that_is_known_waits(name: str) -> None:
     """X5."""
-    made = planned(spread(*PLACES), [pod("p", node=name, phase="Pending")], nodes=NODES)
+    made = planned(spread(*PLACES), [pod("p", node=name, phase="Pending")], nodes=NODES, replicas=1)
     assert (adopted(made), costs(made)) == ({}, {"p": -300})
     assert [reason.code for reason in made.reasons] == ["PodsWithoutSubset"]
 
@@ -102,7 +102,7 @@ def test_metadata_of_the_patch(ignored: str, labels: Json | None) -> None:
 
 def test_a_subset_that_cannot_be_read_takes_no_old_pods_and_is_named() -> None:
     place = subset("a", requiredNodeSelector={"matchExpressions": "all"})
-    made = planned(spread(place, subset("b")), [pod("p", node="n-a")], nodes=NODES)
+    made = planned(spread(place, subset("b")), [pod("p", node="n-a")], nodes=NODES, replicas=1)
     assert adopted(made) == {"p": "b"}
     assert [reason.code for reason in made.reasons] == ["InvalidSubset"]
 

@@ -191,7 +191,7 @@ def test_pods_are_deleted_only_once_the_mark_stands() -> None:
     assert [one for one in first.actions if one.verb == "delete"] == []
     assert first.status is not None
     document["status"] = first.status.body["status"]
-    second = planned(document, pods)
+    second = planned(document, pods, replicas=2)
     assert [one.name for one in second.actions if one.verb == "delete"] == ["p", "q"]
     assert [reason.code for reason in second.reasons] == ["SubsetUnschedulable"]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from flotilla_common.api.kinds.uniteddeployment.types import Subset
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Reason, State
-from flotilla_common.control.wording import first_names
+from flotilla_common.control.wording import first_names, pods_word
 from flotilla_topology.uniteddeployment.children import Child
 from flotilla_topology.uniteddeployment.claiming import Claimed
 from flotilla_topology.uniteddeployment.provision import Subsets
@@ -46,7 +46,7 @@ def _give_stuck_pods(subsets: Subsets, subset: Subset, draft: Draft) -> None:
         return
     if found.waiting:
         names = ", ".join(first_names(found.waiting))
-        text = f"subset {subset.name} finds no node for {len(found.waiting)} pods: {names}; others take their place"
+        text = f"subset {subset.name} finds no node for {pods_word(len(found.waiting))}: {names}; others take their place"
         draft.reason(State.STUCK, "SubsetUnschedulable", text, found.waiting, symptom=True)
     else:
         text = f"subset {subset.name} gets no more pods for now: it had pods that found no node"
@@ -59,11 +59,11 @@ def _give_progress(subsets: Subsets, child: Child, draft: Draft) -> None:
     held = subsets.partitions[child.name] if child.kind.partitioned else 0
     behind = child.workload.status.replicas - len(child.updated)
     if behind > held:
-        text = f"subset {child.name}: {behind - held} pods of {kind} {name} are still to be updated"
+        text = f"subset {child.name}: {pods_word(behind - held)} of {kind} {name} still to be updated"
         draft.reason(State.WAITING, "WaitingForSubset", text, [child])
     elif ready < wanted:
         text = f"subset {child.name}: {ready} of {wanted} pods of {kind} {name} are ready"
         draft.reason(State.WAITING, "WaitingForSubset", text, [child])
     elif behind > 0:
-        text = f"subset {child.name} keeps {behind} pods on old revisions: its partition is {held}"
+        text = f"subset {child.name} keeps {pods_word(behind)} on old revisions: its partition is {held}"
         draft.reason(State.HELD, "Partition", text, [child])

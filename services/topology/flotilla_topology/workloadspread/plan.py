@@ -11,13 +11,12 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, merge_patch
-from flotilla_common.api.kinds.workloadspread.book import limit_of, stored
+from flotilla_common.api.kinds.workloadspread.book import stored
 from flotilla_common.api.kinds.workloadspread.types import (
     DELETION_COST,
     FAKE_SUBSET,
     IGNORE_EXISTING,
     MATCHED,
-    UNLIMITED,
     WORKLOAD_SPREAD,
     Matched,
     WorkloadSpread,
@@ -26,13 +25,13 @@ from flotilla_common.api.kinds.workloadspread.types import (
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
-from flotilla_common.control.plan import Chain, Event, Intent, Patch, PatchType, Plan, State
-from flotilla_common.control.wording import first_names
+from flotilla_common.control.plan import Chain, Event, Intent, Patch, PatchType, Plan
 from flotilla_common.control.writes import delete_of, patch_of, write_status
 from flotilla_topology.workloadspread.costs import Cost, changed_costs
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
 from flotilla_topology.workloadspread.sorting import Sorted, metadata_of_patch, sort_pods
 from flotilla_topology.workloadspread.status import Books, books_of
+from flotilla_topology.workloadspread.why import give_reasons
 
 COST = "cost"
 """The phase of writes of deletion costs."""
@@ -59,7 +58,7 @@ def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
     draft.stage([*_writes(spread, pods, costs)][:MAX_CHAINS_PER_PASS])
     draft.stage(_deletes(spread, books)[:MAX_CHAINS_PER_PASS], stop_on_failure=False)
     draft.events += books.events
-    _give_reasons(snapshot, pods, books, draft)
+    give_reasons(selected, pods, books, draft)
     status = _write(spread, books.status)
     return draft.plan(
         status=status,
@@ -175,36 +174,3 @@ def _document(status: WorkloadSpreadStatus) -> Json:
     versioned = status.versioned_subset_statuses
     document["versionedSubsetStatuses"] = {version: list(map(stored, book)) for version, book in versioned.items()}
     return document
-
-
-def _give_reasons(snapshot: WorkloadSpreadSnapshot, pods: Sorted, books: Books, draft: Draft) -> None:
-    spread = snapshot.spread
-    for text in pods.unreadable:
-        draft.reason(State.STUCK, "InvalidSubset", text)
-    if snapshot.target is None:
-        reference = spread.spec.target_ref
-        draft.reason(State.WAITING, "WaitingForTarget", f"{reference.kind} {reference.name} does not exist")
-        return
-    for subset in spread.spec.subsets:
-        _give_reasons_of(subset.name, books, draft)
-        limit = limit_of(subset, snapshot.target.replicas)
-        surplus = sum(pod.active for pod in pods.of(subset.name)) - limit
-        if limit != UNLIMITED and surplus > 0:
-            text = f"subset {subset.name} has {surplus} pods more than its {limit}, which go first"
-            draft.reason(State.NOTE, "SubsetOverfull", text)
-    unspread = [pod for pod in pods.of(FAKE_SUBSET) if pod.active]
-    if unspread:
-        text = f"{len(unspread)} pods belong to no subset, and go first"
-        draft.reason(State.NOTE, "PodsWithoutSubset", text, unspread)
-
-
-def _give_reasons_of(subset: str, books: Books, draft: Draft) -> None:
-    stuck = books.stuck.get(subset, ())
-    entry = next(one for one in books.status.subset_statuses if one.name == subset)
-    if stuck:
-        names = ", ".join(first_names(stuck))
-        text = f"subset {subset} finds no node for {len(stuck)} pods: {names}; their successors go elsewhere"
-        draft.reason(State.STUCK, "SubsetUnschedulable", text, stuck, symptom=True)
-    elif not entry.schedulable:
-        text = f"subset {subset} gets no more pods for now: it had pods that found no node"
-        draft.reason(State.NOTE, "SubsetUnschedulable", text)

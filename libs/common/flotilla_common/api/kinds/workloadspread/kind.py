@@ -1,6 +1,8 @@
 """WorkloadSpread: where the pods of a workload go, subset by subset."""
 
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.kind import Kind, Workers, rules_in
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 
 KIND = Kind(
@@ -11,4 +13,5 @@ KIND = Kind(
     short_names=("ws",),
     gates=("WorkloadSpread",),
     workers=Workers(3, "workloadspread"),
+    parts=(CLONE_SET, STATEFUL_SET),
 )

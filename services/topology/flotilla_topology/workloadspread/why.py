@@ -1,0 +1,56 @@
+"""Why pods of a WorkloadSpread are where they are: its workload, then its subsets one by one."""
+
+from flotilla_common.api.kinds.workloadspread.book import limit_of
+from flotilla_common.api.kinds.workloadspread.targets import JOBS, group_kind
+from flotilla_common.api.kinds.workloadspread.types import FAKE_SUBSET, UNLIMITED, Subset
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
+from flotilla_common.control.wording import first_names, pods_word
+from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
+from flotilla_topology.workloadspread.sorting import Sorted
+from flotilla_topology.workloadspread.status import Books
+
+
+def give_reasons(snapshot: WorkloadSpreadSnapshot, pods: Sorted, books: Books, draft: Draft) -> None:
+    """Say what is missing, and why a subset does not grow. `snapshot`: with the pods that are spread alone."""
+    for text in pods.unreadable:
+        draft.reason(State.STUCK, "InvalidSubset", text)
+    reference = snapshot.spread.spec.target_ref
+    if snapshot.target is None:
+        draft.reason(State.WAITING, "WaitingForTarget", f"{reference.kind} {reference.name} does not exist")
+        return
+    there, wanted = sum(pod.active for pod in snapshot.pods), snapshot.target.replicas
+    if there < wanted and group_kind(reference) != JOBS:  # the last pods of a Job are fewer
+        text = f"{reference.kind} {reference.name} has {there} of {pods_word(wanted)}"
+        draft.reason(State.WAITING, "WaitingForPods", text, [reference.name])
+    for subset in snapshot.spread.spec.subsets:
+        _give_node_trouble(subset.name, books, draft)
+        _give_room(subset, snapshot.target, pods, draft)
+    unspread = [pod for pod in pods.of(FAKE_SUBSET) if pod.active]
+    if unspread:
+        text = f"{pods_word(len(unspread))} of no subset: those go first"
+        draft.reason(State.NOTE, "PodsWithoutSubset", text, unspread)
+
+
+def _give_node_trouble(subset: str, books: Books, draft: Draft) -> None:
+    stuck = books.stuck.get(subset, ())
+    entry = next(one for one in books.status.subset_statuses if one.name == subset)
+    if stuck:
+        names = ", ".join(first_names(stuck))
+        text = f"subset {subset} finds no node for {pods_word(len(stuck))}: {names}; their successors go elsewhere"
+        draft.reason(State.STUCK, "SubsetUnschedulable", text, stuck, symptom=True)
+    elif not entry.schedulable:
+        text = f"subset {subset} gets no more pods for now: it had pods that found no node"
+        draft.reason(State.NOTE, "SubsetUnschedulable", text)
+
+
+def _give_room(subset: Subset, target: Target, pods: Sorted, draft: Draft) -> None:
+    limit, there = limit_of(subset, target.replicas), sum(pod.active for pod in pods.of(subset.name))
+    if limit == UNLIMITED or there < limit:
+        return
+    if there > limit:
+        text = f"subset {subset.name} has {pods_word(there - limit)} more than its {limit}: those go first"
+        draft.reason(State.NOTE, "SubsetOverfull", text)
+    elif limit:
+        text = f"subset {subset.name} has its {pods_word(limit)}: others go to later subsets"
+        draft.reason(State.NOTE, "SubsetFull", text)
