@@ -9,7 +9,7 @@ PARTS = (UNITED_DEPLOYMENTS, WORKLOAD_SPREADS)
 
 
 def service() -> Service:
-    """The service, for `flotilla run` and for its own process."""
+    """Return the service, for `flotilla run` and for its own process."""
     return controller_service("topology", PARTS)
 
 

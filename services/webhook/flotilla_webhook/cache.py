@@ -62,14 +62,14 @@ class Cache(Generic[T]):
         await Reflector(api, self.resource, self, clock).run()
 
     def take(self, item: bytes) -> None:
-        """An object as it is now, from elsewhere. A version that is older than the known one says nothing, and so does
-        one of an object that the watch has shown to be gone since."""
+        """Take an object as it is now, from elsewhere. A version that is older than the known one says nothing, and so
+        does one of an object that the watch has shown to be gone since."""
         key, found = self._reading(msgspec.Raw(item))
         if key in self._held or found.version > self._seen:
             self._hold(key, found)
 
     def forget(self, namespace: str, name: str) -> None:
-        """The apiserver has just said that there is no such object."""
+        """Forget an object that the apiserver has just said not to exist."""
         if self._held.pop((namespace, name), None) is not None:
             self._tell()
 

@@ -60,7 +60,7 @@ class _Entry(Generic[T]):
             self.answer.set_exception(failure)
 
     def done(self) -> None:
-        """What was decided last stands."""
+        """Answer with what was decided last."""
         if isinstance(self._result, Exception):
             self.fail(self._result)
         elif not self.answer.done():

@@ -51,12 +51,12 @@ class PodRemoval:
         self.standing = standing
 
     def handlers(self) -> dict[str, Handler]:
-        """By path."""
+        """Return the handlers by path."""
         return {REMOVAL_PATH: self.validate}
 
     async def entries(self, stored: str) -> tuple[list[Json], str]:
-        """The entries as they must be now, without caBundle, and their rules for the annotation that holds those that
-        are `stored`."""
+        """Return the entries as they must be now, without caBundle, and their rules for the annotation that holds those
+        that are `stored`."""
         needed = {rule for check in self._checks for rule in await check.rules()}
         known = all(check.known() for check in self._checks)
         rules = self.standing.rules(needed, decoded(stored), known=known)
@@ -83,7 +83,7 @@ class PodRemoval:
         return ALLOWED
 
     async def _pod(self, request: Request) -> Json | None:
-        """The pod that is to go; None if the request is about none."""
+        """Return the pod that is to go; None if the request is about none."""
         if request.operation == "DELETE" and not request.sub_resource:
             return request.old_object
         if request.operation != "CREATE" or request.sub_resource != "eviction":
@@ -94,7 +94,7 @@ class PodRemoval:
 
 
 async def _take_back(written: Sequence[Verdict]) -> None:
-    """What cannot be taken back ends by itself."""
+    """Take back what was written for a pod that stays. What cannot be taken back ends by itself."""
     for verdict in reversed(written):
         try:
             if verdict.take_back is not None:

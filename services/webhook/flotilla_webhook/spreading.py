@@ -83,7 +83,7 @@ class Spreads:
     """The step, the check of deletions, and what WorkloadSpreads make necessary."""
 
     def __init__(self, api: Api, clock: Clock, entropy: Entropy, *, on: bool, settings: Settings) -> None:
-        """`on`: the gate."""
+        """Prepare the step. `on`: the gate."""
         self.cache = Cache(WORKLOAD_SPREAD, _readable, _target_key)
         self._api = api
         self._clock = clock
@@ -96,34 +96,34 @@ class Spreads:
         self._admitted: dict[str, float] = {}  # namespaces, and until when the apiserver is asked about them
 
     def step(self) -> Step:
-        """The step; idle without the gate."""
+        """Return the step; idle without the gate."""
         return Step("WorkloadSpread", self.rules, self.change, lambda: self.cache.known or not self._on)
 
     def check(self) -> Check:
-        """The check of deletions."""
+        """Return the check of deletions."""
         return Check("WorkloadSpread", self.removal_rules, self.removed, lambda: self.cache.known or not self._on)
 
     async def removal_rules(self) -> list[PodRule]:
-        """Pods with a place, in the namespaces that have a WorkloadSpread."""
+        """Return the rules of pods with a place, in the namespaces that have a WorkloadSpread."""
         namespaces = {spread.metadata.namespace for spread in self.cache.values()} if self._on else set[str]()
         return [PodRule("WorkloadSpreads", _HAS_PLACE, namespace) for namespace in sorted(namespaces)]
 
     async def rules(self) -> list[PodRule]:
-        """Pods that the target of a WorkloadSpread may have made."""
+        """Return the rules of pods that the target of a WorkloadSpread may have made."""
         if not self._on:
             return []
         custom, spreads = await self._custom(), self.cache.values()
         return [_rule(spread, custom, told_apart=len(spreads) <= TOLD_APART) for spread in spreads]
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
-        """What a WorkloadSpread that is about to be stored makes necessary."""
+        """Return what a WorkloadSpread that is about to be stored makes necessary."""
         if not self._on:
             return []
         spread = msgspec.json.decode(msgspec.json.encode(without_nulls(to_hub(document))), type=WorkloadSpread)
         return [_rule(spread, await self._custom(), told_apart=len(self.cache.values()) < TOLD_APART)]
 
     def admitted(self, document: Json) -> None:
-        """It is about to be stored."""
+        """Remember that the WorkloadSpread is about to be stored."""
         now = self._clock.monotonic()
         self._admitted = {namespace: until for namespace, until in self._admitted.items() if until > now}
         self._admitted[text(member(document, "metadata").get("namespace"))] = now + UNSEEN_SECONDS
@@ -261,7 +261,7 @@ class Spreads:
         return Verdict(take_back=partial(self._take_back, ledger, version, matched.subset, name))
 
     async def _take_back(self, ledger: Ledger, version: str, subset: str, name: str) -> None:
-        """The pod stays after all. Raises ApiError, Unreachable, ValueError."""
+        """Write down that the pod stays after all. Raises ApiError, Unreachable, ValueError."""
 
         def keep(spread: WorkloadSpread, books: Books) -> None:
             if version in books:
@@ -288,7 +288,7 @@ class Spreads:
 
 
 def _readable(item: msgspec.Raw) -> WorkloadSpread | None:
-    """A stored WorkloadSpread; one that cannot be read spreads nothing."""
+    """Return a stored WorkloadSpread; one that cannot be read spreads nothing."""
     try:
         return msgspec.json.decode(item, type=WorkloadSpread)
     except msgspec.MsgspecError as fault:
@@ -301,7 +301,8 @@ def _target_key(spread: WorkloadSpread) -> tuple[str, ...]:
 
 
 def _rule(spread: WorkloadSpread, custom: list[CustomWorkload], *, told_apart: bool) -> PodRule:
-    """The pods that the target may have made; with few WorkloadSpreads, only those of workloads of that name."""
+    """Return the rule of the pods that the target may have made; with few WorkloadSpreads, only those of
+    workloads of that name."""
     target, kind = spread.spec.target_ref, _kind(spread)
     owners = owners_of_pods(kind, custom)
     condition = controlled_by(owners, {kind: target.name} if told_apart and kind in owners else None)

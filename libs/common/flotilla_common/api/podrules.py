@@ -41,7 +41,8 @@ def one_of(values: Iterable[str]) -> str:
 
 
 def controlled_by(kinds: Iterable[tuple[str, str]], names: Mapping[tuple[str, str], str] | None = None) -> str:
-    """The object's controller is of one of these groups and kinds, and has the name that stands for its kind."""
+    """Return the condition that the object's controller is of one of these groups and kinds, and has the name that
+    stands for its kind."""
     these = " || ".join(_is_of(group, kind, (names or {}).get((group, kind), "")) for group, kind in kinds)
     owners = "object.metadata.ownerReferences"
     return f"has({owners}) && {owners}.exists(r, has(r.controller) && r.controller && ({these}))"

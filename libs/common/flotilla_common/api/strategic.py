@@ -77,7 +77,7 @@ def _of_objects(items: list[Any]) -> bool:
 
 
 def _merge_list(items: list[Json], patches: list[Json], merge_key: str, order: list[Any]) -> list[Json]:
-    """Elements are found by their key."""
+    """Merge lists whose elements are told apart by a key."""
     if any(patch.get("$patch") == "replace" and len(patch) == 1 for patch in patches):
         return [patch for patch in patches if "$patch" not in patch]
     merged = {_identity(item, merge_key): item for item in items}
@@ -95,8 +95,8 @@ def _merge_list(items: list[Json], patches: list[Json], merge_key: str, order: l
 
 
 def _interleaved(live: list[str], patched: list[str], merged: Collection[str]) -> list[str]:
-    """The order of the merged elements: those that the patch names as it names them, and each other one before the
-    first of them that it preceded in the live list."""
+    """Return the order of the merged elements: those that the patch names as it names them, and each other one before
+    the first of them that it preceded in the live list."""
     place = {name: index for index, name in enumerate(live)}
     others = deque(name for name in live if name in merged and name not in patched)
     result: list[str] = []
@@ -108,7 +108,7 @@ def _interleaved(live: list[str], patched: list[str], merged: Collection[str]) -
 
 
 def _identity(item: object, merge_key: str) -> str:
-    """What tells an element of a list from the others."""
+    """Return what tells an element of a list from the others."""
     return str(cast("Json", item).get(merge_key) if isinstance(item, dict) else item)
 
 

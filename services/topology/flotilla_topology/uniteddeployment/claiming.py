@@ -79,7 +79,7 @@ def family(snapshot: UnitedDeploymentSnapshot, kind: ChildKind, claims: dict[str
 
 
 def _going(workloads: Iterable[Workload], own: Collection[Workload]) -> list[Workload]:
-    """Only what is ours is deleted, and only once."""
+    """Return those that are ours and not on their way out yet: nothing else is deleted."""
     uids = {workload.metadata.uid for workload in own}
     return [
         workload

@@ -63,7 +63,7 @@ class Gatherer:
         wiring.wake(PODS, self._concerned)
 
     def gather(self, key: Key, memory: Memory) -> UnitedDeploymentSnapshot | None:
-        """The UnitedDeployment and its surroundings; None when it does not exist."""
+        """Return the UnitedDeployment and its surroundings; None when it does not exist."""
         owner = self._owners.get(*key)
         if owner is None:
             return None
@@ -87,7 +87,7 @@ class Gatherer:
         yield from (workload for workload in table.by_index(ORPHANS, meta.namespace) if subset_of(workload))
 
     def _pods_of(self, kind: ChildKind, workload: Workload) -> Iterator[Pod]:
-        """The pods that the workload controls; those of a Deployment through its ReplicaSets."""
+        """Yield the pods that the workload controls; those of a Deployment through its ReplicaSets."""
         controllers: Collection[Object] = [workload]
         if kind is DEPLOYMENTS:
             controllers = self._replica_sets.by_index(CONTROLLED, workload.metadata.uid)
@@ -96,7 +96,8 @@ class Gatherer:
             yield from (pod for pod in pods if pod.metadata.namespace == workload.metadata.namespace)
 
     def _concerned(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
-        """The UnitedDeployments whose children the pod belongs to, unless nothing that they go by has changed."""
+        """Return the UnitedDeployments whose children the pod belongs to, unless nothing that they go by has
+        changed."""
         if old is not None and new is not None and _seen(old) == _seen(new):
             return ()
         keys: set[Key] = set()
@@ -106,7 +107,7 @@ class Gatherer:
         return keys
 
     def _workload(self, uid: str) -> Workload | None:
-        """The child with this uid, or the Deployment of the ReplicaSet with this uid."""
+        """Return the child with this uid, or the Deployment of the ReplicaSet with this uid."""
         replica_set = self._replica_sets.by_uid(uid)
         above = next(iter(controller_uid(replica_set)), "") if replica_set is not None else uid
         found = (table.by_uid(above) for table in self._workloads.values())
@@ -114,7 +115,7 @@ class Gatherer:
 
 
 def _seen(pod: Pod) -> tuple[object, ...]:
-    """What of a pod a UnitedDeployment goes by."""
+    """Return what of a pod a UnitedDeployment goes by."""
     scheduled = pod.conditions.get("PodScheduled")
     return (
         pod.metadata.labels,

@@ -95,7 +95,7 @@ def _strategy(kind: ChildKind) -> str:
 
 
 def _set_partition(spec: Json, wanted: Wanted) -> None:
-    """Pods of a Deployment cannot be held, and OnDelete holds them anyway."""
+    """Hold pods back. Those of a Deployment cannot be held, and OnDelete holds them anyway."""
     if not wanted.kind.partitioned:
         return
     strategy = ensured(spec, "updateStrategy")
@@ -107,7 +107,7 @@ def _set_partition(spec: Json, wanted: Wanted) -> None:
 
 
 def _pod_template(subset: Subset, template: Json, marks: Mapping[str, str]) -> Json:
-    """The pod template with what the subset adds to it. The patch comes last, so it wins."""
+    """Return the pod template with what the subset adds to it. The patch comes last, so it wins."""
     pod = dict(template)
     ensured(ensured(pod, "metadata"), "labels").update(marks)
     _require(pod, mappings(_read(subset.node_selector_term, "nodeSelectorTerm").get("matchExpressions")))
@@ -182,7 +182,7 @@ def changes(owner: UnitedDeployment, workload: Workload, child: Desired) -> Json
 
 
 def _references(owner: UnitedDeployment, workload: Workload) -> list[Json] | None:
-    """The owner references, where that to the owner is of another version of its kind."""
+    """Return the owner references to write; None unless that to the owner is of another version of its kind."""
     own = owner_reference(UNITED_DEPLOYMENT, owner.metadata)
     held: list[Json] = msgspec.to_builtins(workload.metadata.owner_references)
     if own in held:
@@ -202,7 +202,7 @@ def lacks(workload: Workload, child: Desired) -> bool:
 
 
 def _comparable(spec: Json) -> Json:
-    """The spec with its pod template as the apiserver writes it: quantities in their canonical form."""
+    """Return the spec with its pod template as the apiserver writes it: quantities in their canonical form."""
     try:
         return spec | {"template": canonical_template(msgspec.json.encode(spec.get("template")))}
     except ValueError:

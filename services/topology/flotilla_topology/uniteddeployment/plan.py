@@ -97,7 +97,7 @@ def plan(snapshot: UnitedDeploymentSnapshot, now: datetime) -> Plan:
 
 
 def _failed(event: str, code: str, message: str) -> Plan:
-    """What cannot be planned before somebody changes the spec: it is said, and tried again."""
+    """Return the plan of what cannot be planned before somebody changes the spec. It is tried again."""
     return Plan(
         reasons=(why.refusal(code, message),),
         events=(Event(reason=event, message=message, warning=True),),
@@ -241,13 +241,13 @@ def _finish(
 
 
 def _decisions(status: UnitedDeploymentStatus) -> tuple[object, ...]:
-    """What people and programs wait for, other than counts."""
+    """Return what people and programs wait for, other than counts."""
     subsets = [(one.name, one.replicas, one.conditions) for one in status.subset_statuses]
     return status.observed_generation, status.updated_revision, status.conditions, subsets
 
 
 def _write(stored: UnitedDeployment, status: UnitedDeploymentStatus) -> Patch | None:
-    """The write of the status. The first one needs the counts even where they are zero."""
+    """Return the write of the status, if it changes. The first one needs the counts even where they are zero."""
     if status == stored.status:
         return None
     required: Json = {

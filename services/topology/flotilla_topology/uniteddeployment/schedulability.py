@@ -133,14 +133,15 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
         return self._asks_again(self._is_overdue(pod))
 
     def _has_proved_itself(self, pod: Pod) -> bool:
-        """It is on the newest revision, and has been ready for long enough."""
+        """Return whether the pod is on the newest revision, and has been ready for long enough."""
         if pod.status.phase != "Running" or not is_on(pod, self.revision) or pod.ready_since is None:
             self.waits.until(later(self.now, self.patience.marked))
             return False
         return self.waits.passed(later(pod.ready_since, self.patience.marked), self.now)
 
     def _is_overdue(self, pod: Pod) -> bool:
-        """It is on an old revision although the rollout has been going on for longer than a pod may find no node."""
+        """Return whether the pod is on an old revision although the rollout has been going on for longer than a pod may
+        find no node."""
         if is_on(pod, self.revision) or pod.metadata.deletion_timestamp is not None:
             return False
         return self.waits.passed(later(self.rollout_began, self.patience.critical), self.now)

@@ -78,7 +78,8 @@ def status_of(owner: UnitedDeployment, selector: Selector, outcome: Outcome, now
 
 
 def _subset_statuses(owner: UnitedDeployment, outcome: Outcome, reserved: Mapping[str, int]) -> list[SubsetStatus]:
-    """Those of the topology, and those whose child is still there, in the order in which they came."""
+    """Return the statuses of the topology's subsets, and of those whose child is still there, in the order in which
+    they came."""
     children = {child.name: child for child in outcome.family.all}
     kept = {subset.name for subset in owner.spec.topology.subsets} | children.keys()
     statuses: list[SubsetStatus] = []

@@ -35,7 +35,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def target_index(spread: WorkloadSpread) -> Iterable[tuple[str, ...]]:
-    """The workload that is meant, whatever its version."""
+    """Return the workload that is meant, whatever its version."""
     return [(spread.metadata.namespace, *spread.spec.target_ref.identity)]
 
 
@@ -66,7 +66,7 @@ class Gatherer:
         wiring.wake(PODS, self._of_pod)
 
     def gather(self, key: Key, memory: Memory) -> WorkloadSpreadSnapshot | None:
-        """The WorkloadSpread and its surroundings; None when it does not exist."""
+        """Return the WorkloadSpread and its surroundings; None when it does not exist."""
         spread = self._spreads.get(*key)
         if spread is None:
             return None
@@ -100,7 +100,7 @@ class Gatherer:
         return target_of(resource, workload, tuple(paths), latest=latest, tracked=not _is_paused(workload))
 
     def _newest_hash(self, deployment: Workload) -> str | None:
-        """The hash of the ReplicaSet that bears the number of the Deployment's newest revision."""
+        """Return the hash of the ReplicaSet that bears the number of the Deployment's newest revision."""
         number = deployment.metadata.annotations.get(DEPLOYMENT_REVISION)
         for one in self._workloads[REPLICA_SET].by_index(CONTROLLED, deployment.metadata.uid):
             if number and one.metadata.annotations.get(DEPLOYMENT_REVISION) == number:
@@ -130,7 +130,7 @@ class Gatherer:
     # What a change concerns
 
     def _of_workload(self, resource: Resource, old: Workload | None, new: Workload | None) -> Iterable[Key]:
-        """Those that are about the workload, or about the Deployment of a ReplicaSet."""
+        """Return those that are about the workload, or about the Deployment of a ReplicaSet."""
         workload = new or old
         if workload is None or (old is not None and new is not None and _seen(old) == _seen(new)):
             return ()
@@ -142,7 +142,7 @@ class Gatherer:
         return [one.metadata.key for place in places for one in self._spreads.by_index(TARGET, place)]
 
     def _of_pod(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
-        """Those that the pod is matched with, and the one of its workload."""
+        """Return those that the pod is matched with, and the one of its workload."""
         if old is not None and new is not None and _seen_pod(old) == _seen_pod(new):
             return ()
         keys: set[Key] = set()
@@ -168,7 +168,7 @@ def _is_paused(workload: Workload) -> bool:
 
 
 def _seen(workload: Workload) -> tuple[object, ...]:
-    """What of a workload a WorkloadSpread goes by."""
+    """Return what of a workload a WorkloadSpread goes by."""
     meta, status = workload.metadata, workload.status
     return (
         workload.spec,
@@ -180,7 +180,7 @@ def _seen(workload: Workload) -> tuple[object, ...]:
 
 
 def _seen_pod(pod: Pod) -> tuple[object, ...]:
-    """What of a pod a WorkloadSpread goes by."""
+    """Return what of a pod a WorkloadSpread goes by."""
     scheduled = pod.conditions.get("PodScheduled")
     return (
         pod.metadata.labels,
@@ -194,7 +194,7 @@ def _seen_pod(pod: Pod) -> tuple[object, ...]:
 
 
 def options(settings: Settings, server_version: str) -> Options:
-    """The settings that decide about plans."""
+    """Return the settings that decide about plans."""
     return Options(versioned=Versioned.of(settings.ws_enabled_versioned_status))
 
 

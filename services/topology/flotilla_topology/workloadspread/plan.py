@@ -75,7 +75,7 @@ def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
 
 
 def _selected(snapshot: WorkloadSpreadSnapshot) -> WorkloadSpreadSnapshot:
-    """The snapshot with the pods that are spread alone. Raises ValueError: the filter cannot be read."""
+    """Return the snapshot with the pods that are spread alone. Raises ValueError: the filter cannot be read."""
     chosen = snapshot.spread.spec.target_filter
     if snapshot.target is None or snapshot.target.rests:
         return msgspec.structs.replace(snapshot, pods=())
@@ -160,7 +160,8 @@ def _delete_failed(spread: WorkloadSpread, pod: Pod, subset: str) -> Event:
 
 
 def _write(spread: WorkloadSpread, status: WorkloadSpreadStatus) -> Patch | None:
-    """The write of the status, on exactly the version that was planned with: the webhook writes it, too."""
+    """Return the write of the status, if it changes, on exactly the version that was planned with: the webhook writes
+    it, too."""
     if status == spread.status:
         return None
     patch = merge_patch(_document(spread.status), _document(status))
@@ -168,7 +169,7 @@ def _write(spread: WorkloadSpread, status: WorkloadSpreadStatus) -> Patch | None
 
 
 def _document(status: WorkloadSpreadStatus) -> Json:
-    """The status as it is stored."""
+    """Return the status as it is stored."""
     document: Json = msgspec.to_builtins(status)
     document["subsetStatuses"] = list(map(stored, status.subset_statuses))
     versioned = status.versioned_subset_statuses

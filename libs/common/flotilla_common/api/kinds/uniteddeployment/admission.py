@@ -28,12 +28,12 @@ check_types = partial(decoded, model=UnitedDeployment)
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Defaults, as a patch in the version of the request."""
+    """Return the defaults, as a patch in the version of the request."""
     return defaulted(request, check_types, lambda write: with_defaults(write.document, write.old, tools.gates))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """All field errors at once (422), or what protects the object from deletion (403)."""
+    """Answer with all field errors at once (422), or with what protects the object from deletion (403)."""
     return await judged(request, tools, check_types, _judge)
 
 
@@ -49,7 +49,7 @@ async def _judge(write: Write, tools: Tools) -> Judgement:
 
 
 async def _template_faults(document: Json, old: Json | None, namespace: str, tools: Tools) -> list[Fault]:
-    """The faults of the pod template, where it is new: of Deployments and built-in StatefulSets alone."""
+    """Return the faults of the pod template, where it is new: of Deployments and built-in StatefulSets alone."""
     template, before = member(document, "spec", "template"), member(old or {}, "spec", "template")
     faults: list[Fault] = []
     for name in JUDGED_TEMPLATES:
@@ -68,7 +68,7 @@ _PLACE = re.compile(rf"({re.escape(_TERM)}|spec\.template\.spec\.tolerations)\[(
 
 
 async def _placement_faults(document: Json, old: Json | None, namespace: str, tools: Tools) -> list[Fault]:
-    """The faults of terms and tolerations, by what the apiserver says of a pod that has all of them."""
+    """Return the faults of terms and tolerations, by what the apiserver says of a pod that has all of them."""
     subsets = mappings(member(document, "spec", "topology").get("subsets"))
     if old is not None and subsets == mappings(member(old, "spec", "topology").get("subsets")):
         return []
@@ -94,7 +94,7 @@ async def _placement_faults(document: Json, old: Json | None, namespace: str, to
 
 
 def _stand_in(terms: Sequence[Json], tolerations: Sequence[Json]) -> Json:
-    """A pod template that has nothing but these."""
+    """Return a pod template that has nothing but these."""
     spec: Json = {"containers": [{"name": "c", "image": "none"}], "tolerations": list(tolerations)}
     if terms:
         required = {"nodeSelectorTerms": list(terms)}
@@ -103,7 +103,7 @@ def _stand_in(terms: Sequence[Json], tolerations: Sequence[Json]) -> Json:
 
 
 def with_defaults(document: Json, old: Json | None, gates: Gates) -> Json:
-    """The document with defaults filled in, as a new document. `old` is the stored object of an update."""
+    """Return the document with defaults filled in, as a new document. `old` is the stored object of an update."""
     result = copy.deepcopy(without_flat_fields(document))
     spec = ensured(result, "spec")
     fill(spec, replicas=1, revisionHistoryLimit=10)

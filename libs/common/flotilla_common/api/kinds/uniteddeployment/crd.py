@@ -28,7 +28,7 @@ _COLUMNS = (
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     old = name == "v1alpha1"
     return Version(name, _spec(keeps_flat_fields=old), _status(_alpha_status() if old else _beta_status()), _COLUMNS)
 

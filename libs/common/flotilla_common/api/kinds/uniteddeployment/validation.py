@@ -41,12 +41,12 @@ _UNLIMITED = 1_000_000
 
 
 def template_path(name: str) -> str:
-    """Where the fields of the workload's spec stand."""
+    """Return where the fields of the workload's spec stand."""
     return f"spec.template.{name}.spec."
 
 
 def validate(document: Json, old: Json | None = None, judged: Iterable[Fault] = ()) -> list[Fault]:
-    """All faults of a UnitedDeployment, and of what an update of `old` must not change. `judged`: those that the
+    """Return all faults of a UnitedDeployment, and of what an update of `old` must not change. `judged`: those that the
     apiserver found in templates, terms and tolerations."""
     spec = mapping(document.get("spec"))
     changes = _change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
@@ -109,7 +109,7 @@ def _workload_faults(spec: Json, name: str, template: Json) -> Iterator[Fault]:
 
 
 def _matches(spec: Json, labels: object) -> bool:
-    """Whether labels match the selector; one that cannot be read has its own fault."""
+    """Return whether labels match the selector; one that cannot be read has its own fault."""
     try:
         return Selector.compile(typed(spec.get("selector") or {}, LabelSelector)).matches(strings(labels))
     except ValueError:
@@ -133,7 +133,7 @@ def _endless_faults(path: str, pod: Json) -> Iterator[Fault]:
 
 
 def _built_in_faults(path: str, workload: Json) -> Iterator[Fault]:
-    """What a StatefulSet of apps/v1 would be refused for."""
+    """Return what a StatefulSet of apps/v1 would be refused for."""
     management = text(workload.get("podManagementPolicy")) or "OrderedReady"
     if management not in ("OrderedReady", "Parallel"):
         yield not_supported(f"{path}podManagementPolicy", management, ("OrderedReady", "Parallel"))
@@ -184,7 +184,7 @@ def _number_faults(subsets: Sequence[Json]) -> Iterator[Fault]:
 
 
 def _scaled(value: IntOrString | None, total: int) -> int | None:
-    """The number that is meant, rounded half up; None if there is none (§7.1)."""
+    """Return the number that is meant, rounded half up; None if there is none (§7.1)."""
     if value is None or (isinstance(value, int) and value < 0):
         return None
     if isinstance(value, int):
@@ -271,7 +271,7 @@ def _change_faults(spec: Json, old: Json) -> Iterator[Fault]:
 
 
 def _fixed(workload: Json, mutable: Sequence[str]) -> Json:
-    """What never changes; absent and empty are the same."""
+    """Return what never changes; absent and empty are the same."""
     return {
         key: value for key, value in workload.items() if key not in mutable and value not in (None, {}, [], "", False)
     }

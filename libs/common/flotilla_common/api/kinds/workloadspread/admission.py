@@ -31,7 +31,7 @@ _TOLERATION = re.compile(r"spec\.template\.spec\.tolerations(?=\[)")
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """All field errors at once (400)."""
+    """Answer with all field errors at once (400)."""
     write = write_of(request, _typed)
     try:
         faults = await _faults(write, tools)
@@ -64,7 +64,7 @@ async def _stored(write: Write, tools: Tools) -> list[bytes]:
 
 
 async def _placement_faults(document: Json, namespace: str, tools: Tools) -> list[Fault]:
-    """The faults of terms and tolerations, by what the apiserver says of a pod that has them."""
+    """Return the faults of terms and tolerations, by what the apiserver says of a pod that has them."""
     faults: list[Fault] = []
     for index, subset in enumerate(mappings(member(document, "spec").get("subsets"))):
         path = f"spec.subsets[{index}]"
@@ -76,7 +76,7 @@ async def _placement_faults(document: Json, namespace: str, tools: Tools) -> lis
 
 
 def _stand_in(subset: Json) -> Json | None:
-    """A pod template that has nothing but what the subset adds; None if that is nothing."""
+    """Return a pod template that has nothing but what the subset adds; None if that is nothing."""
     required, preferred = mapping(subset.get("requiredNodeSelector")), mappings(subset.get("preferredNodeSelector"))
     tolerations = mappings(subset.get("tolerations"))
     if not (required or preferred or tolerations):
@@ -89,7 +89,7 @@ def _stand_in(subset: Json) -> Json | None:
 
 
 def _places(path: str, found: str) -> Iterator[str]:
-    """Where a fault of the stand-in stands in the subset."""
+    """Return where a fault of the stand-in stands in the subset."""
     if found.startswith(_REQUIRED):
         yield f"{path}.requiredNodeSelector{found.removeprefix(_REQUIRED)}"
     elif _PREFERRED.match(found):
@@ -99,7 +99,7 @@ def _places(path: str, found: str) -> Iterator[str]:
 
 
 async def _patch_faults(write: Write, document: Json, tools: Tools) -> list[Fault]:
-    """The faults of patches, tried on the pod template of the workload, if that is there already."""
+    """Return the faults of patches, tried on the pod template of the workload, if that is there already."""
     spec = member(document, "spec")
     patches = [(index, one["patch"]) for index, one in enumerate(mappings(spec.get("subsets"))) if one.get("patch")]
     target = _typed(write.document).spec.target_ref

@@ -27,7 +27,7 @@ _COLUMNS = (
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     old = name == "v1alpha1"
     required, preferred = ("NodeSelectorTerm", "NodeSelectorTerms") if old else ("NodeSelector", "NodeSelector")
     subset = _subset(

@@ -90,7 +90,7 @@ def _custom(entry: Json) -> CustomWorkload:
 
 
 def _lower(document: Json) -> Json:
-    """Administrators write the names of fields in any case."""
+    """Return the object with the names of its fields in lower case: administrators write them in any."""
     return {key.lower(): value for key, value in mapping(document).items()}
 
 

@@ -19,7 +19,7 @@ _MOST_SECONDS = 295
 def validate(
     document: Json, old: Json | None, custom: Iterable[CustomWorkload], others: Iterable[WorkloadSpread]
 ) -> list[Fault]:
-    """All faults of a WorkloadSpread by itself. `others`: those of the namespace under other names."""
+    """Return all faults of a WorkloadSpread by itself. `others`: those of the namespace under other names."""
     spec = mapping(document.get("spec"))
     target = _target(spec)
     faults = [*_target_faults(spec, target, custom), *_name_faults(spec)]
@@ -74,7 +74,7 @@ def _name_faults(spec: Json) -> Iterator[Fault]:
 
 
 def _limit_faults(subsets: Sequence[Json], target: TargetRef) -> list[Fault]:
-    """The first kind of fault that the limits have."""
+    """Return the first kind of fault that the limits have."""
     limits = [(index, subset.get("maxReplicas")) for index, subset in enumerate(subsets)]
     given: list[tuple[int, IntOrString]] = [(index, limit) for index, limit in limits if limit is not None]
     kind: GroupKind = target.identity[:2]
@@ -146,7 +146,7 @@ def _filter_faults(spec: Json) -> Iterator[Fault]:
 
 
 def _conflict_faults(spec: Json, target: TargetRef, others: Iterable[WorkloadSpread]) -> Iterator[Fault]:
-    """A workload has one WorkloadSpread, whatever its filter."""
+    """Return the fault of a second WorkloadSpread for a workload, whatever its filter."""
     for other in others:
         if other.spec.target_ref.identity == target.identity and target.name:
             detail = f"TargetReference is in conflict with other WorkloadSpread {other.metadata.name}"
