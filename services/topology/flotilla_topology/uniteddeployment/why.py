@@ -46,7 +46,8 @@ def _give_stuck_pods(subsets: Subsets, subset: Subset, draft: Draft) -> None:
         return
     if found.waiting:
         names = ", ".join(first_names(found.waiting))
-        text = f"subset {subset.name} finds no node for {pods_word(len(found.waiting))}: {names}; others take their place"
+        lost = f"subset {subset.name} finds no node for {pods_word(len(found.waiting))}"
+        text = f"{lost}: {names}; others take their place"
         draft.reason(State.STUCK, "SubsetUnschedulable", text, found.waiting, symptom=True)
     else:
         text = f"subset {subset.name} gets no more pods for now: it had pods that found no node"
