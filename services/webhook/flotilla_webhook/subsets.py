@@ -61,7 +61,10 @@ def _both(term: Json, own: Json) -> Json:
 def _apply_patch(pod: Json, subset: Subset) -> None:
     if subset.patch == ABSENT:
         return
-    patched = merge(pod, _DOCUMENTS.read(subset.patch))  # with its nulls, which remove members
+    try:
+        patched = merge(pod, _DOCUMENTS.read(subset.patch))  # with its nulls, which remove members
+    except ValueError as fault:
+        raise ValueError(f"the patch of subset {subset.name} cannot be applied: {fault}") from fault
     before, spec = member(pod, "spec").get("priorityClassName"), mapping(patched.get("spec"))
     if not spec:
         raise ValueError(f"the patch of subset {subset.name} leaves no pod")

@@ -41,6 +41,18 @@ PODS = [pod("p1", "a"), pod("p2", "a")]
             ["note PodsWithoutSubset: 2 pods of no subset: those go first"],
             id="their subset is gone",
         ),
+        pytest.param(
+            [subset("a", patch={"spec": {"containers": [{"image": "x"}]}})],
+            PODS,
+            2,
+            [
+                (
+                    "stuck InvalidSubset: subset a: its patch cannot be applied, so its pods are refused: "
+                    "an element of a list that is merged by name has no name"
+                )
+            ],
+            id="patch",
+        ),
     ],
 )
 def test_reasons(subsets: list[Json], pods: list[Json], replicas: int, told: list[str]) -> None:

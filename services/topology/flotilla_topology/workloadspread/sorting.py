@@ -91,8 +91,20 @@ def _read_place(subset: Subset) -> _Place:
         required=read_json(required, NodeSelectorTerm) if required != ABSENT else None,
         preferred=[read_json(one, _Preference) for one in subset.preferred_node_selector],
         tolerations=[read_json(one, Toleration) for one in subset.tolerations],
-        patch=without_nulls(_DOCUMENTS.read(subset.patch)) if subset.patch != ABSENT else {},
+        patch=_read_patch(subset),
     )
+
+
+def _read_patch(subset: Subset) -> Json:
+    """Return the patch. Raises ValueError: no pod can take it, so the webhook refuses those of the subset."""
+    if subset.patch == ABSENT:
+        return {}
+    patch = without_nulls(_DOCUMENTS.read(subset.patch))
+    try:
+        merge({}, patch)
+    except ValueError as error:
+        raise ValueError(f"its patch cannot be applied, so its pods are refused: {error}") from error
+    return patch
 
 
 def _best(
