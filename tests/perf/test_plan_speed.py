@@ -16,11 +16,15 @@ from flotilla_common.control.plan import Plan
 from flotilla_daemonset.daemonset.plan import plan as plan_daemonset
 from flotilla_sidecar.sidecarset.plan import plan as plan_sidecar_set
 from flotilla_statefulset.statefulset.plan import plan as plan_statefulset
+from flotilla_topology.uniteddeployment.plan import plan as plan_united_deployment
+from flotilla_topology.workloadspread.plan import plan as plan_workload_spread
 from tests.perf.limits import within
 from tests.unit.cloneset import build as cloneset
 from tests.unit.daemonset import build as daemonset
 from tests.unit.sidecarset import build as sidecarset
 from tests.unit.statefulset import build as stateful
+from tests.unit.uniteddeployment import build as united
+from tests.unit.workloadspread import build as spread
 
 WAVE = 128
 CHANGED_NODES = 100
@@ -119,3 +123,40 @@ def test_a_daemonset_on_five_thousand_nodes() -> None:
         return lambda: plan_daemonset(view, daemonset.NOW)
 
     within("daemonset_plan_5k_ms", best(planning, pods, nodes))
+
+
+def test_a_uniteddeployment_of_ten_thousand_pods() -> None:
+    world = united.World([{"name": name} for name in "abcd"], replicas=10_000)
+    world.settle()
+    world.change({"template": {"cloneSetTemplate": united.template("nginx:2")}})
+    view = world.snapshot()
+    pods = [pod for found in view.pods.values() for pod in found]
+
+    def planning(there: list[Pod]) -> Callable[[], Plan]:
+        share = len(there) // len(view.pods)
+        parts = {uid: there[place * share : (place + 1) * share] for place, uid in enumerate(view.pods)}
+        changed = msgspec.structs.replace(view, pods=parts)
+        return lambda: plan_united_deployment(changed, world.now)
+
+    within("uniteddeployment_plan_10k_ms", best(planning, pods))
+
+
+def test_a_workloadspread_of_ten_thousand_pods() -> None:
+    """Every third pod has no deletion cost yet."""
+    costs = {"a": "300", "b": "200"}
+    document = spread.spread(spread.subset("a", 4000), spread.subset("b", 4000), spread.subset("c"))
+    view = spread.snapshot(
+        document,
+        [
+            spread.pod(f"p{i}", name, annotations={spread.COST: costs[name]} if name in costs else {})
+            for i in range(10_000)
+            for name in ("abc"[i % 3],)
+        ],
+    )
+    pods = list(view.pods)
+
+    def planning(there: list[Pod]) -> Callable[[], Plan]:
+        changed = msgspec.structs.replace(view, pods=list(there))
+        return lambda: plan_workload_spread(changed, spread.NOW)
+
+    within("workloadspread_plan_10k_ms", best(planning, pods))

@@ -26,14 +26,17 @@ class Cost(msgspec.Struct, frozen=True):
 def changed_costs(subsets: Sequence[Subset], target: Target, pods: Sorted) -> Iterator[Cost]:
     """Yield the active pods that have another cost than they should. Raises ValueError: a limit cannot be read."""
     for version, by_subset in pods.by_version.items():
-        for one in _costs(subsets, target, version, by_subset):
-            if one.pod.metadata.annotations.get(DELETION_COST) != str(one.cost):
-                yield one
+        for subset, cost, priced in _costs(subsets, target, version, by_subset):
+            text = str(cost)
+            yield from (
+                Cost(pod, subset, cost) for pod in priced if pod.metadata.annotations.get(DELETION_COST) != text
+            )
 
 
 def _costs(
     subsets: Sequence[Subset], target: Target, version: str, by_subset: Mapping[str, Sequence[Pod]]
-) -> Iterator[Cost]:
+) -> Iterator[tuple[str, int, Sequence[Pod]]]:
+    """Yield the active pods of one version by subset and cost."""
     count = len(subsets)
     reverse = target.ordered and version != target.latest
     for index, subset in enumerate(subsets):
@@ -41,9 +44,11 @@ def _costs(
         active = [pod for pod in by_subset.get(subset.name, ()) if pod.active]
         limit = limit_of(subset, target.replicas)
         surplus = max(len(active) - limit, 0) if limit != UNLIMITED else 0
-        for number, pod in enumerate(sorted(active, key=most_deletable)):
-            yield Cost(pod, subset.name, -100 * (place + 1) if number < surplus else cost_of_place(place, count))
-    yield from (Cost(pod, FAKE_SUBSET, -100 * (count + 1)) for pod in by_subset.get(FAKE_SUBSET, ()) if pod.active)
+        if surplus:
+            active.sort(key=most_deletable)
+            yield subset.name, -100 * (place + 1), active[:surplus]
+        yield subset.name, cost_of_place(place, count), active[surplus:]
+    yield FAKE_SUBSET, -100 * (count + 1), [pod for pod in by_subset.get(FAKE_SUBSET, ()) if pod.active]
 
 
 def most_deletable(pod: Pod) -> tuple[object, ...]:

@@ -6,6 +6,7 @@ so; a subset is marked before pods that find no node in it are deleted.
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 
 import msgspec
 
@@ -55,7 +56,7 @@ def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
         books = books_of(spread, pods, target.replicas, now, draft.waits)
     except ValueError as error:
         return refused("InvalidSubset", f"nothing is done: {error}")
-    draft.stage([*_writes(spread, pods, costs)][:MAX_CHAINS_PER_PASS])
+    draft.stage([*islice(_writes(spread, pods, costs), MAX_CHAINS_PER_PASS)])
     draft.stage(_deletes(spread, books)[:MAX_CHAINS_PER_PASS], stop_on_failure=False)
     draft.events += books.events
     give_reasons(selected, pods, books, draft)

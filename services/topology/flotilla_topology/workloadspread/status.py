@@ -108,12 +108,12 @@ class _Writer:
         )
 
     def _creating(self, held: Mapping[str, Moment], pods: Sequence[Pod]) -> dict[str, Moment]:
-        seen = {key_of(pod) for pod in pods}
+        seen = {key_of(pod) for pod in pods} if held else set[str]()
         waiting = {key: since for key, since in held.items() if key not in seen}
         return self._unexpired(waiting, CREATING_SECONDS, "CreatePodFailed", "created")
 
     def _deleting(self, held: Mapping[str, Moment], active: Sequence[Pod]) -> dict[str, Moment]:
-        names = {pod.metadata.name for pod in active}
+        names = {pod.metadata.name for pod in active} if held else set[str]()
         waiting = {name: since for name, since in held.items() if name in names}
         return self._unexpired(waiting, DELETING_SECONDS, "DeletePodFailed", "deleted")
 

@@ -7,6 +7,7 @@ again on a newer version may come out differently.
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 
 import msgspec
 
@@ -33,8 +34,11 @@ def matched_of(annotations: dict[str, str]) -> Matched | None:
     """Return which WorkloadSpread and subset a pod was matched with; None if it says none. Keys are read in any case:
     old pods have them with capital letters."""
     text = annotations.get(MATCHED)
-    if not text:
-        return None
+    return _mark(text) if text else None
+
+
+@lru_cache(maxsize=1 << 14)  # a pass reads the marks of all pods, and those of a subset are the same text mostly
+def _mark(text: str) -> Matched | None:
     try:
         written = {key.lower(): value for key, value in _MATCHED.read(text).items()}
         return msgspec.convert(written, Matched)
