@@ -27,7 +27,7 @@ from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_topology.uniteddeployment import allocation, provision, why
 from flotilla_topology.uniteddeployment.allocation import Allocation, AllocationError
-from flotilla_topology.uniteddeployment.children import KINDS, Child, kind_of
+from flotilla_topology.uniteddeployment.children import KINDS, Child, ChildKind, kind_of
 from flotilla_topology.uniteddeployment.claiming import Claimed, Family, claim, family
 from flotilla_topology.uniteddeployment.handover import hand_over
 from flotilla_topology.uniteddeployment.revisions import choose, surplus
@@ -59,6 +59,13 @@ def plan(snapshot: UnitedDeploymentSnapshot, now: datetime) -> Plan:
         revisions = choose(snapshot, selector)
     except ValueError as error:
         return _failed("FailedRevisionProvision", "InvalidTemplate", f"spec.template: {error}")
+    return _plan(snapshot, kind, selector, revisions, now)
+
+
+def _plan(
+    snapshot: UnitedDeploymentSnapshot, kind: ChildKind, selector: Selector, revisions: RevisionChoice, now: datetime
+) -> Plan:
+    """Plan a pass over a UnitedDeployment whose spec can be read."""
     owner, draft = with_new_subsets(snapshot.owner, now), Draft()
     claims = {one.name: claim(snapshot, one, selector) for one in KINDS}
     children = family(snapshot, kind, claims, revisions.update.metadata.name)
