@@ -58,6 +58,13 @@ SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_aft
 fallback has to be longer than the five seconds between two markers. Fewer workers, for there are few CloneSets and
 every change wakes all workers."""
 
+WEBHOOKS = ("webhook-0", "webhook-1")
+"""Replicas of the webhook that answer from within the apiserver, in turns."""
+
+WRITING = "topology"
+"""The service whose objects the webhook writes as well: there are two replicas then, and they watch. Otherwise one is
+enough, and what it remembers is looked up each time."""
+
 NAMESPACES = (SETTINGS.namespace, SETTINGS.daemon_config_namespace, "default", "shop")
 """What exists from the start; scenarios take place in `shop`."""
 
@@ -142,7 +149,8 @@ class World:
                     process = Process(self, writer, self._service(name), skew=(skews or {}).get(writer, 0.0))
                 self.processes[process.name] = process
         self.history.listeners.append(self._notice)
-        self.webhooks = our_webhooks(self.server, settings, self.wire("webhook-0"))
+        names = WEBHOOKS if WRITING in self._served else WEBHOOKS[:1]
+        self.webhooks = our_webhooks(self.server, settings, {name: self.wire(name) for name in names})
         self.server.admission = self.webhooks
 
     @property
@@ -181,6 +189,9 @@ class World:
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             await self.api.create(NAMESPACE, "", msgspec.json.encode(body))
         await self.cluster.add_nodes(NODES)
+        if WRITING in self._served:
+            for replica in self.webhooks.replicas:
+                replica.follow(self.loop)
         for process in self.processes.values():
             process.start()
         await self.ready()

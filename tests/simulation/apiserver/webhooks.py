@@ -2,11 +2,15 @@
 
 Which requests it is asked about is read from the webhook configurations that our webhook would register. Objects cross
 as AdmissionReview bytes and come back as JSON patches, so that encoding, decoding and patches are the real ones too.
-Pods are asked about while something needs it: no SidecarSet or PersistentPodState is stored before the entry that calls
-for it is in use. What conditions in CEL tell apart, `_is_needed` does here.
+Pods are asked about while something needs it: no SidecarSet, PersistentPodState or WorkloadSpread is stored before the
+entry that calls for it is in use. What conditions in CEL tell apart, `_is_needed` does here.
+
+There may be several replicas of the webhook, which take turns: each has a memory of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextvars import Context
+from itertools import cycle
 
 import msgspec
 
@@ -15,9 +19,10 @@ from flotilla_common.api.documents import mapping, mappings, member
 from flotilla_common.api.keys import CONTAINER_PRIORITY_ENV, LAUNCH_PRIORITY, LAUNCHED_IN_ORDER
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
+from flotilla_common.api.kinds.workloadspread.types import MATCHED, WORKLOAD_SPREAD
 from flotilla_common.api.meta import LabelSelector
-from flotilla_common.api.podrules import PodRule, pod_entries
-from flotilla_common.api.resources import NAMESPACE, POD
+from flotilla_common.api.podrules import PodRule, pod_entries, removal_entries
+from flotilla_common.api.resources import NAMESPACE, POD, Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.api.webhooks import mutating_entries, path_of, validating_entries
 from flotilla_common.control.plan import Json
@@ -27,22 +32,45 @@ from flotilla_webhook import wire
 from flotilla_webhook.app import handlers_of
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.metrics import process_metrics
-from flotilla_webhook.wire import Handler
 from tests.simulation.apiserver import errors, json_patch
 from tests.simulation.apiserver.admission import Attributes
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.kinds.base import Kind
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.wire import Wire
-from tests.simulation.loop import SeededEntropy
+from tests.simulation.loop import SeededEntropy, SimulatedLoop
+
+ONE: Mapping[str, Wire | None] = {"webhook-0": None}
+"""One replica, with a wire of its own."""
+
+
+class Replica:
+    """One process of the webhook."""
+
+    def __init__(self, server: ApiServer, settings: Settings, name: str, wire: Wire | None) -> None:
+        self._api, self._clock = SimulatedApi(server, name, wire), server.clock
+        gates = settings.gates()
+        self._chain = chain_of(self._api, self._clock, SeededEntropy(name), settings, gates)
+        handlers = handlers_of(self._api, self._clock, settings, gates, process_metrics())
+        self.handlers = handlers | self._chain.pods.handlers() | self._chain.removal.handlers()
+
+    def follow(self, loop: SimulatedLoop) -> None:
+        """Watch what the process remembers, from now on."""
+        for cache in self._chain.caches:
+            loop.create_task(cache.follow(self._api, self._clock), context=Context())
+
+    def admitted(self, resource: Resource, document: Json) -> None:
+        """Tell it of an object that it has let through, as `Arming` does."""
+        if resource in self._chain.armed:
+            self._chain.armed[resource].admitted(document)
 
 
 class _Entry:
     """One webhook of a configuration."""
 
-    def __init__(self, document: Json, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, document: Json) -> None:
         self.name: str = document["name"]
-        self.handler = handlers[path_of(document)]
+        self.path = path_of(document)
         self.ignorable = document["failurePolicy"] == "Ignore"
         self.namespaces = _compiled(document["namespaceSelector"])
         self.objects = _compiled(document["objectSelector"])
@@ -63,12 +91,14 @@ class _Entry:
 class Webhooks:
     """The `Admission` that our webhook makes. `reachable` = False: it is down."""
 
-    def __init__(self, server: ApiServer, handlers: Mapping[str, Handler], gates: Gates) -> None:
+    def __init__(self, server: ApiServer, replicas: Sequence[Replica], gates: Gates) -> None:
         self._server = server
-        self._handlers = handlers
-        self._mutating = [_Entry(entry, handlers) for entry in mutating_entries()]
-        self._pods = [_Entry(entry, handlers) for entry in pod_entries([PodRule("any step", "true", probed=False)])]
-        self._validating = [_Entry(entry, handlers) for entry in validating_entries(gates)]
+        self._turns = cycle(replicas)
+        self.replicas = replicas
+        self._mutating = [_Entry(entry) for entry in mutating_entries()]
+        self._pods = [_Entry(entry) for entry in pod_entries([PodRule("any step", "true", probed=False)])]
+        self._validating = [_Entry(entry) for entry in validating_entries(gates)]
+        self._removing = [_Entry(entry) for entry in removal_entries([PodRule("any check", "true")])]
         self._concerned: dict[tuple[str, str], bool] = {}  # by resource and operation: asked before every write
         self._all_pods = gates.on("KruisePodReadinessGate")
         self.reachable = True
@@ -77,7 +107,8 @@ class Webhooks:
         key = (kind.resource.id, operation)
         if key not in self._concerned:
             self._concerned[key] = any(entry.asks(kind, operation) for entry in (*self._mutating, *self._validating))
-        return not subresource and (self._concerned[key] or (kind.resource, operation) == (POD, "CREATE"))
+        about_pods = kind.resource == POD and operation in ("CREATE", "DELETE")
+        return not subresource and (self._concerned[key] or about_pods)
 
     async def mutate(self, attributes: Attributes) -> Json:
         document = attributes.document or {}
@@ -89,7 +120,7 @@ class Webhooks:
         return document
 
     async def validate(self, attributes: Attributes) -> None:
-        for entry in self._validating:
+        for entry in [*(self._removing if self._gives_place_back(attributes) else ()), *self._validating]:
             await self._ask(entry, attributes)
 
     def _is_needed(self, attributes: Attributes) -> bool:
@@ -98,10 +129,21 @@ class Webhooks:
             return False
         if self._all_pods or self._server.store.table(SIDECAR_SET).objects:
             return True
-        states = self._server.store.table(PERSISTENT_POD_STATE).objects
-        return any(namespace == attributes.namespace for namespace, _ in states) or _starts_in_order(
-            attributes.document
+        needed = self._has(PERSISTENT_POD_STATE, attributes.namespace) or self._has(
+            WORKLOAD_SPREAD, attributes.namespace
         )
+        return needed or _starts_in_order(attributes.document)
+
+    def _gives_place_back(self, attributes: Attributes) -> bool:
+        """Some check has to see that such a pod goes."""
+        if (attributes.kind.resource, attributes.operation) != (POD, "DELETE"):
+            return False
+        metadata = member(attributes.old or {}, "metadata")
+        placed = MATCHED in member(metadata, "annotations") and "deletionTimestamp" not in metadata
+        return placed and self._has(WORKLOAD_SPREAD, attributes.namespace)
+
+    def _has(self, resource: Resource, namespace: str) -> bool:
+        return any(place[0] == namespace for place in self._server.store.table(resource).objects)
 
     async def _ask(self, entry: _Entry, attributes: Attributes) -> Answer | None:
         """The webhook's answer; None if it is not asked. Raises ApiError for its refusal, or when it is down."""
@@ -113,10 +155,13 @@ class Webhooks:
             why = "failed to call webhook: dial tcp: connect: connection refused"
             raise errors.internal(f'failed calling webhook "{entry.name}": {why}')
         _, request = wire.decode(_body(attributes))
-        answer = await entry.handler(request)
+        replica = next(self._turns)
+        answer = await replica.handlers[entry.path](request)
         if not answer.allowed:
             message = f'admission webhook "{entry.name}" denied the request: {answer.message}'
             raise errors.refusal(answer.code, answer.reason, message)
+        if entry in self._validating and attributes.document is not None:
+            replica.admitted(attributes.kind.resource, attributes.document)
         return answer
 
     def _selected(self, entry: _Entry, attributes: Attributes) -> bool:
@@ -131,12 +176,9 @@ class Webhooks:
         return entry.namespaces.matches(_labels(namespace.document) if namespace else {})
 
 
-def our_webhooks(server: ApiServer, settings: Settings, wire: Wire | None = None) -> Webhooks:
-    """The webhook of an installed Flotilla; what it asks of the apiserver itself, it asks as `webhook-0`."""
-    api, gates = SimulatedApi(server, "webhook-0", wire), settings.gates()
-    handlers = handlers_of(api, server.clock, settings, gates, process_metrics())
-    chain = chain_of(api, server.clock, SeededEntropy("webhook-0"), settings, gates)
-    return Webhooks(server, handlers | chain.pods.handlers(), gates)
+def our_webhooks(server: ApiServer, settings: Settings, wires: Mapping[str, Wire | None] = ONE) -> Webhooks:
+    """The webhook of an installed Flotilla; what a replica asks of the apiserver itself, it asks by its name."""
+    return Webhooks(server, [Replica(server, settings, *one) for one in wires.items()], settings.gates())
 
 
 def _starts_in_order(pod: Json | None) -> bool:

@@ -17,6 +17,7 @@ from tests.simulation.cluster.nodes import LostPods, Nodes
 from tests.simulation.cluster.pace import Pace
 from tests.simulation.cluster.scheduler import Scheduler
 from tests.simulation.cluster.volumes import Volumes
+from tests.simulation.cluster.workloads import Workloads
 from tests.simulation.history import Version
 from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
 
@@ -42,10 +43,11 @@ class Cluster:
         self.namespaces = Namespaces(server, pace, carried("namespaces"))
         self.volumes = Volumes(server, pace, carried("volumes"))
         self.jobs = Jobs(server, pace, carried("jobcontroller"))
+        self.workloads = Workloads(server, pace, carried("workloads"))
         self.garbage = GarbageCollector(server, pace, carried("gc"))
         self._paced = (
             *(self.kubelets, self.scheduler, self.nodes, self.lost_pods),
-            *(self.namespaces, self.volumes, self.jobs),
+            *(self.namespaces, self.volumes, self.jobs, *self.workloads.actors),
         )
         server.history.listeners.append(self._see)
 
@@ -104,6 +106,7 @@ class Cluster:
         self.namespaces.see(version)
         self.volumes.see(version)
         self.jobs.see(version)
+        self.workloads.see(version)
         if resource == POD:
             self._see_pod(place, version)
         elif resource == NODE:

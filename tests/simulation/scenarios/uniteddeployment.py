@@ -1,4 +1,5 @@
-"""UnitedDeployments of CloneSets: subsets come, are updated, change shares, go (uniteddeployment.md §6 to §9)."""
+"""UnitedDeployments of every kind of workload: they come, are scaled, updated, held and go (uniteddeployment.md §6 to
+§9)."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,28 +8,48 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.documents import member
 from flotilla_common.api.kinds.uniteddeployment.types import SUBSET_LABEL, UNITED_DEPLOYMENT
 from flotilla_common.api.meta import LabelSelector
-from flotilla_common.api.resources import REVISION, Resource
+from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, POD, REPLICA_SET, REVISION, Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Frozen, Json
+from tests.simulation.oracles.copies import controller
 from tests.simulation.oracles.terms import Terms
+from tests.simulation.oracles.united import TEMPLATES, Families
+from tests.simulation.oracles.united_rest import Remains, wrong_at_rest
 from tests.simulation.scenarios.manifests import template
 from tests.simulation.scenarios.node_steps import WaitStatus
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.sight import image_of
-from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Create, Remove, Stage, Step
+from tests.simulation.scenarios.steps import (
+    NAMESPACE_NAME,
+    BreakImage,
+    Change,
+    Create,
+    Remove,
+    Sleep,
+    Stage,
+    Step,
+    Wait,
+)
+from tests.simulation.scenarios.united_steps import WaitSubsets
 
 KIND = UNITED_DEPLOYMENT.kind
+ZONE = "topology.kubernetes.io/zone"
+CLONES, SETS, DEPLOYMENTS, BUILT_IN_SETS = TEMPLATES.values()
 
 
 class Spread(Frozen):
-    """How many pods of which image each subset has in the end, and how many workloads and revisions there are."""
+    """How many pods of which image each subset has in the end, and how many revisions there are; everything else is as
+    it must be at rest."""
 
     pods: dict[str, dict[str, int]]  # by subset, then by image
     revisions: int = 1
     status: Json = {}
+    stuck: bool = False  # not all pods can be ready
+    allocated: int | None = None  # replicas that subsets get, where that is not the total
+    alone: bool = True  # all workloads of the namespace are the UnitedDeployment's
     exists: bool = True
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
@@ -39,25 +60,34 @@ class Spread(Frozen):
             found.setdefault(pod.metadata.labels.get(SUBSET_LABEL, ""), Counter())[image_of(pod)] += 1
         if (pods := {subset: dict(images) for subset, images in found.items()}) != self.pods:
             yield f"pods are {pods}, not {self.pods}"
-        subsets = sorted(one["metadata"]["labels"][SUBSET_LABEL] for one in sight.all(CLONE_SET, NAMESPACE_NAME))
         united = sight.get(kind, NAMESPACE_NAME, name)
         if (united is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
-        wanted = sorted(one["name"] for one in united["spec"]["topology"]["subsets"]) if united else []
-        if subsets != wanted:
-            yield f"the workloads are those of {subsets}, not of {wanted}"
-        owned = [one for one in sight.all(REVISION, NAMESPACE_NAME) if _owner(one) == kind.kind]
-        if len(owned) != self.revisions:
-            yield f"there are {len(owned)} revisions, not {self.revisions}"
-        status: Json = (united or {}).get("status", {})
-        for member, value in self.status.items():
-            if status.get(member) != value:
-                yield f"status.{member} is {status.get(member)!r}, not {value!r}"
-
-
-def _owner(document: Json) -> str:
-    references: list[Json] = document["metadata"].get("ownerReferences", [])
-    return next((one["kind"] for one in references if one.get("controller")), "")
+        if united is None:
+            return
+        uid, workloads = (
+            united["metadata"]["uid"],
+            [one for kind in TEMPLATES for one in sight.all(kind, NAMESPACE_NAME)],
+        )
+        own = [one for one in workloads if controller(one) == uid]
+        if self.alone and len(own) != len(workloads):
+            yield f"{len(workloads) - len(own)} workloads are nobody's"
+        revisions = [one for one in sight.all(REVISION, NAMESPACE_NAME) if controller(one) == uid]
+        if len(revisions) != self.revisions:
+            yield f"there are {len(revisions)} revisions, not {self.revisions}"
+        yield from wrong_at_rest(
+            Remains(
+                united=united,
+                children=own,
+                pods=list(sight.all(POD, NAMESPACE_NAME)),
+                revisions=revisions,
+                stuck=self.stuck,
+                allocated=self.allocated,
+            )
+        )
+        for key, value in self.status.items():
+            if (told := member(united, "status").get(key)) != value:
+                yield f"status.{key} is {told!r}, not {value!r}"
 
 
 def united_terms(document: Json) -> Terms:
@@ -70,14 +100,11 @@ def united_terms(document: Json) -> Terms:
     )
 
 
-def united(*subsets: Json, replicas: int = 4, image: str = "one", **spec: Any) -> Json:
-    """A UnitedDeployment `web` of CloneSets."""
-    rolling = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1}
-    cloneset = {
-        "selector": {"matchLabels": {"app": "web"}},
-        "template": template(image),
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
-    }
+def united(*subsets: Json, replicas: int = 4, image: str = "one", kind: str = CLONES, **spec: Any) -> Json:
+    """A UnitedDeployment `web` of one kind of workloads, CloneSets unless another is named. `schedule`: the strategy of
+    its topology."""
+    schedule = spec.pop("schedule", None)
+    topology: Json = {"subsets": list(subsets)} | ({"scheduleStrategy": schedule} if schedule else {})
     return {
         "apiVersion": UNITED_DEPLOYMENT.api_version,
         "kind": KIND,
@@ -85,14 +112,31 @@ def united(*subsets: Json, replicas: int = 4, image: str = "one", **spec: Any) -
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": "web"}},
-            "template": {"cloneSetTemplate": {"metadata": {"labels": {"app": "web"}}, "spec": cloneset}},
-            "topology": {"subsets": list(subsets)},
+            "template": {kind: {"metadata": {"labels": {"app": "web"}}, "spec": child_spec(kind, image)}},
+            "topology": topology,
             **spec,
         },
     }
 
 
+def child_spec(kind: str, image: str) -> Json:
+    """The spec of the workloads: one pod after the other is updated."""
+    spec: Json = {"selector": {"matchLabels": {"app": "web"}}, "template": template(image)}
+    if kind == CLONES:
+        rolling = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1}
+        return spec | {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}}
+    if kind == DEPLOYMENTS:
+        return spec | {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}
+    return spec
+
+
 A, B, C = {"name": "a"}, {"name": "b"}, {"name": "c"}
+
+
+def within(subset: Json, zone: str, **members: Any) -> Json:
+    """The subset, on nodes of one zone; those that there are are zone-0 to zone-2."""
+    term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+    return {**subset, "nodeSelectorTerm": term, **members}
 
 
 def ready(document: Json) -> tuple[Step, ...]:
@@ -107,19 +151,96 @@ def changed(**spec: Any) -> Change:
     return Change(patch={"spec": spec}, name="web", kind=KIND)
 
 
-def other_image(image: str) -> Change:
+def other_image(image: str, kind: str = CLONES) -> Change:
     """The template gets another image."""
-    return changed(template={"cloneSetTemplate": {"spec": {"template": template(image)}}})
+    return changed(template={kind: {"spec": {"template": template(image)}}})
 
 
-scenario = partial(Scenario, kind=KIND, services=("topology", "cloneset"), every=4)
+def with_subsets(*subsets: Json) -> Change:
+    """The topology has these subsets."""
+    return changed(topology={"subsets": list(subsets)})
+
+
+def held_back(**partitions: int) -> Json:
+    """The update strategy that holds so many pods of subsets."""
+    return {"manualUpdate": {"partitions": partitions}}
+
+
+def scaled(replicas: int) -> Change:
+    """`kubectl scale`."""
+    return Change(patch={"spec": {"replicas": replicas}}, name="web", kind=KIND, subresource="scale")
+
+
+scenario = partial(Scenario, kind=KIND, services=("topology", "cloneset"), every=24)
+of_sets = partial(scenario, services=("topology", "statefulset"))
+of_built_in = partial(scenario, services=("topology",))
 
 SCENARIOS = (
     scenario(
         name="united-comes",
         given=(),
-        when=(Create(document=united(A, B, C, replicas=5)),),
-        then=Spread(pods={"a": {"one": 1}, "b": {"one": 2}, "c": {"one": 2}}, status={"readyReplicas": 5}),
+        when=(Create(document=united(A, B, C, replicas=6)),),
+        then=Spread(pods={"a": {"one": 2}, "b": {"one": 2}, "c": {"one": 2}}),
+        every=12,
+    ),
+    of_sets(
+        name="united-of-sets-comes",
+        given=(),
+        when=(Create(document=united(A, B, replicas=4, kind=SETS)),),
+        then=Spread(pods={"a": {"one": 2}, "b": {"one": 2}}),
+    ),
+    of_sets(
+        name="united-of-sets-updated",
+        given=ready(united(A, B, kind=SETS, updateStrategy=held_back(a=1))),
+        when=(other_image("two", SETS),),
+        then=Spread(pods={"a": {"one": 1, "two": 1}, "b": {"two": 2}}, revisions=2),
+        exact=False,
+    ),
+    of_built_in(
+        name="united-of-deployments-comes",
+        given=(),
+        when=(Create(document=united(A, B, kind=DEPLOYMENTS)),),
+        then=Spread(pods={"a": {"one": 2}, "b": {"one": 2}}),
+    ),
+    of_built_in(
+        name="united-of-deployments-updated",
+        given=ready(united(A, B, kind=DEPLOYMENTS, updateStrategy=held_back(a=1))),
+        when=(other_image("two", DEPLOYMENTS), scaled(6)),
+        then=Spread(pods={"a": {"two": 3}, "b": {"two": 3}}, revisions=2),
+        exact=False,
+    ),
+    of_built_in(
+        name="united-of-built-in-sets-comes",
+        given=(),
+        when=(Create(document=united(A, B, kind=BUILT_IN_SETS)),),
+        then=Spread(pods={"a": {"one": 2}, "b": {"one": 2}}),
+    ),
+    of_built_in(
+        name="united-of-built-in-sets-mended",
+        given=(
+            BreakImage(image="bad"),
+            Create(document=united(A, B, image="bad", kind=BUILT_IN_SETS, updateStrategy=held_back(b=1))),
+            WaitSubsets(pods={"a": 1, "b": 1}, serving=0),
+        ),
+        when=(other_image("two", BUILT_IN_SETS), Wait(), changed(updateStrategy=held_back(b=0))),
+        then=Spread(pods={"a": {"two": 2}, "b": {"two": 2}}, revisions=2),
+        exact=False,
+    ),
+    scenario(
+        name="united-in-shares",
+        given=(),
+        when=(
+            Create(document=united({**A, "replicas": 1}, {**B, "replicas": "50%"}, C, replicas=6)),
+            WaitSubsets(pods={"a": 1, "b": 3, "c": 2}),
+            scaled(2),
+        ),
+        then=Spread(pods={"a": {"one": 1}, "b": {"one": 1}}),
+    ),
+    scenario(
+        name="united-between-bounds",
+        given=ready(united({**A, "minReplicas": 1, "maxReplicas": 2}, {**B, "maxReplicas": 1}, C, replicas=5)),
+        when=(scaled(2), WaitSubsets(pods={"a": 2}), scaled(6)),
+        then=Spread(pods={"a": {"one": 2}, "b": {"one": 1}, "c": {"one": 3}}),
     ),
     scenario(
         name="united-updated",
@@ -127,40 +248,85 @@ SCENARIOS = (
         when=(other_image("two"),),
         then=Spread(pods={"a": {"two": 2}, "b": {"two": 2}}, revisions=2, status={"updatedReadyReplicas": 4}),
         exact=False,
+        every=12,
+    ),
+    scenario(
+        name="united-scaled-while-it-rolls",
+        given=ready(united(A, B)),
+        when=(
+            other_image("two"),
+            WaitSubsets(pods={"a": 2, "b": 2}, serving=0, image="two"),
+            scaled(6),
+            Sleep(seconds=0.3),
+            scaled(2),
+        ),
+        then=Spread(pods={"a": {"two": 1}, "b": {"two": 1}}, revisions=2),
+        exact=False,
     ),
     scenario(
         name="united-held-by-partitions",
-        given=ready(united(A, B, updateStrategy={"manualUpdate": {"partitions": {"a": 1, "b": 2}}})),
+        given=ready(united(A, B, updateStrategy=held_back(a=1, b=2))),
         when=(other_image("two"),),
         then=Spread(pods={"a": {"one": 1, "two": 1}, "b": {"one": 2}}, revisions=2, status={"updatedReplicas": 1}),
         exact=False,
     ),
     scenario(
+        name="united-let-go-zone-by-zone",
+        given=ready(united(A, B, updateStrategy=held_back(a=1, b=2))),
+        when=(
+            other_image("two"),
+            WaitStatus(name="web", kind=KIND, least={"updatedReadyReplicas": 1}),
+            changed(updateStrategy=held_back(a=0)),
+            WaitStatus(name="web", kind=KIND, least={"updatedReadyReplicas": 2}),
+            changed(updateStrategy=held_back(b=0)),
+        ),
+        then=Spread(pods={"a": {"two": 2}, "b": {"two": 2}}, revisions=2),
+        exact=False,
+    ),
+    scenario(
+        name="united-paused-in-mid-roll",
+        given=ready(united(A, B)),
+        when=(
+            other_image("two"),
+            changed(template={CLONES: {"spec": {"updateStrategy": {"rollingUpdate": {"paused": True}}}}}),
+            Sleep(seconds=1),
+            changed(template={CLONES: {"spec": {"updateStrategy": {"rollingUpdate": {"paused": None}}}}}),
+        ),
+        then=Spread(pods={"a": {"two": 2}, "b": {"two": 2}}, revisions=3),
+        exact=False,
+    ),
+    scenario(
+        name="united-rolled-back",
+        given=ready(united(A, B)),
+        when=(other_image("two"), WaitSubsets(pods={"a": 2, "b": 2}, serving=0, image="two"), other_image("one")),
+        then=Spread(pods={"a": {"one": 2}, "b": {"one": 2}}, revisions=2),
+        exact=False,
+    ),
+    scenario(
+        name="united-forgets-old-revisions",
+        given=(
+            *ready(united(A, revisionHistoryLimit=1, replicas=1)),
+            other_image("two"),
+            WaitStatus(name="web", kind=KIND, least={"updatedReadyReplicas": 1}),
+        ),
+        when=(other_image("three"), WaitSubsets(pods={"a": 1}, image="three"), other_image("four")),
+        then=Spread(pods={"a": {"four": 1}}),
+        exact=False,
+    ),
+    scenario(
         name="united-scaled",
         given=ready(united(A, B)),
-        when=(changed(replicas=7),),
-        then=Spread(pods={"a": {"one": 3}, "b": {"one": 4}}, status={"replicas": 7}),
-    ),
-    scenario(
-        name="united-loses-a-subset",
-        given=ready(united(A, B)),
-        when=(changed(topology={"subsets": [A]}),),
-        then=Spread(pods={"a": {"one": 4}}, status={"replicas": 4}),
-        exact=False,
-    ),
-    scenario(
-        name="united-gets-a-subset-while-it-rolls",
-        given=ready(united(A, B)),
-        when=(other_image("two"), changed(topology={"subsets": [A, B, C]})),
-        then=Spread(pods={"a": {"two": 1}, "b": {"two": 2}, "c": {"two": 1}}, revisions=2),
-        exact=False,
+        when=(changed(replicas=8),),
+        then=Spread(pods={"a": {"one": 4}, "b": {"one": 4}}, status={"replicas": 8}),
     ),
     scenario(
         name="united-goes",
         given=ready(united(A, B)),
         when=(Remove(name="web", kind=KIND),),
-        then=Spread(pods={}, revisions=0, exists=False),
+        then=Spread(pods={}, exists=False),
+        exact=False,  # who does not know yet that a CloneSet goes replaces its pods
     ),
 )
 
-TERMS = {UNITED_DEPLOYMENT: united_terms}
+TERMS = {UNITED_DEPLOYMENT: united_terms, REPLICA_SET: united_terms, BUILT_IN_STATEFUL_SET: united_terms}
+RULES = (Families,)

@@ -21,6 +21,7 @@ from flotilla_common.api.resources import (
     VALIDATING,
     Resource,
 )
+from tests.simulation.apiserver.kinds.apps import AppsKind
 from tests.simulation.apiserver.kinds.base import Kind
 from tests.simulation.apiserver.kinds.batch import JobKind
 from tests.simulation.apiserver.kinds.core import (
@@ -49,7 +50,7 @@ def builtin() -> list[Kind]:
         ClaimKind(CLAIM),
         RevisionKind(REVISION),
         JobKind(JOB),
-        *(Kind(one) for one in (BUILT_IN_STATEFUL_SET, DEPLOYMENT, REPLICA_SET)),  # nobody makes pods for them
+        *map(AppsKind, (BUILT_IN_STATEFUL_SET, DEPLOYMENT, REPLICA_SET)),
         LeaseKind(LEASE),
         EventKind(EVENT),
         TemplateKind(POD_TEMPLATE),

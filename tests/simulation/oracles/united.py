@@ -1,0 +1,217 @@
+"""Workloads that a UnitedDeployment makes: one for each subset, as its template says, and none goes before others serve
+(uniteddeployment.md §9)."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from flotilla_common.api.documents import member, strings
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.kinds.uniteddeployment.types import REVISION_LABEL, SUBSET_LABEL, UNITED_DEPLOYMENT
+from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, POD, REPLICA_SET, Resource
+from flotilla_common.control.plan import Json
+from flotilla_common.model.kubelet import is_ready
+from flotilla_common.model.owned_pods import is_active
+from tests.simulation.oracles.copies import Past, controller, lately
+from tests.simulation.oracles.scene import Scene, Step
+
+TEMPLATES: Mapping[Resource, str] = {
+    CLONE_SET: "cloneSetTemplate",
+    STATEFUL_SET: "advancedStatefulSetTemplate",
+    DEPLOYMENT: "deploymentTemplate",
+    BUILT_IN_STATEFUL_SET: "statefulSetTemplate",
+}
+"""The kinds of children, and what makes them."""
+
+MOST_WRITES = 2
+"""Of a child's spec for one reason: a new spec may meet an old number of pods."""
+
+
+class Families:
+    """What UnitedDeployments, their children and their pods were, to judge what is written."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, Past] = {}  # by uid
+        self._children: dict[str, tuple[Resource, Past]] = {}  # by uid
+        self._pods: dict[str, Past] = {}  # by uid
+        self._above: dict[str, str] = {}  # the controllers of ReplicaSets
+        self._writes: Counter[str] = Counter()  # of specs of children, since there was a reason for the last time
+
+    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
+        version = step.version
+        resource, uid = version.resource, version.uid
+        if resource == REPLICA_SET:
+            self._above[uid] = controller(version.after or version.before or {})
+        elif resource == POD:
+            self._pods.setdefault(uid, []).append((version.at, version.after))
+        elif resource == UNITED_DEPLOYMENT:
+            self._owners.setdefault(uid, []).append((version.at, version.after))
+            yield from self._told(scene, step) if step.ours else ()
+            if _asks_otherwise(version.before, version.after):
+                self._forgive(uid)
+        elif resource in TEMPLATES:
+            past = self._children.setdefault(uid, (resource, []))[1]
+            yield from self._judge(scene, step) if is_topology(step) else ()
+            past.append((version.at, version.after))
+            if not is_topology(step) and _spec(version.before) != _spec(version.after):
+                self._forgive(controller(version.after or version.before or {}))
+
+    def _judge(self, scene: Scene, step: Step) -> Iterator[str]:
+        """A child is made, changed or deleted by us."""
+        before, after = step.version.before, step.version.after
+        owner = controller(before or {}) or controller(after or {})
+        known = [one for one in lately(self._owners.get(owner, []), scene.since) if one is not None]
+        if not known:
+            yield "writes a workload that no UnitedDeployment controls"
+        elif all("deletionTimestamp" in one["metadata"] for one in known):
+            yield "writes a workload of a UnitedDeployment that goes"
+        elif step.marked_deleted:
+            yield from self._deletes(scene, step, owner, known)
+        elif before is None:
+            yield from self._makes(scene, step, owner, known)
+            yield from _misshapen(after or {}, known, step.version.resource)
+        elif _spec(before) != _spec(after):
+            yield from _misshapen(after or {}, known, step.version.resource)
+            self._writes[step.version.uid] += 1
+            if self._writes[step.version.uid] > MOST_WRITES:
+                yield f"is write number {self._writes[step.version.uid]} of {step.version.name} for one reason"
+        elif not controller(before) and not subset(before):
+            yield "takes in a workload that names no subset"
+
+    def _makes(self, scene: Scene, step: Step, owner: str, known: list[Json]) -> Iterator[str]:
+        name = subset(step.version.after or {})
+        if all(name not in subsets(one) for one in known):
+            yield f"makes a workload for {name!r}, which is no subset"
+        if self._twins(scene, step, owner):
+            yield f"makes a second workload for subset {name}"
+
+    def _deletes(self, scene: Scene, step: Step, owner: str, known: list[Json]) -> Iterator[str]:
+        version = step.version
+        name = subset(version.before or {})
+        if self._twins(scene, step, owner):
+            return
+        if all(name in subsets(one) and made_of(one, version.resource) for one in known):
+            yield f"deletes the only workload of subset {name}"
+            return
+        mine, others = self._serving(scene, owner, version.uid)
+        least = min(one["spec"]["replicas"] for one in known)
+        if mine and others < least:
+            yield f"deletes subset {name} with {mine} pods that are ready: {others} others are, {least} must be"
+
+    def _twins(self, scene: Scene, step: Step, owner: str) -> bool:
+        """Another child of the subset has been there for long enough to be known, and stays."""
+        document = step.version.before or step.version.after or {}
+        return any(
+            uid != step.version.uid
+            and resource == step.version.resource
+            and past[0][0] < scene.since
+            and all(_stays(one, owner) and subset(one or {}) == subset(document) for one in lately(past, scene.since))
+            for uid, (resource, past) in self._children.items()
+        )
+
+    def _serving(self, scene: Scene, owner: str, child: str) -> tuple[int, int]:
+        """How many pods of the child are ready, and how many of the others that stay, as far as it can be known."""
+        mine = others = 0
+        for past in self._pods.values():
+            seen = [one for one in lately(past, scene.since) if one is not None and is_active(one) and is_ready(one)]
+            above = controller(seen[0]) if seen else ""
+            above = self._above.get(above, above)
+            if above == child:
+                mine += past[-1][1] is not None and is_active(past[-1][1]) and is_ready(past[-1][1])
+            elif above in self._children:
+                others += any(_stays(one, owner) for one in lately(self._children[above][1], scene.since))
+        return mine, others
+
+    def _told(self, scene: Scene, step: Step) -> Iterator[str]:
+        """The status says that a generation is handled: then children are as it asks, but for what was just changed."""
+        before, after = step.version.before or {}, step.version.after or {}
+        seen, told = member(after, "status").get("observedGeneration"), member(after, "status")
+        if seen is None or seen == member(before, "status").get("observedGeneration"):
+            return
+        allocated = {one["name"]: one.get("replicas", 0) for one in told.get("subsetStatuses", ())}
+        if seen != after["metadata"]["generation"]:
+            return  # it was planned with an older spec
+        for name in subsets(after):
+            states = [
+                one
+                for resource, past in self._children.values()
+                if made_of(after, resource)
+                for one in lately(past, scene.since)
+                if _stays(one, step.version.uid) and subset(one or {}) == name
+            ]
+            if not any(_is_as_told(one or {}, told, allocated.get(name, 0)) for one in states):
+                yield f"says that generation {seen} is handled, though the workload of subset {name} is not as it says"
+
+    def _forgive(self, owner: str) -> None:
+        """There is a new reason for writes."""
+        for uid, (_, past) in self._children.items():
+            if any(controller(one or {}) == owner for _, one in past):
+                self._writes[uid] = 0
+
+
+def is_topology(step: Step) -> bool:
+    """The step is a write of the service that has these kinds."""
+    return step.ours and step.version.writer.startswith("topology")
+
+
+def subset(child: Json) -> str:
+    """The subset that a child, or a pod of it, belongs to."""
+    return strings(child.get("metadata", {}).get("labels")).get(SUBSET_LABEL, "")
+
+
+def subsets(united: Json) -> list[str]:
+    """The names in the topology."""
+    return [str(one["name"]) for one in member(united, "spec", "topology").get("subsets", ())]
+
+
+def made_of(united: Json, resource: Resource) -> bool:
+    """The template is of this kind of children."""
+    return TEMPLATES[resource] in member(united, "spec", "template")
+
+
+def held(united: Json, child: Json) -> int:
+    """How many pods of the child are to stay on old revisions."""
+    partitions = member(united, "spec", "updateStrategy", "manualUpdate", "partitions")
+    return min(partitions.get(subset(child), 0), child["spec"]["replicas"])
+
+
+def partition(child: Json) -> int | None:
+    """How many its spec keeps on old revisions; None where nothing is kept by a number."""
+    strategy = member(child, "spec", "updateStrategy")
+    if child["kind"] == DEPLOYMENT.kind or strategy.get("type") == "OnDelete":
+        return None
+    found = member(strategy, "rollingUpdate").get("partition", 0)
+    return found if isinstance(found, int) else None
+
+
+def _misshapen(child: Json, known: list[Json], resource: Resource) -> Iterator[str]:
+    """How what we wrote differs from all that the UnitedDeployment said of late."""
+    if not any(made_of(one, resource) for one in known):
+        yield f"writes a {resource.kind}, for which there is no template"
+    if (found := partition(child)) is not None and all(held(one, child) != found for one in known):
+        yield f"holds {found} pods of subset {subset(child)}, which nobody asks for"
+
+
+def _is_as_told(child: Json, told: Json, replicas: int) -> bool:
+    revision = strings(child["metadata"].get("labels")).get(REVISION_LABEL)
+    return child["spec"].get("replicas") == replicas and revision == told.get("updatedRevision")
+
+
+def _stays(child: Json | None, owner: str) -> bool:
+    return child is not None and controller(child) == owner and "deletionTimestamp" not in child["metadata"]
+
+
+def _spec(document: Json | None) -> Json:
+    return member(document or {}, "spec")
+
+
+def _asks_otherwise(before: Json | None, after: Json | None) -> bool:
+    """Children may have to change: the spec did, or where pods find nodes; and what counts for adaptive allocations."""
+    return _reasons(before or {}) != _reasons(after or {})
+
+
+def _reasons(united: Json) -> tuple[object, ...]:
+    status = member(united, "status")
+    adaptive = member(united, "spec", "topology", "scheduleStrategy").get("type") == "Adaptive"
+    conditions = [entry.get("conditions") for entry in status.get("subsetStatuses", ())]
+    return _spec(united), conditions, adaptive and (status.get("readyReplicas"), status.get("reservedPods"))
