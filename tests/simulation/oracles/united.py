@@ -72,9 +72,7 @@ class Families:
             yield from _misshapen(after or {}, known, step.version.resource)
         elif _spec(before) != _spec(after):
             yield from _misshapen(after or {}, known, step.version.resource)
-            self._writes[step.version.uid] += 1
-            if self._writes[step.version.uid] > MOST_WRITES:
-                yield f"is write number {self._writes[step.version.uid]} of {step.version.name} for one reason"
+            yield from self._shrinks(scene, step, owner, known)
         elif not controller(before) and not subset(before):
             yield "takes in a workload that names no subset"
 
@@ -94,9 +92,20 @@ class Families:
             yield f"deletes the only workload of subset {name}"
             return
         mine, others = self._serving(scene, owner, version.uid)
-        least = min(one["spec"]["replicas"] for one in known)
-        if mine and others < least:
+        if mine and others < (least := _least(known)):
             yield f"deletes subset {name} with {mine} pods that are ready: {others} others are, {least} must be"
+
+    def _shrinks(self, scene: Scene, step: Step, owner: str, known: list[Json]) -> Iterator[str]:
+        """The spec of a child is written: pods that serve go only while enough others do, and in few writes. Shrinking
+        step by step, as others become ready, costs a write for each pod at most."""
+        before, after = (_spec(one)["replicas"] for one in (step.version.before, step.version.after))
+        mine, others = self._serving(scene, owner, step.version.uid)
+        left = others + min(mine, after)
+        if min(mine, before) > min(mine, after) and left < (least := _least(known)):
+            yield f"shrinks {step.version.name} to {after}: {left} pods are ready then, {least} must be"
+        self._writes[step.version.uid] += after >= before
+        if self._writes[step.version.uid] > MOST_WRITES:
+            yield f"is write number {self._writes[step.version.uid]} of {step.version.name} for one reason"
 
     def _twins(self, scene: Scene, step: Step, owner: str) -> bool:
         """Another child of the subset has been there for long enough to be known, and stays."""
@@ -110,17 +119,20 @@ class Families:
         )
 
     def _serving(self, scene: Scene, owner: str, child: str) -> tuple[int, int]:
-        """How many pods of the child are ready, and how many of the others that stay, as far as it can be known."""
-        mine = others = 0
+        """How many pods of the child are ready, and how many of the others that stay, as far as it can be known. Those
+        beyond the replicas of their child are about to go."""
+        ready: Counter[str] = Counter()
         for past in self._pods.values():
             seen = [one for one in lately(past, scene.since) if one is not None and is_active(one) and is_ready(one)]
             above = controller(seen[0]) if seen else ""
             above = self._above.get(above, above)
-            if above == child:
-                mine += past[-1][1] is not None and is_active(past[-1][1]) and is_ready(past[-1][1])
-            elif above in self._children:
-                others += any(_stays(one, owner) for one in lately(self._children[above][1], scene.since))
-        return mine, others
+            if above != child or past[-1][1] in seen:
+                ready[above] += bool(seen)
+        others = 0
+        for uid, (_, past) in self._children.items():
+            staying = [one for one in lately(past, scene.since) if uid != child and _stays(one, owner)]
+            others += max((min(ready[uid], _spec(one)["replicas"]) for one in staying), default=0)
+        return ready[child], others
 
     def _told(self, scene: Scene, step: Step) -> Iterator[str]:
         """The status says that a generation is handled: then children are as it asks, but for what was just changed."""
@@ -193,8 +205,14 @@ def _misshapen(child: Json, known: list[Json], resource: Resource) -> Iterator[s
 
 
 def _is_as_told(child: Json, told: Json, replicas: int) -> bool:
+    """It may keep more pods until others serve."""
     revision = strings(child["metadata"].get("labels")).get(REVISION_LABEL)
-    return child["spec"].get("replicas") == replicas and revision == told.get("updatedRevision")
+    return child["spec"].get("replicas", 0) >= replicas and revision == told.get("updatedRevision")
+
+
+def _least(known: list[Json]) -> int:
+    """How many pods are to serve, by what was asked for of late."""
+    return min(one["spec"]["replicas"] for one in known)
 
 
 def _stays(child: Json | None, owner: str) -> bool:

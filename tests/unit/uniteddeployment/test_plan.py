@@ -1,5 +1,7 @@
 """Passes of a UnitedDeployment: children come, are updated and go (uniteddeployment.md §6, §9 and §15)."""
 
+import copy
+
 import msgspec
 import pytest
 
@@ -208,6 +210,20 @@ def test_orphans_are_adopted_and_strays_let_go() -> None:
     world.workload("b")["metadata"]["labels"].pop("app")
     made = world.step()
     assert intents(made)[:2] == ["release CloneSet", "create CloneSet"]
+
+
+def test_revisions_that_another_one_left_behind_are_adopted() -> None:
+    world = World(AB)
+    world.settle()
+    (own,) = world.revisions
+    of_workload = copy.deepcopy(own)
+    of_workload["data"] = {"spec": {"template": {"spec": {}, "$patch": "replace"}}}
+    of_workload["metadata"] |= {"name": "ud-a-x", "uid": "u-x"}
+    world.revisions.append(of_workload)
+    for one in world.revisions:
+        del one["metadata"]["ownerReferences"]
+    found = [(action.verb, action.name) for action in world.plan().actions]
+    assert found == [("patch", "ud"), ("patch", own["metadata"]["name"])]
 
 
 def test_of_two_children_of_a_subset_the_older_one_stays() -> None:

@@ -5,12 +5,20 @@ from collections.abc import Collection, Iterable, Iterator
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.documents import Json, member, strings, typed
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT, UnitedDeployment
-from flotilla_common.api.meta import LabelSelector, Object, ObjectMeta
+from flotilla_common.api.meta import LabelSelector, Object, ObjectMeta, controller_of
 from flotilla_common.api.resources import DEPLOYMENT, POD, REPLICA_SET, REVISION
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import ORPHANS, Watch, orphan_namespace, owned, owner_keys
+from flotilla_common.control.watches import (
+    IN_NAMESPACE,
+    ORPHANS,
+    Watch,
+    namespace_of,
+    orphan_namespace,
+    owned,
+    owner_keys,
+)
 from flotilla_common.control.wiring import Wiring
 from flotilla_topology.uniteddeployment.children import DEPLOYMENTS, KINDS, ChildKind, kind_of, subset_of
 from flotilla_topology.uniteddeployment.plan import plan
@@ -28,7 +36,9 @@ def _matches(owner: Json, obj: Json) -> bool:
     return mine.get("namespace") == other.get("namespace") and selector.matches(strings(other.get("labels")))
 
 
-UNITED_DEPLOYMENTS = Watch(UNITED_DEPLOYMENT, UnitedDeployment, subresources=("status",))
+UNITED_DEPLOYMENTS = Watch(
+    UNITED_DEPLOYMENT, UnitedDeployment, indexes={IN_NAMESPACE: namespace_of}, subresources=("status",)
+)
 WORKLOADS = {
     kind.name: Watch(
         kind.resource,
@@ -61,6 +71,8 @@ class Gatherer:
         self._pods = wiring.table(PODS)
         self._revisions = wiring.table(REVISIONS)
         wiring.wake(PODS, self._concerned)
+        for watch in WORKLOADS.values():
+            wiring.wake(watch, self._may_adopt)
 
     def gather(self, key: Key, memory: Memory) -> UnitedDeploymentSnapshot | None:
         """Return the UnitedDeployment and its surroundings; None when it does not exist."""
@@ -106,12 +118,27 @@ class Gatherer:
                 keys |= owner_keys(UNITED_DEPLOYMENT, None, self._workload(uid))
         return keys
 
+    def _may_adopt(self, old: Workload | None, new: Workload | None) -> Iterable[Key]:
+        """The UnitedDeployments that a workload which nobody controls may become a child of."""
+        del old
+        if new is None or controller_of(new.metadata) is not None or not subset_of(new):
+            return ()
+        owners = self._owners.by_index(IN_NAMESPACE, new.metadata.namespace)
+        return [owner.metadata.key for owner in owners if _selects(owner, new)]
+
     def _workload(self, uid: str) -> Workload | None:
         """Return the child with this uid, or the Deployment of the ReplicaSet with this uid."""
         replica_set = self._replica_sets.by_uid(uid)
         above = next(iter(controller_uid(replica_set)), "") if replica_set is not None else uid
         found = (table.by_uid(above) for table in self._workloads.values())
         return next((workload for workload in found if workload is not None), None)
+
+
+def _selects(owner: UnitedDeployment, workload: Workload) -> bool:
+    try:
+        return Selector.compile(owner.spec.selector).matches(workload.metadata.labels)
+    except ValueError:
+        return False
 
 
 def _seen(pod: Pod) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ from flotilla_common.api.kinds.uniteddeployment.types import (
     UnitedDeployment,
     UnitedDeploymentStatus,
 )
-from flotilla_common.api.resources import POD
+from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Event, Intent, Patch, Plan
@@ -30,7 +30,7 @@ from flotilla_topology.uniteddeployment.allocation import Allocation, Allocation
 from flotilla_topology.uniteddeployment.children import KINDS, Child, ChildKind, kind_of
 from flotilla_topology.uniteddeployment.claiming import Claimed, Family, claim, family
 from flotilla_topology.uniteddeployment.handover import hand_over
-from flotilla_topology.uniteddeployment.revisions import choose, surplus
+from flotilla_topology.uniteddeployment.revisions import choose, loose, surplus
 from flotilla_topology.uniteddeployment.schedulability import (
     Patience,
     Reservation,
@@ -120,6 +120,9 @@ def _keep_revisions(
     deletes = surplus(snapshot, selector, kept)
     draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
     draft.stage((revisions.writes,))
+    raised = {write.name for write in revisions.writes}
+    adopted = [one for one in loose(snapshot, selector) if one.metadata.name not in raised]
+    draft.stage(take_in(UNITED_DEPLOYMENT, snapshot.owner.metadata, REVISION, adopted))
 
 
 def _settle_ownership(owner: UnitedDeployment, claims: Mapping[str, Claimed], draft: Draft) -> None:

@@ -5,9 +5,11 @@ from functools import cache
 
 import msgspec
 
+from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import Json, mapping, mappings, member, strings
 from flotilla_common.api.jsontext import go_json, read_json
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT, Template
+from flotilla_common.api.meta import controller_of
 from flotilla_common.api.podtemplate import Canonical, Members, core_types
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Delete
@@ -175,6 +177,20 @@ def choose(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> RevisionCh
         source_of(owner.spec.template),
         tuple(snapshot.revisions),
     )
+
+
+def loose(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> list[ControllerRevision]:
+    """Return the revisions of templates like this one that nobody controls and the selector matches: those that a
+    UnitedDeployment left behind. Workloads leave revisions behind as well, which are none of ours."""
+    own = own_revisions(snapshot.revisions, snapshot.owner.metadata.uid, selector)
+    return [one for one in own if controller_of(one.metadata) is None and _has_template(one)]
+
+
+def _has_template(revision: ControllerRevision) -> bool:
+    try:
+        return bool(read_json(bytes(revision.data), _Data).spec.template.keys() & _WORKLOADS.keys())
+    except ValueError:
+        return False
 
 
 def surplus(snapshot: UnitedDeploymentSnapshot, selector: Selector, kept: Collection[str]) -> tuple[Delete, ...]:

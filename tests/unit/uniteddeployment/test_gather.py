@@ -1,0 +1,51 @@
+"""What wakes a UnitedDeployment."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_common.api.kinds.uniteddeployment.types import SUBSET_LABEL, UnitedDeployment
+from flotilla_topology.uniteddeployment.children import CLONE_SETS
+from flotilla_topology.uniteddeployment.controller import UNITED_DEPLOYMENTS, WORKLOADS, Gatherer
+from flotilla_topology.workload import Workload
+from tests.support.wiring import FakeWiring
+from tests.unit.uniteddeployment.build import OWNER
+
+
+def owner(selector: dict[str, Any]) -> UnitedDeployment:
+    metadata = {"name": "ud", "namespace": "ns", "uid": "u-ud", "resourceVersion": "1"}
+    return msgspec.convert({"metadata": metadata, "spec": {"selector": selector}}, UnitedDeployment)
+
+
+def workload(app: str, subset: str = "a", *, namespace: str = "ns", controlled: bool = False) -> Workload:
+    metadata: dict[str, Any] = {"name": "stray", "namespace": namespace, "uid": "u", "resourceVersion": "1"}
+    labels = {"app": app} | ({SUBSET_LABEL: subset} if subset else {})
+    owners = [OWNER | {"uid": "another", "name": "another"}] if controlled else []
+    return msgspec.convert({"metadata": metadata | {"labels": labels, "ownerReferences": owners}}, Workload)
+
+
+@pytest.mark.parametrize(
+    ("one", "woken"),
+    [
+        (workload("ud"), True),
+        (workload("ud", subset=""), False),
+        (workload("other"), False),
+        (workload("ud", namespace="far"), False),
+        (workload("ud", controlled=True), False),
+    ],
+)
+def test_a_workload_that_it_may_adopt_wakes_it(one: Workload, woken: bool) -> None:
+    wiring = FakeWiring()
+    Gatherer(wiring)
+    wiring.put(UNITED_DEPLOYMENTS, owner({"matchLabels": {"app": "ud"}}))
+    wiring.put(WORKLOADS[CLONE_SETS.name], one)
+    assert wiring.woken == ([("ns", "ud")] if woken else [])
+
+
+def test_a_selector_that_cannot_be_read_selects_nothing() -> None:
+    wiring = FakeWiring()
+    Gatherer(wiring)
+    wiring.put(UNITED_DEPLOYMENTS, owner({"matchExpressions": [{"key": "app", "operator": "Near"}]}))
+    wiring.put(WORKLOADS[CLONE_SETS.name], workload("ud"))
+    assert wiring.woken == []
