@@ -7,7 +7,7 @@ So ends are compared as bags of anonymous objects.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -18,7 +18,8 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.resources import CONFIG_MAP, EVENT, JOB, LEASE, NODE, POD
+from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
+from flotilla_common.api.resources import CONFIG_MAP, EVENT, JOB, LEASE, NODE, POD, REPLICA_SET, REVISION
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
 from tests.simulation.oracles.paths import at
@@ -91,7 +92,7 @@ _HOLLOW = frozenset({"spec", "images", "annotations"})
 update in place."""
 
 
-_POD_OWNERS = frozenset({DAEMON_SET.kind, BROADCAST_JOB.kind, JOB.kind})
+_POD_OWNERS = frozenset({DAEMON_SET.kind, BROADCAST_JOB.kind, JOB.kind, REPLICA_SET.kind})
 """Kinds whose pods have names that differ from run to run."""
 
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -121,7 +122,7 @@ def end_of(
             objects.pop(version.key, None)
         else:
             objects[version.key] = (version, version.after)
-    named = [made_up for _, document in objects.values() if (made_up := _made_up(document))]
+    named = sorted({made_up for _, document in objects.values() if (made_up := _made_up(document))}, key=len)
     return tuple(sorted(_anonymous(version, document, dropped, named) for version, document in objects.values()))
 
 
@@ -170,25 +171,26 @@ def _verb(version: Version) -> str:
 
 
 def _made_up(document: Json) -> str:
-    """The name of a job that a list made, which has digits that depend on the uid of the list; of a DaemonSet's pod or
-    that of a job of some kind, which depends on the pods before it; or of a pod that a ConfigMap belongs to, which may
-    have been drawn."""
+    """The name of a job that a list made, which has digits that depend on the uid of the list; of a workload that a
+    UnitedDeployment made, which depend on its version; of a pod of a DaemonSet, a ReplicaSet or a job of some kind,
+    which depends on the pods before it; or of a pod that a ConfigMap belongs to, which may have been drawn."""
     owners = {one["kind"]: one["name"] for one in document["metadata"].get("ownerReferences", ())}
     if not _POD_OWNERS.isdisjoint(owners) and document["kind"] == POD.kind:
         return document["metadata"]["name"]
     if POD.kind in owners and document["kind"] == CONFIG_MAP.kind:
         return owners[POD.kind] if "-" in owners[POD.kind] else ""
-    return document["metadata"]["name"] if IMAGE_LIST_PULL_JOB.kind in owners else ""
+    by_parent = {IMAGE_LIST_PULL_JOB.kind, UNITED_DEPLOYMENT.kind} & owners.keys() and document["kind"] != REVISION.kind
+    return document["metadata"]["name"] if by_parent else ""
 
 
-def _anonymous(version: Version, document: Json, dropped: frozenset[str], named: Iterable[str]) -> str:
+def _anonymous(version: Version, document: Json, dropped: frozenset[str], named: Sequence[str]) -> str:
     scrubbed = _scrub(_without_readiness(document), dropped)
     text = msgspec.json.encode(scrubbed, order="sorted").decode()
     text = _UID.sub("*", text)
     instance = instance_of(document)
     if instance:
         text = text.replace(instance, "*")
-    for name in named:
+    for name in reversed(named):  # the longer ones may begin with others
         text = text.replace(name, f"{name.rpartition('-')[0]}-*")
     return f"{version.resource.kind} {text}"
 

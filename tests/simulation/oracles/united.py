@@ -2,7 +2,7 @@
 (uniteddeployment.md §9)."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from flotilla_common.api.documents import member, strings
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
@@ -80,13 +80,13 @@ class Families:
         name = subset(step.version.after or {})
         if all(name not in subsets(one) for one in known):
             yield f"makes a workload for {name!r}, which is no subset"
-        if self._twins(scene, step, owner):
+        if self._twins(scene, step, owner, all):
             yield f"makes a second workload for subset {name}"
 
     def _deletes(self, scene: Scene, step: Step, owner: str, known: list[Json]) -> Iterator[str]:
         version = step.version
         name = subset(version.before or {})
-        if self._twins(scene, step, owner):
+        if self._twins(scene, step, owner, any):
             return
         if all(name in subsets(one) and made_of(one, version.resource) for one in known):
             yield f"deletes the only workload of subset {name}"
@@ -107,14 +107,13 @@ class Families:
         if self._writes[step.version.uid] > MOST_WRITES:
             yield f"is write number {self._writes[step.version.uid]} of {step.version.name} for one reason"
 
-    def _twins(self, scene: Scene, step: Step, owner: str) -> bool:
-        """Another child of the subset has been there for long enough to be known, and stays."""
+    def _twins(self, scene: Scene, step: Step, owner: str, known: Callable[[Iterable[bool]], bool]) -> bool:
+        """Another child of the subset stays: at `all` moments of late, so that it must be known, or at `any`."""
         document = step.version.before or step.version.after or {}
         return any(
             uid != step.version.uid
             and resource == step.version.resource
-            and past[0][0] < scene.since
-            and all(_stays(one, owner) and subset(one or {}) == subset(document) for one in lately(past, scene.since))
+            and known(_stays(one, owner) and subset(one or {}) == subset(document) for one in lately(past, scene.since))
             for uid, (resource, past) in self._children.items()
         )
 

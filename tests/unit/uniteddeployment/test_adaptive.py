@@ -60,6 +60,23 @@ def test_the_time_line_of_a_stuck_subset() -> None:
     assert made.replicas() == {"a": 4, "b": 1, "c": 3}
 
 
+def test_a_rollout_moves_no_pods_out_of_a_marked_subset() -> None:
+    """Pods that are replaced are not ready, or not there at all for a moment."""
+    made = world()
+    made.run_pods(broken="b")
+    for pod in [pod for pod in made.pods if pod["metadata"]["name"] in ("b-0", "b-1")]:
+        pod["spec"]["nodeName"] = "node-1"
+    later(made, 16)
+    made.step()
+    assert made.replicas() == {"a": 4, "b": 2, "c": 1}
+    made.run_pods()
+    for workload in made.workloads:
+        workload["status"]["readyReplicas"] = 0
+    made.pods = [pod for pod in made.pods if pod["metadata"]["name"] != "b-0"]
+    made.step()
+    assert made.replicas() == {"a": 4, "b": 2, "c": 1}
+
+
 def test_a_subset_that_keeps_pending_pods_is_never_seen_to_recover() -> None:
     made = world(replicas=6, subsets=[{"name": "a", "minReplicas": 2, "maxReplicas": 4}, {"name": "b"}])
     made.run_pods(broken="a")

@@ -129,11 +129,11 @@ ADAPTIVE = [
 
 
 @pytest.mark.parametrize(
-    ("total", "spec", "ready", "stuck", "expected"), [row[1:] for row in ADAPTIVE], ids=[row[0] for row in ADAPTIVE]
+    ("total", "spec", "placed", "stuck", "expected"), [row[1:] for row in ADAPTIVE], ids=[row[0] for row in ADAPTIVE]
 )
-def test_adaptive(total: int, spec: str, ready: str, stuck: str, expected: str) -> None:
+def test_adaptive(total: int, spec: str, placed: str, stuck: str, expected: str) -> None:
     children = {
-        name: Child(ready=replicas, unschedulable=name in stuck.split()) for name, replicas in numbers(ready).items()
+        name: Child(placed=replicas, unschedulable=name in stuck.split()) for name, replicas in numbers(placed).items()
     }
     assert shown(allocate(subsets(spec, children), total, adaptive=True, reserves=False)) == expected
 

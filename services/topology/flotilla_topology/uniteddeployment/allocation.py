@@ -24,7 +24,7 @@ class Child(msgspec.Struct, frozen=True, kw_only=True):
     """The workload of a subset, as allocators see it."""
 
     replicas: int = 0  # its spec.replicas
-    ready: int = 0  # its status.readyReplicas
+    placed: int = 0  # its replicas but for those whose pods find no node
     reserved: int = 0  # pods that wait for a node while others stand in for them
     unschedulable: bool = False  # found in this pass
     marked: bool = False  # found in the pass before
@@ -110,8 +110,9 @@ def _bounds(subsets: Sequence[Subset], total: int) -> list[_Bounds]:
 
 
 def _adapted(subsets: Sequence[Subset], total: int) -> list[_Bounds]:
-    """Return bounds that leave ready pods where they are, and give nothing more to subsets whose pods find no node
-    (§7.4)."""
+    """Return bounds that leave pods where they find nodes, and give nothing more to subsets where they do not (§7.4).
+    The reference goes by ready pods: a rollout, in which one pod after the other is not ready, would make them leave
+    their subset."""
     return [_adapt(subset.child, bounds) for subset, bounds in zip(subsets, _bounds(subsets, total), strict=True)]
 
 
@@ -119,8 +120,8 @@ def _adapt(child: Child | None, bounds: _Bounds) -> _Bounds:
     if child is None:
         return bounds
     if child.unschedulable:
-        return _Bounds(max(child.ready, bounds.least), min(child.ready, bounds.most))
-    return _Bounds(max(bounds.least, min(child.ready, bounds.most)), bounds.most)
+        return _Bounds(max(child.placed, bounds.least), min(child.placed, bounds.most))
+    return _Bounds(max(bounds.least, min(child.placed, bounds.most)), bounds.most)
 
 
 def _fill(subsets: Sequence[Subset], bounds: Sequence[_Bounds], total: int) -> Allocation:

@@ -36,6 +36,7 @@ from flotilla_topology.uniteddeployment.schedulability import (
     Reservation,
     Schedulability,
     adaptive,
+    is_unscheduled,
     verified_again,
 )
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
@@ -205,7 +206,7 @@ def _as_allocated(child: Child | None, found: Schedulability) -> allocation.Chil
         return None
     return allocation.Child(
         replicas=child.workload.replicas,
-        ready=child.workload.status.ready_replicas,
+        placed=max(child.workload.replicas - sum(map(is_unscheduled, child.pods)), 0),
         reserved=found.reserved,
         unschedulable=found.unschedulable,
         marked=found.marked,
