@@ -53,7 +53,8 @@ def standing_in(marked: int = 1) -> tuple[Step, ...]:
 OPEN = relabelled("node-3", **{ZONE: NOWHERE})
 """The zone has a node now."""
 
-about_nodes = partial(scenario, timed=True, exact=False)
+about_nodes = partial(scenario, timed=True, exact=False, uncertain=("maxUnavailable",))
+"""How many pods a child may take out of service while some are reserved is written with what else changes."""
 
 SCENARIOS = (
     about_nodes(

@@ -93,8 +93,8 @@ def _more_are_coming(
     """Return whether pods are expected in any subset. If so, the next pass is due when they are not any more."""
     coming = False
     for subset in owner.spec.topology.subsets:
-        child, marked = family.of(subset.name), found.get(subset.name, Schedulability()).unschedulable
-        if not marked and _is_coming(child, allocated[subset.name], now, draft):
+        child, stuck = family.of(subset.name), found.get(subset.name, Schedulability()).waiting
+        if not stuck and _is_coming(child, allocated[subset.name], now, draft):
             coming = True
     return coming
 

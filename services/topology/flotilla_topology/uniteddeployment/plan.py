@@ -73,6 +73,8 @@ def _plan(
     _keep_revisions(snapshot, selector, revisions, draft)
     _settle_ownership(owner, claims, draft)
     found = _look_at_pods(owner, children, revisions, now, draft)
+    if marked := _newly_marked(owner, found):
+        return Draft().plan(status=_write(snapshot.owner, marked), urgent_status=True)
     _relabel(found, draft)
     try:
         replicas = _allocate(owner, children, found)
@@ -160,6 +162,20 @@ def _look_at_pods(
     return {child.name: reservation.look_at(child, stored.get(child.name)) for child in children.children}
 
 
+def _newly_marked(owner: UnitedDeployment, found: Mapping[str, Schedulability]) -> UnitedDeploymentStatus | None:
+    """Return the status with the subsets marked whose pods were found to find no node; None if there are no new ones.
+    It is written before pods move: once they have, nothing but the mark tells why, and a pass may end half-way.
+    Reserved pods stay, and say so themselves."""
+    marks = {name: one.condition for name, one in found.items() if one.unschedulable and not one.marked}
+    if not marks or owner.spec.reserves:
+        return None
+    subsets = [
+        msgspec.structs.replace(one, conditions=[mark]) if (mark := marks.get(one.name)) is not None else one
+        for one in owner.status.subset_statuses
+    ]
+    return msgspec.structs.replace(owner.status, subset_statuses=subsets)
+
+
 def _rollout_began(owner: UnitedDeployment, revisions: RevisionChoice, now: datetime) -> datetime:
     """Return when the condition UnitedDeploymentUpdated got the status that it has now, or gets in this pass."""
     status = "True" if revisions.current.metadata.name == revisions.update.metadata.name else "False"
@@ -206,11 +222,20 @@ def _as_allocated(child: Child | None, found: Schedulability) -> allocation.Chil
         return None
     return allocation.Child(
         replicas=child.workload.replicas,
-        placed=max(child.workload.replicas - sum(map(is_unscheduled, child.pods)), 0),
+        placed=_placed(child),
         reserved=found.reserved,
         unschedulable=found.unschedulable,
         marked=found.marked,
     )
+
+
+def _placed(child: Child) -> int:
+    """Return the replicas of the child but for those whose pods find no node. Of pods that it has beyond its replicas,
+    such go first."""
+    wanted = child.workload.replicas
+    surplus = max(sum(pod.active for pod in child.pods) - wanted, 0)
+    lost = max(sum(map(is_unscheduled, child.pods)) - surplus, 0)
+    return max(wanted - lost, 0)
 
 
 def _try_again(

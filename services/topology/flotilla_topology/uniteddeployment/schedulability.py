@@ -72,16 +72,14 @@ def is_timed_out(pod: Pod, patience: Patience, now: datetime, waits: Waits) -> b
 
 def adaptive(child: Child, stored: Condition | None, patience: Patience, now: datetime, waits: Waits) -> Schedulability:
     """Look at the pods of a child whose surplus goes to other subsets (§10)."""
-    marked = stored is not None and stored.status == "False"
-    if marked and stored is not None and stored.last_transition_time is not None:
-        if not waits.passed(later(stored.last_transition_time, patience.marked), now):
-            return Schedulability(unschedulable=True, marked=True, condition=stored)
-        text = f"unschedulable subset recovered after {patience.marked:.6f} seconds"
-        stored = changed(stored, True, RECOVERED, text, now)
-    status = child.workload.status
-    waiting: list[Pod] = []
+    marked, status, waiting = stored is not None and stored.status == "False", child.workload.status, list[Pod]()
     if status.ready_replicas < status.replicas:
         waiting = [pod for pod in child.pods if is_timed_out(pod, patience, now, waits)]
+    if marked and stored is not None and stored.last_transition_time is not None:
+        if not waits.passed(later(stored.last_transition_time, patience.marked), now):
+            return Schedulability(unschedulable=True, marked=True, condition=stored, waiting=waiting)
+        text = f"unschedulable subset recovered after {patience.marked:.6f} seconds"
+        stored = changed(stored, True, RECOVERED, text, now)
     if waiting:
         stored = changed(stored, False, RESCHEDULED, "timeout pending pods found", now)
         waits.until(later(now, patience.marked))
