@@ -153,6 +153,7 @@ def _update(subsets: Subsets, child: Child, wanted: Wanted, draft: Draft) -> Cha
         Intent.UPDATE,
         f"subset {child.name}: {cause}",
         body=changes(subsets.owner, child.workload, target),
+        on_version=wanted.replicas < child.workload.replicas,  # which pods can be spared may have changed since
         phase=UPDATE,
         revision=wanted.revision,
         on_failure=(_update_failed(child), Event(reason="FailedUpdateSubset", message="", warning=True)),
