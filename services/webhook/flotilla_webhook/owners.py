@@ -3,14 +3,11 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-import msgspec
-
-from flotilla_common.api.documents import Json, mappings, text
-from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds.workloadspread.targets import SPREAD, CustomWorkload, kinds_between
 from flotilla_common.api.meta import OwnerReference, TargetRef, controller_of, group_of, metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
+from flotilla_common.kube.discovery import served
 from flotilla_common.kube.interface import Api
 
 SECONDS = 10.0
@@ -69,11 +66,4 @@ class Owners:
         known = _RESOURCES.get((group, kind))
         if known is not None:
             return known
-        path = Resource(group, version, "", kind).path().rstrip("/")
-        body = await found_or_none(self._api.raw("GET", path))
-        document: Json = {} if body is None else msgspec.json.decode(body, type=Json)
-        for served in mappings(document.get("resources")):
-            plural = text(served.get("name"))
-            if served.get("kind") == kind and "/" not in plural:
-                return Resource(group, version, plural, kind)
-        raise ValueError(f"{api_version} serves no kind {kind}")
+        return (await served(self._api, group, version, kind)).resource

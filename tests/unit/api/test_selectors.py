@@ -78,3 +78,26 @@ def test_empty_matches_everything() -> None:
 def test_invalid(members: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         compiled(**members)
+
+
+@pytest.mark.parametrize(
+    ("written", "labels", "expected"),
+    [
+        ("app=web", {"app": "web"}, True),
+        ("app==web,tier!=db", {"app": "web"}, True),
+        ("app=web,tier!=db", {"app": "web", "tier": "db"}, False),
+        (" app in (web, api) , !gone ", {"app": "api"}, True),
+        ("app notin (web)", {"app": "web"}, False),
+        ("example.com/app", {"example.com/app": ""}, True),
+        ("app=", {"app": ""}, True),
+        ("", {}, True),
+    ],
+)
+def test_a_selector_in_one_line(written: str, labels: dict[str, str], expected: bool) -> None:
+    assert Selector.read(written).matches(labels) == expected
+
+
+@pytest.mark.parametrize("written", ["=web", "app in web", "app=(a", "a b", "app=web)", "-bad=x", "app=web;x", ","])
+def test_what_is_no_selector_in_one_line(written: str) -> None:
+    with pytest.raises(ValueError, match=r"selector|must be|key"):
+        Selector.read(written)

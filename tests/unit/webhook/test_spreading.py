@@ -183,9 +183,9 @@ def train_world(*, replicas: object = 10, **spec: Any) -> World:
     world = World(spread(subset("a", "40%"), subset("b", "60%"), target=TRAIN, **spec))
     world.configure(WHITE_LIST)
     resources = [
-        {"name": "trainjobs", "kind": "TrainJob"},
+        {"name": "trainjobs", "kind": "TrainJob", "namespaced": True},
         {"name": "trainjobs/status", "kind": "TrainJob"},
-        {"name": "traingroups", "kind": "TrainGroup"},
+        {"name": "traingroups", "kind": "TrainGroup", "namespaced": True},
     ]
     world.cluster.discovery["/apis/train.example.com/v1"] = {"resources": resources}
     workload = {"metadata": {"name": "net", "namespace": NAMESPACE}, "spec": {"worker": {"replicas": replicas}}}

@@ -15,6 +15,12 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _PREFIX_LIMIT = 253  # a DNS subdomain
 
 
+_WRITTEN = re.compile(
+    r"\s*(?P<absent>!?)\s*(?P<key>[^\s,=!()]+)\s*"
+    r"(?:(?P<set>in|notin)\s*\((?P<values>[^()]*)\)|(?P<sign>==?|!=)\s*(?P<value>[^\s,=!()]*))?\s*"
+)
+
+
 def key_problem(key: str) -> str:
     """Why the text is no label key; empty when it is one."""
     prefix, slash, name = key.rpartition("/")
@@ -58,6 +64,19 @@ class Selector:
             _check_requirement(f"matchExpressions[{index}]", requirement)
         return cls(selector.match_labels, tuple(selector.match_expressions))
 
+    @classmethod
+    def read(cls, written: str) -> "Selector":
+        """Return the selector that is written in one line, as those of scale subresources are. Raises ValueError."""
+        requirements: list[LabelSelectorRequirement] = []
+        rest = written.strip()
+        while rest:
+            found = _WRITTEN.match(rest)
+            if found is None or rest[found.end() : found.end() + 1] not in ("", ","):
+                raise ValueError(f"{written!r} is no label selector")
+            requirements.append(_read_requirement(found))
+            rest = rest[found.end() + 1 :]
+        return cls.compile(LabelSelector(match_expressions=requirements))
+
     @property
     def empty(self) -> bool:
         """No requirement at all."""
@@ -77,6 +96,15 @@ class Selector:
 
     def __str__(self) -> str:
         return self._text
+
+
+def _read_requirement(found: re.Match[str]) -> LabelSelectorRequirement:
+    key, sign, values = found["key"], found["set"] or found["sign"], found["values"]
+    if not sign:
+        return LabelSelectorRequirement(key=key, operator="DoesNotExist" if found["absent"] else "Exists")
+    operator = "NotIn" if sign in ("notin", "!=") else "In"
+    given = [found["value"]] if values is None else [value.strip() for value in values.split(",")]
+    return LabelSelectorRequirement(key=key, operator=operator, values=given)
 
 
 def _holds(operator: str, value: str | None, values: Set[str]) -> bool:

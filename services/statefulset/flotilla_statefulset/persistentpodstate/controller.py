@@ -17,12 +17,12 @@ from flotilla_common.api.meta import Object, controller_of, group_of, metadata_o
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, CONFIG_MAP, NODE, POD, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.customkinds import CustomKinds, GroupKind
 from flotilla_common.control.questions import Get, Questions
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
-from flotilla_statefulset.persistentpodstate.custom import CustomKinds, GroupKind
 from flotilla_statefulset.persistentpodstate.generate import asking_among, asks
 from flotilla_statefulset.persistentpodstate.plan import plan
 from flotilla_statefulset.persistentpodstate.snapshot import Said, StateSnapshot
@@ -95,8 +95,10 @@ class Gatherer:
         self._looks = Looks(wiring.get, wiring.clock, wiring.again)
         self._custom = CustomKinds(
             lambda: wiring.api,
+            NumberedWorkload,
             wiring.clock,
             wanted=self._configured,
+            needed=self._needed,
             listener=self._custom_changed,
             changed=self._kind_changed,
         )
@@ -193,6 +195,11 @@ class Gatherer:
             return custom_workloads({} if found is None else found.data)
         except ValueError:
             return []
+
+    def _needed(self, kind: GroupKind) -> list[Key]:
+        """The workloads of the kind that are meant."""
+        targets = ((state.metadata.namespace, state.spec.target_ref) for state in self._states)
+        return [(namespace, target.name) for namespace, target in targets if target.identity[:2] == kind]
 
     # What a change concerns
 

@@ -1,6 +1,6 @@
 """The WorkloadSpread controller: what it watches and writes, and what it plans from."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -20,12 +20,13 @@ from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_topology.workload import CONTROLLED, Workload, controller_uid
+from flotilla_topology.workloadspread.custom import CONFIGURATIONS, TARGET, CustomTarget, CustomTargets, Unknown
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
 from flotilla_topology.workloadspread.targets import latest_version, target_of
 
-TARGET = "target"
-"""Index: WorkloadSpreads by namespace, group, kind and name of their workload."""
+SPREAD_BY = "spread by"
+"""Index: pods by namespace and name of the WorkloadSpread that they are matched with."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +40,12 @@ def target_index(spread: WorkloadSpread) -> Iterable[tuple[str, ...]]:
     return [(spread.metadata.namespace, *spread.spec.target_ref.identity)]
 
 
+def spread_by(pod: Pod) -> Iterable[tuple[str, str]]:
+    """Return the WorkloadSpread that the pod is matched with."""
+    matched = matched_of(pod.metadata.annotations)
+    return [(pod.metadata.namespace, matched.name)] if matched is not None else []
+
+
 def _in_its_namespace(spread: Json, other: Json) -> bool:
     return member(spread, "metadata").get("namespace") == member(other, "metadata").get("namespace")
 
@@ -48,7 +55,13 @@ WORKLOADS = {
     resource: Watch(resource, Workload, indexes={CONTROLLED: controller_uid}, concerns=_in_its_namespace)
     for resource in SPREAD
 }
-PODS = Watch(POD, Pod, indexes={CONTROLLED: controller_uid}, writes=("delete", "patch"), concerns=_in_its_namespace)
+PODS = Watch(
+    POD,
+    Pod,
+    indexes={CONTROLLED: controller_uid, SPREAD_BY: spread_by},
+    writes=("delete", "patch"),
+    concerns=_in_its_namespace,
+)
 NODES = Watch(NODE, Node, concerns=lambda spread, node: True)
 
 
@@ -61,6 +74,7 @@ class Gatherer:
         self._pods = wiring.table(PODS)
         self._nodes = wiring.table(NODES)
         self._options = options
+        self._custom = CustomTargets(wiring, self._spreads)
         for resource, watch in WORKLOADS.items():
             wiring.wake(watch, partial(self._of_workload, resource))
         wiring.wake(PODS, self._of_pod)
@@ -73,14 +87,30 @@ class Gatherer:
         snapshot = WorkloadSpreadSnapshot(spread=spread)
         group, kind, name = spread.spec.target_ref.identity
         resource = next((one for one in WORKLOADS if (one.group, one.kind) == (group, kind)), None)
-        workload = self._workloads[resource].get(key[0], name) if resource is not None else None
-        if resource is None or workload is None or workload.metadata.deletion_timestamp is not None:
-            return snapshot
         try:
+            if resource is None:
+                return self._with_custom(snapshot)
+            workload = self._workloads[resource].get(key[0], name)
+            if workload is None or workload.metadata.deletion_timestamp is not None:
+                return snapshot
             target = self._target(resource, workload, spread)
+            return self._with_pods(snapshot, target, list(self._pods_of(resource, workload)))
         except ValueError as error:
             return msgspec.structs.replace(snapshot, unreadable=str(error))
-        pods = list(self._pods_of(resource, workload))
+        except Unknown as reason:
+            return msgspec.structs.replace(snapshot, unfollowed=str(reason))
+
+    def _with_custom(self, snapshot: WorkloadSpreadSnapshot) -> WorkloadSpreadSnapshot:
+        """The snapshot with a workload of a kind that administrators name. Raises Unknown, ValueError."""
+        workload = self._custom.find(snapshot.spread)
+        if workload is None or workload.metadata.deletion_timestamp is not None:
+            return snapshot
+        target = Target(replicas=self._custom.replicas(snapshot.spread, workload), ordered=False)
+        return self._with_pods(snapshot, target, self._pods_of_custom(snapshot.spread, workload))
+
+    def _with_pods(
+        self, snapshot: WorkloadSpreadSnapshot, target: Target, pods: Sequence[Pod]
+    ) -> WorkloadSpreadSnapshot:
         return msgspec.structs.replace(
             snapshot,
             target=target,
@@ -95,9 +125,9 @@ class Gatherer:
         paths = replicas_path(kind, (), chosen.replicas_path_list if chosen is not None else ())
         tracked = self._options.versioned.tracks(resource.kind)
         if not tracked:
-            return target_of(resource, workload, tuple(paths), latest=Target().latest, tracked=False)
+            return target_of(resource, workload, paths, latest=Target().latest, tracked=False)
         latest = latest_version(kind, workload, self._newest_hash(workload) if kind == DEPLOYMENTS else None)
-        return target_of(resource, workload, tuple(paths), latest=latest, tracked=not _is_paused(workload))
+        return target_of(resource, workload, paths, latest=latest, tracked=not _is_paused(workload))
 
     def _newest_hash(self, deployment: Workload) -> str | None:
         """Return the hash of the ReplicaSet that bears the number of the Deployment's newest revision."""
@@ -115,6 +145,19 @@ class Gatherer:
         for controller in controllers:
             pods = self._pods.by_index(CONTROLLED, controller.metadata.uid)
             yield from (pod for pod in pods if pod.metadata.namespace == workload.metadata.namespace)
+
+    def _pods_of_custom(self, spread: WorkloadSpread, workload: CustomTarget) -> list[Pod]:
+        """Its own pods, or else those that it selects, and those that the webhook has found to be below it. Raises
+        Unknown."""
+        namespace, name = spread.metadata.key
+        pods = list(self._pods.by_index(CONTROLLED, workload.metadata.uid))
+        if not pods and (selector := self._custom.selector(spread, workload)) is not None:
+            in_namespace = (pod for pod in self._pods if pod.metadata.namespace == namespace)
+            pods = [pod for pod in in_namespace if selector.matches(pod.metadata.labels)]
+        found = {pod.metadata.uid for pod in pods}
+        marked = self._pods.by_index(SPREAD_BY, (namespace, name))
+        below = (pod for pod in marked if pod.metadata.uid not in found and self._custom.is_below(pod, spread))
+        return [*pods, *below]
 
     def _version(self, pod: Pod) -> str:
         controller = controller_of(pod.metadata)
@@ -149,9 +192,7 @@ class Gatherer:
         for pod in (old, new):
             if pod is None:
                 continue
-            matched = matched_of(pod.metadata.annotations)
-            if matched is not None:
-                keys.add((pod.metadata.namespace, matched.name))
+            keys.update(spread_by(pod))
             keys.update(self._of_owner(pod))
         return [key for key in keys if self._spreads.get(*key) is not None]
 
@@ -161,6 +202,7 @@ class Gatherer:
                 workload = table.by_uid(uid)
                 if workload is not None:
                     yield from self._of_workload(resource, None, workload)
+            yield from self._custom.of_owner(uid)
 
 
 def _is_paused(workload: Workload) -> bool:
@@ -201,7 +243,7 @@ def options(settings: Settings, server_version: str) -> Options:
 CONTROLLER = ControllerSpec(
     name="workloadspread-controller",
     primary=SPREADS,
-    watches=(*WORKLOADS.values(), PODS, NODES),
+    watches=(*WORKLOADS.values(), PODS, NODES, CONFIGURATIONS),
     options=spec.Options(Options, options),
     build=Gatherer,
     plan=plan,

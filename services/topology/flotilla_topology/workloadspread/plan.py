@@ -26,7 +26,7 @@ from flotilla_common.api.kinds.workloadspread.types import (
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
-from flotilla_common.control.plan import Chain, Event, Intent, Patch, PatchType, Plan
+from flotilla_common.control.plan import Chain, Event, Intent, Patch, PatchType, Plan, Reason, State
 from flotilla_common.control.writes import delete_of, patch_of, write_status
 from flotilla_topology.workloadspread.costs import Cost, changed_costs
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
@@ -44,6 +44,8 @@ def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
     spread = snapshot.spread
     if spread.metadata.deletion_timestamp is not None:
         return Plan()
+    if snapshot.unfollowed:
+        return Plan(reasons=(Reason(State.STUCK, "TargetNotFollowed", f"nothing is done: {snapshot.unfollowed}"),))
     if snapshot.unreadable:
         text = f"nothing is done: {snapshot.unreadable}"
         return msgspec.structs.replace(refused("InvalidTarget", text), errors=(("plan", text),))

@@ -25,6 +25,7 @@ class WorkloadSpreadSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     spread: WorkloadSpread
     target: Target | None = None  # None: it does not exist, or is being deleted
     unreadable: str = ""  # why the target's number of pods cannot be told
+    unfollowed: str = ""  # why nobody knows whether there is a target
     pods: Sequence[Pod] = ()  # those of the target, whatever their state
     versions: Mapping[str, str] = {}  # of these pods, by uid
     nodes: Mapping[str, Node] = {}  # those of the pods, by name

@@ -1,5 +1,7 @@
 """The workloads that a WorkloadSpread can be about, as they are stored (workloadspread.md §3 and §6)."""
 
+from collections.abc import Sequence
+
 from flotilla_common.api.keys import TEMPLATE_HASH_LABEL
 from flotilla_common.api.kinds.workloadspread.targets import (
     CLONE_SETS,
@@ -17,18 +19,17 @@ from flotilla_topology.workloadspread.snapshot import Target
 
 
 def target_of(
-    resource: Resource, workload: Workload, paths: tuple[str, ...], latest: str | None, *, tracked: bool
+    resource: Resource, workload: Workload, paths: Sequence[str], latest: str | None, *, tracked: bool
 ) -> Target:
     """Return the workload as it is planned with. `latest`: the version of its newest pods. Raises ValueError: there is
     no number where one should be."""
     kind = resource.group, resource.kind
-    replicas = replicas_of({"spec": workload.document}, paths)
     return Target(
-        replicas=replicas,
+        replicas=replicas_of({"spec": workload.document}, paths),
         latest=latest,
         ordered=tracked,
         costed=kind in COSTED,
-        rests=replicas == 0 and kind != JOBS and bool(paths),
+        rests=kind != JOBS and workload.replicas == 0,
     )
 
 

@@ -1,0 +1,184 @@
+"""Workloads of kinds that administrators name, as WorkloadSpreads are about them (workloadspread.md §3)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from flotilla_common.api.core import ConfigMap, Pod
+from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.errors import found_or_none
+from flotilla_common.api.facts import Fact
+from flotilla_common.api.jsontext import Reader
+from flotilla_common.api.keys import CONFIGURATION
+from flotilla_common.api.kinds.workloadspread.targets import (
+    BUILT_IN,
+    CustomWorkload,
+    GroupKind,
+    custom_workloads,
+    kinds_between,
+    replicas_of,
+    replicas_path,
+)
+from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread
+from flotilla_common.api.meta import Model, ObjectMeta, controller_of, group_of
+from flotilla_common.api.resources import CONFIG_MAP, Resource
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.controller import Key
+from flotilla_common.control.customkinds import CustomKinds
+from flotilla_common.control.questions import Questions
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Wiring
+from flotilla_common.mirror.table import Table
+
+TARGET = "target"
+"""Index: WorkloadSpreads by namespace, group, kind and name of their workload."""
+
+CONFIGURATIONS = Watch(CONFIG_MAP, ConfigMap, private="namespace")
+"""Of Flotilla's own namespace: one of them names more kinds of workloads."""
+
+_MEMBERS: Reader[dict[str, Any]] = Reader(dict[str, Any])
+
+
+class Unknown(Exception):
+    """Nobody can tell yet, or ever, what the workload and its pods are."""
+
+
+class CustomTarget(Model, dict=True):
+    """A workload of such a kind. Its numbers may be anywhere."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+    @Fact
+    def document(self) -> Json:
+        """Spec and status; empty where they cannot be read."""
+        try:
+            return {"spec": _MEMBERS.read(self.spec), "status": _MEMBERS.read(self.status)}
+        except ValueError:
+            return {}
+
+
+class Question(NamedTuple):
+    """Which pods does the workload say that it has?"""
+
+    resource: Resource
+    name: str
+    version: str
+
+
+class CustomTargets:
+    """The workloads of these kinds that WorkloadSpreads are about."""
+
+    def __init__(self, wiring: Wiring, spreads: Table[WorkloadSpread]) -> None:
+        self._wiring = wiring
+        self._spreads = spreads
+        self._configurations = wiring.table(CONFIGURATIONS)
+        self._selectors = Questions(self._read_selector, wiring.clock, wiring.again)
+        self._kinds = CustomKinds(
+            lambda: wiring.api,
+            CustomTarget,
+            wiring.clock,
+            wanted=self._wanted,
+            needed=lambda kind: [(one.metadata.namespace, one.spec.target_ref.name) for one in self._about(kind)],
+            listener=self._changed,
+            changed=self._kind_changed,
+        )
+        wiring.beside(self._selectors.run)
+        wiring.beside(self._kinds.run)
+        wiring.wake(CONFIGURATIONS, self._of_configuration)
+
+    def find(self, spread: WorkloadSpread) -> CustomTarget | None:
+        """Return the workload; None if it does not exist. Raises Unknown."""
+        found = self._kinds.find(_kind(spread))
+        if found is None:
+            raise Unknown(self._kinds.trouble(_kind(spread)))
+        return found[1].get(spread.metadata.namespace, spread.spec.target_ref.name)
+
+    def replicas(self, spread: WorkloadSpread, workload: CustomTarget) -> int:
+        """Return how many pods it is to have. Raises ValueError: there is no number where one should be."""
+        chosen = spread.spec.target_filter
+        paths = replicas_path(_kind(spread), self._named(), chosen.replicas_path_list if chosen is not None else ())
+        return replicas_of(workload.document, paths)
+
+    def selector(self, spread: WorkloadSpread, workload: CustomTarget) -> Selector | None:
+        """Return what selects its pods, by its scale; None if it has none. Raises Unknown until the apiserver has
+        answered."""
+        found = self._kinds.find(_kind(spread))
+        if found is None or not found[0].scaled:
+            return None
+        meta = workload.metadata
+        answer = self._selectors.ask(spread.metadata.key, Question(found[0].resource, meta.name, meta.resource_version))
+        if answer is None:
+            raise Unknown(f"asking which pods {workload.metadata.name} selects")
+        return answer if not answer.empty else None
+
+    def is_below(self, pod: Pod, spread: WorkloadSpread) -> bool:
+        """Return whether the pod's controller is of a kind that may stand between the workload and its pods."""
+        controller = controller_of(pod.metadata)
+        between = kinds_between(_kind(spread), self._named())
+        return controller is not None and (group_of(controller.api_version), controller.kind) in between
+
+    def of_owner(self, uid: str) -> Iterator[Key]:
+        """Yield the WorkloadSpreads about the workload with this uid."""
+        for resource, table in self._kinds.tables():
+            workload = table.by_uid(uid)
+            if workload is not None:
+                yield from (one.metadata.key for one in self._about_one(resource, workload))
+
+    def _named(self) -> list[CustomWorkload]:
+        """The kinds that the ConfigMap names. One that cannot be read names none; admission says so."""
+        found = self._configurations.get(self._wiring.settings.namespace, CONFIGURATION)
+        try:
+            return custom_workloads({} if found is None else found.data)
+        except ValueError:
+            return []
+
+    def _wanted(self) -> list[CustomWorkload]:
+        """Those that some WorkloadSpread is about."""
+        used = {_kind(spread) for spread in self._spreads}
+        return [one for one in self._named() if one.group_kind in used and one.group_kind not in BUILT_IN]
+
+    def _about(self, kind: GroupKind) -> list[WorkloadSpread]:
+        return [spread for spread in self._spreads if _kind(spread) == kind]
+
+    def _about_one(self, resource: Resource, workload: CustomTarget) -> Iterable[WorkloadSpread]:
+        meta = workload.metadata
+        return self._spreads.by_index(TARGET, (meta.namespace, resource.group, resource.kind, meta.name))
+
+    async def _read_selector(self, key: Key, question: Question) -> Selector:
+        """Raises ApiError, Unreachable. What is no selector selects nothing of its own."""
+        body = await found_or_none(self._wiring.api.get(question.resource, key[0], question.name, "scale"))
+        scale: Json = {} if body is None else msgspec.json.decode(body, type=Json)
+        try:
+            return Selector.read(text(member(scale, "status").get("selector")))
+        except ValueError:
+            return Selector({}, ())
+
+    # What a change concerns
+
+    def _changed(self, resource: Resource, old: CustomTarget | None, new: CustomTarget | None) -> None:
+        workload = new or old
+        for spread in self._about_one(resource, workload) if workload is not None else ():
+            if old is None or new is None or self._seen(spread, old) != self._seen(spread, new):
+                self._wiring.again(*spread.metadata.key)
+
+    def _seen(self, spread: WorkloadSpread, workload: CustomTarget) -> tuple[object, ...]:
+        """What of a workload a WorkloadSpread goes by: how many pods it is to have."""
+        try:
+            replicas: int | str = self.replicas(spread, workload)
+        except ValueError as fault:
+            replicas = str(fault)
+        return workload.metadata.uid, workload.metadata.deletion_timestamp, replicas
+
+    def _kind_changed(self, kind: GroupKind) -> None:
+        for spread in self._about(kind):
+            self._wiring.again(*spread.metadata.key)
+
+    def _of_configuration(self, old: ConfigMap | None, new: ConfigMap | None) -> list[Key]:
+        return [spread.metadata.key for spread in self._spreads if _kind(spread) not in BUILT_IN]
+
+
+def _kind(spread: WorkloadSpread) -> GroupKind:
+    return spread.spec.target_ref.identity[:2]
