@@ -253,3 +253,51 @@ def test_reserved_pods_have_substitutes_until_they_serve(space: Workspace) -> No
     assert min(serving(pods) for pods in space.moments(mark)) >= 2
     label = "apps.kruise.io/united-deployment-reserved-pod"
     assert {pod["metadata"]["labels"][label] for pod in space.pods.values()} == {"false"}
+
+
+def test_one_subset_after_the_other_finds_no_node(space: Workspace) -> None:
+    """A12 and §12: the last one serves; when it is gone, nothing is lost that runs."""
+    nowhere = [on_nodes(name, "zone-of", f"{space.name}-{name}") for name in "ab"]
+    space.apply(united(2, [*nowhere, "c"], strategy=adaptive(2, 120)))
+    status = settled(space, 2)
+    assert replicas_of(space) == {"a": 0, "b": 0, "c": 2}
+    assert [len(one.get("conditions", [])) for one in status["subsetStatuses"]] == [1, 1, 0]
+
+
+def test_reservation_is_turned_off(space: Workspace) -> None:
+    """E23: pods that find no node are not reserved any more, and those who stand in for them stay."""
+    first = on_nodes("a", "reserved-of", space.name)
+    space.apply(united(2, [first, "b"], strategy=adaptive(2, 120, reserveUnschedulablePods=True)))
+    space.settled(NAME, replicas=2, readyReplicas=2, reservedPods=2)
+    space.apply(united(2, [first, "b"], strategy=adaptive(2, 120)))
+    status = settled(space, 2)
+    assert replicas_of(space) == {"a": 0, "b": 2}
+    assert status["labelSelector"] == "app=web"
+    assert "reservedPods" not in status
+
+
+def test_history_is_limited(space: Workspace) -> None:
+    """E13."""
+    space.apply(united(2, "ab", revisionHistoryLimit=1))
+    settled(space, 2)
+    for number in range(4):
+        set_image(space, f"nginx:{number}")
+        settled(space, 2)
+    status = space.status(NAME)
+    assert status["updatedRevision"] in space.revisions(NAME)
+    assert len(space.revisions(NAME)) <= 2
+
+
+def test_an_old_pod_that_is_not_ready_is_in_nobodys_way(space: Workspace) -> None:
+    """E16: the built-in StatefulSet would wait for it for ever."""
+    manifest = united(3, "a", template="statefulSetTemplate", partitions={"a": 1})
+    manifest["spec"]["template"]["statefulSetTemplate"]["spec"]["podManagementPolicy"] = "OrderedReady"
+    space.apply(manifest)
+    settled(space, 3)
+    last = max(space.pods)
+    old = space.pod(last)["metadata"]["uid"]
+    space.set_condition(last, "Ready", "False")
+    set_image(space, NEW, "statefulSetTemplate")
+    space.settled(NAME, readyReplicas=3, updatedReplicas=2, updatedReadyReplicas=2)
+    assert space.pod(last)["metadata"]["uid"] != old
+    assert images(space.pods.values(), "a") == [OLD, NEW, NEW]
