@@ -6,6 +6,7 @@ and the object does not is set. What an earlier apply had set, as an annotation 
 longer, is taken away. Everything else, such as defaults and what others have written, stays.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
@@ -25,6 +26,10 @@ MANAGER = "kubectl-client-side-apply"
 
 SERVER_SIDE = "application/apply-patch+yaml"
 _DRY = {"dryRun": "All", "fieldValidation": "Strict"}
+
+
+_DOCUMENT = re.compile(r"^.*is invalid: patch: Invalid value: \".*\": (?=strict decoding error)", re.DOTALL)
+"""The whole object, which stands before what is wrong with a field of a patch."""
 
 
 class Refused(Exception):
@@ -51,7 +56,7 @@ async def dry_run(api: Api, manifest: Manifest, namespace: str, *, server_side: 
     except ApiError as error:
         if error.code in (401, 404) and before is not None:
             raise
-        raise Refused(error.message) from error
+        raise Refused(_DOCUMENT.sub("", error.message)) from error
     after = before if raw is None and before is not None else mapping(msgspec.json.decode(raw or b"{}"))
     return Applied(manifest=manifest, namespace=namespace, before=before, after=after, stored=_stored(manifest, after))
 

@@ -13,7 +13,7 @@ from flotilla_cli.foresee.story import Story, Wave, composed
 from flotilla_cli.foresee.telling import Teller
 from flotilla_cli.services import controllers
 from flotilla_cli.views import view_of, view_of_owner
-from flotilla_cli.views.kindview import Made, UpdatePolicy
+from flotilla_cli.views.kindview import KindView, Made
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.keys import INSTANCE_ID_LABEL
 from flotilla_common.api.kinds import catalogue
@@ -95,7 +95,7 @@ class Foresight:
         new = {applied.stored["metadata"].get("uid")} if applied.before is None else set[str]()
         owners = {document["metadata"].get("uid") for _, document in objects.everything()} - new
         teller = Teller(applied.namespace, _unforeseeable(objects.all(CLAIM), owners))
-        hindrances = Hindrances(objects, applied.stored, self._kind.update_policy, self._gates)
+        hindrances = Hindrances(objects, applied.stored, self._kind, self._gates)
         writes: list[Write] = []
         for moment in play.run(self._resource, applied.stored):
             teller.tell(moment, observer.news())
@@ -190,11 +190,11 @@ def _instance_of(document: Json) -> str:
 class Hindrances:
     """Looks at the revisions of pods as they are before the play."""
 
-    def __init__(self, objects: Objects, workload: Json, policy: UpdatePolicy, gates: Gates) -> None:
+    def __init__(self, objects: Objects, workload: Json, kind: KindView, gates: Gates) -> None:
         self._objects = objects
         self._gates = gates
-        rolling = member(workload, "spec", "updateStrategy", "rollingUpdate")
-        chosen = text(rolling.get(policy.field)) or policy.never
+        policy = kind.update_policy
+        chosen = text(member(kind.update_strategy(workload), "rollingUpdate").get(policy.field)) or policy.never
         self._forbidden = f"{policy.field} is {policy.never}" if chosen == policy.never else ""
         self._name = text(member(workload, "metadata").get("name"))
         self._known: dict[tuple[str, str], str] = {}

@@ -37,6 +37,7 @@ class Observer:
         self._of_children: set[str] = set()  # uids of pods of children, which may go before their pods
         self._serving = {pod["metadata"]["uid"] for pod in objects.all(POD) if self.tracked(pod) and is_serving(pod)}
         self.before = self.lowest = len(self._serving)
+        self.made = self.gone = 0
         self._news: list[News] = []
         objects.listen(self._see)
 
@@ -80,6 +81,8 @@ class Observer:
             self._news.append(News(ENDED, after))
         if resource != POD or pod is None or not self.tracked(pod):
             return
+        self.made += before is None
+        self.gone += after is None
         uid = pod["metadata"]["uid"]
         if restarts := _restarts(before, after):
             self._news.append(News(RESTARTED, pod, restarts))

@@ -152,6 +152,8 @@ def _totals(story: Story) -> str:
         "recreated": totals.recreated,
         "created": totals.created,
         "deleted": totals.deleted,
+        "created by Kubernetes": totals.created_by_kubernetes,
+        "deleted by Kubernetes": totals.deleted_by_kubernetes,
     }
     words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     line = f"pods: {words}; {totals.writes} writes" if words else f"{totals.writes} writes"

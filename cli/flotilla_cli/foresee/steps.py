@@ -9,6 +9,8 @@ import msgspec
 
 from flotilla_common.api import keys
 from flotilla_common.api.documents import Json, mappings, member, strings
+from flotilla_common.api.kinds.workloadspread.book import matched_of
+from flotilla_common.api.kinds.workloadspread.types import DELETION_COST
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.control.plan import Create, Delete, Intent
 from flotilla_common.model.pods import demanded_node
@@ -74,12 +76,25 @@ def step_of(write: Write) -> Step | None:
 
 def _pod_step(write: Write, before: Json, after: Json) -> Step | None:
     do = _TO_PODS.get(write.action.intent)
-    if do is None or (write.action.intent is Intent.UPDATE and before.get("spec") == after.get("spec")):
+    if do is None:
         return None
+    if write.action.intent is Intent.UPDATE and before.get("spec") == after.get("spec"):
+        places = tuple(_place_changes(before, after))
+        return _step(write, PATCH, changes=places) if places else None
     if do == HOLD:
         return _step(write, do, why=_labels(after).get(keys.STATE_LABEL, ""))
     changes = (*_injected(before, after), *_container_changes(before, after), *_metadata_changes(before, after))
     return _step(write, do, changes=changes)
+
+
+def _place_changes(before: Json, after: Json) -> Iterator[Change]:
+    """Yield in which subset of a WorkloadSpread the pod is, and when its turn is to go."""
+    was, now = (strings(member(one, "metadata").get("annotations")) for one in (before, after))
+    old, new = matched_of(was), matched_of(now)
+    if new is not None and new != old:
+        yield Change("subset", None if old is None else old.subset, new.subset)
+    if was.get(DELETION_COST) != now.get(DELETION_COST):
+        yield Change("deletion cost", was.get(DELETION_COST), now.get(DELETION_COST))
 
 
 def _injected(before: Json, after: Json) -> Iterator[Change]:

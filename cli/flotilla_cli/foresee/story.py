@@ -99,12 +99,14 @@ class Revision(msgspec.Struct, frozen=True):
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Pods, and writes but for statuses of the object itself. A recreated pod counts neither as created nor as
-    deleted."""
+    deleted; what Kubernetes' own controllers do with pods of Deployments and StatefulSets is counted apart."""
 
     updated_in_place: int = 0
     recreated: int = 0
     created: int = 0
     deleted: int = 0
+    created_by_kubernetes: int = 0
+    deleted_by_kubernetes: int = 0
     writes: int = 0
 
 
@@ -131,8 +133,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
         return f"{self.kind} {f'{self.namespace}/{self.name}' if self.namespace else self.name}"
 
 
-def totals_of(steps: Sequence[Step], writes: int) -> Totals:
-    """Count what is done to pods."""
+def totals_of(steps: Sequence[Step], writes: int, *, made: int = 0, gone: int = 0) -> Totals:
+    """Count what is done to pods. `made`, `gone`: how many there were in all; what no step did, Kubernetes did."""
     counts = Counter(step.do for step in steps if step.kind == "Pod" and not step.refused)
     updated = {step.name for step in steps if step.kind == "Pod" and step.do in ("updateInPlace", "resizeInPlace")}
     recreated = counts["recreate"]
@@ -141,6 +143,8 @@ def totals_of(steps: Sequence[Step], writes: int) -> Totals:
         recreated=recreated,
         created=max(counts["create"] - recreated, 0),
         deleted=counts["delete"],
+        created_by_kubernetes=max(made - counts["create"], 0),
+        deleted_by_kubernetes=max(gone - counts["delete"] - recreated, 0),
         writes=writes,
     )
 
@@ -159,7 +163,12 @@ def composed(
         changes=changes,
         revision=_revision(kind, applied, writes),
         waves=waves,
-        totals=totals_of([step for wave in waves for step in wave.steps], sum(map(_counts, writes))),
+        totals=totals_of(
+            [step for wave in waves for step in wave.steps],
+            sum(map(_counts, writes)),
+            made=observer.made,
+            gone=observer.gone,
+        ),
         serving=_serving(observer, plan),
         reasons=plan.reasons,
         numbers=plan.numbers,

@@ -117,6 +117,7 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
 
     # flotilla plan
     update_policy: UpdatePolicy = UpdatePolicy()
+    update_strategy: Callable[[Json], Json] = lambda stored: member(stored, "spec", "updateStrategy")  # of its pods
     revision: Callable[[Json], str] | None = None  # the revision that pods move to; None: as the workload says
     concerns: Callable[[Json, Json], bool] = owns  # (object, pod): whether the object is about the pod
     has_ended_in: Callable[[Json, Json], bool] = lambda stored, pod: False  # in a pod that runs on

@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_cli.views.kindview import KindView, PodQuestion, Summary
 from flotilla_common.api.core import Pod
-from flotilla_common.api.documents import Json
+from flotilla_common.api.documents import Json, member
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
@@ -120,6 +120,12 @@ def _terms(subset: Subset) -> Iterator[str]:
         yield f"{one.key} {one.operator}{values}"
 
 
+def _update_strategy(stored: Json) -> Json:
+    """Return that of the workloads that it makes."""
+    templates = member(stored, "spec", "template")
+    return member(templates, next(iter(templates), ""), "spec", "updateStrategy")
+
+
 def _progress(spec: Json, status: Json) -> str:
     wanted, ready, updated = spec.get("replicas", 1), status.get("readyReplicas", 0), status.get("updatedReplicas", 0)
     return "" if ready == updated == wanted else f"{ready} of {wanted} pods ready, {updated} updated"
@@ -130,6 +136,7 @@ VIEW = KindView(
     summary=summary,
     children=_CHILDREN,
     about_pod=_about_pod,
+    update_strategy=_update_strategy,
     has_unknown_name=lambda made: made.kind != "ControllerRevision",  # names hang on its next version
     progress=_progress,
     guards_removal=True,

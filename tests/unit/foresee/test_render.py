@@ -90,3 +90,14 @@ def test_a_pod_that_is_replaced_counts_once():
     assert totals_of([*steps, updated("a"), updated("a")], 7) == Totals(
         updated_in_place=1, recreated=1, created=1, deleted=1, writes=7
     )
+
+
+def test_what_kubernetes_does_with_pods_is_counted_apart():
+    steps = [Step(do="recreate", kind="Pod", name="a"), Step(do="create", kind="Pod", name="b")]
+    totals = totals_of(steps, 3, made=4, gone=3)
+    assert totals == Totals(recreated=1, created_by_kubernetes=3, deleted_by_kubernetes=2, writes=3)
+    story = Story(
+        kind="UnitedDeployment", name="web", verdict="changed", waves=(Wave(steps=tuple(steps)),), totals=totals
+    )
+    text = render(story, everything=False).plain
+    assert "pods: 1 recreated, 3 created by Kubernetes, 2 deleted by Kubernetes; 3 writes" in text
