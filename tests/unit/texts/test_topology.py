@@ -38,7 +38,8 @@ def waiting(*, reserves: bool = False, after: float = 61) -> Plan:
     """A pass so long after pods of subset `a` were found to find no node."""
     world = unschedulable(reserves=reserves)
     if after:
-        world.step()
+        world.step()  # marks the subset
+        world.step()  # moves its pods
         world.run_pods()
     world.now += timedelta(seconds=after)
     return world.plan()
