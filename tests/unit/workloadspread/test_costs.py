@@ -90,3 +90,9 @@ def test_limits_that_were_lowered() -> None:
     pods = [*(pod(f"a{number}", "a") for number in range(4)), *(pod(f"b{number}", "b") for number in range(4))]
     found = costs(planned(spread(subset("a", 3), subset("b", 2)), pods))
     assert sorted(found.values()) == [-200, -200, -100, 100, 100, 200, 200, 200]
+
+
+def test_of_pods_alike_the_same_go_in_whatever_order_they_are_seen() -> None:
+    pods = [pod(name, "a") for name in "pqr"]
+    there, back = (costs(planned(spread(subset("a", 1)), seen)) for seen in (pods, pods[::-1]))
+    assert there == back == {"p": -100, "q": -100, "r": 100}

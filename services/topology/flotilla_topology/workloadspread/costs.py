@@ -63,4 +63,5 @@ def most_deletable(pod: Pod) -> tuple[object, ...]:
         -ready_since.timestamp() if ready_since is not None else 0.0,
         -restarts,
         -created.timestamp(),
+        pod.metadata.name,  # as good as any, and the same in every pass
     )
