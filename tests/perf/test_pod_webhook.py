@@ -14,12 +14,10 @@ from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemClock
 from tests.perf.limits import LIMITS, within
 from tests.perf.rollouts import NAMESPACE, Bench, bench
+from tests.perf.webhooks import CALLS, calls_within
 
 SETS = 5
 PER_SECOND, SECONDS = 100, 20
-LATENCY = "controller_runtime_webhook_latency_seconds"
-CALLS = f'{LATENCY}_count{{webhook="/mutate-pod"}}'
-
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
 
 
@@ -80,13 +78,6 @@ async def creates(site: Bench, app: str) -> list[float]:
     return await asyncio.gather(*(create(begin + index / PER_SECOND) for index in range(PER_SECOND * SECONDS)))
 
 
-def share_within(metrics: str, seconds: float) -> float:
-    """Of all calls, those that took no longer."""
-    found = [line.rpartition(" ") for line in metrics.splitlines() if line.startswith(LATENCY)]
-    values = {name: float(value) for name, _, value in found}
-    return values[f'{LATENCY}_bucket{{le="{seconds}",webhook="/mutate-pod"}}'] / values[CALLS]
-
-
 async def test_latency(site: Bench) -> None:
     webhook = site.flotilla.members["webhook"]
     plain = await creates(site, "other")
@@ -97,4 +88,4 @@ async def test_latency(site: Bench) -> None:
         cuts = statistics.quantiles(found, n=100)
         print(f"\ncreate of {name}: p50 {cuts[49] * 1000:.1f} ms, p99 {cuts[98] * 1000:.1f} ms")
     slow = LIMITS["webhook_p99_ms"] / 1000
-    within("webhook_share_slower", 1 - share_within(webhook.metrics_text(), slow))
+    within("webhook_share_slower", 1 - webhook.metric(calls_within(slow)) / webhook.metric(CALLS))

@@ -23,12 +23,17 @@ from flotilla_webhook.cache import Cache
 
 T = TypeVar("T")
 
-PAUSES, _JITTER = (0.01, 0.05, 0.25), 0.1
-"""Seconds before the apiserver is asked what there is, after conflicts. Where the watch has shown it by then, it costs
-neither: so two replicas that write as fast as they can take turns."""
-
-_PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 5.0
 """How long others may keep being faster. The apiserver waits for thirty seconds."""
+
+_FIRST_PAUSE, _LAST_PAUSE, _JITTER = 0.005, 0.08, 0.5
+"""Seconds before the apiserver is asked again what there is. At first it is asked at once, and where the watch has
+shown it meanwhile, it is not asked at all."""
+
+_AT_ONCE, _LEAST_SHARE, _MOST_SHARE = 2, 1.0, 2.0
+"""So many writes follow each other at once; then each waits, in times of what the last one took. Whoever has just
+written knows what there is, and others have yet to hear of it: a replica that always has something to write would leave
+none of the others a turn."""
 
 Books = dict[str, list[SubsetStatus]]
 Decide = Callable[[WorkloadSpread, Books], T]
@@ -80,6 +85,7 @@ class Ledger:
         self._place = namespace, name
         self._waiting: list[_Entry[object]] = []
         self._writer: asyncio.Task[None] | None = None
+        self._took = 0.0  # seconds of the last write
 
     async def write(self, decide: Decide[T]) -> T:
         """Return what is decided once it is stored, or nothing is to be stored. Raises Gone, ApiError, Unreachable, and
@@ -91,7 +97,11 @@ class Ledger:
         return await entry.answer
 
     async def _work(self) -> None:
+        writes = 0
         while self._waiting:
+            if writes >= _AT_ONCE:
+                await self._clock.sleep(self._took * self._entropy.uniform(_LEAST_SHARE, _MOST_SHARE))
+            writes += 1
             entries, self._waiting = self._waiting, []
             try:
                 await self._write(entries)
@@ -105,8 +115,8 @@ class Ledger:
     async def _write(self, entries: Sequence[_Entry[object]]) -> None:
         """Decide, and store it. Raises Gone, ApiError (409 when others keep being faster), Unreachable, and ValueError
         for a WorkloadSpread that cannot be read."""
-        spread, pauses = self._cache.get(*self._place), iter(PAUSES)
-        end = self._clock.monotonic() + _PATIENCE_SECONDS
+        spread, pause = self._cache.get(*self._place), 0.0
+        end = self._clock.monotonic() + PATIENCE_SECONDS
         while True:
             spread = spread or await self._read()
             try:
@@ -117,12 +127,10 @@ class Ledger:
                     raise Gone from failure
                 if failure.code != 409 or self._clock.monotonic() > end:
                     raise
-                spread = self._newer(spread)
-                pause = 0.0 if spread is not None else next(pauses, None)
-                if pause is None:
-                    raise
-            if pause:
+            spread = self._newer(spread)
+            if spread is None:
                 await self._clock.sleep(pause * self._entropy.uniform(1, 1 + _JITTER))
+                pause = min(max(pause * 2, _FIRST_PAUSE), _LAST_PAUSE)
 
     def _newer(self, tried: WorkloadSpread) -> WorkloadSpread | None:
         """Return what the watch has shown meanwhile; None if that is no newer than what was tried."""
@@ -141,7 +149,7 @@ class Ledger:
     async def _store(self, spread: WorkloadSpread, changed: Books) -> None:
         if not changed:
             return
-        meta = spread.metadata
+        began, meta = self._clock.monotonic(), spread.metadata
         books = {version: [stored(entry) for entry in book] for version, book in changed.items()}
         body: Json = {
             "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
@@ -151,6 +159,7 @@ class Ledger:
             WORKLOAD_SPREAD, *self._place, msgspec.json.encode(body), PatchType.MERGE, subresource="status"
         )
         self._cache.take(written)
+        self._took = self._clock.monotonic() - began
 
 
 def _decided(entries: Sequence[_Entry[object]], spread: WorkloadSpread) -> Books:

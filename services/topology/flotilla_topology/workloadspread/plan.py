@@ -65,7 +65,7 @@ def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
     status = _write(spread, books.status)
     return draft.plan(
         status=status,
-        urgent_status=status is not None,
+        urgent_status=_is_urgent(spread.status, books.status),
         status_after_success=True,
         numbers={
             "replicas": target.replicas,
@@ -160,6 +160,21 @@ def _delete_failed(spread: WorkloadSpread, pod: Pod, subset: str) -> Event:
     # The word is the reference's, spelled like that.
     message = f"Failed to delete unschedulabe Pod {place} of WorkloadSpread {meta.namespace}/{meta.name}: "
     return Event("DeletePodFailed", message, warning=True)
+
+
+def _is_urgent(stored: WorkloadSpreadStatus, status: WorkloadSpreadStatus) -> bool:
+    """Return whether somebody waits for the status: clients for its generation, the webhook for places that it does not
+    know of. That pods which it admitted have come changes neither, and each write makes one of the webhook's fail."""
+    return status.observed_generation != stored.observed_generation or _places(status) != _places(stored)
+
+
+def _places(status: WorkloadSpreadStatus) -> object:
+    """What the webhook goes by."""
+    totals = [(one.name, one.schedulable) for one in status.subset_statuses]
+    books = status.versioned_subset_statuses.items()
+    return totals, {
+        version: [(one.name, one.missing_replicas, one.schedulable) for one in book] for version, book in books
+    }
 
 
 def _write(spread: WorkloadSpread, status: WorkloadSpreadStatus) -> Patch | None:
