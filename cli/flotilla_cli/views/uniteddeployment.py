@@ -25,6 +25,7 @@ from flotilla_common.api.kinds.uniteddeployment.types import (
 from flotilla_common.api.meta import OwnerReference, controller_of, group_of, metadata_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, REPLICA_SET
 from flotilla_common.api.scheduling import NodeSelectorTerm
+from flotilla_common.control.wording import pods_word
 from flotilla_common.kube.interface import Api
 
 _CHILDREN = (CLONE_SET, STATEFUL_SET, BUILT_IN_STATEFUL_SET, DEPLOYMENT)
@@ -103,7 +104,7 @@ def _story(united: UnitedDeployment, name: str, pod: Pod) -> Iterator[str]:
     revision = labels.get(REVISION_LABEL, "")
     if status.updated_revision and revision != status.updated_revision:
         held = spec.update_strategy.manual_update.partitions.get(name, 0)
-        kept = f": the subset keeps {held} pods on old ones" if held else ", and is still to be updated"
+        kept = f": the subset keeps {pods_word(held)} on old ones" if held else ", and is still to be updated"
         yield f"it is on revision {revision or 'of nobody'}, not on {status.updated_revision}{kept}"
 
 

@@ -12,7 +12,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds.workloadspread.book import matched_of
-from flotilla_common.api.kinds.workloadspread.targets import SPREAD
+from flotilla_common.api.kinds.workloadspread.targets import NUMBERED, SPREAD, GroupKind
 from flotilla_common.api.kinds.workloadspread.types import (
     DELETION_COST,
     SCHEDULABLE,
@@ -122,8 +122,18 @@ def _placed(spread: WorkloadSpread, pod: Pod) -> str:
         return f"WorkloadSpread {name} put it into subset {matched.subset}, which is there no more{then}"
     limit = "any number of" if subset.max_replicas is None else f"at most {subset.max_replicas}"
     there = known.get(subset.name, SubsetStatus()).replicas
-    words = f"subset {subset.name}, which takes {limit} pods and has {there}: the first with room, in their order"
-    return f"WorkloadSpread {name} put it into {words}{then}"
+    words = f"subset {subset.name}, which takes {limit} pods and has {there}"
+    return f"WorkloadSpread {name} put it into {words}: {_RULES[_kind(spread) in NUMBERED]}{then}"
+
+
+_RULES = {
+    True: "pods of StatefulSets go by their numbers",
+    False: "the first with room when it was made, or the one that fits its node",
+}
+
+
+def _kind(spread: WorkloadSpread) -> GroupKind:
+    return spread.spec.target_ref.identity[:2]
 
 
 VIEW = KindView(
