@@ -13,12 +13,13 @@ ON_THE_WAY = 0.01
 def holds_the_lease(scene: Scene, step: Step) -> Iterator[str]:
     """No write by a replica that does not hold the shard, or whose lease has run out (DESIGN §5).
 
-    Events are exempt: they tell what a replica did while it held the lease.
+    Events are exempt: they tell what a replica did while it held the lease. So is the webhook, of which every replica
+    answers: what it writes holds for one version of one object.
     """
     version = step.version
-    if not step.ours or version.resource in (LEASE, EVENT):
-        return
     service = version.writer.rpartition("-")[0]
+    if not step.ours or service == "webhook" or version.resource in (LEASE, EVENT):
+        return
     shards = sum(name.removeprefix(f"flotilla-{service}-").isdigit() for name in scene.leases)
     name = step.workload.name if step.workload is not None else version.name
     index = shard_of(version.namespace, name, shards) if shards else 0

@@ -13,7 +13,18 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.resources import CLAIM, CONFIG_MAP, JOB, NAMESPACE, NODE, POD, REVISION, SECRET, Resource
+from flotilla_common.api.resources import (
+    CLAIM,
+    CONFIG_MAP,
+    DEPLOYMENT,
+    JOB,
+    NAMESPACE,
+    NODE,
+    POD,
+    REVISION,
+    SECRET,
+    Resource,
+)
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.kube.interface import Api, ApiError
@@ -32,7 +43,9 @@ REPOSITORY = "registry.test/shop:"
 MERGE = "application/merge-patch+json"
 
 QUOTA = Resource("", "v1", "resourcequotas", "ResourceQuota")
-_BUILT_IN = {one.kind: one for one in (POD, JOB, CLAIM, REVISION, CONFIG_MAP, SECRET, NODE, NAMESPACE, QUOTA)}
+_BUILT_IN = {
+    one.kind: one for one in (POD, JOB, DEPLOYMENT, CLAIM, REVISION, CONFIG_MAP, SECRET, NODE, NAMESPACE, QUOTA)
+}
 
 
 def resource_of(kind: str) -> Resource:

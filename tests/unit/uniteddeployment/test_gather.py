@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.uniteddeployment.types import SUBSET_LABEL, UnitedDeployment
-from flotilla_topology.uniteddeployment.children import CLONE_SETS
-from flotilla_topology.uniteddeployment.controller import UNITED_DEPLOYMENTS, WORKLOADS, Gatherer
+from flotilla_topology.uniteddeployment.children import CLONE_SETS, DEPLOYMENTS
+from flotilla_topology.uniteddeployment.controller import REPLICA_SETS, UNITED_DEPLOYMENTS, WORKLOADS, Gatherer
 from flotilla_topology.workload import Workload
 from tests.support.wiring import FakeWiring
 from tests.unit.uniteddeployment.build import OWNER
@@ -49,3 +49,18 @@ def test_a_selector_that_cannot_be_read_selects_nothing() -> None:
     wiring.put(UNITED_DEPLOYMENTS, owner({"matchExpressions": [{"key": "app", "operator": "Near"}]}))
     wiring.put(WORKLOADS[CLONE_SETS.name], workload("ud"))
     assert wiring.woken == []
+
+
+def test_a_replica_set_that_comes_after_its_pods_wakes_it() -> None:
+    wiring = FakeWiring()
+    Gatherer(wiring)
+    wiring.put(UNITED_DEPLOYMENTS, owner({"matchLabels": {"app": "ud"}}))
+    deployment = {"name": "ud-a", "namespace": "ns", "uid": "d", "resourceVersion": "1", "ownerReferences": [OWNER]}
+    wiring.put(WORKLOADS[DEPLOYMENTS.name], msgspec.convert({"metadata": deployment}, Workload))
+    wiring.woken.clear()
+    above = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "ud-a", "uid": "d", "controller": True}
+    below = {"name": "ud-a-1", "namespace": "ns", "uid": "r", "resourceVersion": "2", "ownerReferences": [above]}
+    wiring.put(REPLICA_SETS, msgspec.convert({"metadata": below}, Workload))
+    assert wiring.woken == [("ns", "ud")]
+    wiring.put(REPLICA_SETS, msgspec.convert({"metadata": below | {"resourceVersion": "3"}}, Workload))
+    assert wiring.woken == [("ns", "ud")]

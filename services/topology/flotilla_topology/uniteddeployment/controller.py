@@ -6,7 +6,7 @@ from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.documents import Json, member, strings, typed
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT, UnitedDeployment
 from flotilla_common.api.meta import LabelSelector, Object, ObjectMeta, controller_of
-from flotilla_common.api.resources import DEPLOYMENT, POD, REPLICA_SET, REVISION
+from flotilla_common.api.resources import POD, REPLICA_SET, REVISION
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
@@ -50,7 +50,7 @@ WORKLOADS = {
     )
     for kind in KINDS
 }
-REPLICA_SETS = Watch(REPLICA_SET, Workload, owner=DEPLOYMENT, indexes={CONTROLLED: controller_uid}, concerns=_matches)
+REPLICA_SETS = Watch(REPLICA_SET, Workload, indexes={CONTROLLED: controller_uid}, concerns=_matches)
 PODS = Watch(POD, Pod, indexes={CONTROLLED: controller_uid}, writes=("delete", "patch"), concerns=_matches)
 REVISIONS = Watch(
     REVISION,
@@ -71,6 +71,7 @@ class Gatherer:
         self._pods = wiring.table(PODS)
         self._revisions = wiring.table(REVISIONS)
         wiring.wake(PODS, self._concerned)
+        wiring.wake(REPLICA_SETS, self._above)
         for watch in WORKLOADS.values():
             wiring.wake(watch, self._may_adopt)
 
@@ -117,6 +118,14 @@ class Gatherer:
             for uid in controller_uid(pod) if pod is not None else ():
                 keys |= owner_keys(UNITED_DEPLOYMENT, None, self._workload(uid))
         return keys
+
+    def _above(self, old: Workload | None, new: Workload | None) -> Iterable[Key]:
+        """Return the UnitedDeployments whose Deployments a ReplicaSet belongs to, when it comes or goes: pods may be
+        known before it is."""
+        if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
+            return ()
+        uids = {uid for one in (old, new) if one is not None for uid in controller_uid(one)}
+        return {key for uid in uids for key in owner_keys(UNITED_DEPLOYMENT, None, self._workload(uid))}
 
     def _may_adopt(self, old: Workload | None, new: Workload | None) -> Iterable[Key]:
         """The UnitedDeployments that a workload which nobody controls may become a child of."""
