@@ -38,8 +38,8 @@ ZONE, NOWHERE = "topology.kubernetes.io/zone", "zone-9"
 
 
 class Placed(Frozen):
-    """How many pods each subset has in the end, by name; those of none under the empty one. Everything else is as it must
-    be at rest."""
+    """How many pods each subset has in the end, by name; those of none under the empty one. Everything else is as it
+    must be at rest."""
 
     subsets: dict[str, int]
     image: str = "one"  # of all pods
