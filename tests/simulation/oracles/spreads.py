@@ -209,11 +209,13 @@ def _deleted(pod: Json, subset: str, known: list[Json | None]) -> Iterator[str]:
     conditions = mappings(member(pod, "status").get("conditions"))
     if not any((one["type"], one.get("reason")) == ("PodScheduled", "Unschedulable") for one in conditions):
         yield f"deletes a pod of subset {subset} that is not without a node"
-    entry = next(
-        (one for one in mappings(member(spreads[-1], "status").get("subsetStatuses")) if one["name"] == subset), {}
-    )
-    if not any((one["type"], one["status"]) == ("Schedulable", "False") for one in mappings(entry.get("conditions"))):
+    entries = mappings(member(spreads[-1], "status").get("subsetStatuses"))
+    if subset not in [one["name"] for one in entries if _is_marked(mappings(one.get("conditions")))]:
         yield f"deletes a pod of subset {subset} before it is marked"
+
+
+def _is_marked(conditions: list[Json]) -> bool:
+    return any((one["type"], one["status"]) == ("Schedulable", "False") for one in conditions)
 
 
 def _names(spread: Json | None) -> list[str]:
