@@ -89,6 +89,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 BOTH = (CONTROLLERS, "watcher")
+WEBHOOK = ("webhook",)
+WRITERS = (CONTROLLERS, *WEBHOOK)
 NOBODY = ("",)
 AGENTS = (AGENT,)
 
@@ -99,12 +101,22 @@ KINDS: Mapping[str, Kind] = {
         strike=strikes.CrashBefore, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, blind=6
     ),
     "crash-after": Kind(strike=strikes.Crash, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, blind=6),
-    "request-lost": Kind(strike=strikes.Lose, place=Place.WRITE),
-    "reply-lost": Kind(strike=strikes.LoseReply, place=Place.WRITE, services=BOTH, blind=2),
-    "conflict": Kind(strike=strikes.Refuse, place=Place.WRITE, services=BOTH, blind=4),
-    "throttled": Kind(strike=strikes.Throttle, place=Place.WRITE, outage=2.5),  # all writes wait a second, then the key
-    "error": Kind(strike=strikes.Fail, place=Place.WRITE),
-    "timeout": Kind(strike=strikes.TimeOut, place=Place.WRITE),
+    "request-lost": Kind(strike=strikes.Lose, place=Place.WRITE, services=WRITERS),
+    "reply-lost": Kind(strike=strikes.LoseReply, place=Place.WRITE, services=(*BOTH, *WEBHOOK), blind=2),
+    "conflict": Kind(strike=strikes.Refuse, place=Place.WRITE, services=(*BOTH, *WEBHOOK), blind=4),
+    # All writes wait for a second, then the key does.
+    "throttled": Kind(strike=strikes.Throttle, place=Place.WRITE, services=WRITERS, outage=2.5),
+    "error": Kind(strike=strikes.Fail, place=Place.WRITE, services=WRITERS),
+    "timeout": Kind(strike=strikes.TimeOut, place=Place.WRITE, services=WRITERS),
+    "webhook-crash": Kind(strike=strikes.CrashWebhook, place=Place.WRITE, services=WEBHOOK, drawn=False),
+    "webhook-late": Kind(
+        strike=strikes.LateWebhook,
+        place=Place.WRITE,
+        services=WEBHOOK,
+        outage=HOLD_SECONDS,
+        blind=LATE,
+        drawn=False,
+    ),
     "old-view": Kind(
         strike=strikes.OldView,
         place=Place.WRITE,
@@ -124,7 +136,7 @@ KINDS: Mapping[str, Kind] = {
     "held-from": Kind(
         strike=strikes.Hold, place=Place.STEP, outage=HOLD_SECONDS, blind=LATE, services=NOBODY, per_resource=True
     ),
-    "expired": Kind(strike=strikes.Expire, place=Place.EVENT, outage=1, blind=1, services=("watcher",)),
+    "expired": Kind(strike=strikes.Expire, place=Place.EVENT, outage=1, blind=1, services=("watcher", *WEBHOOK)),
     "cut": Kind(strike=strikes.Cut, place=Place.EVENT, outage=1, blind=1, services=("watcher",), swept=False),
     "wiped": Kind(
         strike=strikes.Wipe, place=Place.MESSAGE, outage=REFILL_SECONDS, blind=REFILL_SECONDS + 1, services=NOBODY

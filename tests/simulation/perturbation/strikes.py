@@ -87,6 +87,27 @@ class CrashBefore(Crash):
     before = True
 
 
+class CrashWebhook(Passive):
+    """The replica of the webhook dies when its request has arrived, with all that it remembers; another one takes its
+    place at once. Whoever waited for its answer is refused."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        world = saboteur.world
+        world.webhooks.restart(request.writer).follow(world.loop)
+        await world.clock.sleep(ONE_WAY)
+        await serve()
+        raise Unreachable("the sender is dead")
+
+
+class LateWebhook(Passive):
+    """The replica of the webhook does not hear for seconds what becomes of what it remembers."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        saboteur.hold(request.writer, "", HOLD_SECONDS)
+        await saboteur.world.clock.sleep(ONE_WAY)
+        return await serve()
+
+
 class OldView(Crash):
     """The process dies after its write and starts again from a bus that has not heard of it yet."""
 

@@ -92,9 +92,9 @@ def sweep_unit(unit: Unit) -> Tally:
     scenario, tally = every_scenario()[unit.scenario], Tally()
 
     def choose(points: Sequence[Point]) -> list[Fault]:
-        return faults_at(points, unit.setting, scenario.services, scenario.agents, exact=scenario.exact)[
-            unit.first :: unit.every
-        ]
+        redone = scenario.restorable and not scenario.exact
+        found = faults_at(points, unit.setting, scenario.services, scenario.agents, exact=not redone)
+        return found[unit.first :: unit.every]
 
     reference, *runs = branch(scenario, unit.setting, choose)
     tally.runs = 1 + len(runs)

@@ -65,12 +65,12 @@ class Scenario(Frozen):
     into `when`.
 
     `exact` scenarios make the same writes whatever goes wrong. In the others the way depends on what a user's action
-    meets, so that only ends are compared. `restless` ones go on trying something that is refused for ever. `timed` ones
-    hang on wall clocks, which must then agree. `uncertain`: members of the end that are not compared, because they say
-    what a process knew that may have died. `quiet`: seconds without a change after which it has come to rest, if
-    back-offs make it pause for longer than usual. `every`: the sweep tries only each so-many-th fault, where many
-    scenarios of a kind pass much the same points. `services` take part beside the watcher, and as many of the nodes'
-    agents as `agents` says.
+    meets, so that only ends are compared. `restless` ones go on trying something that is refused for ever. `timed`
+    ones hang on wall clocks, which must then agree. `uncertain`: members of the end that are not compared, because
+    they say what a process knew that may have died. `quiet`: seconds without a change after which it has come to
+    rest, if back-offs make it pause for longer than usual. `every`: the sweep tries only each so-many-th fault, where
+    many scenarios of a kind pass much the same points. `restorable`: it ends in the same after a restore of etcd,
+    too. `services` take part beside the watcher, and as many of the nodes' agents as `agents` says.
     """
 
     name: str
@@ -85,6 +85,7 @@ class Scenario(Frozen):
     at_rest: bool = True
     every: int = 1
     exact: bool = True
+    restorable: bool = True
     restless: bool = False
     timed: bool = False
     uncertain: tuple[str, ...] = ()

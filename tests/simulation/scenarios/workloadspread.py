@@ -162,7 +162,15 @@ def pods_at_most(count: int) -> Json:
     return {**QUOTA.type_meta, "metadata": metadata, "spec": {"hard": {"pods": str(count)}}}
 
 
-scenario = partial(Scenario, kind=KIND, workload=NAME, services=("topology", "cloneset"), every=24, exact=False)
+scenario = partial(
+    Scenario,
+    kind=KIND,
+    workload=NAME,
+    services=("topology", "cloneset"),
+    every=24,
+    exact=False,
+    restorable=False,  # of a pod that is not there any more its place is kept for 30 seconds
+)
 
 SCENARIOS = (
     scenario(
@@ -175,7 +183,11 @@ SCENARIOS = (
     scenario(
         name="spread-comes-later",
         given=running(cloneset(4)),
-        when=(Create(document=spread(A, subset("b", patch=MARK))), Sleep(seconds=1), workload(replicas=5)),
+        when=(
+            Create(document=spread(A, subset("b", patch=MARK))),
+            WaitPlaced(subsets={"a": 2, "b": 2}),
+            workload(replicas=5),
+        ),
         then=Placed(subsets={"a": 2, "b": 3}),
         every=12,
     ),
