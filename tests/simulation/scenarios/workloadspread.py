@@ -151,6 +151,10 @@ def with_subsets(*subsets: Json) -> Change:
     return Change(patch={"spec": {"subsets": list(subsets)}}, name=NAME, kind=KIND)
 
 
+SEEN = Wait(owner=NAME, observed=True)
+"""The newest spec has been handled, and pods cost what they should."""
+
+
 def adaptive(seconds: int = 1) -> Json:
     """Pods that find no node for so long go elsewhere."""
     return {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": seconds}}
@@ -251,13 +255,13 @@ SCENARIOS = (
     scenario(
         name="spread-takes-fewer",
         given=spread_out(cloneset(4), A, B, placed={"a": 2, "b": 2}),
-        when=(with_subsets(subset("a", 1), B), Sleep(seconds=1), workload(replicas=3)),
+        when=(with_subsets(subset("a", 1), B), SEEN, workload(replicas=3)),
         then=Placed(subsets={"a": 1, "b": 2}),
     ),
     scenario(
         name="spread-takes-more",
         given=spread_out(cloneset(3), subset("a", 1), B, placed={"a": 1, "b": 2}),
-        when=(with_subsets(subset("a", 3), B), Sleep(seconds=1), workload(replicas=6)),
+        when=(with_subsets(subset("a", 3), B), SEEN, workload(replicas=6)),
         then=Placed(subsets={"a": 3, "b": 3}),
     ),
     scenario(
@@ -265,7 +269,7 @@ SCENARIOS = (
         given=spread_out(cloneset(4), A, B, placed={"a": 2, "b": 2}),
         when=(
             with_subsets(subset("c", 1), B),
-            Sleep(seconds=1),
+            SEEN,
             workload(replicas=5),
             Wait(pods=5, serving=5),
             with_subsets(subset("c", 1), A, B),
@@ -275,7 +279,7 @@ SCENARIOS = (
     scenario(
         name="spread-renames-a-subset-while-pods-come",
         given=spread_out(cloneset(2), A, B, placed={"a": 2}),
-        when=(workload(replicas=5), with_subsets(A, subset("c")), Sleep(seconds=1), workload(replicas=2)),
+        when=(workload(replicas=5), with_subsets(A, subset("c")), Wait(pods=5), SEEN, workload(replicas=2)),
         then=Placed(subsets={"a": 2}),
     ),
     scenario(
@@ -292,7 +296,7 @@ SCENARIOS = (
         when=(
             relabelled("node-3", **{ZONE: NOWHERE}),
             Change(patch={"spec": {"scheduleStrategy": None}}, name=NAME, kind=KIND),
-            Sleep(seconds=1),
+            SEEN,
             workload(replicas=5),
         ),
         then=Placed(subsets={"a": 2, "b": 3}),
@@ -301,7 +305,7 @@ SCENARIOS = (
     scenario(
         name="spread-comes-again",
         given=spread_out(cloneset(3), A, B, placed={"a": 2, "b": 1}),
-        when=(Remove(name=NAME, kind=KIND), Create(document=spread(A, B)), Sleep(seconds=1), workload(replicas=5)),
+        when=(Remove(name=NAME, kind=KIND), Create(document=spread(A, B)), SEEN, workload(replicas=5)),
         then=Placed(subsets={"a": 2, "b": 3}),
     ),
     scenario(
