@@ -1,0 +1,66 @@
+"""The WorkloadSpread that OpenKruise left, with its pods: nothing is written when it is taken over, and places go on
+where they stood."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.workloadspread.book import chosen, matched_of
+from flotilla_common.api.kinds.workloadspread.types import VERSION_IGNORED, WorkloadSpread
+from flotilla_common.control.plan import Plan
+from flotilla_topology.workload import Workload
+from flotilla_topology.workloadspread.plan import plan
+from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
+from flotilla_topology.workloadspread.targets import target_of
+from tests.unit.workload.openkruise import cloneset, documents, encoded
+from tests.unit.workloadspread.build import costs
+
+Json = dict[str, Any]
+NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
+PODS = [one for one in documents("pods") if one["metadata"]["name"].startswith("spread-")]
+(STORED,) = (msgspec.json.decode(encoded(one), type=WorkloadSpread) for one in documents("workloadspreads"))
+
+
+def planned(*pods: Json) -> Plan:
+    """A pass over it, with these pods."""
+    workload = msgspec.json.decode(encoded(cloneset("spread")), type=Workload)
+    typed = [msgspec.json.decode(encoded(one), type=Pod) for one in pods]
+    return plan(
+        WorkloadSpreadSnapshot(
+            spread=STORED,
+            target=target_of(CLONE_SET, workload, ("spec.replicas",), latest=VERSION_IGNORED, tracked=False),
+            pods=typed,
+            versions={pod.metadata.uid: VERSION_IGNORED for pod in typed},
+        ),
+        NOW,
+    )
+
+
+def test_nothing_is_written_when_it_is_taken_over() -> None:
+    made = planned(*PODS)
+    assert (made.actions, made.status, made.events) == ([], None, ())
+    assert [reason.code for reason in made.reasons] == ["SubsetFull"]
+    assert made.numbers == {"replicas": 4, "pods": 4, "adopted": 0, "unspread": 0}
+
+
+def test_the_next_pod_goes_where_there_is_room() -> None:
+    place = chosen(STORED.status.versioned_subset_statuses[VERSION_IGNORED])
+    assert place is not None
+    assert place.name == "b"
+
+
+def test_a_pod_that_has_gone_leaves_its_place() -> None:
+    gone, *others = (one for one in PODS if '"subset":"a"' in str(one["metadata"]["annotations"]))
+    made = planned(*(one for one in PODS if one is not gone))
+    assert (costs(made), len(others)) == ({}, 1)
+    assert made.status is not None
+    first = made.status.body["status"]["subsetStatuses"][0]
+    assert (first["name"], first["replicas"], first["missingReplicas"]) == ("a", 1, 1)
+
+
+def test_pods_say_where_they_are() -> None:
+    matched = [matched_of(one["metadata"]["annotations"]) for one in PODS]
+    assert sorted(one.subset for one in matched if one is not None) == ["a", "a", "b", "b"]
