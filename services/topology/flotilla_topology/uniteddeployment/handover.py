@@ -30,7 +30,8 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
     """What children are to have for now."""
 
     replicas: Mapping[str, int]  # by subset; more than is allocated where pods are kept for now
-    going: Sequence[tuple[ChildKind, Workload]]  # workloads outside the topology that can be deleted
+    going: Sequence[tuple[ChildKind, Workload]] = ()  # workloads outside the topology that can be deleted
+    moves: bool = True  # pods are given up, or are to be
 
 
 def hand_over(
@@ -45,7 +46,7 @@ def hand_over(
     leaving = [(family.kind, child.workload) for child in family.surplus] + list(family.others)
     shrinking = [child for child in family.children if allocated[child.name] < child.workload.replicas]
     if not leaving and not shrinking:
-        return Handover(replicas=allocated, going=())
+        return Handover(replicas=allocated, moves=False)
     ready = sum(_serving(child) for child in family.children)
     ready += sum(_still_serving(workload) for _, workload in leaving)
     spare = max(ready - owner.spec.replicas, 0)

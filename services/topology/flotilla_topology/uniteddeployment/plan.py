@@ -101,6 +101,7 @@ def _plan(
         found=found,
         replicas=replicas,
         partitions=partitions,
+        moves=handover.moves,
     )
     why.give_reasons(subsets, claims, draft)
     return _finish(snapshot.owner, owner, selector, outcome, draft, now)
@@ -208,7 +209,7 @@ def _allocate(owner: UnitedDeployment, children: Family, found: Mapping[str, Sch
             replicas=subset.replicas,
             minimum=subset.min_replicas,
             maximum=subset.max_replicas,
-            child=_as_allocated(children.of(subset.name), found.get(subset.name, Schedulability())),
+            child=_as_allocated(children.of(subset.name), found.get(subset.name)),
         )
         for subset in owner.spec.topology.subsets
     ]
@@ -217,9 +218,11 @@ def _allocate(owner: UnitedDeployment, children: Family, found: Mapping[str, Sch
     )
 
 
-def _as_allocated(child: Child | None, found: Schedulability) -> allocation.Child | None:
+def _as_allocated(child: Child | None, found: Schedulability | None) -> allocation.Child | None:
     if child is None:
         return None
+    if found is None:  # under the Fixed strategy nobody looks at pods
+        return allocation.Child(replicas=child.workload.replicas)
     return allocation.Child(
         replicas=child.workload.replicas,
         placed=_placed(child),
@@ -272,7 +275,8 @@ def _finish(
             "updated": status.updated_replicas,
             "reserved": status.reserved_pods,
         },
-        settled=not draft.stages and status.updated_ready_replicas == status.replicas == total,
+        # Nothing else is written because of pods that become ready: a thousand of them are looked at seldom.
+        settled=not draft.stages and not outcome.moves and owner.spec.adaptive is None,
     )
 
 

@@ -30,6 +30,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     found: Mapping[str, Schedulability]  # by subset; empty under the Fixed strategy
     replicas: Mapping[str, int]  # allocated, by subset
     partitions: Mapping[str, int]  # effective, by subset
+    moves: bool = False  # pods are given up in favour of others, or are to be
 
 
 def with_new_subsets(owner: UnitedDeployment, now: datetime) -> UnitedDeployment:

@@ -186,7 +186,7 @@ class Gatherer:
 
     def _of_pod(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
         """Return those that the pod is matched with, and the one of its workload."""
-        if old is not None and new is not None and _seen_pod(old) == _seen_pod(new):
+        if not len(self._spreads) or (old is not None and new is not None and _seen_pod(old) == _seen_pod(new)):
             return ()
         keys: set[Key] = set()
         for pod in (old, new):
