@@ -62,6 +62,7 @@ SPREAD = (
     "test_plan.py",
     "uniteddeployment/test_admission.py",
     "uniteddeployment/test_subsets.py",
+    "workloadspread/test_places.py",
 )
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
 LONG = (
@@ -78,6 +79,7 @@ LONG = (
     "recreate/test_faults.py",
     "test_service_life.py",
     "uniteddeployment/test_kills.py",
+    "workloadspread/test_replicas.py",
 )
 """Minutes each: they begin first, so that none is left alone at the end."""
 WHOLE_FILES = 3

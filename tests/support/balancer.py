@@ -1,13 +1,16 @@
 """Several replicas behind one address, as a Service of a cluster has them: each new connection goes to the next one.
 
-async with balanced_webhooks(flotilla, 2) as names:
-    flotilla.kill(names[0])  # its connections end; new ones go to the other
+async with balanced_webhooks(flotilla, 2) as webhooks:
+    flotilla.kill("webhook-0")  # its connections end; new ones go to the other
+    await webhooks.start("webhook-0")
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+import threading
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from flotilla_cli.cluster.ports import HOST, free_ports
 from tests.support.fleet import Fleet
@@ -16,19 +19,32 @@ CHUNK = 64 << 10
 
 
 class Balancer:
-    """Passes connections on, one replica after the other; one that does not answer is left out."""
+    """Passes connections on, one replica after the other; one that does not answer is left out. It has a thread of its
+    own: tests may keep theirs busy."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self._ports = ports
         self._next = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
 
-    async def serve(self, port: int) -> asyncio.Server:
+    async def serve(self, port: int) -> None:
         """Accept connections on the port."""
-        return await asyncio.start_server(self._accept, HOST, port)
+        self._thread.start()
+        await self._there(asyncio.start_server(self._accept, HOST, port))
 
     async def close(self) -> None:
-        """End every connection."""
+        """End every connection, and the thread."""
+        await self._there(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _there(self, work: Coroutine[Any, Any, object]) -> None:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def _end(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -72,20 +88,31 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await writer.drain()
 
 
+class Webhooks:
+    """The replicas: `webhook-0` and so on."""
+
+    def __init__(self, flotilla: Fleet, ports: Sequence[int]) -> None:
+        self._flotilla = flotilla
+        self._ports = {f"webhook-{number}": port for number, port in enumerate(ports)}
+
+    async def start(self, *names: str) -> None:
+        """Start these, by default all of them, and wait until they are ready."""
+        for name in names or self._ports:
+            flags = (f"--webhook-port={self._ports[name]}",)
+            await self._flotilla.start("webhook", replica=name.partition("-")[2], wait=False, flags=flags)
+        for name in names or self._ports:
+            await self._flotilla.ready(name)
+
+
 @asynccontextmanager
-async def balanced_webhooks(flotilla: Fleet, count: int) -> AsyncGenerator[list[str]]:
-    """So many replicas of the webhook for the time of the block, ready, by name; the set must have none of its own."""
+async def balanced_webhooks(flotilla: Fleet, count: int) -> AsyncGenerator[Webhooks]:
+    """So many replicas of the webhook for the time of the block, ready; the set must have none of its own."""
     ports = free_ports(count)
     balancer = Balancer(ports)
-    server = await balancer.serve(flotilla.webhook_port)
+    await balancer.serve(flotilla.webhook_port)
+    webhooks = Webhooks(flotilla, ports)
     try:
-        names = [f"webhook-{number}" for number in range(count)]
-        for number, port in enumerate(ports):
-            flags = (f"--webhook-port={port}",)
-            await flotilla.start("webhook", replica=str(number), wait=False, flags=flags)
-        for name in names:
-            await flotilla.ready(name)
-        yield names
+        await webhooks.start()
+        yield webhooks
     finally:
-        server.close()
         await balancer.close()

@@ -82,10 +82,10 @@ async def run(context: Context) -> None:
     sock = tls.listen(settings.webhook_port)
     async with asyncio.TaskGroup() as group:
         group.create_task(rotator.run())
-        group.create_task(standing.expire(rotator.wake))
-        group.create_task(chain.removal.standing.expire(rotator.wake))
+        group.create_task(standing.expire(rotator.need))
+        group.create_task(chain.removal.standing.expire(rotator.need))
         for cache in chain.caches:
-            cache.listen(rotator.wake)
+            cache.listen(rotator.need)
             group.create_task(cache.follow(context.api, clock))
         for follower in _followers(context, rotator):
             group.create_task(follower.run())

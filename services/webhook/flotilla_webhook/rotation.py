@@ -1,7 +1,8 @@
 """Keeps the certificate valid and the registration right for as long as the service runs (webhooks.md §4).
 
 A pass runs at every change of the objects concerned, and every minute. Passes that had to write are spaced out more and
-more, so that two installations which disagree about the same objects do not fight at full speed.
+more, so that two installations which disagree about the same objects do not fight at full speed; a pass because other
+pods have to be seen waits for none of that.
 """
 
 import asyncio
@@ -51,9 +52,15 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
     failure: str = "certificate and registration have not been looked at yet"
     _served: Bundle | None = None
     _wake: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    _needed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     def wake(self) -> None:
         """Something changed: look again soon."""
+        self._wake.set()
+
+    def need(self) -> None:
+        """Other pods have to be seen than before: look again at once."""
+        self._needed.set()
         self._wake.set()
 
     async def run(self) -> None:
@@ -61,6 +68,7 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
         delay, quiet_since = 0.0, self.clock.monotonic()
         while True:
             self._wake.clear()
+            self._needed.clear()
             if not await self._pass():
                 await self.clock.sleep(APART)
             else:
@@ -68,8 +76,10 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
                     delay = 0.0
                 quiet_since = self.clock.monotonic()
                 delay = min(max(delay * 2, _FIRST_DELAY), _LAST_DELAY)
-                await self.clock.sleep(delay)
-            await self._until_due()
+                await self._within(delay, self._needed)
+                if self._needed.is_set():
+                    await self.clock.sleep(APART)
+            await self._within(INTERVAL, self._wake)
 
     async def _pass(self) -> bool:
         """One pass; True if the next one should keep a distance: it wrote, or it failed."""
@@ -119,12 +129,12 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
                 return fresh
         raise StoreError("other replicas keep storing certificates that this one cannot use")
 
-    async def _until_due(self) -> None:
-        """Until somebody wakes us, at the latest after the interval; at once if somebody already has."""
-        if self._wake.is_set():
+    async def _within(self, seconds: float, event: asyncio.Event) -> None:
+        """Wait for the event, at the latest until that many seconds have passed."""
+        if event.is_set():
             return
-        timer = asyncio.ensure_future(self.clock.sleep(INTERVAL))
-        woken = asyncio.ensure_future(self._wake.wait())
+        timer = asyncio.ensure_future(self.clock.sleep(seconds))
+        woken = asyncio.ensure_future(event.wait())
         try:
             await asyncio.wait({timer, woken}, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -338,6 +338,22 @@ async def test_a_fight_slows_down(tmp_path: Path) -> None:
     assert kept.clock.slept[-1] == 8.0
 
 
+async def test_what_pods_need_waits_for_no_fight(tmp_path: Path) -> None:
+    cluster = installed()
+    kept = Kept(cluster, tmp_path)
+    async with kept.running():
+        for count in range(1, 6):
+            await kept.asleep(count)
+            entries(cluster)["mcloneset.kb.io"]["clientConfig"]["caBundle"] = "b3RoZXI="
+            kept.rotator.wake()
+            kept.clock.go.release()
+        await kept.asleep(6)
+        assert kept.clock.slept[-1] > APART
+        kept.rotator.need()
+        await kept.asleep(7)
+        assert kept.clock.slept[-1] == APART
+
+
 async def test_nothing_to_do_waits_a_minute_or_for_a_change(tmp_path: Path) -> None:
     cluster = installed()
     await Kept(cluster, tmp_path).rotator.once()

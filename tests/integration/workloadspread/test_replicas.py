@@ -1,0 +1,178 @@
+"""Two replicas of the webhook share the places of a WorkloadSpread, under churn and kills: at no moment are there more
+pods in a subset than it takes, and at rest no place is lost (workloadspread.md §7)."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
+from tests.support.balancer import Webhooks, balanced_webhooks
+from tests.support.cluster import control_plane
+from tests.support.fleet import Fleet, fleet
+from tests.support.shared_plane import KUBELET, NODES
+from tests.support.spread import at_rest, places, spread, subset_of, totals
+from tests.support.workspace import Json, Workspace, cloneset, is_ready, watched
+
+PODS, LIMIT = 24, 8
+FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6")
+"""Shorter patience than the defaults, so that no scenario spends its time waiting."""
+GROUP = "train.example.com"
+WHITE_LIST: Json = {
+    "workloads": [
+        {
+            "group": GROUP,
+            "version": "v1",
+            "kind": "TrainJob",
+            "replicasPath": "spec.worker.replicas",
+            "subResources": [{"group": GROUP, "version": "v1", "kind": "TrainGroup"}],
+        }
+    ]
+}
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+
+
+class Site(NamedTuple):
+    """The services, and the replicas of the webhook among them."""
+
+    flotilla: Fleet
+    webhooks: Webhooks
+
+    async def restart(self, name: str) -> None:
+        """Start what was killed."""
+        await (self.webhooks.start(name) if name.startswith("webhook") else self.flotilla.start(name))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+    async with (
+        control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, kubelet=KUBELET) as cluster,
+        fleet(cluster, ("watcher", "cloneset", "topology"), flags=FLAGS) as services,
+        balanced_webhooks(services, 2) as webhooks,
+    ):
+        yield Site(services, webhooks)
+
+
+@pytest.fixture
+def space(request: pytest.FixtureRequest, site: Site) -> Iterator[Workspace]:
+    with watched(site.flotilla.cluster, request.node.nodeid, CLONE_SET, WORKLOAD_SPREAD) as made:
+        yield made
+
+
+async def until(space: Workspace, check: Callable[[], bool], seconds: float = 90) -> None:
+    await asyncio.to_thread(space.until, check, seconds)
+
+
+def evict(space: Workspace, name: str) -> None:
+    """Through the API for it, as a drain does."""
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": space.name}}
+    path = f"/api/v1/namespaces/{space.name}/pods/{name}/eviction"
+    space.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(body))
+
+
+def churn(space: Workspace, dice: random.Random) -> None:
+    """Delete some pods and evict one, all at once."""
+    ready = sorted(name for name, pod in space.pods.items() if is_ready(pod))
+    *deleted, evicted = dice.sample(ready, 5)
+    space.kubectl("delete", "pod", *deleted, "--wait=false")
+    evict(space, evicted)
+
+
+async def test_churn_and_kills(site: Site, space: Workspace) -> None:
+    dice = random.Random(1)
+    space.apply(spread(LIMIT, LIMIT, None, zones=False))
+    space.apply(cloneset(PODS))
+    whole = {"a": (LIMIT, 0), "b": (LIMIT, 0), "c": (PODS - 2 * LIMIT, -1)}
+    await until(space, lambda: at_rest(space, **whole))
+    for disturb in (None, "webhook-0", None, "topology", "webhook-1", None):
+        await asyncio.to_thread(churn, space, dice)
+        if disturb is not None:
+            site.flotilla.kill(disturb)
+            await asyncio.to_thread(churn, space, dice)
+            await site.restart(disturb)
+        await until(space, lambda: sum(map(is_ready, space.pods.values())) == PODS == len(space.pods))
+    space.scale(PODS - 4)
+    await until(space, lambda: at_rest(space, **(whole | {"c": (PODS - 2 * LIMIT - 4, -1)})))
+    for pods in space.moments():
+        found = places(pods.values())
+        assert found["a"] <= LIMIT
+        assert found["b"] <= LIMIT
+    await site.flotilla.healthy()
+
+
+def definition(kind: str) -> Json:
+    """A CRD whose objects may say anything, and that can be scaled."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version: Json = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}},
+        "subresources": {
+            "status": {},
+            "scale": {"specReplicasPath": ".spec.worker.replicas", "statusReplicasPath": ".status.replicas"},
+        },
+    }
+    names = {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.lower()}s.{GROUP}"},
+        "spec": {"group": GROUP, "names": names, "scope": "Namespaced", "versions": [version]},
+    }
+
+
+def owned(kind: str, name: str, api_version: str, owner: Json, **members: object) -> Json:
+    """An object whose controller is another one."""
+    reference = {key: owner[key] for key in ("apiVersion", "kind")}
+    reference |= {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name, "ownerReferences": [reference]},
+        **members,
+    }
+
+
+def settings(list_of_kinds: Json) -> Json:
+    """What administrators name."""
+    data = {"WorkloadSpread_Watch_Custom_Workload_WhiteList": json.dumps(list_of_kinds)}
+    metadata = {"name": "kruise-configuration", "namespace": "kruise-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+async def test_a_kind_that_administrators_name(site: Site, space: Workspace) -> None:
+    cluster = site.flotilla.cluster
+    for document in (definition("TrainJob"), definition("TrainGroup"), settings(WHITE_LIST)):
+        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(document))
+    cluster.kubectl("wait", "--for=condition=Established", "crd", f"trainjobs.{GROUP}", f"traingroups.{GROUP}")
+    target = (f"{GROUP}/v1", "TrainJob", "net")
+    space.apply(spread("50%", None, target=target, zones=False))
+    spec = {"worker": {"replicas": 4}}
+    job = space.apply({"apiVersion": target[0], "kind": "TrainJob", "metadata": {"name": "net"}, "spec": spec})
+    group = space.apply(owned("TrainGroup", "net-0", target[0], job, spec={}))
+    await until(space, lambda: totals(space) == {"a": (0, 2), "b": (0, -1)})
+    pod = {"containers": [{"name": "main", "image": "nginx"}]}
+    for number in range(2):
+        space.apply(owned("Pod", f"own-{number}", "v1", job, spec=pod))
+        space.apply(owned("Pod", f"below-{number}", "v1", group, spec=pod))
+    await until(space, lambda: at_rest(space, a=(2, 0), b=(2, -1)))
+    space.patch({"spec": {"worker": {"replicas": 8}}}, "net", f"trainjobs.{GROUP}")
+    await until(space, lambda: totals(space) == {"a": (2, 2), "b": (2, -1)})
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(settings({"workloads": []})))
+    await until(space, lambda: not spreads_kind(space, job))
+
+
+def spreads_kind(space: Workspace, job: Json) -> bool:
+    """Whether a new pod of the workload goes to a subset."""
+    pod = owned("Pod", "probe", "v1", job, spec={"containers": [{"name": "main", "image": "nginx"}]})
+    space.apply(pod)
+    made = space.read("pod", "probe")
+    space.kubectl("delete", "pod", "probe", "--force", "--grace-period=0")
+    return subset_of(made) != ""

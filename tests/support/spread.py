@@ -1,0 +1,106 @@
+"""WorkloadSpreads with kubectl: what tests write, and where pods went."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+
+from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, MATCHED, WORKLOAD_SPREAD
+from tests.support.cluster import Cluster
+from tests.support.podrules import pod_rules
+from tests.support.workspace import Json, Workspace, terminating
+
+NAME = "spread"
+ZONE = "topology.kubernetes.io/zone"
+CLONE_SET = ("apps.kruise.io/v1beta1", "CloneSet", "sample")
+LABELS = {"app": "sample"}
+
+
+def zone(name: str) -> Json:
+    """A term for the nodes of a zone."""
+    return {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [name]}]}
+
+
+def spread(
+    *limits: int | str | None,
+    target: tuple[str, str, str] = CLONE_SET,
+    version: str = "v1beta1",
+    zones: bool = True,
+    **spec: object,
+) -> Json:
+    """A WorkloadSpread with one subset for each limit: a, b, c …; each in a zone of its own if `zones` are wanted."""
+    term = "requiredNodeSelector" if version == "v1beta1" else "requiredNodeSelectorTerm"
+    subsets: list[Json] = []
+    for index, limit in enumerate(limits):
+        limited = {} if limit is None else {"maxReplicas": limit}
+        placed = {term: zone(f"zone-{index}")} if zones else {}
+        subsets.append({"name": "abcdef"[index], **limited, **placed})
+    return {
+        "apiVersion": f"apps.kruise.io/{version}",
+        "kind": "WorkloadSpread",
+        "metadata": {"name": NAME},
+        "spec": {
+            "targetRef": dict(zip(("apiVersion", "kind", "name"), target, strict=True)),
+            "subsets": subsets,
+            **spec,
+        },
+    }
+
+
+def plain(api_version: str, kind: str, replicas: int, *, image: str = "nginx:alpine", **spec: object) -> Json:
+    """A workload of one container and nothing special."""
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "nginx", "image": image}]}}
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": "sample"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": LABELS}, "template": template, **spec},
+    }
+
+
+def subset_of(pod: Json) -> str:
+    """The subset that the pod says it is in; empty for none."""
+    mark: Json = json.loads(pod["metadata"].get("annotations", {}).get(MATCHED, "{}"))
+    return mark.get("subset", "")
+
+
+def cost_of(pod: Json) -> str:
+    """Its deletion cost; empty for none."""
+    return pod["metadata"].get("annotations", {}).get(DELETION_COST, "")
+
+
+def active(pods: Iterable[Json]) -> list[Json]:
+    """Those that count: they are not going, and have not ended."""
+    return [pod for pod in pods if not terminating(pod) and pod["status"].get("phase") not in ("Succeeded", "Failed")]
+
+
+def places(pods: Iterable[Json]) -> Counter[str]:
+    """How many active pods are in which subset."""
+    return Counter(subset_of(pod) for pod in active(pods))
+
+
+def totals(space: Workspace) -> dict[str, tuple[int, int]]:
+    """Replicas and missing ones of each subset, by the status."""
+    status = space.object(WORKLOAD_SPREAD.kind, NAME).get("status", {})
+    return {one["name"]: (one["replicas"], one["missingReplicas"]) for one in status.get("subsetStatuses", [])}
+
+
+def books(space: Workspace) -> dict[str, list[Json]]:
+    """The books of places, by version of pods."""
+    return space.object(WORKLOAD_SPREAD.kind, NAME).get("status", {}).get("versionedSubsetStatuses", {})
+
+
+def at_rest(space: Workspace, **expected: tuple[int, int]) -> bool:
+    """The status is right, and nobody is awaited."""
+    waiting = [one for book in books(space).values() for one in book if one.keys() & {"creatingPods", "deletingPods"}]
+    found = places(space.pods.values())
+    return (
+        totals(space) == expected
+        and not waiting
+        and len(active(space.pods.values())) == len(space.pods)
+        and all(found[name] == replicas for name, (replicas, _) in expected.items())
+    )
+
+
+def asked_namespaces(cluster: Cluster) -> set[str]:
+    """The namespaces whose pods go through the webhook because of WorkloadSpreads."""
+    return {rule.namespace for rule in pod_rules(cluster) if rule.why == "WorkloadSpreads"}
