@@ -22,7 +22,7 @@ from tests.support.stateful import first_seen, serving
 from tests.support.workspace import PATIENCE, Workspace, image, is_ready, restarts, revision_of, state
 
 GOLDEN = Path(__file__).parent / "golden"
-SERVICES = ("watcher", "cloneset", "statefulset", "daemonset", "sidecar", "jobs", "webhook")
+SERVICES = ("watcher", "cloneset", "statefulset", "daemonset", "sidecar", "jobs", "topology", "webhook")
 GATES = "CloneSetShortHash=true,SidecarSetPatchPodMetadataDefaultsAllowed=true"
 FLAGS = (f"--feature-gates={GATES}", "--lease-duration=5s", "--lease-retry-period=1s")
 """The gates were on in the OpenKruise that made the objects; leases of services that are killed shall run out soon."""
@@ -104,7 +104,7 @@ def lines(space: Workspace, since: int, kind: str = "Pod") -> list[str]:
 
 async def worked(services: Fleet) -> None:
     """Wait until every object has been planned."""
-    for name, objects in (("cloneset", 6), ("statefulset", 5), ("daemonset", 1), ("sidecar", 2), ("jobs", 16)):
+    for name, objects in (("cloneset", 6), ("statefulset", 5), ("daemonset", 1), ("sidecar", 2), ("jobs", 16), ("topology", 3)):
         member = services.members[name]
         await eventually(lambda: member.metric("controller_runtime_reconcile_total") >= objects)  # noqa: B023
         await eventually(lambda: member.metric("controller_runtime_active_workers") == 0)  # noqa: B023
@@ -119,7 +119,7 @@ def take(cluster: Cluster) -> None:
     """Take the cluster over, as a user does."""
     openkruise.lead(cluster, seconds=5)
     assert "flotilla adopt takes it over first" in flotilla(cluster, "install").stderr
-    assert "2 uniteddeployments.apps.kruise.io" in adopt(cluster, "--dry-run").stderr
+    assert "1 podunavailablebudgets.policy.kruise.io" in adopt(cluster, "--dry-run").stderr
     planned = adopt(cluster, "--dry-run", "--leave-unserved")
     for rollout in ("CloneSet golden/clone", "StatefulSet golden/asts"):
         assert f"{rollout}: 2 of 4 pods updated, partition 2" in planned.stdout, planned.stderr

@@ -1,0 +1,238 @@
+"""Every manifest, command and table about UnitedDeployments and WorkloadSpreads of the articles that users learn from,
+and what they promise.
+
+What an article leaves out (`# ...`), or offers a choice of (`Deployment | CloneSet`), is filled in; the indentation of
+one member is put right, and zones have the names of this cluster's. The misspelt `tolertions` is the article's.
+"""
+
+from collections import Counter
+
+import pytest
+
+from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET
+from tests.support.workspace import Json, Workspace, identity, is_ready
+
+ZONES = {"zone-a": "node-0", "zone-b": "node-1", "zone-c": "node-2"}
+SAMPLE = """
+apiVersion: apps.kruise.io/v1alpha1
+kind: UnitedDeployment
+metadata:
+  name: sample-ud
+spec:
+  replicas: 6            # 所有 subset 部署的 replica 总和
+  revisionHistoryLimit: 10
+  selector:
+    matchLabels:
+      app: sample
+  template:               # 创建的 Workload 的模板
+    statefulSetTemplate:
+      metadata:
+        labels:
+          app: sample
+      spec:
+        selector:
+          matchLabels:
+            app: sample
+        template:
+          metadata:
+            labels:
+              app: sample
+          spec:
+            containers:
+            - name: nginx
+              image: nginx:alpine
+  topology:              # 部署拓扑
+    subsets:
+    - name: subset-a    # zone a 部署一个 sts,replica 为 1
+      nodeSelectorTerm:
+        matchExpressions:
+        - key: node
+          operator: In
+          values:
+          - zone-a
+      replicas: 1
+    - name: subset-b   # zone b 部署一个 sts,replica 为 3
+      nodeSelectorTerm:
+        matchExpressions:
+        - key: node
+          operator: In
+          values:
+          - zone-b
+      replicas: 50%
+    - name: subset-c  # zone b 部署一个 sts,replica 为 2
+      nodeSelectorTerm:
+        matchExpressions:
+        - key: node
+          operator: In
+          values:
+          - zone-c
+  updateStrategy:
+    manualUpdate:
+      partitions:
+        subset-a: 0
+        subset-b: 0
+        subset-c: 0
+    type: Manual
+"""
+SPREAD = """
+apiVersion: apps.kruise.io/v1alpha1
+kind: WorkloadSpread
+metadata:
+  name: workloadspread-demo
+spec:
+  targetRef:
+    apiVersion: apps.kruise.io/v1alpha1
+    kind: CloneSet
+    name: workload-xxx
+  subsets:                      # subsets 中定义多区域的部署
+    - name: subset-a
+      requiredNodeSelectorTerm:
+        matchExpressions:
+          - key: topology.kubernetes.io/zone
+            operator: In
+            values:
+              - zone-0
+      preferredNodeSelectorTerms:
+      - weight: 1
+        preference:
+          matchExpressions:
+          - key: another-node-label-key
+            operator: In
+            values:
+              - another-node-label-value
+      maxReplicas: 3
+      tolertions: []
+      patch:
+        metadata:
+          labels:
+            xxx-specific-label: xxx
+    - name: subset-b
+      requiredNodeSelectorTerm:
+        matchExpressions:
+          - key: topology.kubernetes.io/zone
+            operator: In
+            values:
+              - zone-1
+  scheduleStrategy:
+    type: Adaptive
+    adaptive:
+      rescheduleCriticalSeconds: 30
+"""
+WORKLOAD = """
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata:
+  name: workload-xxx
+spec:
+  replicas: 5
+  selector:
+    matchLabels:
+      app: spread
+  template:
+    metadata:
+      labels:
+        app: spread
+    spec:
+      containers:
+      - name: nginx
+        image: nginx:alpine
+"""
+
+
+@pytest.fixture
+def zones(space: Workspace) -> None:
+    """The articles' labels of nodes; they hurt nobody, and stay."""
+    for zone, node in ZONES.items():
+        space.kubectl("label", "--overwrite", "node", node, f"node={zone}")
+
+
+def sample(space: Workspace) -> Json:
+    """The status once all pods are ready and updated."""
+    return space.settled("sample-ud", replicas=6, readyReplicas=6, updatedReplicas=6, updatedReadyReplicas=6)
+
+
+def older(space: Workspace) -> Json:
+    """The status as the articles' version shows it."""
+    return space.read("uniteddeployments.v1alpha1.apps.kruise.io", "sample-ud")["status"]
+
+
+def workloads(space: Workspace) -> dict[str, Json]:
+    """The StatefulSets that are there, by subset."""
+    found = space.read(f"{BUILT_IN_STATEFUL_SET.plural}.v1.apps")["items"]
+    return {one["metadata"]["labels"]["apps.kruise.io/subset-name"]: one for one in found}
+
+
+def on_nodes(pods: list[Json]) -> Counter[str]:
+    return Counter(pod["spec"]["nodeName"] for pod in pods)
+
+
+@pytest.mark.usefixtures("zones")
+def test_a_workload_in_each_zone(space: Workspace) -> None:
+    applied = space.kubectl("apply", "-f", "-", stdin=SAMPLE)
+    assert applied == "uniteddeployment.apps.kruise.io/sample-ud created\n"
+    sample(space)
+    status = older(space)
+    assert status["subsetReplicas"] == {"subset-a": 1, "subset-b": 3, "subset-c": 2}
+    assert status["updateStatus"]["currentPartitions"] == {"subset-a": 0, "subset-b": 0, "subset-c": 0}
+    header, line = space.kubectl("get", "ud").splitlines()
+    assert header.split() == ["NAME", "DESIRED", "CURRENT", "UPDATED", "READY", "AGE"]
+    assert line.split()[:-1] == ["sample-ud", "6", "6", "6", "6"]
+    made = workloads(space)
+    assert {subset: one["spec"]["replicas"] for subset, one in made.items()} == status["subsetReplicas"]
+    for subset, one in made.items():
+        assert one["metadata"]["name"].startswith(f"sample-ud-{subset}-")
+    assert on_nodes(list(space.pods.values())) == {"node-0": 1, "node-1": 3, "node-2": 2}
+
+
+@pytest.mark.usefixtures("zones")
+def test_an_update_by_partitions(space: Workspace) -> None:
+    space.apply(SAMPLE)
+    first = sample(space)["updatedRevision"]
+    before = {name: identity(pod) for name, pod in space.pods.items()}
+    held = {"updateStrategy": {"manualUpdate": {"partitions": {"subset-b": 3, "subset-c": 1}}}}
+    container = {"name": "nginx", "image": "nginx:mainline"}
+    template = {"statefulSetTemplate": {"spec": {"template": {"spec": {"containers": [container]}}}}}
+    space.patch({"spec": held | {"template": template}}, "sample-ud")
+    space.settled("sample-ud", readyReplicas=6, updatedReplicas=2, updatedReadyReplicas=2, currentRevision=first)
+    changed = {name for name, pod in space.pods.items() if identity(pod) != before.get(name)}
+    assert sorted(name.rpartition("-")[0].rpartition("-")[0] + name[-2:] for name in changed) == [
+        "sample-ud-subset-a-0",
+        "sample-ud-subset-c-1",
+    ]
+    space.apply(SAMPLE.replace("nginx:alpine", "nginx:mainline"))
+    assert sample(space)["currentRevision"] != first
+
+
+@pytest.mark.usefixtures("zones")
+def test_subsets_come_and_go(space: Workspace) -> None:
+    """When a subset is added or removed, its workload is made or deleted."""
+    space.apply(SAMPLE)
+    sample(space)
+    begin = SAMPLE.index("    - name: subset-c")
+    end = SAMPLE.index("  updateStrategy:")
+    space.apply((SAMPLE[:begin] + SAMPLE[end:]).replace("        subset-c: 0\n", "").replace("50%", "5"))
+    space.until(lambda: workloads(space).keys() == {"subset-a", "subset-b"})
+    sample(space)
+    space.apply(SAMPLE)
+    space.until(lambda: workloads(space).keys() == {"subset-a", "subset-b", "subset-c"})
+    sample(space)
+    assert older(space)["subsetReplicas"] == {"subset-a": 1, "subset-b": 3, "subset-c": 2}
+
+
+@pytest.mark.usefixtures("zones")
+def test_one_workload_over_zones(space: Workspace) -> None:
+    """Three pods go to the first subset, the others to the second, and those go first."""
+    assert 'unknown field "spec.subsets[0].tolertions"' in space.refused("apply", "-f", "-", stdin=SPREAD)
+    space.kubectl("apply", "--validate=false", "-f", "-", stdin=SPREAD)
+    assert "tolertions" not in space.read("workloadspread", "workloadspread-demo")["spec"]["subsets"][0]
+    space.apply(WORKLOAD)
+    space.until(lambda: sum(map(is_ready, space.pods.values())) == 5)
+    assert on_nodes(list(space.pods.values())) == {"node-0": 3, "node-1": 2}
+    marked = [pod for pod in space.pods.values() if pod["metadata"]["labels"].get("xxx-specific-label") == "xxx"]
+    assert on_nodes(marked) == {"node-0": 3}
+    space.kubectl("scale", "clone", "workload-xxx", "--replicas=3")
+    space.until(lambda: len(space.pods) == 3)
+    assert on_nodes(list(space.pods.values())) == {"node-0": 3}
+    header, line = space.kubectl("get", "ws").splitlines()
+    assert header.split() == ["NAME", "WORKLOADNAME", "WORKLOADKIND", "ADAPTIVE", "AGE"]
+    assert line.split()[:3] == ["workloadspread-demo", "workload-xxx", "CloneSet"]
