@@ -24,6 +24,8 @@ from tests.support.workspace import PATIENCE, Workspace, image, is_ready, restar
 GOLDEN = Path(__file__).parent / "golden"
 SERVICES = ("watcher", "cloneset", "statefulset", "daemonset", "sidecar", "jobs", "topology", "webhook")
 GATES = "CloneSetShortHash=true,SidecarSetPatchPodMetadataDefaultsAllowed=true"
+PLANNED = {"cloneset": 6, "statefulset": 5, "daemonset": 1, "sidecar": 2, "jobs": 16, "topology": 3}
+"""How many objects each service finds."""
 FLAGS = (f"--feature-gates={GATES}", "--lease-duration=5s", "--lease-retry-period=1s")
 """The gates were on in the OpenKruise that made the objects; leases of services that are killed shall run out soon."""
 MANAGER, DAEMON, ROLE = "deploy/kruise-controller-manager", "ds/kruise-daemon", "clusterrole/kruise-manager-role"
@@ -104,7 +106,7 @@ def lines(space: Workspace, since: int, kind: str = "Pod") -> list[str]:
 
 async def worked(services: Fleet) -> None:
     """Wait until every object has been planned."""
-    for name, objects in (("cloneset", 6), ("statefulset", 5), ("daemonset", 1), ("sidecar", 2), ("jobs", 16), ("topology", 3)):
+    for name, objects in PLANNED.items():
         member = services.members[name]
         await eventually(lambda: member.metric("controller_runtime_reconcile_total") >= objects)  # noqa: B023
         await eventually(lambda: member.metric("controller_runtime_active_workers") == 0)  # noqa: B023
