@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from flotilla_common.api.kinds.uniteddeployment import crd
 from flotilla_common.api.kinds.uniteddeployment.admission import with_defaults
 from flotilla_common.api.kinds.uniteddeployment.conversion import convert, to_hub
 from flotilla_common.api.kinds.uniteddeployment.validation import validate
@@ -263,3 +264,12 @@ def test_the_hub_stays_as_it_is() -> None:
     assert to_hub(document) is document
     with pytest.raises(ValueError, match="cannot convert"):
         convert(document, "apps/v1")
+
+
+@pytest.mark.parametrize(("version", "filled_in"), [("v1alpha1", {}), ("v1beta1", {"default": False})])
+def test_only_the_stored_version_fills_in_what_was_not_written(version: str, filled_in: Doc) -> None:
+    """An object that an earlier release stored in v1alpha1 is shown as it was written."""
+    template = crd.version(version).spec["properties"]["template"]["properties"]["cloneSetTemplate"]
+    scale = template["properties"]["spec"]["properties"]["scaleStrategy"]
+    assert scale["properties"]["enablePVCReuse"].items() >= filled_in.items()
+    assert ("default" in scale["properties"]["enablePVCReuse"]) is bool(filled_in)

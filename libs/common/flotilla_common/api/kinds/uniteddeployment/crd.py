@@ -66,7 +66,7 @@ def _template(*, keeps_flat_fields: bool) -> Schema:
     cloneset_spec = dict(cloneset.version("v1beta1").spec)
     if keeps_flat_fields:
         strategy = cloneset_spec["properties"]["updateStrategy"] | {"x-kubernetes-preserve-unknown-fields": True}
-        scale = cloneset_spec["properties"]["scaleStrategy"] | {"x-kubernetes-preserve-unknown-fields": True}
+        scale = _older_scale_strategy(cloneset_spec["properties"]["scaleStrategy"])
         properties = cloneset_spec["properties"] | {"updateStrategy": strategy, "scaleStrategy": scale}
         cloneset_spec |= {"properties": properties, "x-kubernetes-preserve-unknown-fields": True}
     return struct(
@@ -76,6 +76,14 @@ def _template(*, keeps_flat_fields: bool) -> Schema:
         cloneSetTemplate=_workload("CloneSet", cloneset_spec),
         deploymentTemplate=_workload("Deployment", anything("The spec.")),
     )
+
+
+def _older_scale_strategy(schema: Schema) -> Schema:
+    """Return the schema as the older version has it: nothing is filled in, or objects that were stored in it would show
+    what nobody wrote."""
+    reuse = {key: value for key, value in schema["properties"]["enablePVCReuse"].items() if key != "default"}
+    properties = schema["properties"] | {"enablePVCReuse": reuse}
+    return schema | {"properties": properties, "x-kubernetes-preserve-unknown-fields": True}
 
 
 def _workload(kind: str, spec: Schema) -> Schema:
