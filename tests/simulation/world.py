@@ -190,7 +190,7 @@ class World:
             await self.api.create(NAMESPACE, "", msgspec.json.encode(body))
         await self.cluster.add_nodes(NODES)
         if WRITING in self._served:
-            for replica in self.webhooks.replicas.values():
+            for replica in self.webhooks.replicas:
                 replica.follow(self.loop)
         for process in self.processes.values():
             process.start()

@@ -4,7 +4,8 @@ Each write holds for exactly the version that it was decided on; where somebody 
 anew on what there is now. Requests that come while a write is under way share the next one: a burst of pods costs few
 writes, and two replicas get in each other's way seldom.
 
-Where nobody knows whether a write arrived, its requests fail, and the next write begins with what the apiserver says.
+Where nobody knows whether a write arrived, the apiserver is asked what there is, and what is decided is decided anew:
+a place that a request has taken already is found by its key.
 """
 
 import asyncio
@@ -118,16 +119,17 @@ class Ledger:
         spread, pause = self._cache.get(*self._place), 0.0
         end = self._clock.monotonic() + PATIENCE_SECONDS
         while True:
-            spread = spread or await self._read()
             try:
+                spread = spread or await self._read()
                 return await self._store(spread, _decided(entries, spread))
-            except ApiError as failure:
-                if failure.code == 404:
+            except (ApiError, Unreachable) as failure:
+                code = failure.code if isinstance(failure, ApiError) else 0
+                if code == 404:
                     self._cache.forget(*self._place)
                     raise Gone from failure
-                if failure.code != 409 or self._clock.monotonic() > end:
+                if (0 < code < 500 and code not in (409, 429)) or self._clock.monotonic() > end:
                     raise
-            spread = self._newer(spread)
+                spread = self._newer(spread) if spread is not None and code == 409 else None
             if spread is None:
                 await self._clock.sleep(pause * self._entropy.uniform(1, 1 + _JITTER))
                 pause = min(max(pause * 2, _FIRST_PAUSE), _LAST_PAUSE)

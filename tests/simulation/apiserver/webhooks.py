@@ -8,7 +8,7 @@ entry that calls for it is in use. What conditions in CEL tell apart, `_is_neede
 There may be several replicas of the webhook, which take turns: each has a memory of its own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import Context
 from itertools import cycle
 
@@ -91,11 +91,10 @@ class _Entry:
 class Webhooks:
     """The `Admission` that our webhook makes. `reachable` = False: it is down."""
 
-    def __init__(self, server: ApiServer, names: Sequence[str], make: Callable[[str], Replica], gates: Gates) -> None:
+    def __init__(self, server: ApiServer, replicas: Sequence[Replica], gates: Gates) -> None:
         self._server = server
-        self._make = make
-        self._turns = cycle(names)
-        self.replicas = {name: make(name) for name in names}
+        self._turns = cycle(replicas)
+        self.replicas = replicas
         self._mutating = [_Entry(entry) for entry in mutating_entries()]
         self._pods = [_Entry(entry) for entry in pod_entries([PodRule("any step", "true", probed=False)])]
         self._validating = [_Entry(entry) for entry in validating_entries(gates)]
@@ -103,11 +102,6 @@ class Webhooks:
         self._concerned: dict[tuple[str, str], bool] = {}  # by resource and operation: asked before every write
         self._all_pods = gates.on("KruisePodReadinessGate")
         self.reachable = True
-
-    def restart(self, name: str) -> Replica:
-        """A replica has died, and another one has its name now: it remembers nothing."""
-        self.replicas[name] = self._make(name)
-        return self.replicas[name]
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         key = (kind.resource.id, operation)
@@ -161,7 +155,7 @@ class Webhooks:
             why = "failed to call webhook: dial tcp: connect: connection refused"
             raise errors.internal(f'failed calling webhook "{entry.name}": {why}')
         _, request = wire.decode(_body(attributes))
-        replica = self.replicas[next(self._turns)]
+        replica = next(self._turns)
         answer = await replica.handlers[entry.path](request)
         if not answer.allowed:
             message = f'admission webhook "{entry.name}" denied the request: {answer.message}'
@@ -184,7 +178,7 @@ class Webhooks:
 
 def our_webhooks(server: ApiServer, settings: Settings, wires: Mapping[str, Wire | None] = ONE) -> Webhooks:
     """The webhook of an installed Flotilla; what a replica asks of the apiserver itself, it asks by its name."""
-    return Webhooks(server, list(wires), lambda name: Replica(server, settings, name, wires[name]), settings.gates())
+    return Webhooks(server, [Replica(server, settings, *one) for one in wires.items()], settings.gates())
 
 
 def _starts_in_order(pod: Json | None) -> bool:

@@ -108,7 +108,6 @@ KINDS: Mapping[str, Kind] = {
     "throttled": Kind(strike=strikes.Throttle, place=Place.WRITE, services=WRITERS, outage=2.5),
     "error": Kind(strike=strikes.Fail, place=Place.WRITE, services=WRITERS),
     "timeout": Kind(strike=strikes.TimeOut, place=Place.WRITE, services=WRITERS),
-    "webhook-crash": Kind(strike=strikes.CrashWebhook, place=Place.WRITE, services=WEBHOOK, drawn=False),
     "webhook-late": Kind(
         strike=strikes.LateWebhook,
         place=Place.WRITE,

@@ -87,18 +87,6 @@ class CrashBefore(Crash):
     before = True
 
 
-class CrashWebhook(Passive):
-    """The replica of the webhook dies when its request has arrived, with all that it remembers; another one takes its
-    place at once. Whoever waited for its answer is refused."""
-
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        world = saboteur.world
-        world.webhooks.restart(request.writer).follow(world.loop)
-        await world.clock.sleep(ONE_WAY)
-        await serve()
-        raise Unreachable("the sender is dead")
-
-
 class LateWebhook(Passive):
     """The replica of the webhook does not hear for seconds what becomes of what it remembers."""
 

@@ -249,8 +249,9 @@ SCENARIOS = (
     scenario(
         name="spread-without-room",
         given=(Create(document=spread(subset("a", 1), subset("b", 1))),),
-        when=(Create(document=cloneset(3)), Sleep(seconds=1), workload(replicas=2)),
-        then=Placed(subsets={"a": 1, "b": 1}),
+        when=(Create(document=cloneset(3)),),
+        then=Placed(subsets={"a": 2, "b": 1}),  # the third one finds a subset when it has a node
+        uncertain=("affinity",),
     ),
     scenario(
         name="spread-takes-fewer",
