@@ -4,6 +4,7 @@ It is the one of the 1.9.0 release, which stores CloneSets and others in v1alpha
 conversion, and converts what it wrote before OpenKruise comes back.
 """
 
+import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -185,6 +186,8 @@ async def test_take_over_and_back(cluster: Cluster):
             rolled_by_node(space)
             sidecars_went_on(space)
             injected(space)
+            rolled_zone_by_zone(space)
+            kept_its_place(space)
             await followed(cluster)
             ran_once_more(space)
             for workload in UNDERWAY:
@@ -310,6 +313,45 @@ def injected(space: Workspace) -> None:
         assert [one["name"] for one in new["spec"][part]] == [one["name"] for one in old["spec"][part]]
     assert proxy(new)[0] == NEW_PROXY
     assert new["metadata"]["annotations"]["mesh"] == "on"
+
+
+def rolled_zone_by_zone(space: Workspace) -> None:
+    """The UnitedDeployment goes back to what OpenKruise rolled out before: its workloads are those that are there, and
+    the revision has the name that it had."""
+    before = {one["metadata"]["uid"] for one in space.read("clone")["items"]}
+    mark = space.now()
+    template = {"spec": {"containers": [{"name": "nginx", "image": "nginx:1.21"}]}}
+    space.patch({"spec": {"template": {"cloneSetTemplate": {"spec": {"template": template}}}}}, "ud", "ud")
+    counts = {"replicas": 5, "readyReplicas": 5, "updatedReplicas": 5, "updatedReadyReplicas": 5}
+    space.until(lambda: served(space, "ud", "ud", **counts))
+    space.catch_up()
+    assert {one["metadata"]["uid"] for one in space.read("clone")["items"]} == before
+    assert "MODIFIED ud-79849fd8bc" in lines(space, mark, "ControllerRevision")
+    mine = [pod["metadata"]["labels"] for pod in space.pods.values() if pod["metadata"]["labels"].get("app") == "ud"]
+    assert [labels["apps.kruise.io/controller-revision-hash"] for labels in mine] == ["ud-79849fd8bc"] * 5
+    assert sorted(labels["apps.kruise.io/subset-name"] for labels in mine) == ["a", "a", "b", "b", "b"]
+
+
+def kept_its_place(space: Workspace) -> None:
+    """A pod of the first subset that goes makes room there, in the book that OpenKruise kept."""
+    before = spread(space.pods)
+    gone = next(name for name, pod in before.items() if place(pod) == "a")
+    space.kubectl("delete", "pod", gone)
+    space.until(lambda: len(spread(space.pods)) == 4 and gone not in space.pods)
+    space.until(lambda: all(map(is_ready, spread(space.pods).values())))
+    [new] = (pod for name, pod in spread(space.pods).items() if name not in before)
+    assert (place(new), new["metadata"]["annotations"]["controller.kubernetes.io/pod-deletion-cost"]) == ("a", "200")
+    assert sorted(map(place, spread(space.pods).values())) == ["a", "a", "b", "b"]
+
+
+def spread(pods: Mapping[str, Json]) -> dict[str, Json]:
+    """The pods that the WorkloadSpread is about."""
+    return {name: pod for name, pod in pods.items() if name.startswith("spread-")}
+
+
+def place(pod: Json) -> str:
+    """The subset of such a pod."""
+    return str(json.loads(pod["metadata"]["annotations"]["apps.kruise.io/matched-workloadspread"])["subset"])
 
 
 def ran_once_more(space: Workspace) -> None:
