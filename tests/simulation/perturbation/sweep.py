@@ -116,10 +116,11 @@ def units(names: Sequence[str], every: int, first: int, *, exhaustive: bool) -> 
     Wall clocks that differ mean nothing to a scenario that hangs on them, and two watchers nothing where no agents
     are."""
     scenarios = every_scenario()
+    chosen = names or [name for name, scenario in scenarios.items() if exhaustive or scenario.every]
     for setting in SETTINGS:
-        for name in names or scenarios:
+        for name in chosen:
             if not (setting.skew and scenarios[name].timed) and (setting.watchers == 1 or scenarios[name].agents):
-                yield Unit(name, setting, every if exhaustive else every * scenarios[name].every, first)
+                yield Unit(name, setting, every if exhaustive else every * (scenarios[name].every or 1), first)
 
 
 def sweep(

@@ -60,6 +60,10 @@ class End(Frozen):
                 yield f"status.{member} is {status.get(member)!r}, not {value!r}"
 
 
+OFTEN, SELDOM = 48, 0
+"""`Scenario.every` of a kind with many scenarios: of those that stand for the others, and of the others."""
+
+
 class Scenario(Frozen):
     """`given` is played before anything goes wrong, and comes to rest unless `at_rest` says otherwise; faults fall
     into `when`.
@@ -69,8 +73,9 @@ class Scenario(Frozen):
     ones hang on wall clocks, which must then agree. `uncertain`: members of the end that are not compared, because
     they say what a process knew that may have died. `quiet`: seconds without a change after which it has come to
     rest, if back-offs make it pause for longer than usual. `every`: the sweep tries only each so-many-th fault, where
-    many scenarios of a kind pass much the same points. `restorable`: it ends in the same after a restore of etcd,
-    too. `services` take part beside the watcher, and as many of the nodes' agents as `agents` says.
+    many scenarios of a kind pass much the same points; 0: none but an exhaustive sweep tries any. `restorable`: it
+    ends in the same after a restore of etcd, too. `services` take part beside the watcher, and as many of the nodes'
+    agents as `agents` says.
     """
 
     name: str

@@ -5,6 +5,7 @@ from functools import partial
 
 from flotilla_common.control.plan import Json
 from tests.simulation.scenarios.manifests import cordoned, relabelled
+from tests.simulation.scenarios.scenario import OFTEN
 from tests.simulation.scenarios.steps import Create, LoseNode, Remove, ReturnNodes, Sleep, Step
 from tests.simulation.scenarios.united_steps import WaitSubsets
 from tests.simulation.scenarios.uniteddeployment import (
@@ -62,7 +63,7 @@ SCENARIOS = (
         given=(),
         when=(Create(document=with_stuck_b()),),
         then=Spread(pods={"a": {"one": 2}, "c": {"one": 4}}),
-        every=12,
+        every=OFTEN,
     ),
     about_nodes(
         name="united-fills-what-has-recovered",
@@ -109,7 +110,6 @@ SCENARIOS = (
         given=(),
         when=(Create(document=reserving(marked=LONG)), WaitSubsets(pods={"a": 3, "b": 3}, serving=3)),
         then=Spread(pods={"a": {"one": 3}, "b": {"one": 3}}, stuck=True, allocated=6, status={"reservedPods": 3}),
-        every=12,
     ),
     about_nodes(
         name="united-tries-reserved-pods",

@@ -6,6 +6,7 @@ from flotilla_common.api.kinds.uniteddeployment.types import SUBSET_LABEL
 from flotilla_common.control.plan import Json
 from tests.simulation.scenarios.manifests import cloneset
 from tests.simulation.scenarios.node_steps import WaitStatus
+from tests.simulation.scenarios.scenario import OFTEN
 from tests.simulation.scenarios.steps import Create, Downtime, Remove, Sleep, Wait
 from tests.simulation.scenarios.united_steps import ChangeChild, RemoveChild, RemovePodOf, WaitSubsets
 from tests.simulation.scenarios.uniteddeployment import (
@@ -59,7 +60,7 @@ SCENARIOS = (
         when=(with_subsets(A),),
         then=Spread(pods={"a": {"one": 4}}, status={"replicas": 4}),
         exact=False,
-        every=12,
+        every=OFTEN,
     ),
     scenario(
         name="united-gets-a-subset",
@@ -81,7 +82,7 @@ SCENARIOS = (
         when=(with_subsets(A, C),),
         then=Spread(pods={"a": {"one": 2}, "c": {"one": 2}}),
         exact=False,
-        every=12,
+        every=OFTEN,
     ),
     scenario(
         name="united-renames-a-subset-while-it-rolls",

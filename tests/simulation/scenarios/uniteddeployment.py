@@ -20,7 +20,7 @@ from tests.simulation.oracles.united import TEMPLATES, Families
 from tests.simulation.oracles.united_rest import Remains, wrong_at_rest
 from tests.simulation.scenarios.manifests import template
 from tests.simulation.scenarios.node_steps import WaitStatus
-from tests.simulation.scenarios.scenario import Scenario
+from tests.simulation.scenarios.scenario import OFTEN, SELDOM, Scenario
 from tests.simulation.scenarios.sight import image_of
 from tests.simulation.scenarios.steps import (
     NAMESPACE_NAME,
@@ -171,7 +171,7 @@ def scaled(replicas: int) -> Change:
     return Change(patch={"spec": {"replicas": replicas}}, name="web", kind=KIND, subresource="scale")
 
 
-scenario = partial(Scenario, kind=KIND, services=("topology", "cloneset"), every=24)
+scenario = partial(Scenario, kind=KIND, services=("topology", "cloneset"), every=SELDOM)
 of_sets = partial(scenario, services=("topology", "statefulset"))
 of_built_in = partial(scenario, services=("topology",))
 
@@ -181,7 +181,7 @@ SCENARIOS = (
         given=(),
         when=(Create(document=united(A, B, C, replicas=6)),),
         then=Spread(pods={"a": {"one": 2}, "b": {"one": 2}, "c": {"one": 2}}),
-        every=12,
+        every=OFTEN,
     ),
     of_sets(
         name="united-of-sets-comes",
@@ -248,7 +248,7 @@ SCENARIOS = (
         when=(other_image("two"),),
         then=Spread(pods={"a": {"two": 2}, "b": {"two": 2}}, revisions=2, status={"updatedReadyReplicas": 4}),
         exact=False,
-        every=12,
+        every=OFTEN,
     ),
     scenario(
         name="united-scaled-while-it-rolls",

@@ -17,7 +17,7 @@ from tests.simulation.oracles.copies import controller
 from tests.simulation.oracles.spread_rest import Remains, wrong_at_rest
 from tests.simulation.oracles.spreads import Spreads, matched_of, resource_of
 from tests.simulation.scenarios.manifests import cloneset, container, relabelled, running, statefulset, template
-from tests.simulation.scenarios.scenario import Scenario
+from tests.simulation.scenarios.scenario import OFTEN, SELDOM, Scenario
 from tests.simulation.scenarios.steps import (
     NAMESPACE_NAME,
     QUOTA,
@@ -171,7 +171,7 @@ scenario = partial(
     kind=KIND,
     workload=NAME,
     services=("topology", "cloneset"),
-    every=24,
+    every=SELDOM,
     exact=False,
     restorable=False,  # of a pod that is not there any more its place is kept for 30 seconds
 )
@@ -182,7 +182,7 @@ SCENARIOS = (
         given=(Create(document=spread(A, subset("b", patch=MARK))),),
         when=(Create(document=cloneset(4)),),
         then=Placed(subsets={"a": 2, "b": 2}),
-        every=6,
+        every=OFTEN,
     ),
     scenario(
         name="spread-comes-later",
@@ -193,7 +193,6 @@ SCENARIOS = (
             workload(replicas=5),
         ),
         then=Placed(subsets={"a": 2, "b": 3}),
-        every=12,
     ),
     scenario(
         name="spread-scaled-out",
@@ -212,7 +211,7 @@ SCENARIOS = (
         given=spread_out(cloneset(3), A, B, placed={"a": 2, "b": 1}),
         when=(workload(replicas=5), Wait(pods=5), workload(replicas=1), Wait(pods=1), workload(replicas=4)),
         then=Placed(subsets={"a": 2, "b": 2}),
-        every=12,
+        every=OFTEN,
     ),
     scenario(
         name="spread-updated-in-place",
@@ -225,7 +224,7 @@ SCENARIOS = (
         given=spread_out(cloneset(4, policy="ReCreate"), A, B, placed={"a": 2, "b": 2}),
         when=(other_image(),),
         then=Placed(subsets={"a": 2, "b": 2}, image="two"),
-        every=12,
+        every=OFTEN,
     ),
     scenario(
         name="spread-scaled-while-it-rolls",
@@ -244,7 +243,7 @@ SCENARIOS = (
         given=spread_out(cloneset(3), A, B, placed={"a": 2, "b": 1}),
         when=(workload(replicas=6), RemovePod(nth=0), Wait(pods=6), RemovePod(nth=0), RemovePod(nth=1)),
         then=Placed(subsets={"a": 2, "b": 4}),
-        every=12,
+        every=OFTEN,
     ),
     scenario(
         name="spread-without-room",
@@ -289,7 +288,7 @@ SCENARIOS = (
         when=(Create(document=cloneset(4)), WaitPlaced(subsets={"b": 4})),
         then=Placed(subsets={"b": 4}),
         timed=True,
-        every=12,
+        every=OFTEN,
     ),
     scenario(
         name="spread-comes-back",
