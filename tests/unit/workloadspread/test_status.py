@@ -168,6 +168,16 @@ def test_subsets_whose_pods_find_no_node(
     assert wait == seconds
 
 
+def test_a_book_that_begins_knows_of_the_mark() -> None:
+    """All pods had left the marked subset, and its book was closed, when the first one elsewhere was seen."""
+    marked = {"type": "Schedulable", "status": "False", "reason": "PodUnschedulable", "lastTransitionTime": at(-9)}
+    status = {"subsetStatuses": [book("a", conditions=[marked]), book("b")]}
+    made = planned(spread(subset("a", 2), subset("b"), patience=20, status=status), [pod("p", "b")])
+    assert made.status is not None
+    (held, _) = made.status.body["status"]["versionedSubsetStatuses"]["versionIgnored"]
+    assert [(one["status"], one["lastTransitionTime"]) for one in held["conditions"]] == [("False", at(-9))]
+
+
 def test_a_mark_that_is_there_keeps_its_time() -> None:
     made = planned(
         spread(*AB, patience=20, status={"subsetStatuses": [marked(500), book("b")]}), [pod("p", "a", stuck=25)]

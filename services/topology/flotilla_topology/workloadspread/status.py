@@ -56,8 +56,8 @@ def books_of(spread: WorkloadSpread, pods: Sorted, replicas: int, now: datetime,
         stored = spread.status.versioned_subset_statuses.get(version, [])
         of_version = pods.by_version.get(version, {})
         book = [
-            writer.entry(index, subset, of_version.get(subset.name, ()), _of(stored, subset.name))
-            for index, subset in enumerate(subsets)
+            writer.entry(index, subset, of_version.get(subset.name, ()), _of(stored, subset.name) or _opened(total))
+            for index, (subset, total) in enumerate(zip(subsets, totals, strict=True))
         ]
         if of_version or any(one.replicas or one.creating_pods or one.deleting_pods for one in book):
             versioned[version] = book
@@ -74,6 +74,11 @@ def books_of(spread: WorkloadSpread, pods: Sorted, replicas: int, now: datetime,
 
 def _of(book: Sequence[SubsetStatus], name: str) -> SubsetStatus | None:
     return next((one for one in book if one.name == name), None)
+
+
+def _opened(total: SubsetStatus) -> SubsetStatus:
+    """Return the entry of a book that begins: what is known of the subset's nodes is known for every version."""
+    return SubsetStatus(name=total.name, conditions=total.conditions)
 
 
 class _Writer:
