@@ -26,13 +26,14 @@ class Balancer:
         self._ports = ports
         self._next = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
 
     async def serve(self, port: int) -> None:
         """Accept connections on the port."""
         self._thread.start()
-        await self._there(asyncio.start_server(self._accept, HOST, port))
+        await self._there(self._begin(port))
 
     async def close(self) -> None:
         """End every connection, and the thread."""
@@ -44,7 +45,12 @@ class Balancer:
     async def _there(self, work: Coroutine[Any, Any, object]) -> None:
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
+    async def _begin(self, port: int) -> None:
+        self._server = await asyncio.start_server(self._accept, HOST, port)
+
     async def _end(self) -> None:
+        if self._server is not None:
+            self._server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -89,13 +89,17 @@ def books(space: Workspace) -> dict[str, list[Json]]:
     return space.object(WORKLOAD_SPREAD.kind, NAME).get("status", {}).get("versionedSubsetStatuses", {})
 
 
+def awaited(space: Workspace) -> bool:
+    """Some pod that was admitted, or whose deletion was, has not been seen yet."""
+    return any(one.keys() & {"creatingPods", "deletingPods"} for book in books(space).values() for one in book)
+
+
 def at_rest(space: Workspace, **expected: tuple[int, int]) -> bool:
     """The status is right, and nobody is awaited."""
-    waiting = [one for book in books(space).values() for one in book if one.keys() & {"creatingPods", "deletingPods"}]
     found = places(space.pods.values())
     return (
         totals(space) == expected
-        and not waiting
+        and not awaited(space)
         and len(active(space.pods.values())) == len(space.pods)
         and all(found[name] == replicas for name, (replicas, _) in expected.items())
     )
