@@ -34,6 +34,8 @@ class Cache(Generic[T]):
         self.resource = resource
         self.known = False
         """It is known what there is."""
+        self.trouble = ""
+        """What keeps the watch from showing what changes."""
         self._read = read
         self._needs = needs
         self.needed: frozenset[Hashable] = frozenset()
@@ -99,6 +101,7 @@ class Cache(Generic[T]):
 
     def state(self, trouble: str) -> None:
         """What is known stays until there is something better."""
+        self.trouble = trouble
         if trouble:
             structlog.get_logger().info("cannot follow", resource=self.resource.id, why=trouble)
 

@@ -171,7 +171,7 @@ class Spreads:
         return None
 
     async def _spreads(self, namespace: str) -> list[WorkloadSpread]:
-        if not self.cache.known or self._admitted.get(namespace, 0.0) > self._clock.monotonic():
+        if not self.cache.known or self.cache.trouble or self._admitted.get(namespace, 0.0) > self._clock.monotonic():
             for item in await read_all(self._api, WORKLOAD_SPREAD, namespace):
                 self.cache.take(bytes(item))
         return [spread for spread in self.cache.values() if spread.metadata.namespace == namespace]

@@ -471,6 +471,15 @@ async def test_one_that_was_just_admitted_is_asked_for_until_the_watch_shows_it(
     assert await world.places("q") == "a"
 
 
+async def test_while_the_watch_is_broken_the_apiserver_is_asked() -> None:
+    world = await World().watch()
+    world.spreads.cache.state("the apiserver refuses workloadspreads")
+    world.cluster.put(WORKLOAD_SPREAD, spread(subset("a")))
+    assert await world.places("p") == "a"
+    world.spreads.cache.state("")
+    assert await world.places("q") == "a"
+
+
 async def test_pods_of_the_kinds_that_administrators_name_are_asked_about() -> None:
     found = (await expressions(await train_world().watch())).pop()
     for kind in ("TrainJob", "TrainGroup", "ReplicaSet", "CloneSet"):
