@@ -250,8 +250,7 @@ class Spreads:
                 return Verdict()
             version, ledger = self._version(pod, owner), self._ledger(spread)
             name = text(member(pod, "metadata").get("name"))
-            replicas = await self._replicas(spread, version)
-            give = partial(self._give, version=version, subset=matched.subset, name=name, replicas=replicas)
+            give = partial(self._give, version=version, subset=matched.subset, name=name)
             if not await ledger.write(give):
                 return Verdict()
         except Gone:
@@ -277,11 +276,11 @@ class Spreads:
         body = await found_or_none(self._api.get(WORKLOAD_SPREAD, namespace, name))
         return None if body is None else msgspec.json.decode(body, type=WorkloadSpread)
 
-    def _give(
-        self, spread: WorkloadSpread, books: Books, *, version: str, subset: str, name: str, replicas: int | None
-    ) -> bool:
-        book = _book_of(spread, books, version, replicas)
-        changed = without_pod(book, subset, name, self._clock.now().replace(microsecond=0))
+    def _give(self, spread: WorkloadSpread, books: Books, *, version: str, subset: str, name: str) -> bool:
+        """Give a place back; return whether that was written down. Where no book is open nobody has one: one that is
+        opened later begins with all of them."""
+        del spread
+        changed = without_pod(books.get(version, []), subset, name, self._clock.now().replace(microsecond=0))
         if changed is not None:
             books[version] = changed
         return changed is not None

@@ -61,8 +61,10 @@ class _Controller(Actor):
     async def _act(self, document: Json) -> None:
         for resource, before, after in self._changes(document):
             if before is None:
-                body = msgspec.json.encode(resource.type_meta | (after or {}))
-                await self.api.create(resource, document["metadata"]["namespace"], body)
+                made: Json = {**resource.type_meta, **(after or {})}
+                if self.resource == REPLICA_SET:
+                    made["metadata"] = _unnamed(made["metadata"])
+                await self.api.create(resource, document["metadata"]["namespace"], msgspec.json.encode(made))
             elif after is None:
                 await self._delete(resource, before["metadata"])
             else:
@@ -118,6 +120,12 @@ class _StatefulSets(_Controller):
         meta = owner["metadata"]
         claims = [name for (namespace, name), _ in self.all(CLAIM) if namespace == meta["namespace"]]
         return of_stateful_set(owner, pods, claims, self._templates[meta["uid"]], now)
+
+
+def _unnamed(metadata: Json) -> Json:
+    """Return what the apiserver is to find a name for."""
+    begin = str(metadata["name"]).rpartition("-")[0]
+    return {key: value for key, value in metadata.items() if key != "name"} | {"generateName": f"{begin}-"}
 
 
 def _numbered(deployment: Json, sets: list[Json]) -> Iterator[Change]:
