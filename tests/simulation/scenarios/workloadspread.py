@@ -370,6 +370,7 @@ SCENARIOS = (
             Sleep(seconds=0.6),
             workload(DEPLOYMENT, replicas=4),
             other_image(DEPLOYMENT, "one"),
+            Sleep(seconds=35),  # a pod that came and went before anybody saw it is given up
         ),
         then=Placed(subsets={"a": 2, "b": 2}),
         services=("topology",),
