@@ -56,7 +56,7 @@ from flotilla_webhook.ledger import Books, Gone, Ledger
 from flotilla_webhook.owners import Owners
 from flotilla_webhook.pods import Step
 from flotilla_webhook.removal import Check, Verdict
-from flotilla_webhook.subsets import inject
+from flotilla_webhook.subsets import inject, try_patch
 from flotilla_webhook.tools import read_all
 
 UNSEEN_SECONDS = 10.0
@@ -188,7 +188,7 @@ class Spreads:
         uid = "" if own else self._entropy.token()
         version = self._version(pod, owner)
         replicas = await self._replicas(spread, version)
-        decide = partial(self._take, version=version, key=own or uid, replicas=replicas)
+        decide = partial(self._take, pod=pod, version=version, key=own or uid, replicas=replicas)
         try:
             subset, written = await self._ledger(spread).write(decide)
         except Gone:
@@ -196,9 +196,10 @@ class Spreads:
         return Matched(name=name, subset=subset, uid=uid if written else "") if subset else None
 
     def _take(
-        self, spread: WorkloadSpread, books: Books, *, version: str, key: str, replicas: int | None
+        self, spread: WorkloadSpread, books: Books, *, pod: Json, version: str, key: str, replicas: int | None
     ) -> tuple[str, bool]:
-        """Take a place; return its subset (empty: none), and whether it was written down."""
+        """Take a place; return its subset (empty: none), and whether it was written down. Raises ValueError: the pod
+        would be refused, and hold the place until its time-out."""
         book = _book_of(spread, books, version, replicas)
         held = place_of(book, key)
         if held is not None:  # written down by this very request, if others call it by its uid
@@ -208,6 +209,7 @@ class Spreads:
             return "", False
         if place.missing_replicas == UNLIMITED:
             return place.name, False
+        try_patch(pod, spread, place.name)
         books[version] = with_pod(book, place.name, key, self._clock.now().replace(microsecond=0))
         return place.name, True
 

@@ -32,12 +32,22 @@ def inject(pod: Json, spread: WorkloadSpread, matched: Matched) -> None:
     if subset.tolerations:
         spec["tolerations"] = [*sequence(spec.get("tolerations")), *map(_document, subset.tolerations)]
     _add_terms(ensured(ensured(spec, "affinity"), "nodeAffinity"), subset)
-    _apply_patch(pod, subset)
+    patched = _patched(pod, subset)
+    if patched is not pod:
+        pod.clear()
+        pod.update(patched)
     annotations = ensured(ensured(pod, "metadata"), "annotations")
     annotations[MATCHED] = msgspec.json.encode(matched).decode()
     if spread.spec.target_ref.identity[:2] in COSTED:
         # As the controller would write it when it sees the pod (§8.4): so it costs no write of its own.
         annotations[DELETION_COST] = str(cost_of_place(place, len(subsets)))
+
+
+def try_patch(pod: Json, spread: WorkloadSpread, name: str) -> None:
+    """Check that the patch of the subset of this name can be applied to the pod. Raises ValueError."""
+    for subset in spread.spec.subsets:
+        if subset.name == name:
+            _patched(pod, subset)
 
 
 def _add_terms(affinity: Json, subset: Subset) -> None:
@@ -58,9 +68,10 @@ def _both(term: Json, own: Json) -> Json:
     return term | {key: value for key, value in added.items() if value}
 
 
-def _apply_patch(pod: Json, subset: Subset) -> None:
+def _patched(pod: Json, subset: Subset) -> Json:
+    """Return the pod with the patch of the subset. Raises ValueError."""
     if subset.patch == ABSENT:
-        return
+        return pod
     try:
         patched = merge(pod, _DOCUMENTS.read(subset.patch))  # with its nulls, which remove members
     except ValueError as fault:
@@ -70,8 +81,7 @@ def _apply_patch(pod: Json, subset: Subset) -> None:
         raise ValueError(f"the patch of subset {subset.name} leaves no pod")
     if spec.get("priorityClassName") != before:
         spec.pop("priority", None)  # it is that of the class, which is filled in after us
-    pod.clear()
-    pod.update(patched)
+    return patched
 
 
 def _document(raw: msgspec.Raw) -> Json:

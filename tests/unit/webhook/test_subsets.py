@@ -162,3 +162,13 @@ async def test_what_is_nested_too_deeply_refuses_the_pod() -> None:
     answer = await (await World(spread(subset("a", patch={"metadata": deep}))).watch()).admission(pod("p"))
     assert answer.code == 500
     assert "nested more than 100 levels deep" in answer.message
+
+
+async def test_a_pod_whose_patch_cannot_be_applied_takes_no_place() -> None:
+    """It would hold the place until its time-out, and others would go to later subsets."""
+    broken = {"spec": {"containers": [{"image": "no name"}]}}
+    world = await World(spread(subset("a", 1, patch=broken), subset("b"))).watch()
+    answer = await world.admission(pod("p"))
+    assert (answer.allowed, answer.code) == (False, 500)
+    assert "the patch of subset a cannot be applied" in answer.message
+    assert world.book() == {}
