@@ -367,10 +367,10 @@ SCENARIOS = (
         given=spread_out(deployment(3), A, B, placed={"a": 2, "b": 1}),
         when=(
             other_image(DEPLOYMENT),
-            Sleep(seconds=0.6),
+            Sleep(seconds=3),
+            WaitPlaced(subsets={"a": 2, "b": 1}),
             workload(DEPLOYMENT, replicas=4),
             other_image(DEPLOYMENT, "one"),
-            Sleep(seconds=35),  # a pod that came and went before anybody saw it is given up
         ),
         then=Placed(subsets={"a": 2, "b": 2}),
         services=("topology",),
