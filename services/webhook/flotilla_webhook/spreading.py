@@ -60,7 +60,10 @@ from flotilla_webhook.subsets import inject, try_patch
 from flotilla_webhook.tools import read_all
 
 UNSEEN_SECONDS = 10.0
-"""How long a namespace counts as one with a WorkloadSpread that the watch has not shown yet."""
+"""How long a WorkloadSpread that was admitted is waited for: it may never be stored."""
+
+ASKED_SECONDS = 2.0
+"""How long it counts that the apiserver has no WorkloadSpread for the pods of a namespace that it asks us about."""
 
 TOLD_APART = 64
 """Up to how many WorkloadSpreads the pods of one workload are told from those of others of its kind before the webhook
@@ -93,7 +96,8 @@ class Spreads:
         self._versioned = Versioned.of(settings.ws_enabled_versioned_status)
         self._ledgers: dict[str, Ledger] = {}  # by uid
         self._owners = Owners(api, clock)
-        self._admitted: dict[str, float] = {}  # namespaces, and until when the apiserver is asked about them
+        self._unseen: dict[tuple[str, str], float] = {}  # those about to be stored, and until when they are waited for
+        self._asked: dict[str, float] = {}  # namespaces, and until when the apiserver's answer about them counts
 
     def step(self) -> Step:
         """Return the step; idle without the gate."""
@@ -124,9 +128,9 @@ class Spreads:
 
     def admitted(self, document: Json) -> None:
         """Remember that the WorkloadSpread is about to be stored."""
-        now = self._clock.monotonic()
-        self._admitted = {namespace: until for namespace, until in self._admitted.items() if until > now}
-        self._admitted[text(member(document, "metadata").get("namespace"))] = now + UNSEEN_SECONDS
+        metadata = member(document, "metadata")
+        key = text(metadata.get("namespace")), text(metadata.get("name"))
+        self._unseen[key] = self._clock.monotonic() + UNSEEN_SECONDS
 
     async def _custom(self) -> list[CustomWorkload]:
         body = await found_or_none(self._api.get(CONFIG_MAP, self._namespace, CONFIGURATION))
@@ -153,8 +157,16 @@ class Spreads:
             inject(pod, spread, matched)
 
     async def _spread_of(self, pod: Json, owner: OwnerReference, namespace: str) -> WorkloadSpread | None:
-        """Return the first WorkloadSpread that the pod's workload and its labels belong to."""
-        spreads = await self._spreads(namespace)
+        """Return the first WorkloadSpread that the pod's workload and its labels belong to. One that another replica
+        has just admitted may be new to the watch of this one, so that there is none is asked of the apiserver."""
+        found = await self._match(await self._known(namespace), pod, owner, namespace)
+        if found is None and self._asked.get(namespace, 0.0) <= self._clock.monotonic():
+            found = await self._match(await self._ask(namespace), pod, owner, namespace)
+        return found
+
+    async def _match(
+        self, spreads: list[WorkloadSpread], pod: Json, owner: OwnerReference, namespace: str
+    ) -> WorkloadSpread | None:
         custom = await self._custom() if any(_kind(spread) not in BUILT_IN for spread in spreads) else []
         labels = strings(member(pod, "metadata").get("labels"))
         for spread in spreads:
@@ -170,10 +182,29 @@ class Spreads:
                 _log.warning("passed over a WorkloadSpread", name=spread.metadata.name, why=str(fault))
         return None
 
-    async def _spreads(self, namespace: str) -> list[WorkloadSpread]:
-        if not self.cache.known or self.cache.trouble or self._admitted.get(namespace, 0.0) > self._clock.monotonic():
-            for item in await read_all(self._api, WORKLOAD_SPREAD, namespace):
-                self.cache.take(bytes(item))
+    async def _known(self, namespace: str) -> list[WorkloadSpread]:
+        """Return those of the namespace, as the watch has shown them if it can be relied on."""
+        if not self.cache.known or self.cache.trouble or self._awaits(namespace):
+            return await self._ask(namespace)
+        return self._of(namespace)
+
+    def _awaits(self, namespace: str) -> bool:
+        """Return whether one of the namespace is about to be stored that the watch has not shown."""
+        now = self._clock.monotonic()
+        self._unseen = {
+            key: until for key, until in self._unseen.items() if until > now and self.cache.get(*key) is None
+        }
+        return any(of == namespace for of, _ in self._unseen)
+
+    async def _ask(self, namespace: str) -> list[WorkloadSpread]:
+        now = self._clock.monotonic()
+        for item in await read_all(self._api, WORKLOAD_SPREAD, namespace):
+            self.cache.take(bytes(item))
+        self._asked = {of: until for of, until in self._asked.items() if until > now}
+        self._asked[namespace] = now + ASKED_SECONDS
+        return self._of(namespace)
+
+    def _of(self, namespace: str) -> list[WorkloadSpread]:
         return [spread for spread in self.cache.values() if spread.metadata.namespace == namespace]
 
     async def _place(self, spread: WorkloadSpread, pod: Json, owner: OwnerReference) -> Matched | None:

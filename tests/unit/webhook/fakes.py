@@ -29,6 +29,8 @@ class FakeApi:
         self.refuse: Callable[[Json], None] = lambda _: None
         self.fail_lists: ApiError | None = None
         self.sent: list[Json] = []
+        self.lists: list[str] = []
+        """Plurals of what was listed."""
         self.gets: list[tuple[str, str]] = []
         """Plural and name of what was read by itself."""
         self.discovery: dict[str, Json] = {}
@@ -66,6 +68,7 @@ class FakeApi:
         label_selector: str = "",
         **_: Any,
     ) -> Page:
+        self.lists.append(resource.plural)
         if self.fail_lists:
             raise self.fail_lists
         wanted = [pair.partition("=")[::2] for pair in label_selector.split(",") if pair]

@@ -8,7 +8,7 @@ from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 from flotilla_common.api.resources import JOB, REPLICA_SET, Resource
 from flotilla_common.kube.interface import ApiError
 from flotilla_webhook.owners import SECONDS
-from flotilla_webhook.spreading import UNSEEN_SECONDS
+from flotilla_webhook.spreading import ASKED_SECONDS, UNSEEN_SECONDS
 from tests.unit.webhook.fakes import Json
 from tests.unit.webhook.spread_world import CLONE_SET, NAMESPACE, World, mark, owner, pod, spread, subset
 
@@ -469,6 +469,22 @@ async def test_one_that_was_just_admitted_is_asked_for_until_the_watch_shows_it(
     assert await world.places("p") == "a"
     world.clock.time += UNSEEN_SECONDS
     assert await world.places("q") == "a"
+
+
+async def test_one_that_another_replica_admitted_is_found_before_the_watch_shows_it() -> None:
+    """Pods without a place would be taken in by the controller, and be too many."""
+    world = await World().watch()
+    world.cluster.put(WORKLOAD_SPREAD, spread(subset("a")))
+    assert await world.places("p") == "a"
+
+
+async def test_that_there_is_none_counts_for_a_while() -> None:
+    world = await World().watch()
+    assert await world.places("p", "q") == "__"
+    assert world.cluster.lists == [WORKLOAD_SPREAD.plural]
+    world.clock.time += ASKED_SECONDS
+    assert await world.places("r") == "_"
+    assert len(world.cluster.lists) == 2
 
 
 async def test_while_the_watch_is_broken_the_apiserver_is_asked() -> None:
