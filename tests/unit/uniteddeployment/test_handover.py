@@ -116,3 +116,11 @@ def test_replicas_without_pods_cost_no_time() -> None:
     world.workload("a")["spec"]["replicas"] = 2_000_000_000
     world.step()
     assert world.replicas()["a"] == 2
+
+
+def test_ready_pods_count_though_their_workload_has_not_said_so_yet() -> None:
+    """Its controller may stand still."""
+    world = at_rest()
+    world.workload("b")["status"]["readyReplicas"] = 0
+    world.change({"topology": {"subsets": [{"name": "a"}]}})
+    assert intents(world.plan()) == ["update CloneSet"]

@@ -43,16 +43,15 @@ def hand_over(
     draft: Draft,
 ) -> Handover:
     """Return what children are to have for now. What waits for others gets a reason."""
-    leaving = [(family.kind, child.workload) for child in family.surplus] + list(family.others)
+    leaving = [(family.kind, child.workload, _serving(child)) for child in family.surplus]
+    leaving += [(kind, workload, _still_serving(workload)) for kind, workload in family.others]
     shrinking = [child for child in family.children if allocated[child.name] < child.workload.replicas]
     if not leaving and not shrinking:
         return Handover(replicas=allocated, moves=False)
-    ready = sum(_serving(child) for child in family.children)
-    ready += sum(_still_serving(workload) for _, workload in leaving)
+    ready = sum(_serving(child) for child in family.children) + sum(lost for _, _, lost in leaving)
     spare = max(ready - owner.spec.replicas, 0)
     going: list[tuple[ChildKind, Workload]] = []
-    for kind, workload in leaving:
-        lost = _still_serving(workload)
+    for kind, workload, lost in leaving:
         if lost > spare:
             text = f"{kind.name} {workload.metadata.name} is deleted when {owner.spec.replicas} other pods are ready"
             draft.reason(State.WAITING, "WaitingForOtherSubsets", text, [workload.metadata.name])
@@ -80,6 +79,7 @@ def _serving(child: Child) -> int:
 
 
 def _still_serving(workload: Workload) -> int:
+    """Return how many pods of a workload of another kind are ready, by its status: its pods are not looked at."""
     return 0 if workload.metadata.deletion_timestamp is not None else workload.status.ready_replicas
 
 
