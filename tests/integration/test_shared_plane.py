@@ -61,6 +61,7 @@ async def test_guests_share_a_plane_that_ends_with_the_last_of_them_even_if_they
             "jobs",
             "sidecar",
             "statefulset",
+            "topology",
         }
         first.kill()
         assert plane_of(second) == plane

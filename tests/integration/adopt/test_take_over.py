@@ -156,7 +156,7 @@ def check_objects(before: dict[str, Json], now: dict[str, Json]) -> None:
     assert now.keys() == before.keys()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_take_over_and_back(cluster: Cluster):
     before, found = installation(cluster), objects(cluster)
     rights = cluster.read(ROLE)["rules"]

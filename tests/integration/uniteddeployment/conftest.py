@@ -20,6 +20,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def space(request: pytest.FixtureRequest, shared: Fleet) -> Iterator[Workspace]:
-    """A fresh namespace, named after the test."""
+    """A fresh namespace, named after the test. It goes afterwards: nodes, of which subsets ask for certain ones, have
+    room for a hundred pods."""
     with watched(shared.cluster, request.node.nodeid, UNITED_DEPLOYMENT, *CHILDREN) as made:
         yield made
+    shared.cluster.kubectl("delete", "namespace", made.name, "--wait=false")
