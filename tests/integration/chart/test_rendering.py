@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from flotilla_cli.install import rbac
+from flotilla_cli.views import all_views
 from tests.support.chart import ABSENT, at, rendered
 from tests.support.helm import CHART, Helm
 
@@ -222,6 +223,11 @@ def test_one_process_has_the_rights_of_all(chart: Helm) -> None:
             ["flotilla-bus"],
             ["flotilla-finalizer"],
         )
+
+
+def test_the_guard_may_list_what_it_looks_for(chart: Helm) -> None:
+    rule = rendered(chart, NO_CRDS).one("ClusterRole", "flotilla-finalizer")["rules"][0]
+    assert set(rule["resources"]) == {view.resource.plural for view in all_views() if view.guards_removal}
 
 
 def test_one_process_runs_all_and_is_the_webhook(chart: Helm) -> None:
