@@ -140,5 +140,4 @@ VIEW = KindView(
     update_strategy=_update_strategy,
     has_unknown_name=lambda made: made.kind != "ControllerRevision",  # names hang on its next version
     progress=_progress,
-    guards_removal=True,
 )

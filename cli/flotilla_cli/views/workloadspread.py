@@ -142,5 +142,4 @@ VIEW = KindView(
     related=_related,
     concerns=_concerns,
     about_pod=_about_pod,
-    guards_removal=True,
 )
