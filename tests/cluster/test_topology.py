@@ -97,10 +97,12 @@ def test_a_drained_zone_is_served_by_the_others(space: Workspace, at_work: Runni
     settled(space, 4)
     assert by_node(space.pods) == {"real-0": 2, "real-1": 2}
     kubectl("drain", "real-1", "--force", "--ignore-daemonsets", "--timeout=60s")
-    space.until(lambda: replicas_of(space) == {"a": 2, "b": 0, "c": 2})
-    assert "subset b" in Verbs(space, at_work.fleet).run("explain", "ud", NAME)
-    settled(space, 4)
-    kubectl("uncordon", "real-1")
+    try:
+        space.until(lambda: replicas_of(space) == {"a": 2, "b": 0, "c": 2})
+        space.until(lambda: "subset b" in Verbs(space, at_work.fleet).run("explain", "ud", NAME))
+        settled(space, 4)
+    finally:
+        kubectl("uncordon", "real-1")
 
     def recovered() -> bool:
         found = {one["name"]: one for one in space.status(NAME)["subsetStatuses"]}
