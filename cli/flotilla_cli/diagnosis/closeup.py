@@ -58,7 +58,7 @@ class Surveyor:
         return [msgspec.json.decode(item, type=PodEvent) for item in page.items]
 
     async def refusal(self, about: ObjectMeta) -> PodEvent | None:
-        """What was said last of pods that could not be created; None if nothing was. Raises Unreachable."""
+        """Return the last event about pods that could not be created; None without any. Raises Unreachable."""
         told = [event for event in await self.events(about) if event.reason == "FailedCreate"]
         return max(told, key=lambda event: str(event.at), default=None)
 

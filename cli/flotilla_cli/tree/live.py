@@ -113,7 +113,7 @@ class LiveView:
                     yield view_of(resource), body
 
     def _owned(self, resource: Resource, owners: Collection[str]) -> Sequence[Pod | ControllerRevision | bytes]:
-        """What one of the owners, known by their uids, has."""
+        """Return what belongs to one of the owners, who are known by their uids."""
         held = self._dependents[resource].values()
         return [one.body for one in held if any(owner.uid in owners for owner in one.metadata.owner_references)]
 

@@ -30,7 +30,7 @@ from flotilla_common.kube.interface import Api
 
 _CHILDREN = (CLONE_SET, STATEFUL_SET, BUILT_IN_STATEFUL_SET, DEPLOYMENT)
 _ABOVE = {(one.group, one.kind): one for one in (*_CHILDREN, REPLICA_SET)}
-"""What may stand between a pod and its UnitedDeployment."""
+"""The kinds of owners between a pod and its UnitedDeployment."""
 
 
 def summary(raw: bytes) -> Summary:

@@ -10,7 +10,7 @@ a place that a request has taken already is found by its key.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -50,7 +50,7 @@ class _Entry(Generic[T]):
 
     def __init__(self, decide: Decide[T]) -> None:
         self._decide = decide
-        self._result: T | Exception | None = None
+        self._result: Any = None
         self.answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     def decide(self, spread: WorkloadSpread, books: Books) -> None:
@@ -70,7 +70,7 @@ class _Entry(Generic[T]):
         if isinstance(self._result, Exception):
             self.fail(self._result)
         elif not self.answer.done():
-            self.answer.set_result(self._result)  # type: ignore[arg-type]
+            self.answer.set_result(self._result)
 
 
 class Ledger:
@@ -84,7 +84,7 @@ class Ledger:
         self._entropy = entropy
         self._cache = cache
         self._place = namespace, name
-        self._waiting: list[_Entry[object]] = []
+        self._waiting: list[_Entry[Any]] = []
         self._writer: asyncio.Task[None] | None = None
         self._took = 0.0  # seconds of the last write
 
@@ -92,7 +92,7 @@ class Ledger:
         """Return what is decided once it is stored, or nothing is to be stored. Raises Gone, ApiError, Unreachable, and
         ValueError for what cannot be decided."""
         entry = _Entry(decide)
-        self._waiting.append(entry)  # type: ignore[arg-type]
+        self._waiting.append(entry)
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._work())
         return await entry.answer
@@ -113,7 +113,7 @@ class Ledger:
                 for entry in entries:
                     entry.done()
 
-    async def _write(self, entries: Sequence[_Entry[object]]) -> None:
+    async def _write(self, entries: Sequence[_Entry[Any]]) -> None:
         """Decide, and store it. Raises Gone, ApiError (409 when others keep being faster), Unreachable, and ValueError
         for a WorkloadSpread that cannot be read."""
         spread, pause = self._cache.get(*self._place), 0.0
@@ -164,7 +164,7 @@ class Ledger:
         self._took = self._clock.monotonic() - began
 
 
-def _decided(entries: Sequence[_Entry[object]], spread: WorkloadSpread) -> Books:
+def _decided(entries: Sequence[_Entry[Any]], spread: WorkloadSpread) -> Books:
     """Return the books that change."""
     before = spread.status.versioned_subset_statuses
     books: Books = {version: list(book) for version, book in before.items()}

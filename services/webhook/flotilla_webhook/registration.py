@@ -65,7 +65,7 @@ class Registration:
         *,
         external: bool = False,
     ) -> None:
-        """`pod_entries`: by configuration. `external`: somebody else keeps the caBundles right."""
+        """Prepare the writes. `pod_entries`: by configuration. `external`: somebody else keeps the caBundles right."""
         self.api = api
         self.endpoint = endpoint
         self.paths = frozenset(paths)

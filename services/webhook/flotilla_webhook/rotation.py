@@ -59,7 +59,7 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
         self._wake.set()
 
     def need(self) -> None:
-        """Other pods have to be seen than before: look again at once."""
+        """Look again at once: other pods have to be seen than before."""
         self._needed.set()
         self._wake.set()
 

@@ -72,7 +72,7 @@ class Followed(DirectSource, Generic[T]):
         return why or f"{self.served.resource.kind} of {self.served.resource.group or 'core'} is being listed"
 
     def state(self, trouble: str) -> None:
-        """The apiserver refuses, or answers again."""
+        """Note why the apiserver refuses to list and watch; empty when it answers again."""
         if trouble and trouble != self.refusal:
             structlog.get_logger().warning("cannot follow a workload", kind=self.served.resource.kind, why=trouble)
         self.refusal = trouble
@@ -115,8 +115,9 @@ class CustomKinds(Generic[T]):
         listener: Listener[T],
         changed: Callable[[GroupKind], None],
     ) -> None:
-        """`shape`: what is read of them. `wanted`: the kinds that the ConfigMap names now; `needed`: the objects of one
-        that matter; `listener` hears of their objects; `changed` is told of a kind that is, or is no longer, known."""
+        """Prepare to follow kinds. `shape`: what is read of their objects. `wanted`: the kinds that the ConfigMap names
+        now; `needed`: the objects of one that matter. `listener` hears of their objects, `changed` of a kind that is, or
+        is no longer, known."""
         self._api = api
         self._shape = shape
         self._clock = clock
@@ -128,7 +129,7 @@ class CustomKinds(Generic[T]):
         self._unknown: dict[GroupKind, str] = {}  # kinds that cannot be found in the discovery, and why
 
     def tables(self) -> Iterator[tuple[Resource, Table[T]]]:
-        """The kinds whose objects are all known."""
+        """Yield the kinds whose objects are all known."""
         return ((one.served.resource, one.table) for one in self._followed.values() if one.known)
 
     def find(self, kind: GroupKind) -> tuple[Served, Table[T]] | None:
@@ -137,7 +138,7 @@ class CustomKinds(Generic[T]):
         return (followed.served, followed.table) if followed is not None and followed.known else None
 
     def trouble(self, kind: GroupKind) -> str:
-        """Why the objects of the kind are not known; empty if they are."""
+        """Return why the objects of the kind are not known; empty if they are."""
         followed = self._followed.get(kind)
         if followed is None:
             name = f"{kind[1]} of {kind[0] or 'core'}"

@@ -197,7 +197,7 @@ class Gatherer:
             return []
 
     def _needed(self, kind: GroupKind) -> list[Key]:
-        """The workloads of the kind that are meant."""
+        """Return the workloads of the kind that PersistentPodStates are about."""
         targets = ((state.metadata.namespace, state.spec.target_ref) for state in self._states)
         return [(namespace, target.name) for namespace, target in targets if target.identity[:2] == kind]
 

@@ -128,7 +128,7 @@ class Gatherer:
         return {key for uid in uids for key in owner_keys(UNITED_DEPLOYMENT, None, self._workload(uid))}
 
     def _may_adopt(self, old: Workload | None, new: Workload | None) -> Iterable[Key]:
-        """The UnitedDeployments that a workload which nobody controls may become a child of."""
+        """Return the UnitedDeployments that a workload which nobody controls may become a child of."""
         del old
         if new is None or controller_of(new.metadata) is not None or not subset_of(new):
             return ()

@@ -27,7 +27,7 @@ from moving for ever."""
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):
-    """What children are to have for now."""
+    """The replicas of children during a handover, and the workloads that it has made dispensable."""
 
     replicas: Mapping[str, int]  # by subset; more than is allocated where pods are kept for now
     going: Sequence[tuple[ChildKind, Workload]] = ()  # workloads outside the topology that can be deleted
@@ -42,7 +42,7 @@ def hand_over(
     now: datetime,
     draft: Draft,
 ) -> Handover:
-    """Return what children are to have for now. What waits for others gets a reason."""
+    """Return how many replicas children get in this pass, and which workloads can go. Those that wait get a reason."""
     leaving = [(family.kind, child.workload, _serving(child)) for child in family.surplus]
     leaving += [(kind, workload, _still_serving(workload)) for kind, workload in family.others]
     shrinking = [child for child in family.children if allocated[child.name] < child.workload.replicas]

@@ -36,11 +36,11 @@ from flotilla_topology.uniteddeployment.schedulability import (
     Reservation,
     Schedulability,
     adaptive,
-    is_unscheduled,
     verified_again,
 )
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
 from flotilla_topology.uniteddeployment.status import Outcome, status_of, with_new_subsets
+from flotilla_topology.unscheduled import is_unscheduled
 
 
 def plan(snapshot: UnitedDeploymentSnapshot, now: datetime) -> Plan:

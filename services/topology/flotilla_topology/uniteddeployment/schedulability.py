@@ -1,7 +1,7 @@
 """Which subsets have pods that find no node, and which pods are reserved (uniteddeployment.md §10 and §11)."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -11,6 +11,7 @@ from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
 from flotilla_common.control.draft import Waits
 from flotilla_topology.uniteddeployment.children import Child, is_on
+from flotilla_topology.unscheduled import is_timed_out, is_unscheduled
 
 RESCHEDULED, RECOVERED, CREATED = "reschedule", "recover", "created"
 """Reasons of the condition."""
@@ -45,36 +46,11 @@ class Schedulability(msgspec.Struct, frozen=True, kw_only=True):
     overdue_updates: int = 0  # old pods that are reserved because their update takes too long
 
 
-def is_unscheduled(pod: Pod) -> bool:
-    """Return whether the scheduler says that it finds no node for the pod."""
-    condition = pod.conditions.get("PodScheduled")
-    return (
-        pod.metadata.deletion_timestamp is None
-        and pod.status.phase == "Pending"
-        and not pod.spec.node_name
-        and condition is not None
-        and condition.status == "False"
-        and condition.reason == "Unschedulable"
-    )
-
-
-def is_timed_out(pod: Pod, patience: Patience, now: datetime, waits: Waits) -> bool:
-    """Return whether the pod has found no node for too long; if it may still find one, that is waited for."""
-    created = pod.metadata.creation_timestamp
-    if created is None or not is_unscheduled(pod):
-        return False
-    end = later(created, patience.critical)
-    if end < now:
-        return True
-    waits.until(end + timedelta(milliseconds=1))  # it has to be past that moment
-    return False
-
-
 def adaptive(child: Child, stored: Condition | None, patience: Patience, now: datetime, waits: Waits) -> Schedulability:
     """Look at the pods of a child whose surplus goes to other subsets (§10)."""
     marked, status, waiting = stored is not None and stored.status == "False", child.workload.status, list[Pod]()
     if status.ready_replicas < status.replicas:
-        waiting = [pod for pod in child.pods if is_timed_out(pod, patience, now, waits)]
+        waiting = [pod for pod in child.pods if is_timed_out(pod, patience.critical, now, waits)]
     if marked and stored is not None and stored.last_transition_time is not None:
         if not waits.passed(later(stored.last_transition_time, patience.marked), now):
             return Schedulability(unschedulable=True, marked=True, condition=stored, waiting=waiting)
@@ -127,7 +103,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
         if label == "true":
             return not self._has_proved_itself(pod)
         if is_on(pod, self.revision):
-            return self._asks_again(is_timed_out(pod, self.patience, self.now, self.waits))
+            return self._asks_again(is_timed_out(pod, self.patience.critical, self.now, self.waits))
         return self._asks_again(self._is_overdue(pod))
 
     def _has_proved_itself(self, pod: Pod) -> bool:

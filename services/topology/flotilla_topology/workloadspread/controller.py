@@ -101,7 +101,7 @@ class Gatherer:
             return msgspec.structs.replace(snapshot, unfollowed=str(reason))
 
     def _with_custom(self, snapshot: WorkloadSpreadSnapshot) -> WorkloadSpreadSnapshot:
-        """The snapshot with a workload of a kind that administrators name. Raises Unknown, ValueError."""
+        """Return the snapshot with a workload of a kind that administrators name. Raises Unknown, ValueError."""
         workload = self._custom.find(snapshot.spread)
         if workload is None or workload.metadata.deletion_timestamp is not None:
             return snapshot
@@ -147,8 +147,8 @@ class Gatherer:
             yield from (pod for pod in pods if pod.metadata.namespace == workload.metadata.namespace)
 
     def _pods_of_custom(self, spread: WorkloadSpread, workload: CustomTarget) -> list[Pod]:
-        """Its own pods, or else those that it selects, and those that the webhook has found to be below it. Raises
-        Unknown."""
+        """Return its own pods, or else those that it selects, and those that the webhook has found to be below it.
+        Raises Unknown."""
         namespace, name = spread.metadata.key
         pods = list(self._pods.by_index(CONTROLLED, workload.metadata.uid))
         if not pods and (selector := self._custom.selector(spread, workload)) is not None:

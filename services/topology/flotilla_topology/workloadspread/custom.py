@@ -128,7 +128,7 @@ class CustomTargets:
                 yield from (one.metadata.key for one in self._about_one(resource, workload))
 
     def _named(self) -> list[CustomWorkload]:
-        """The kinds that the ConfigMap names. One that cannot be read names none; admission says so."""
+        """Return the kinds that the ConfigMap names. One that cannot be read names none; admission says so."""
         found = self._configurations.get(self._wiring.settings.namespace, CONFIGURATION)
         try:
             return custom_workloads({} if found is None else found.data)
@@ -136,7 +136,7 @@ class CustomTargets:
             return []
 
     def _wanted(self) -> list[CustomWorkload]:
-        """Those that some WorkloadSpread is about."""
+        """Return those that some WorkloadSpread is about."""
         used = {_kind(spread) for spread in self._spreads}
         return [one for one in self._named() if one.group_kind in used and one.group_kind not in BUILT_IN]
 
@@ -148,7 +148,7 @@ class CustomTargets:
         return self._spreads.by_index(TARGET, (meta.namespace, resource.group, resource.kind, meta.name))
 
     async def _read_selector(self, key: Key, question: Question) -> Selector:
-        """Raises ApiError, Unreachable. What is no selector selects nothing of its own."""
+        """Read the selector of a workload's scale; an empty one if it has none. Raises ApiError, Unreachable."""
         body = await found_or_none(self._wiring.api.get(question.resource, key[0], question.name, "scale"))
         scale: Json = {} if body is None else msgspec.json.decode(body, type=Json)
         try:
@@ -165,7 +165,7 @@ class CustomTargets:
                 self._wiring.again(*spread.metadata.key)
 
     def _seen(self, spread: WorkloadSpread, workload: CustomTarget) -> tuple[object, ...]:
-        """What of a workload a WorkloadSpread goes by: how many pods it is to have."""
+        """Return what of a workload a WorkloadSpread goes by: how many pods it is to have."""
         try:
             replicas: int | str = self.replicas(spread, workload)
         except ValueError as fault:

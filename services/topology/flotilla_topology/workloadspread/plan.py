@@ -169,7 +169,7 @@ def _is_urgent(stored: WorkloadSpreadStatus, status: WorkloadSpreadStatus) -> bo
 
 
 def _places(status: WorkloadSpreadStatus) -> object:
-    """What the webhook goes by."""
+    """Return what the webhook decides by."""
     totals = [(one.name, one.schedulable) for one in status.subset_statuses]
     books = status.versioned_subset_statuses.items()
     return totals, {

@@ -1,7 +1,7 @@
 """The status of a WorkloadSpread: its books of places (workloadspread.md §8.5 and §8.6)."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -19,6 +19,7 @@ from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import Moment, later
 from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Event
+from flotilla_topology.unscheduled import is_timed_out
 from flotilla_topology.workloadspread.sorting import Sorted
 
 CREATING_SECONDS = 30
@@ -139,7 +140,7 @@ class _Writer:
             return []
         if index == len(self._spread.spec.subsets) - 1:
             return [self._condition(before, schedulable=True)]
-        stuck = [pod for pod in active if self._is_stuck(pod, patience)]
+        stuck = [pod for pod in active if is_timed_out(pod, patience, self._now, self._waits)]
         if self.is_total:
             self.stuck[subset.name] = stuck
         if stuck:
@@ -168,22 +169,6 @@ class _Writer:
             last_transition_time=self._now.replace(microsecond=0),
             reason=SUFFICIENT if schedulable else STUCK,
         )
-
-    def _is_stuck(self, pod: Pod, patience: int) -> bool:
-        created, condition = pod.metadata.creation_timestamp, pod.conditions.get("PodScheduled")
-        if (
-            pod.status.phase != "Pending"
-            or pod.spec.node_name
-            or created is None
-            or condition is None
-            or (condition.status, condition.reason) != ("False", "Unschedulable")
-        ):
-            return False
-        end = later(created, patience)
-        if end < self._now:
-            return True
-        self._waits.until(end + timedelta(milliseconds=1))  # it has to be past that moment
-        return False
 
 
 def key_of(pod: Pod) -> str:

@@ -40,7 +40,7 @@ Template = dict[str, msgspec.Raw]
 """The workload that is made in each subset, by the name of the one member that is set."""
 
 ABSENT = msgspec.Raw(b"")
-"""What stands for a raw member that is not there."""
+"""The value of a raw member that is absent."""
 
 
 class Subset(Model):

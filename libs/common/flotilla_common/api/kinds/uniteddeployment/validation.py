@@ -22,7 +22,7 @@ from flotilla_common.api.selectors import Selector
 
 TEMPLATES = ("statefulSetTemplate", "advancedStatefulSetTemplate", "cloneSetTemplate", "deploymentTemplate")
 JUDGED_TEMPLATES = ("statefulSetTemplate", "deploymentTemplate")
-"""Those whose pod templates are judged in full; the others' are when their workloads are made."""
+"""The templates whose pods are judged in full here. The others are judged when their workloads are created."""
 
 _STATEFUL = ("statefulSetTemplate", "advancedStatefulSetTemplate")
 _SETTLED = {  # what an update may change in a template
@@ -184,7 +184,7 @@ def _number_faults(subsets: Sequence[Json]) -> Iterator[Fault]:
 
 
 def _scaled(value: IntOrString | None, total: int) -> int | None:
-    """Return the number that is meant, rounded half up; None if there is none (§7.1)."""
+    """Return the number of pods, rounded half up; None if the value is none (§7.1)."""
     if value is None or (isinstance(value, int) and value < 0):
         return None
     if isinstance(value, int):

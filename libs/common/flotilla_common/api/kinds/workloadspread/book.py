@@ -47,13 +47,13 @@ def _mark(text: str) -> Matched | None:
 
 
 def limit_of(subset: Subset, replicas: int) -> int:
-    """Return how many pods the subset takes at most, of so many in all; `UNLIMITED` where nothing limits it. Raises
+    """Return how many of the workload's pods the subset takes at most; `UNLIMITED` where nothing limits it. Raises
     ValueError: the number cannot be read."""
     return UNLIMITED if subset.max_replicas is None else scaled(subset.max_replicas, replicas)
 
 
 def scaled(value: IntOrString, replicas: int) -> int:
-    """Return what a number or a percentage means of so many pods, rounded up. Raises ValueError."""
+    """Return a number, or a percentage of `replicas` rounded up. Raises ValueError."""
     if isinstance(value, int):
         return max(value, 0)
     percent = integer(value[:-1]) if value.endswith("%") else None
@@ -63,7 +63,7 @@ def scaled(value: IntOrString, replicas: int) -> int:
 
 
 def cost_of_place(place: int, subsets: int) -> int:
-    """Return the deletion cost of a pod in one of so many subsets, counted from the first, from 0 (§8.4)."""
+    """Return the deletion cost of a pod in a subset (§8.4). `place`: its index; `subsets`: how many there are."""
     return 100 * (subsets - place)
 
 

@@ -41,7 +41,7 @@ BUILT_IN: Mapping[GroupKind, str] = {
     STATEFUL_SETS: "spec.replicas",
     ADVANCED_STATEFUL_SETS: "spec.replicas",
 }
-"""Where each kind says how many pods it has."""
+"""The path of the number of pods, by kind."""
 
 NUMBERED = (STATEFUL_SETS, ADVANCED_STATEFUL_SETS)
 """Their pods go by their ordinals."""
