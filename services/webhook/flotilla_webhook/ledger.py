@@ -106,7 +106,7 @@ class Ledger:
             entries, self._waiting = self._waiting, []
             try:
                 await self._write(entries)
-            except (ApiError, Unreachable, Gone, ValueError) as failure:
+            except Exception as failure:  # noqa: BLE001 - whatever it is, those who wait for the write get it
                 for entry in entries:
                     entry.fail(failure)
             else:

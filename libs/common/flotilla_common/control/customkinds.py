@@ -116,8 +116,8 @@ class CustomKinds(Generic[T]):
         changed: Callable[[GroupKind], None],
     ) -> None:
         """Prepare to follow kinds. `shape`: what is read of their objects. `wanted`: the kinds that the ConfigMap names
-        now; `needed`: the objects of one that matter. `listener` hears of their objects, `changed` of a kind that is, or
-        is no longer, known."""
+        now; `needed`: the objects of one that matter. `listener` is called for each change of an object, `changed` for
+        a kind that becomes known or unknown."""
         self._api = api
         self._shape = shape
         self._clock = clock
