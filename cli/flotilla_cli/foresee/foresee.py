@@ -1,10 +1,12 @@
 """Foresees what an apply does: reads what its controllers look at, plays it, and tells the story."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from flotilla_cli.foresee.defaults import with_defaults
 from flotilla_cli.foresee.dryrun import Applied
 from flotilla_cli.foresee.observer import Observer
 from flotilla_cli.foresee.play import Play
@@ -108,7 +110,7 @@ class Foresight:
     async def _prepared(self) -> Play:
         """The play, with everything in its place that it looks at."""
         specs = concerned(self._resource, self._gates)
-        play = Play(self._cluster, specs, self._planning)
+        play = Play(self._cluster, specs, self._planning, partial(with_defaults, gates=self._gates))
         loaded = {self._resource}
         for resource, spec in specs.items():
             planning = self._planning.get(resource.plural, Planning())

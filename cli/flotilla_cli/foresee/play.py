@@ -18,7 +18,7 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.mirror.named import Followed
 from flotilla_common.model.cluster import Cluster
 from flotilla_common.model.store import place_of
-from flotilla_common.model.writes import Write, carry_out
+from flotilla_common.model.writes import Admit, Write, carry_out
 
 HORIZON = timedelta(hours=12)
 """How far ahead time may jump: jobs that begin anew every day are not played for ever. Of a schedule the first run is
@@ -47,9 +47,14 @@ class Play:
     """One apply."""
 
     def __init__(
-        self, cluster: Cluster, specs: Mapping[Resource, ControllerSpec[Any]], planning: Mapping[str, Planning]
+        self,
+        cluster: Cluster,
+        specs: Mapping[Resource, ControllerSpec[Any]],
+        planning: Mapping[str, Planning],
+        admit: Admit,
     ) -> None:
         self._cluster = cluster
+        self._admit = admit
         self._controllers = {
             resource: OfflineController(
                 spec, cluster.objects, planning.get(resource.plural, Planning()), cluster.clock, self._follow
@@ -179,7 +184,7 @@ class Play:
 
     def _write(self, action: Action) -> Write:
         """Carry out a write. It wakes the planner of the object's kind, if that plays, too."""
-        write = carry_out(self._cluster.objects, action)
+        write = carry_out(self._cluster.objects, action, self._admit)
         if write.effective and write.after is not None and action.resource in self._controllers:
             self._keys[action.resource, (action.namespace, action.name)] = None
         return write

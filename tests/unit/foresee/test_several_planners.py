@@ -115,7 +115,12 @@ class Stage:
     def apply(self, document: Json) -> list[Moment]:
         now = self.cluster.clock.now()
         self.cluster = Cluster(now)
-        play = Play(self.cluster, {FLEETS: CONTROLLER, CLONE_SET: controllers()[CLONE_SET]}, {})
+        play = Play(
+            self.cluster,
+            {FLEETS: CONTROLLER, CLONE_SET: controllers()[CLONE_SET]},
+            {},
+            lambda _resource, document, _old: document,
+        )
         for resource, documents in self.objects.items():
             self.cluster.objects.load(resource, [msgspec.json.encode(one) for one in documents])
         held = next(iter(self.objects.get(FLEETS, ())), {})

@@ -2,6 +2,7 @@
 subresources, generations, graceful deletion, finalizers."""
 
 import hashlib
+from collections.abc import Callable
 
 import msgspec
 
@@ -37,22 +38,32 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
         return self.before != self.after
 
 
-def carry_out(objects: Objects, action: Action) -> Write:
+Admit = Callable[[Resource, Json, Json | None], Json]
+"""Returns a new object, or an update of the one that is stored, with what admission fills in."""
+
+
+def _as_it_is(_resource: Resource, document: Json, _old: Json | None) -> Json:
+    return document
+
+
+def carry_out(objects: Objects, action: Action, admit: Admit = _as_it_is) -> Write:
     """Do what the action says."""
-    held = objects.get(action.resource, action.namespace, action.name)
+    resource, held = action.resource, objects.get(action.resource, action.namespace, action.name)
     match action:
         case Create():
             if held is not None:
-                name = f"{action.resource.plural} {action.name!r}"
+                name = f"{resource.plural} {action.name!r}"
                 return Write(action=action, before=held, after=held, problem=f"{name} already exists")
-            return Write(action=action, after=create(objects, action.resource, action.body))
+            return Write(action=action, after=create(objects, resource, admit(resource, action.body, None)))
         case Patch():
             if held is None:
                 return Write(action=action, problem="it does not exist")
-            after = store(objects, action.resource, held, patched(held, action))
-            return Write(action=action, before=held, after=after)
+            wanted = patched(held, action)
+            if not action.subresource:
+                wanted = admit(resource, wanted, held)
+            return Write(action=action, before=held, after=store(objects, resource, held, wanted))
         case Delete():
-            after = None if held is None else delete(objects, action.resource, held, {})
+            after = None if held is None else delete(objects, resource, held, {})
             return Write(action=action, before=held, after=after)
 
 
