@@ -203,7 +203,7 @@ LABELS = {"sample": "shop"}
 async def test_plan_plays_the_child_by_its_own_planner(added: Kind) -> None:
     before = named("shop", spec={"size": 0, "replicas": 0})
     story = await story_of("Sample", before, named("shop", spec={"size": 0, "replicas": 2}), {"Sample": [before]})
-    assert made(story) == [("CloneSet", "shop"), ("ControllerRevision", "shop-c4c5fdf6f"), *NEW_PODS]
+    assert made(story) == [("CloneSet", "shop"), ("ControllerRevision", "shop-6699ccf74f"), *NEW_PODS]
 
 
 NEW_PODS = [("Pod", "new pod 1"), ("Pod", "new pod 2")]
