@@ -10,6 +10,7 @@ from tests.simulation.scenarios.scenario import OFTEN
 from tests.simulation.scenarios.steps import Create, Downtime, Remove, Sleep, Wait
 from tests.simulation.scenarios.united_steps import ChangeChild, RemoveChild, RemovePodOf, WaitSubsets
 from tests.simulation.scenarios.uniteddeployment import (
+    BUILT_IN_SETS,
     CLONES,
     DEPLOYMENTS,
     KIND,
@@ -21,6 +22,8 @@ from tests.simulation.scenarios.uniteddeployment import (
     changed,
     child_spec,
     held_back,
+    of_built_in,
+    of_sets,
     other_image,
     ready,
     scenario,
@@ -61,6 +64,20 @@ SCENARIOS = (
         then=Spread(pods={"a": {"one": 4}}, status={"replicas": 4}),
         exact=False,
         every=OFTEN,
+    ),
+    of_sets(
+        name="united-of-sets-loses-a-subset",
+        given=ready(united(A, B, kind=SETS)),
+        when=(with_subsets(A),),
+        then=Spread(pods={"a": {"one": 4}}, status={"replicas": 4}),
+        exact=False,
+    ),
+    of_built_in(
+        name="united-of-built-in-sets-loses-a-subset",
+        given=ready(united(A, B, kind=BUILT_IN_SETS)),
+        when=(with_subsets(A),),
+        then=Spread(pods={"a": {"one": 4}}, status={"replicas": 4}),
+        exact=False,
     ),
     scenario(
         name="united-gets-a-subset",
