@@ -52,7 +52,7 @@ Right = tuple[str, Resource, str, str]
 LONG = 700.0
 """Fake seconds within which everything that nobody works on is given up, and then deleted by age."""
 
-REPLICAS = dict.fromkeys(("watcher", "cloneset", "sidecar", "statefulset", "daemonset", "jobs", "topology"), 1)
+REPLICAS = {"watcher": 1, "cloneset": 1, "sidecar": 1, "statefulset": 1, "daemonset": 1, "jobs": 1, "topology": 1}
 GATES = (
     "InPlaceWorkloadVerticalScaling",
     "PreDownloadImageForDaemonSetUpdate",
