@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.adopt import before
-from flotilla_cli.adopt.interlock import STANDSTILL, UNCONVERTED
+from flotilla_cli.adopt.interlock import STANDSTILL
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, GROUPS, LEADER, MANAGER, held_by
 from flotilla_cli.install.kinds import OPTIONAL, Place, place_of
 from flotilla_cli.install.live import get
@@ -78,9 +78,9 @@ def own_places() -> list[Place]:
 
 
 def policy_places() -> list[Place]:
-    """Where the policies of a take-over are, and their bindings."""
+    """Where the policy of a take-over is, and its binding."""
     kinds = [kind for kind in OPTIONAL if kind.kind.startswith("Validating")]
-    return [Place(kind, "", name) for name in (STANDSTILL, UNCONVERTED) for kind in sorted(kinds, key=lambda k: k.kind)]
+    return [Place(kind, "", STANDSTILL) for kind in sorted(kinds, key=lambda k: k.kind)]
 
 
 async def look(api: Api, now: datetime) -> Found:

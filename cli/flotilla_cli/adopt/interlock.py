@@ -1,11 +1,8 @@
 """While the cluster is Flotilla's, the apiserver itself keeps OpenKruise from working (docs/adr/0013).
 
-Two policies. One refuses what would start OpenKruise again: another holder of Lease kruise-manager, replicas of its
-manager, its daemon on nodes. The other refuses to write objects of kinds that nobody converts now through a version
-that is not the stored one: fields that the other version lacks would be lost.
+A policy refuses what would start OpenKruise again: another holder of Lease kruise-manager, replicas of its manager, its
+daemon on nodes.
 """
-
-from collections.abc import Mapping, Sequence
 
 from flotilla_cli.adopt.original import DAEMON, HOLDER, LEADER, MANAGER, TAKEN
 from flotilla_cli.install.policies import validating
@@ -13,7 +10,6 @@ from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, JsonValue, is_object
 
 STANDSTILL = "flotilla-openkruise-stands-still"
-UNCONVERTED = "flotilla-kinds-without-conversion"
 
 _ADVICE = "this cluster was taken over by Flotilla; flotilla adopt --undo gives it back"
 _NOWHERE = f"'{TAKEN}' in object.spec.template.spec.?nodeSelector.orValue({{}})"
@@ -40,24 +36,8 @@ def standstill() -> list[Json]:
         _only("deployments", f"object.spec.?replicas.orValue(1) == 0 || {_WHOLE} && {_OURS}", "its manager stays at 0"),
         _only("daemonsets", f"{_NOWHERE} || {_OURS}", "its daemon stays off the nodes"),
     ]
-    return _policy(STANDSTILL, {"namespaceSelector": here, "resourceRules": rules}, checks)
-
-
-def unconverted(kinds: Mapping[tuple[str, str], Sequence[str]]) -> list[Json]:
-    """The policy for kinds that nobody converts, and its binding. `kinds`: (group, plural) and the versions that are
-    served but not stored."""
-    rules = [
-        {
-            "apiGroups": [group],
-            "apiVersions": list(versions),
-            "resources": [plural],
-            "operations": ["CREATE", "UPDATE"],
-        }
-        for (group, plural), versions in sorted(kinds.items())
-    ]
-    message = "Flotilla does not convert this kind yet, and fields could be lost: write it in v1beta1"
-    checks: list[Json] = [{"expression": "false", "message": message}]
-    return _policy(UNCONVERTED, {"matchPolicy": "Exact", "resourceRules": rules}, checks)
+    constraints = {"namespaceSelector": here, "resourceRules": rules}
+    return validating(STANDSTILL, {"matchConstraints": constraints, "validations": checks, "failurePolicy": "Fail"})
 
 
 def covers(live: JsonValue, wanted: JsonValue) -> bool:
@@ -74,7 +54,3 @@ def _only(plural: str, expression: str, message: str) -> Json:
         "expression": f"request.resource.resource != '{plural}' || {expression}",
         "message": f"{message}: {_ADVICE}",
     }
-
-
-def _policy(name: str, constraints: Json, checks: list[Json]) -> list[Json]:
-    return validating(name, {"matchConstraints": constraints, "validations": checks, "failurePolicy": "Fail"})

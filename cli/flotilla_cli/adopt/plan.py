@@ -1,14 +1,14 @@
 """The steps of a take-over, made from one look at the cluster; a step that is done already is none.
 
-What comes before OpenKruise's manager is stopped can only make things safer: its state is kept, objects are brought
-into the storage version while its webhook converts them, and its admission entries go, because with `failurePolicy:
-Fail` and nobody behind the Service they would block every new pod. No step touches a pod of a workload.
+What comes before OpenKruise's manager is stopped can only make things safer: its state is kept, and its admission
+entries go, because with `failurePolicy: Fail` and nobody behind the Service they would block every new pod. No step
+touches a pod of a workload.
 """
 
 from collections.abc import Iterator
 
 from flotilla_cli.adopt import before, helm, interlock
-from flotilla_cli.adopt.found import Found, is_served, stored_version
+from flotilla_cli.adopt.found import Found
 from flotilla_cli.adopt.original import (
     CONFIGURATIONS,
     DAEMON,
@@ -21,10 +21,10 @@ from flotilla_cli.adopt.original import (
     is_theirs,
     namespaces,
 )
-from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Rewritten, Step, Until, Verb, Write, patch
-from flotilla_cli.install.kinds import Place, place_of
+from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Step, Verb, Write, patch
+from flotilla_cli.install.kinds import place_of
 from flotilla_cli.install.rbac import NAMESPACE
-from flotilla_common.api.documents import Json, mappings, member, sequence, text
+from flotilla_common.api.documents import Json, mappings, member, sequence
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.webhooks import POD_ENTRY, mutating_entries, validating_entries
 from flotilla_common.gates import Gates
@@ -43,13 +43,10 @@ def plan(found: Found, *, leave_unserved: bool = False) -> Plan:
     steps = [
         *_keep(found),
         *helm.protect(found),
-        *_rewrite(found),
         *_open_admission(found),
         *_stop_manager(found),
         *_stop_daemon(found),
-        *_close_versions(found),
         *_seal(found),
-        *_stop_conversion(found),
         *_reduce_rights(found),
     ]
     return Plan(tuple(steps), tuple(_notes(found)))
@@ -101,14 +98,6 @@ def _keep(found: Found) -> Iterator[Step]:
     if places:
         writes = tuple(before.kept(place, found.objects[place]) for place in places)
         yield Step(f"keep {len(places)} objects as they are, each in a ConfigMap, for the way back", writes)
-
-
-def _rewrite(found: Found) -> Iterator[Step]:
-    for place, live in found.definitions.items():
-        stored = sequence(member(live, "status").get("storedVersions"))
-        if not is_served(live) and _converts(live) and set(stored) - {stored_version(live)}:
-            what = f"bring all objects of {place.name} into {stored_version(live)}, while somebody converts them"
-            yield Step(what, until=(Rewritten(live),))
 
 
 def _open_admission(found: Found) -> Iterator[Step]:
@@ -166,34 +155,14 @@ def _seal(found: Found) -> Iterator[Step]:
         }
         yield Step(f"wait until nobody renews {LEADER}", until=(Quiet(LEADER),))
         yield Step(f"hold {LEADER} for Flotilla", (Write(Verb.APPLY, LEADER, body),))
-    what = "refuse, from the apiserver, whatever would start it again"
-    yield from _policy(found, interlock.standstill(), what, Refused(_another_leader(), interlock.STANDSTILL))
-
-
-def _another_leader() -> Write:
-    """What the policies refuse. An apiserver learns of both of them in the order in which they were made, so when it
-    goes by this one it goes by the other, too."""
-    return patch(LEADER, {"spec": {"holderIdentity": "another"}})
-
-
-def _unserved(found: Found) -> list[Place]:
-    return [place for place, live in found.definitions.items() if not is_served(live)]
-
-
-def _close_versions(found: Found) -> Iterator[Step]:
-    originals = [found.original(place) for place in _unserved(found)]
-    kinds = {_key(crd): _versions(crd) for crd in originals if _converts(crd)}
-    if kinds:
-        what = f"refuse writes of {len(kinds)} kinds that nobody will convert, other than in the stored version"
-        yield from _policy(found, interlock.unconverted(kinds), what)
-
-
-def _stop_conversion(found: Found) -> Iterator[Step]:
-    for place in _unserved(found):
-        if _converts(found.objects[place]):
-            body: Json = {"spec": {"conversion": {"strategy": "None", "webhook": None}}}
-            what = f"{place.name}: no conversion; reads in another version show the fields that both have"
-            yield Step(what, (patch(place, body),))
+    changed = [one for one in interlock.standstill() if not interlock.covers(found.objects.get(place_of(one)), one)]
+    if changed and found.policies:
+        another = patch(LEADER, {"spec": {"holderIdentity": "another"}})
+        yield Step(
+            "refuse, from the apiserver, whatever would start it again",
+            tuple(Write(Verb.APPLY, place_of(document), document) for document in changed),
+            (Refused(another, interlock.STANDSTILL),),
+        )
 
 
 def _reduce_rights(found: Found) -> Iterator[Step]:
@@ -202,28 +171,6 @@ def _reduce_rights(found: Found) -> Iterator[Step]:
     if users != rules:
         what = f"{ROLE}: leave {len(users)} rules of users; the rights of OpenKruise's manager are not Flotilla's"
         yield Step(what, (patch(ROLE, _TAKEN_ANNOTATION | {"rules": users}),))
-
-
-def _policy(found: Found, documents: list[Json], what: str, *until: Until) -> Iterator[Step]:
-    changed = [
-        document for document in documents if not interlock.covers(found.objects.get(place_of(document)), document)
-    ]
-    if changed and found.policies:
-        yield Step(what, tuple(Write(Verb.APPLY, place_of(document), document) for document in changed), until)
-
-
-def _converts(definition: Json) -> bool:
-    return member(definition, "spec", "conversion").get("strategy") == "Webhook"
-
-
-def _key(definition: Json) -> tuple[str, str]:
-    spec = member(definition, "spec")
-    return text(spec.get("group")), text(member(spec, "names").get("plural"))
-
-
-def _versions(definition: Json) -> list[str]:
-    versions = mappings(member(definition, "spec").get("versions"))
-    return [version["name"] for version in versions if version.get("served") and not version.get("storage")]
 
 
 _KNOWN = {

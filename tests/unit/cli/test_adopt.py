@@ -20,7 +20,6 @@ from tests.support import openkruise
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
-BUDGETS = Place(CRD, "", "podunavailablebudgets.policy.kruise.io")
 CLONE_SETS = Place(CRD, "", "clonesets.apps.kruise.io")
 
 
@@ -121,24 +120,10 @@ def test_a_cluster_without_openkruise_is_refused():
     assert "flotilla install" in plan(Found(now=NOW)).refused[0]
 
 
-def converted_budgets() -> Json:
-    """The CRD of a kind that Flotilla does not serve, whose objects are converted by a webhook."""
-    crds = {place_of(one): one for one in openkruise.definitions()}
-    return merge(crds[BUDGETS], {"spec": {"conversion": crds[CLONE_SETS]["spec"]["conversion"]}})
-
-
-def test_only_kinds_that_flotilla_does_not_convert_lose_their_conversion():
-    changed = writes(plan(openkruise_found(objects={BUDGETS: converted_budgets()})))
-    assert changed[BUDGETS]["spec"]["conversion"] == {"strategy": "None", "webhook": None}
-    assert changed[CLONE_SETS] == {"metadata": {"annotations": KEEP}}
-
-
-def test_objects_in_an_old_version_are_rewritten_while_somebody_converts_them():
-    definition = merge(converted_budgets(), {"status": {"storedVersions": ["v1alpha1", "v1beta1"]}})
-    made = plan(openkruise_found(objects={BUDGETS: definition}))
-    waits = [until for step in made.steps for until in step.until]
-    assert waits[0] == Rewritten(definition)
-    assert waits[1] == PodsGone(MANAGER)
+def test_definitions_are_kept_and_not_changed():
+    changed = writes(plan(openkruise_found()))
+    definitions = [place_of(one) for one in openkruise.definitions()]
+    assert [changed[place] for place in definitions] == [{"metadata": {"annotations": KEEP}}] * len(definitions)
 
 
 def test_entries_of_flotilla_stay_and_those_that_come_back_go():
