@@ -13,6 +13,7 @@ from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.workloadspread.book import (
     Versioned,
+    awaiting,
     by_ordinal,
     chosen,
     matched_of,
@@ -215,34 +216,34 @@ class Spreads:
         if _kind(spread) in NUMBERED:
             found = by_ordinal(subsets, spread.status.subset_statuses, _ordinal(pod))
             return Matched(name=name, subset=found) if found else None
-        own = text(member(pod, "metadata").get("name"))
-        uid = "" if own else self._entropy.token()
         version = self._version(pod, owner)
         replicas = await self._replicas(spread, version)
-        decide = partial(self._take, pod=pod, version=version, key=own or uid, replicas=replicas)
+        decide = partial(self._take, pod=pod, version=version, uid=self._entropy.token(), replicas=replicas)
         try:
-            subset, written = await self._ledger(spread).write(decide)
+            subset, uid = await self._ledger(spread).write(decide)
         except Gone:
             return None
-        return Matched(name=name, subset=subset, uid=uid if written else "") if subset else None
+        return Matched(name=name, subset=subset, uid=uid) if subset else None
 
     def _take(
-        self, spread: WorkloadSpread, books: Books, *, pod: Json, version: str, key: str, replicas: int | None
-    ) -> tuple[str, bool]:
-        """Take a place; return its subset (empty: none), and whether it was written down. Raises ValueError: the pod
-        would be refused, and hold the place until its time-out."""
+        self, spread: WorkloadSpread, books: Books, *, pod: Json, version: str, uid: str, replicas: int | None
+    ) -> tuple[str, str]:
+        """Take a place; return its subset (empty: none), and the uid under which it is written down, if it is not the
+        pod's name. Raises ValueError: the pod would be refused, and hold the place until its time-out."""
         book = _book_of(spread, books, version, replicas)
-        held = place_of(book, key)
-        if held is not None:  # written down by this very request, if others call it by its uid
-            return held.name, True
-        place = chosen(book)
-        if place is None:
-            return "", False
-        if place.missing_replicas == UNLIMITED:
-            return place.name, False
+        name = text(member(pod, "metadata").get("name"))
+        for key in (name, uid):
+            held = awaiting(book, key)
+            if held is not None:  # by an earlier request about the pod, or by this very one, which is decided again
+                return held.name, key if key == uid else ""
+        place = chosen(book, name)
+        if place is None or place.missing_replicas == UNLIMITED:
+            return place.name if place is not None else "", ""
         try_patch(pod, spread, place.name)
-        books[version] = with_pod(book, place.name, key, self._clock.now().replace(microsecond=0))
-        return place.name, True
+        # Of two pods of one name, one of which goes, the controller could not tell which of them has come.
+        key = name if name and place_of(book, name) is None else uid
+        books[version] = with_pod(book, place.name, key, self._clock.now().replace(microsecond=0), name)
+        return place.name, key if key == uid else ""
 
     def _version(self, pod: Json, owner: OwnerReference) -> str:
         labels = strings(member(pod, "metadata").get("labels"))

@@ -341,12 +341,23 @@ async def test_a_retried_call_takes_no_second_place() -> None:
     assert len(world.cluster.writes) == 1
 
 
-async def test_a_name_that_is_being_deleted_comes_back_to_its_subset() -> None:
-    held = {"versionedSubsetStatuses": {"versionIgnored": [entry("a", 1), entry("b", 1, deletingPods={"p": "x"})]}}
-    held["versionedSubsetStatuses"]["versionIgnored"][1]["deletingPods"]["p"] = "2026-01-01T00:00:00Z"
-    world = await World(spread(subset("a", 2), subset("b", 2)) | {"status": held}).watch()
-    assert await world.places("p") == "b"
-    assert world.cluster.writes == []
+@pytest.mark.parametrize(
+    ("book", "expected"),
+    [
+        pytest.param([entry("a", 1), entry("b", 1)], "b", id="its own"),
+        pytest.param([entry("a", 1), entry("b", 0)], "a", id="its own has gone to another pod"),
+        pytest.param([entry("a", 1), entry("b", 1, conditions=CLOSED)], "a", id="its own finds no nodes"),
+    ],
+)
+async def test_a_pod_that_comes_again_under_its_name_takes_a_place(book: list[Json], expected: str) -> None:
+    """The one before does not count as going any more, and cannot be taken for it."""
+    book[1]["deletingPods"] = {"p": "2026-01-01T00:00:00Z", "q": "2026-01-01T00:00:00Z"}
+    status = {"versionedSubsetStatuses": {"versionIgnored": book}}
+    world = await World(spread(subset("a", 2), subset("b", 2)) | {"status": status}).watch()
+    found = mark(await world.create(pod("p")))
+    assert (found["subset"], list(world.book()[expected]["creatingPods"])) == (expected, [found["uid"]])
+    assert list(world.book()["b"]["deletingPods"]) == ["q"]
+    assert sum(world.missing()) == sum(one["missingReplicas"] for one in book) - 1
 
 
 async def test_pods_without_a_name_do_not_collide() -> None:

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.workloadspread.book import (
+    awaiting,
     by_ordinal,
     chosen,
     matched_of,
     opened,
-    place_of,
     scaled,
     stored,
     version_of,
@@ -95,10 +95,10 @@ def test_nothing_is_to_be_written_down(book: list[SubsetStatus], subset: str) ->
 def test_a_pod_that_asks_again_keeps_its_place() -> None:
     """W11."""
     book = [entry("a", 1), entry("b", 1, creating=["p"])]
-    place = place_of(book, "p")
+    place = awaiting(book, "p")
     assert place is not None
     assert place.name == "b"
-    assert (place_of(book, "q"), place_of(book, "")) == (None, None)
+    assert (awaiting(book, "q"), awaiting(book, "")) == (None, None)
 
 
 def test_a_subset_that_finds_no_nodes_is_passed_over() -> None:

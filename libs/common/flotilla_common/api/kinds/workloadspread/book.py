@@ -4,7 +4,7 @@ The webhook and the controller both write it, each on the version that it read. 
 again on a newer version may come out differently.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
@@ -23,6 +23,7 @@ from flotilla_common.api.kinds.workloadspread.types import (
     SubsetStatus,
 )
 from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.moments import Moment
 from flotilla_common.api.numbers import integer
 
 MOST = (1 << 31) - 1
@@ -114,13 +115,27 @@ def place_of(book: Book, name: str) -> SubsetStatus | None:
     return next((one for one in book if name and (name in one.creating_pods or name in one.deleting_pods)), None)
 
 
-def chosen(book: Book) -> SubsetStatus | None:
-    """Return the first subset that takes another pod; None if none does (§5.3)."""
-    return next((one for one in book if one.schedulable and one.missing_replicas != 0), None)
+def awaiting(book: Book, key: str) -> SubsetStatus | None:
+    """Return the subset in which a pod that is known by this key has taken a place, and not been seen yet."""
+    return next((one for one in book if key in one.creating_pods), None)
 
 
-def with_pod(book: Book, subset: str, key: str, now: datetime) -> list[SubsetStatus]:
-    """Return the book after a pod has taken a place."""
+def chosen(book: Book, name: str = "") -> SubsetStatus | None:
+    """Return the first subset that takes another pod; None if none does (§5.3). A pod that is made anew under its
+    `name` stays where it was, if its place is still free."""
+    open_ones = [one for one in book if one.schedulable and one.missing_replicas != 0]
+    return next((one for one in open_ones if name in one.deleting_pods), open_ones[0] if open_ones else None)
+
+
+def with_pod(book: Book, subset: str, key: str, now: datetime, name: str = "") -> list[SubsetStatus]:
+    """Return the book after a pod has taken a place. One of the same `name` that was to go is gone: if it counted as
+    going still, so would the new one, and another pod would get its place."""
+    book = [
+        msgspec.structs.replace(one, deleting_pods=_without(one.deleting_pods, name))
+        if name in one.deleting_pods
+        else one
+        for one in book
+    ]
     return [
         msgspec.structs.replace(
             one, missing_replicas=one.missing_replicas - 1, creating_pods={**one.creating_pods, key: now}
@@ -153,12 +168,16 @@ def with_pod_again(book: Book, subset: str, name: str) -> list[SubsetStatus]:
         msgspec.structs.replace(
             one,
             missing_replicas=max(one.missing_replicas - 1, 0),
-            deleting_pods={key: since for key, since in one.deleting_pods.items() if key != name},
+            deleting_pods=_without(one.deleting_pods, name),
         )
         if one.name == subset and name in one.deleting_pods
         else one
         for one in book
     ]
+
+
+def _without(held: Mapping[str, Moment], name: str) -> dict[str, Moment]:
+    return {key: since for key, since in held.items() if key != name}
 
 
 def stored(entry: SubsetStatus) -> Json:
