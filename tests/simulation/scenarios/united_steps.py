@@ -5,6 +5,7 @@ from collections import Counter
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.uniteddeployment.types import SUBSET_LABEL
+from flotilla_common.api.resources import REVISION
 from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.workload.predicates import is_serving
@@ -80,6 +81,18 @@ class WaitSubsets(Step):
             serving = sum(map(is_serving, found)) >= (len(found) if self.serving is None else self.serving)
             images = sum(image_of(pod) == self.image for pod in found)
             return counts == Counter(self.pods) and serving and (not self.image or images >= self.matching)
+
+        await until(stage, reached, str(self))
+
+
+class WaitRevisions(Step):
+    """Until there are so many revisions: those of the UnitedDeployment, and those of its workloads."""
+
+    count: int
+
+    async def play(self, stage: Stage) -> None:
+        def reached() -> bool:
+            return len(list(stage.sight.all(REVISION, NAMESPACE_NAME))) >= self.count
 
         await until(stage, reached, str(self))
 
