@@ -295,7 +295,6 @@ SCENARIOS = (
         ),
         then=Spread(pods={"a": {"two": 2}, "b": {"two": 2}}, revisions=3),
         exact=False,
-        restorable=False,  # a revision that is forgotten while pods pass through it is not made again
     ),
     scenario(
         name="united-rolled-back",
