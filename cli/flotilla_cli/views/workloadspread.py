@@ -11,7 +11,7 @@ from flotilla_cli.views.related import related_of
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.errors import found_or_none
-from flotilla_common.api.kinds.workloadspread.book import matched_of
+from flotilla_common.api.kinds.workloadspread.book import is_left_out, matched_of
 from flotilla_common.api.kinds.workloadspread.targets import NUMBERED, SPREAD, GroupKind
 from flotilla_common.api.kinds.workloadspread.types import (
     DELETION_COST,
@@ -114,8 +114,10 @@ def _placed(spread: WorkloadSpread, pod: Pod) -> str:
     name, annotations = spread.metadata.name, pod.metadata.annotations
     matched, cost = matched_of(annotations), annotations.get(DELETION_COST)
     then = f"; deletion cost {cost}: pods with the lowest go first" if cost else ""
+    if is_left_out(spread, pod.metadata):
+        return f"WorkloadSpread {name} leaves it alone: no subset had room when it was made{then}"
     if matched is None or matched.name != name:
-        return f"WorkloadSpread {name} has no subset for it: none had room, or none fits its node{then}"
+        return f"WorkloadSpread {name} has no subset for it: none fits its node{then}"
     known = {one.name: one for one in spread.status.subset_statuses}
     subset = next((one for one in spread.spec.subsets if one.name == matched.subset), None)
     if subset is None:

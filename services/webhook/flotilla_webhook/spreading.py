@@ -156,6 +156,16 @@ class Spreads:
         matched = await self._place(spread, pod, owner)
         if matched is not None:
             inject(pod, spread, matched)
+        elif spread.spec.leaves_pods_out:
+            await self._outlive_first_second(spread)
+
+    async def _outlive_first_second(self, spread: WorkloadSpread) -> None:
+        """Wait until a pod that is made now is younger than the WorkloadSpread by its timestamp, too, which counts
+        seconds: by that the controller tells pods that no subset took from those that were there before."""
+        if spread.metadata.creation_timestamp is not None:
+            left = 1 - (self._clock.now() - spread.metadata.creation_timestamp).total_seconds()
+            if left > 0:
+                await self._clock.sleep(min(left, 1))
 
     async def _spread_of(self, pod: Json, owner: OwnerReference, namespace: str) -> WorkloadSpread | None:
         """Return the first WorkloadSpread that the pod's workload and its labels belong to. One that another replica

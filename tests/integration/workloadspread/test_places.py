@@ -199,6 +199,43 @@ def test_pods_that_were_there_before(space: Workspace) -> None:
     space.until(lambda: at_rest(space, a=(2, 0), b=(0, -1)))
 
 
+BEYOND = [
+    pytest.param((2, 2), 6, {"a": "200", "b": "100"}, id="W2"),
+    pytest.param((4,), 7, {"a": "100"}, id="W17"),
+]
+
+
+@pytest.mark.parametrize(("limits", "replicas", "prices"), BEYOND)
+def test_pods_beyond_the_limits_stay_as_they_are(
+    space: Workspace, limits: tuple[int, ...], replicas: int, prices: dict[str, str]
+) -> None:
+    """Though their nodes fit; when one within the limits goes, its successor has its place."""
+    both = {"apiVersion": "v1", "kind": "List", "items": [spread(*limits, zones=False), cloneset(replicas)]}
+    space.kubectl("apply", "-f", "-", stdin=json.dumps(both))  # mostly within one second
+    full = {name: (limit, 0) for name, limit in zip("abc", limits, strict=False)}
+    space.until(lambda: at_rest(space, **full) and len(space.pods) == replicas)
+    space.settled(readyReplicas=replicas)
+    beyond = {name for name, pod in space.pods.items() if not subset_of(pod)}
+    assert len(beyond) == replicas - sum(limits)
+    one = next(name for name, pod in space.pods.items() if subset_of(pod) == "a")
+    space.kubectl("delete", "pod", one, "--wait=false")
+    space.until(lambda: one not in space.pods and at_rest(space, **full) and len(space.pods) == replicas)
+    assert {name for name, pod in space.pods.items() if not subset_of(pod)} == beyond
+    for pod in space.pods.values():
+        assert cost_of(pod) == prices.get(subset_of(pod), "")
+        assert subset_of(pod) or "affinity" not in pod["spec"]
+    space.scale(sum(limits))
+    space.until(lambda: len(space.pods) == sum(limits) and not beyond & space.pods.keys())
+
+
+def test_pods_that_came_a_moment_before(space: Workspace) -> None:
+    """They may have the same timestamp as their WorkloadSpread, and are no pods beyond its limits."""
+    space.apply(cloneset(3))
+    space.until(lambda: len(space.pods) == 3)
+    space.apply(spread(2, 2, zones=False))
+    space.until(lambda: at_rest(space, a=(2, 0), b=(1, 1)))
+
+
 def test_the_workload_may_come_later(space: Workspace) -> None:
     """Pitfall 9. And it may be in another version than its WorkloadSpread says."""
     space.apply(spread("50%", None, target=("apps.kruise.io/v1alpha1", *CLONE_SET[1:])))

@@ -30,8 +30,12 @@ class Remains(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wrong_at_rest(remains: Remains) -> Iterator[str]:
-    """Say how what there is differs from what must be."""
+    """Say how what there is differs from what must be. Pods that no subset had room for are as they were made."""
     spread = remains.spread
+    if priced := [pod["metadata"]["name"] for pod in remains.pods if _is_left_out(pod, spread) and cost_of(pod)]:
+        yield f"pods that no subset had room for have a cost: {priced}"
+    counted = [pod for pod in remains.pods if not _is_left_out(pod, spread)]
+    remains = msgspec.structs.replace(remains, pods=counted)
     status = member(spread, "status")
     if status.get("observedGeneration") != spread["metadata"]["generation"]:
         yield f"generation {spread['metadata']['generation']} is not handled, but {status.get('observedGeneration')}"
@@ -90,6 +94,13 @@ def _wrong_costs(remains: Remains) -> Iterator[str]:
     strangers = {cost_of(pod) for pod in active if _subset(pod, spread) not in names}
     if strangers - {str(-100 * (len(names) + 1))}:
         yield f"pods of no subset cost {sorted(strangers)}"
+
+
+def _is_left_out(pod: Json, spread: Json) -> bool:
+    """It says of no WorkloadSpread, was made after this one, and each subset takes a number of pods."""
+    limited = all(isinstance(one.get("maxReplicas"), int) for one in mappings(spread["spec"]["subsets"]))
+    pod_meta, meta = pod["metadata"], spread["metadata"]
+    return matched_of(pod) is None and limited and pod_meta["creationTimestamp"] > meta["creationTimestamp"]
 
 
 def _count(pods: Collection[Json], subset: str, spread: Json) -> int:

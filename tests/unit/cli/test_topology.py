@@ -275,9 +275,9 @@ def test_versions_that_are_told_apart_have_rows_of_their_own() -> None:
         ),
         pytest.param(
             {"controller.kubernetes.io/pod-deletion-cost": "-300"},
-            "WorkloadSpread ws has no subset for it: none had room, or none fits its node; "
+            "WorkloadSpread ws has no subset for it: none fits its node; "
             "deletion cost -300: pods with the lowest go first",
-            id="no room",
+            id="no node",
         ),
     ],
 )
@@ -286,6 +286,16 @@ async def test_why_a_pod_is_in_a_subset_of_a_workload_spread(annotations: Json, 
     api.put(WORKLOAD_SPREAD, spread({}))
     api.named(POD, "shop", "web-a-h2-x")["metadata"]["annotations"] = annotations
     assert await about(api, "web-a-h2-x", SPREAD.about_pod) == [told]
+
+
+async def test_a_pod_that_no_subset_had_room_for_is_left_alone() -> None:
+    api = of_deployment()
+    full = spread({})
+    full["spec"]["subsets"] = [{"name": "a", "maxReplicas": 2}]
+    full["metadata"]["creationTimestamp"] = "2026-03-01T07:00:00Z"
+    api.put(WORKLOAD_SPREAD, full)
+    (told,) = await about(api, "web-a-h2-x", SPREAD.about_pod)
+    assert told == "WorkloadSpread ws leaves it alone: no subset had room when it was made"
 
 
 async def test_a_workload_spread_is_about_the_pods_of_its_workload_and_what_keeps_them() -> None:

@@ -30,6 +30,7 @@ def pod_of(name: str, subset: str, *, uid: str = "", cost: str = "", spread: str
     matched = {"name": spread, "subset": subset} | ({"uid": uid} if uid else {})
     annotations = ({MATCHED: json.dumps(matched)} if subset else {}) | ({COST: cost} if cost else {})
     meta = {"name": name, "namespace": "shop", "annotations": annotations, "ownerReferences": [OWNER]}
+    meta["creationTimestamp"] = "2026-01-01T00:00:01Z"
     return {"metadata": meta | metadata, "spec": {}, "status": {"phase": "Running", "conditions": NO_NODE}}
 
 
@@ -187,7 +188,7 @@ def at_rest() -> dict[str, Any]:
     """What there is of a WorkloadSpread in which everything is right: two pods in a, one in b."""
     totals = [{"name": "a", "replicas": 2, "missingReplicas": 0}, {"name": "b", "replicas": 1, "missingReplicas": -1}]
     spread: Json = {
-        "metadata": {"name": "spread", "generation": 2},
+        "metadata": {"name": "spread", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {"targetRef": {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web"}},
         "status": {
             "observedGeneration": 2,
@@ -225,9 +226,23 @@ def test_one_pod_too_many_costs_less() -> None:
     assert wrong(lower) == []
 
 
+def crowd(remains: dict[str, Any], **stranger: Any) -> None:
+    """Both subsets are full, and there is one pod more."""
+    remains["spread"]["spec"]["subsets"][1] = {**B, "maxReplicas": 1}
+    totals = remains["spread"]["status"]["subsetStatuses"]
+    totals[1]["missingReplicas"] = book(remains)[1]["missingReplicas"] = 0
+    remains["pods"].append(pod_of("s", "", **stranger))
+
+
+def test_one_that_no_subset_had_room_for_is_as_it_was() -> None:
+    assert wrong(crowd) == []
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
+        (lambda r: crowd(r, cost="-300"), "pods that no subset had room for have a cost: ['s']"),
+        (lambda r: crowd(r, creationTimestamp="2026-01-01T00:00:00Z"), "pods of no subset cost ['']"),
         (lambda r: r["spread"]["metadata"].update(generation=3), "generation 3 is not handled"),
         (lambda r: r["spread"]["status"]["subsetStatuses"].pop(), "subsetStatuses are of ['a']"),
         (lambda r: r["spread"]["status"]["subsetStatuses"].reverse(), "subsetStatuses are of ['b', 'a']"),

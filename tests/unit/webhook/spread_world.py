@@ -26,12 +26,15 @@ def subset(name: str, limit: int | str | None = None, **more: Any) -> Json:
     return {"name": name} | ({} if limit is None else {"maxReplicas": limit}) | more
 
 
-def spread(*subsets: Json, name: str = "ws", target: tuple[str, str, str] = CLONE_SET, **spec: Any) -> Json:
+def spread(
+    *subsets: Json, name: str = "ws", target: tuple[str, str, str] = CLONE_SET, made: str = "", **spec: Any
+) -> Json:
     api_version, kind, workload = target
     return {
         "apiVersion": WORKLOAD_SPREAD.api_version,
         "kind": WORKLOAD_SPREAD.kind,
-        "metadata": {"name": name, "namespace": NAMESPACE, "uid": f"u-{name}", "generation": 1},
+        "metadata": {"name": name, "namespace": NAMESPACE, "uid": f"u-{name}", "generation": 1}
+        | ({"creationTimestamp": made} if made else {}),
         "spec": {
             "targetRef": {"apiVersion": api_version, "kind": kind, "name": workload},
             "subsets": list(subsets),

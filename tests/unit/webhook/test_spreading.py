@@ -333,6 +333,26 @@ async def test_a_pod_without_a_subset_stays_as_it_is() -> None:
     assert await world.create(pod("p")) == pod("p")
 
 
+@pytest.mark.parametrize(
+    ("subsets", "age", "waited"),
+    [
+        pytest.param([subset("a", 0)], 0.25, [0.75], id="of its first second"),
+        pytest.param([subset("a", 0)], 1, [], id="later"),
+        pytest.param([subset("a", 0)], -60, [1], id="by a clock that is behind"),
+        pytest.param([subset("a", 1)], 0.25, [], id="there is room"),
+        pytest.param([subset("a", "0%"), subset("b", "100%")], 0.25, [], id="shares"),
+    ],
+)
+async def test_a_pod_that_no_subset_takes_is_younger_than_the_workload_spread(
+    subsets: list[Json], age: float, waited: list[float]
+) -> None:
+    """Its timestamp, which the apiserver writes after us, counts seconds."""
+    world = await World(spread(*subsets, made="2026-01-01T00:00:00Z")).watch()
+    world.clock.time = age
+    await world.create(pod("p"))
+    assert world.clock.sleeps == waited
+
+
 async def test_a_retried_call_takes_no_second_place() -> None:
     """W11."""
     world = await World(spread(subset("a", 2), subset("b"))).watch()

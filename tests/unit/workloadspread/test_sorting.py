@@ -7,7 +7,19 @@ import pytest
 
 from flotilla_common.api.kinds.workloadspread.types import MATCHED
 from flotilla_common.control.plan import Patch, Plan
-from tests.unit.workloadspread.build import COST, annotated, costs, entries, node, planned, pod, spread, subset
+from tests.unit.workloadspread.build import (
+    COST,
+    annotated,
+    at,
+    cases,
+    costs,
+    entries,
+    node,
+    planned,
+    pod,
+    spread,
+    subset,
+)
 
 Json = dict[str, Any]
 
@@ -76,6 +88,35 @@ def test_a_pod_without_a_node_that_is_known_waits(name: str) -> None:
     made = planned(spread(*PLACES), [pod("p", node=name, phase="Pending")], nodes=NODES, replicas=1)
     assert (adopted(made), costs(made)) == ({}, {"p": -300})
     assert [reason.code for reason in made.reasons] == ["PodsWithoutSubset"]
+
+
+FULL = (subset("a", 2, requiredNodeSelector=zone("a")),)
+OTHER = {MATCHED: '{"name":"other","subset":"a"}'}
+LEFT_OUT = cases(
+    [
+        ("younger", FULL, at(-9), {}, True),
+        ("of the same second, in which the webhook lets none come", FULL, at(-10), {}, False),
+        ("older", FULL, at(-11), {}, False),
+        ("a mark that says nothing", FULL, at(-9), {MATCHED: "{"}, True),
+        ("marked for another one", FULL, at(-9), OTHER, False),
+        ("some subset takes any number", (*FULL, subset("b", requiredNodeSelector=zone("b"))), at(-9), {}, False),
+        ("shares of the whole", (subset("a", "100%"),), at(-9), {}, False),
+    ]
+)
+
+
+@pytest.mark.parametrize(("subsets", "made_at", "annotations", "alone"), LEFT_OUT)
+def test_a_pod_that_no_subset_had_room_for_is_left_alone(
+    subsets: tuple[Json, ...], made_at: str, annotations: Json, alone: bool
+) -> None:
+    """W2 and W17: it is not counted, and nothing is written about it, though its node fits."""
+    extra = pod("p3", node="n-a", annotations=annotations, creationTimestamp=made_at)
+    document = spread(*subsets, creationTimestamp=at(-10))
+    made = planned(document, [pod("p1", "a", node="n-a"), pod("p2", "a", node="n-a"), extra], nodes=NODES, replicas=3)
+    assert (adopted(made), "p3" in costs(made)) == (({}, False) if alone else ({"p3": "a"}, True))
+    assert entries(made)[0]["replicas"] == (2 if alone else 3)
+    assert ("PodsLeftOut" in {reason.code for reason in made.reasons}) == alone
+    assert made.numbers["unspread"] == alone
 
 
 def test_taints_have_to_be_tolerated() -> None:

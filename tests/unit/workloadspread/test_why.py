@@ -3,7 +3,7 @@
 import pytest
 
 from flotilla_common.control.plan import State
-from tests.unit.workloadspread.build import Json, book, planned, pod, spread, subset
+from tests.unit.workloadspread.build import Json, at, book, planned, pod, spread, subset
 
 PODS = [pod("p1", "a"), pod("p2", "a")]
 
@@ -11,6 +11,16 @@ PODS = [pod("p1", "a"), pod("p2", "a")]
 @pytest.mark.parametrize(
     ("subsets", "pods", "replicas", "told"),
     [
+        pytest.param(
+            [subset("a", 1)],
+            [pod("p1", "a"), pod("p2")],
+            2,
+            [
+                "note SubsetFull: subset a has its 1 pod: others go to later subsets",
+                "note PodsLeftOut: 1 pod left alone: no subset had room",
+            ],
+            id="left out",
+        ),
         pytest.param([subset("a", 3), subset("b")], PODS, 2, [], id="room"),
         pytest.param([subset("a"), subset("b", 0)], PODS, 2, [], id="never used"),
         pytest.param(
@@ -56,7 +66,7 @@ PODS = [pod("p1", "a"), pod("p2", "a")]
     ],
 )
 def test_reasons(subsets: list[Json], pods: list[Json], replicas: int, told: list[str]) -> None:
-    made = planned(spread(*subsets), pods, replicas=replicas)
+    made = planned(spread(*subsets, creationTimestamp=at(-120)), pods, replicas=replicas)
     assert [f"{one.state.value} {one.code}: {one.message}" for one in made.reasons] == told
 
 

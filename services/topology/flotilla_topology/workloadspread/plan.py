@@ -71,7 +71,7 @@ def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
             "replicas": target.replicas,
             "pods": sum(pod.active for pod in selected.pods),
             "adopted": len(pods.adopted),
-            "unspread": sum(pod.active for pod in pods.of(FAKE_SUBSET)),
+            "unspread": sum(pod.active for pod in (*pods.of(FAKE_SUBSET), *pods.left_out)),
         },
         settled=not draft.stages and status is None,
     )

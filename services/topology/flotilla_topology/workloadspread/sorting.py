@@ -1,7 +1,7 @@
 """Which subset each pod belongs to (workloadspread.md §8.3).
 
 A pod that was admitted while the WorkloadSpread was there says so. One that is older goes to the subset that fits its
-node best, once, and says so from then on.
+node best, once, and says so from then on. One that no subset had room for belongs to none, and is left alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ import msgspec
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.documents import Json, mapping, member, without_nulls
 from flotilla_common.api.jsontext import Reader, read_json
-from flotilla_common.api.kinds.workloadspread.book import MOST, limit_of, matched_of
+from flotilla_common.api.kinds.workloadspread.book import MOST, is_left_out, limit_of, matched_of
 from flotilla_common.api.kinds.workloadspread.types import ABSENT, FAKE_SUBSET, UNLIMITED, Subset, WorkloadSpread
 from flotilla_common.api.meta import Model
 from flotilla_common.api.scheduling import NodeSelectorTerm, Toleration
@@ -42,6 +42,7 @@ class Sorted(msgspec.Struct, frozen=True, kw_only=True):
 
     by_version: Mapping[str, Mapping[str, Sequence[Pod]]]  # version, then subset
     adopted: Sequence[tuple[Pod, str]]  # pods that are to say from now on which subset they belong to
+    left_out: Sequence[Pod] = ()  # pods that no subset had room for: they are not counted, and never written
     unreadable: Sequence[str] = ()  # subsets that cannot be read, with the reason
 
     def of(self, subset: str) -> list[Pod]:
@@ -56,7 +57,11 @@ def sort_pods(snapshot: WorkloadSpreadSnapshot, replicas: int) -> Sorted:
     places, unreadable = _read_places(spread.spec.subsets)
     by_version: dict[str, dict[str, list[Pod]]] = {}
     strangers: list[Pod] = []
+    left_out: list[Pod] = []
     for pod in snapshot.pods:
+        if is_left_out(spread, pod.metadata):
+            left_out.append(pod)
+            continue
         matched = matched_of(pod.metadata.annotations)
         if matched is None or matched.name != spread.metadata.name or not matched.subset:
             strangers.append(pod)
@@ -70,7 +75,7 @@ def sort_pods(snapshot: WorkloadSpreadSnapshot, replicas: int) -> Sorted:
         of_version.setdefault(subset, []).append(pod)
         if subset != FAKE_SUBSET:
             adopted.append((pod, subset))
-    return Sorted(by_version=by_version, adopted=adopted, unreadable=unreadable)
+    return Sorted(by_version=by_version, adopted=adopted, left_out=left_out, unreadable=unreadable)
 
 
 def _read_places(subsets: Iterable[Subset]) -> tuple[list[_Place], list[str]]:

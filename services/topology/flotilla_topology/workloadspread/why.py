@@ -30,6 +30,10 @@ def give_reasons(snapshot: WorkloadSpreadSnapshot, pods: Sorted, books: Books, d
     if unspread:
         text = f"{pods_word(len(unspread))} of no subset: those go first"
         draft.reason(State.NOTE, "PodsWithoutSubset", text, unspread)
+    left_out = [pod for pod in pods.left_out if pod.active]
+    if left_out:
+        text = f"{pods_word(len(left_out))} left alone: no subset had room"
+        draft.reason(State.NOTE, "PodsLeftOut", text, left_out)
 
 
 def _give_node_trouble(subset: str, books: Books, draft: Draft) -> None:

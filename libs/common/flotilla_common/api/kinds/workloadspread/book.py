@@ -21,8 +21,9 @@ from flotilla_common.api.kinds.workloadspread.types import (
     Matched,
     Subset,
     SubsetStatus,
+    WorkloadSpread,
 )
-from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.meta import IntOrString, ObjectMeta
 from flotilla_common.api.moments import Moment
 from flotilla_common.api.numbers import integer
 
@@ -45,6 +46,14 @@ def _mark(text: str) -> Matched | None:
         return msgspec.convert(written, Matched)
     except ValueError:
         return None
+
+
+def is_left_out(spread: WorkloadSpread, pod: ObjectMeta) -> bool:
+    """Return whether no subset took the pod when it was made, as far as can be told: it says of none, and is younger
+    than a WorkloadSpread whose subsets can all be full (§8.3, W2 and W17)."""
+    since, made = spread.metadata.creation_timestamp, pod.creation_timestamp
+    unmarked = matched_of(pod.annotations) is None
+    return unmarked and spread.spec.leaves_pods_out and since is not None and made is not None and made > since
 
 
 def limit_of(subset: Subset, replicas: int) -> int:

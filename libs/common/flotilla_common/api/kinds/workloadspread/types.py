@@ -67,6 +67,12 @@ class WorkloadSpreadSpec(Model):
     schedule_strategy: ScheduleStrategy = ScheduleStrategy()
 
     @property
+    def leaves_pods_out(self) -> bool:
+        """Return whether there can be pods that no subset is to take: each takes a number of them, whatever the
+        workload wants. Percentages make a whole."""
+        return all(isinstance(subset.max_replicas, int) for subset in self.subsets)
+
+    @property
     def patience(self) -> int:
         """Return the seconds that a pod may find no node before it goes elsewhere; 0: for as long as it takes."""
         strategy = self.schedule_strategy
