@@ -208,6 +208,44 @@ def test_a_subset_that_joins_in_reservation_mode_is_tried_first() -> None:
     assert (condition["status"], condition["reason"]) == ("False", "created")
 
 
+def test_a_mark_for_pods_to_come_stays_until_they_come() -> None:
+    """§11.3: passes that see a subset before its pods do not let them in untried."""
+    made = world(replicas=3, reserve=True, subsets=AB, duration=5)
+    made.settle()
+    topology = {"subsets": [{"name": "c"}, *AB], "scheduleStrategy": adaptive(reserve=True, duration=5)}
+    made.change({"topology": topology})
+    for _ in range(3):
+        made.step()
+    assert made.subset_condition("c")["reason"] == "created"
+    assert made.replicas()["c"] == 3
+    made.run_pods()
+    made.step()
+    assert labels(made, "c") == ["true"] * 3
+    assert made.replicas() == {"a": 3, "b": 0, "c": 3}
+    later(made, 6)
+    made.step()
+    assert labels(made, "c") == ["false"] * 3
+    assert made.replicas() == {"a": 0, "b": 0, "c": 3}
+    assert made.subset_condition("c")["status"] == "True"
+
+
+def test_pods_by_which_a_subset_grows_that_has_just_recovered_are_tried() -> None:
+    """R6 to R8 with passes before the pods are there."""
+    made = reserving()
+    made.run_pods()
+    ready_after(made, 3, 20)
+    later(made, 26)
+    made.change({"replicas": 5})
+    for _ in range(3):
+        made.step()
+    condition = made.subset_condition("a")
+    assert (condition["status"], condition["message"]) == ("False", "subset just recovered scaled up")
+    made.run_pods()
+    made.step()
+    assert sorted(labels(made, "a")) == ["false"] * 3 + ["true"] * 2
+    assert made.replicas() == {"a": 5, "b": 2}
+
+
 def test_old_pods_of_a_slow_rollout_count_as_reserved() -> None:
     made = world(replicas=2, reserve=True, subsets=AB)
     made.settle()

@@ -16,6 +16,10 @@ from flotilla_topology.unscheduled import is_timed_out, is_unscheduled
 RESCHEDULED, RECOVERED, CREATED = "reschedule", "recover", "created"
 """Reasons of the condition."""
 
+JOINED = "newly-created subsets in reservation strategy"
+GROWN = "subset just recovered scaled up"
+"""Messages of marks for pods that are still to come, and are to be tried first."""
+
 
 class Patience(msgspec.Struct, frozen=True):
     """The times of the adaptive settings, in seconds."""
@@ -74,6 +78,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     def look_at(self, child: Child, stored: Condition | None) -> Schedulability:
         """Look at the pods of a child that keeps those that find no node."""
         marked = stored is not None and stored.status == "False"
+        awaited = stored is not None and marked and _awaits_pods(child, stored)
         reserved = [pod for pod in child.pods if self._is_reserved(pod, marked)]
         names = {pod.metadata.uid for pod in reserved}
         relabelled = [
@@ -82,11 +87,12 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
             if pod.metadata.labels.get(RESERVED_LABEL) != _text(pod.metadata.uid in names)
         ]
         text = "reserved pods found" if reserved else "no reserved pods"
+        found = changed(stored, not reserved, RESCHEDULED, text, self.now)
         return Schedulability(
             unschedulable=bool(reserved),
             marked=marked,
-            recovered=marked and not reserved,
-            condition=changed(stored, not reserved, RESCHEDULED, text, self.now),
+            recovered=marked and not reserved and not awaited,
+            condition=stored if awaited and not reserved else found,
             waiting=[pod for pod in reserved if is_unscheduled(pod)],
             reserved=len(reserved),
             relabelled=relabelled,
@@ -128,8 +134,12 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
 
 def verified_again(found: Schedulability, now: datetime) -> Schedulability:
     """Mark a subset again that has just recovered and gets more pods, so that those are tried first (§11.4)."""
-    text = "subset just recovered scaled up"
-    return msgspec.structs.replace(found, condition=changed(found.condition, False, RESCHEDULED, text, now))
+    return msgspec.structs.replace(found, condition=changed(found.condition, False, RESCHEDULED, GROWN, now))
+
+
+def _awaits_pods(child: Child, mark: Condition) -> bool:
+    """Return whether the mark is for pods that the child has not made yet: it would be gone when they come."""
+    return mark.message in (JOINED, GROWN) and sum(pod.active for pod in child.pods) < child.workload.replicas
 
 
 def changed(stored: Condition | None, schedulable: bool, reason: str, message: str, now: datetime) -> Condition:

@@ -19,7 +19,7 @@ from flotilla_common.api.meta import Condition
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_topology.uniteddeployment.claiming import Family
-from flotilla_topology.uniteddeployment.schedulability import CREATED, Schedulability, changed
+from flotilla_topology.uniteddeployment.schedulability import CREATED, JOINED, Schedulability, changed
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,9 +39,8 @@ def with_new_subsets(owner: UnitedDeployment, now: datetime) -> UnitedDeployment
     stored = owner.status.subset_statuses
     begins_marked = bool(stored) and owner.spec.reserves
     known = {subset.name for subset in stored}
-    text = "newly-created subsets in reservation strategy"
     added = [
-        SubsetStatus(name=subset.name, conditions=[changed(None, False, CREATED, text, now)] if begins_marked else [])
+        SubsetStatus(name=subset.name, conditions=[changed(None, False, CREATED, JOINED, now)] if begins_marked else [])
         for subset in owner.spec.topology.subsets
         if subset.name not in known
     ]

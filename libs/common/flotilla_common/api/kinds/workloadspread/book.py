@@ -63,9 +63,9 @@ def limit_of(subset: Subset, replicas: int) -> int:
 
 
 def scaled(value: IntOrString, replicas: int) -> int:
-    """Return a number, or a percentage of `replicas` rounded up. Raises ValueError."""
+    """Return a number, or a percentage of `replicas` rounded up, as the status can hold it. Raises ValueError."""
     if isinstance(value, int):
-        return max(value, 0)
+        return max(0, min(value, MOST))
     percent = integer(value[:-1]) if value.endswith("%") else None
     if percent is None or percent < 0:
         raise ValueError(f"{value!r} is no number and no percentage")

@@ -124,7 +124,7 @@ def _strategy_faults(spec: Json) -> Iterator[Fault]:
     if strategy.get("adaptive") is None:
         return
     if kind != ADAPTIVE:
-        yield invalid(f"{_STRATEGY}.type", kind, "adaptive needs the type Adaptive")
+        yield invalid(f"{_STRATEGY}.type", kind or "", "adaptive needs the type Adaptive")
     if len(subsets) > 1 and subsets[-1].get("maxReplicas") is not None:
         detail = "the last subset must not specify maxReplicas when using adaptive strategy"
         yield invalid(f"{_STRATEGY}.adaptive", subsets[-1].get("maxReplicas"), detail)
