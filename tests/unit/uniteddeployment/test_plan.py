@@ -163,6 +163,20 @@ def test_a_patch_that_changes_rolls_its_subset_alone() -> None:
     assert "env" not in world.workload("a")["spec"]["template"]["spec"]["containers"][0]
 
 
+def test_a_null_in_the_patch_removes_a_member() -> None:
+    patch: Json = {"metadata": {"labels": {"x": None}}, "spec": {"nodeSelector": None, "absent": None}}
+    world = World([{"name": "a", "patch": patch}, {"name": "b"}])
+    template = world.owner["spec"]["template"]["cloneSetTemplate"]["spec"]["template"]
+    template["metadata"]["labels"]["x"] = "y"
+    template["spec"]["nodeSelector"] = {"disk": "ssd"}
+    world.settle()
+    patched, other = (world.workload(name)["spec"]["template"] for name in ("a", "b"))
+    assert other["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert not {"nodeSelector", "absent"} & patched["spec"].keys()
+    assert "x" in other["metadata"]["labels"]
+    assert "x" not in patched["metadata"]["labels"]
+
+
 def test_a_patch_that_cannot_be_applied_is_said_and_leaves_the_others_alone() -> None:
     world = World([{"name": "a", "patch": {"spec": {"containers": "none"}}}, {"name": "b"}])
     made = world.step()

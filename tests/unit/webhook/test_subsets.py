@@ -121,6 +121,14 @@ async def test_a_null_in_the_patch_removes_a_member() -> None:
     assert not {"nodeSelector", "absent"} & found["spec"].keys()
 
 
+async def test_a_directive_in_one_element_replaces_the_list() -> None:
+    side = {"name": "side", "image": "x"}
+    patch = {"spec": {"containers": [side, {"name": "main", "$patch": "replace"}], "schedulingGates": [{"name": "b"}]}}
+    found = await injected(subset("a", patch=patch), {"schedulingGates": [{"name": "a"}]})
+    assert found["spec"]["containers"] == [side]
+    assert sorted(one["name"] for one in found["spec"]["schedulingGates"]) == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("given", "patched", "expected"),
     [
@@ -144,6 +152,7 @@ async def test_the_priority_is_that_of_the_class(given: str, patched: str, expec
         pytest.param({"$patch": "delete"}, id="no pod"),
         pytest.param([1], id="no object"),
         pytest.param("text", id="a text"),
+        pytest.param({"spec": {"$patch": "improve"}}, id="a directive that is none"),
         pytest.param({"spec": {"$retainKeys": 5}}, id="keys to keep that are none"),
         pytest.param({"metadata": {"$deleteFromPrimitiveList/finalizers": 3}}, id="values to remove that are none"),
         pytest.param({"metadata": {"finalizers": [{}]}}, id="objects among plain values"),

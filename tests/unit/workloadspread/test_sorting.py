@@ -141,6 +141,15 @@ def test_metadata_of_the_patch(ignored: str, labels: Json | None) -> None:
     assert "spec" not in patch.body
 
 
+def test_a_null_in_the_patch_removes_metadata_of_old_pods() -> None:
+    place = subset("a", patch={"metadata": {"labels": {"gone": None}, "annotations": None}})
+    made = planned(spread(place), [pod("p", node="n-a")], nodes=NODES)
+    (patch,) = made.actions
+    assert isinstance(patch, Patch)
+    assert patch.body["metadata"]["labels"] == {"gone": None}
+    assert patch.body["metadata"]["annotations"] == {MATCHED: '{"name":"ws","subset":"a"}', COST: "100"}
+
+
 def test_a_subset_that_cannot_be_read_takes_no_old_pods_and_is_named() -> None:
     place = subset("a", requiredNodeSelector={"matchExpressions": "all"})
     made = planned(spread(place, subset("b")), [pod("p", node="n-a")], nodes=NODES, replicas=1)

@@ -28,6 +28,7 @@ MERGE_KEYS: dict[str, str] = {
     "addresses": "type",
     "ownerReferences": "uid",
     "resourceClaims": "name",
+    "schedulingGates": "name",
 }
 """Merge key by the name of the list; no two of our kinds disagree about one."""
 
@@ -45,6 +46,8 @@ def merge(target: Json, patch: Json) -> Json:
         return {key: value for key, value in patch.items() if key != "$patch"}
     if directive == "delete":
         return {}
+    if directive is not None:
+        raise ValueError(f"$patch: {directive!r} is no way to patch an object")
     result = dict(target)
     if _RETAIN in patch:
         kept = _plain(patch[_RETAIN])
@@ -78,7 +81,7 @@ def _of_objects(items: list[Any]) -> bool:
 
 def _merge_list(items: list[Json], patches: list[Json], merge_key: str, order: list[Any]) -> list[Json]:
     """Merge lists whose elements are told apart by a key."""
-    if any(patch.get("$patch") == "replace" and len(patch) == 1 for patch in patches):
+    if any(patch.get("$patch") == "replace" for patch in patches):
         return [patch for patch in patches if "$patch" not in patch]
     merged = {_identity(item, merge_key): item for item in items}
     live = list(merged)

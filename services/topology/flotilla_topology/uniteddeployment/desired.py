@@ -118,7 +118,7 @@ def _pod_template(subset: Subset, template: Json, marks: Mapping[str, str]) -> J
     if subset.patch == ABSENT:
         return pod
     try:
-        patched = merge(pod, _read(subset.patch, ""))
+        patched = without_nulls(merge(pod, _DOCUMENTS.read(subset.patch)))  # a null in the patch removes a member
         canonical_template(msgspec.json.encode(patched))
     except ValueError as error:
         raise ValueError(f"patch: {error}") from error
@@ -143,7 +143,7 @@ def _read(raw: msgspec.Raw, name: str) -> Json:
     try:
         return without_nulls(_DOCUMENTS.read(raw))
     except ValueError as error:
-        raise ValueError(f"{name}: {error}" if name else str(error)) from error
+        raise ValueError(f"{name}: {error}") from error
 
 
 def new_child(owner: UnitedDeployment, wanted: Wanted, child: Desired, name: str) -> Json:

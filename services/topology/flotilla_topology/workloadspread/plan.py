@@ -11,7 +11,7 @@ from itertools import islice
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.documents import Json, merge_patch
+from flotilla_common.api.documents import Json, mapping, merge_patch
 from flotilla_common.api.kinds.workloadspread.book import stored
 from flotilla_common.api.kinds.workloadspread.types import (
     DELETION_COST,
@@ -111,10 +111,11 @@ def _patch(spread: WorkloadSpread, pod: Pod, subset: str | None, cost: Cost | No
         if spread.metadata.annotations.get(IGNORE_EXISTING, "").lower() != "true":
             metadata |= metadata_of_patch(spread, subset)
         matched = Matched(name=spread.metadata.name, subset=subset)
-        metadata["annotations"] = {**metadata.get("annotations", {}), MATCHED: msgspec.json.encode(matched).decode()}
+        mark = {MATCHED: msgspec.json.encode(matched).decode()}
+        metadata["annotations"] = mapping(metadata.get("annotations")) | mark
     if cost is not None:
         causes.append(f"deletion cost {cost.cost}")
-        metadata["annotations"] = {**metadata.get("annotations", {}), DELETION_COST: str(cost.cost)}
+        metadata["annotations"] = {**mapping(metadata.get("annotations")), DELETION_COST: str(cost.cost)}
     return patch_of(
         POD,
         pod.metadata,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from flotilla_common.api.core import Node, Pod
-from flotilla_common.api.documents import Json, mapping, member, without_nulls
+from flotilla_common.api.documents import Json, mapping, member
 from flotilla_common.api.jsontext import Reader, read_json
 from flotilla_common.api.kinds.workloadspread.book import MOST, is_left_out, limit_of, matched_of
 from flotilla_common.api.kinds.workloadspread.types import ABSENT, FAKE_SUBSET, UNLIMITED, Subset, WorkloadSpread
@@ -104,7 +104,7 @@ def _read_patch(subset: Subset) -> Json:
     """Return the patch. Raises ValueError: no pod can take it, so the webhook refuses those of the subset."""
     if subset.patch == ABSENT:
         return {}
-    patch = without_nulls(_DOCUMENTS.read(subset.patch))
+    patch = _DOCUMENTS.read(subset.patch)  # with its nulls, which remove members
     try:
         merge({}, patch)
     except ValueError as error:
@@ -172,6 +172,6 @@ def metadata_of_patch(spread: WorkloadSpread, subset: str) -> Json:
     if found == ABSENT:
         return {}
     try:
-        return mapping(without_nulls(_DOCUMENTS.read(found)).get("metadata"))
+        return mapping(_DOCUMENTS.read(found).get("metadata"))
     except ValueError:
         return {}
