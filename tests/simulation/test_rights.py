@@ -24,7 +24,7 @@ from flotilla_common.api.resources import LEASE, POD, TOKEN_REVIEW, Resource
 from flotilla_common.control.watches import Access
 from flotilla_common.settings import Settings
 from tests.simulation.history import Call, History
-from tests.simulation.perturbation.play import run
+from tests.simulation.perturbation.play import undisturbed
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.manifests import cloneset, container, daemonset, statefulset
 from tests.simulation.world import SETTINGS, World, services, simulate
@@ -125,7 +125,7 @@ def histories() -> tuple[History, ...]:
         await life(world)
         return world.history
 
-    played = [run(scenario)[2] for scenario in every_scenario().values()]
+    played = [undisturbed(name)[1] for name in every_scenario()]
     return (*played, simulate(lived, replicas=REPLICAS, settings=SHARED))
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.simulation.perturbation.play import run
+from tests.simulation.perturbation.play import run, undisturbed
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.trace import tell
 
 
 @pytest.mark.parametrize("name", every_scenario())
 def test_scenario(name: str) -> None:
-    outcome, _, history = run(every_scenario()[name])
+    outcome, history = undisturbed(name)
     assert not outcome.problems, "\n".join([*outcome.problems, *tell(history)])
 
 

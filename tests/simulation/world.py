@@ -16,6 +16,7 @@ import random
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import Context
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
@@ -94,6 +95,7 @@ QUIET_SECONDS = SETTINGS.lease_duration + 2 * SETTINGS.lease_retry_period
 """The same once a process has died, stood still or come back: a replica that is gone has been replaced meanwhile."""
 
 
+@cache
 def services() -> Mapping[str, Callable[[], Service]]:
     """What can run as a process: all that is installed. The webhook answers from within the apiserver
     (`apiserver.webhooks`)."""
@@ -264,7 +266,8 @@ class World:
         more: every resource costs a lease that is renewed and a stream that is looked after each second."""
         if name != "watcher" or self.settings.feature_gates:
             return self._services[name]()
-        parts = [part for service in self._served for part in self._services[service]().parts]
+        others = self._served - {name}
+        parts = [part for service in others for part in self._services[service]().parts]
         return watcher_service(list(mirrored(parts, SETTINGS.gates())))
 
     def _running(self) -> Iterable[Process]:

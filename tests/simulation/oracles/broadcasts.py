@@ -13,7 +13,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import mappings, member
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.numbers import lenient_value
-from flotilla_common.api.resources import EVENT, LEASE, NODE, POD
+from flotilla_common.api.resources import EVENT, NODE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.cluster.fitting import lacks, repelled_by, selects
 from tests.simulation.oracles.scene import Scene, Step, Workload
@@ -50,7 +50,7 @@ class Broadcasts:
 
     def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
         version, workload = step.version, step.workload
-        if version.resource in (LEASE, EVENT):
+        if version.resource == EVENT:
             return
         if version.resource == NODE:
             self._nodes.setdefault(version.name, Told()).tell(scene.at, version.after)

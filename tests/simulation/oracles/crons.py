@@ -43,6 +43,8 @@ class Course:
 class Crons:
     """All of them, and when somebody held the lease."""
 
+    hears_leases = True  # somebody must have held one for a run to be late
+
     def __init__(self) -> None:
         self._courses: dict[str, Course] = {}
         self._tenure = Tenure("flotilla-jobs-")

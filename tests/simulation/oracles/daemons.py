@@ -10,7 +10,7 @@ from itertools import product
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import member
 from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
-from flotilla_common.api.resources import EVENT, LEASE, NODE, POD
+from flotilla_common.api.resources import EVENT, NODE, POD
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.recipe import belongs
 from tests.simulation.oracles.availability import images
@@ -35,7 +35,7 @@ class Daemons:
 
     def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
         version, workload = step.version, step.workload
-        if version.resource in (LEASE, EVENT):
+        if version.resource == EVENT:
             return
         if version.resource == NODE:
             self._nodes.setdefault(version.name, Told()).tell(scene.at, version.after)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from flotilla_common.api.resources import EVENT, LEASE
+from flotilla_common.api.resources import EVENT
 from flotilla_common.control.shards import shard_of
 from tests.simulation.oracles.scene import Scene, Step
 
@@ -18,7 +18,7 @@ def holds_the_lease(scene: Scene, step: Step) -> Iterator[str]:
     """
     version = step.version
     service = version.writer.rpartition("-")[0]
-    if not step.ours or service == "webhook" or version.resource in (LEASE, EVENT):
+    if not step.ours or service == "webhook" or version.resource == EVENT:
         return
     shards = sum(name.removeprefix(f"flotilla-{service}-").isdigit() for name in scene.leases)
     name = step.workload.name if step.workload is not None else version.name

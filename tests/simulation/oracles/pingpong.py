@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.resources import EVENT, LEASE
+from flotilla_common.api.resources import EVENT
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
 from tests.simulation.oracles.scene import Scene, Step, ours
@@ -28,7 +28,7 @@ class PingPong:
     def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
         del scene
         version = step.version
-        if version.resource in (LEASE, EVENT):
+        if version.resource == EVENT:
             return
         if not ours(version.writer):
             self._written.clear()

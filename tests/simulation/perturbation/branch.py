@@ -52,30 +52,36 @@ def branch(scenario: Scenario, setting: Setting, choose: Choice) -> list[Report]
             reference = forks.reports[0]
             if reference.outcome.problems:
                 return
-            stems.append(Stem(run, forks, world.loop, choose(reference.points)))
-            saboteur.stem = stems[0]
+            stem = Stem(run, forks, world.loop, choose(reference.points))
+            if not stem.left:
+                return
+            stems.append(stem)
+            saboteur.stem = stem
         outcome = await run.play()
         unhandled = ["".join(traceback.format_exception(error)) for error in world.loop.unhandled]
         forks.report(msgspec.structs.replace(outcome, problems=(*outcome.problems, *unhandled)), run.points)
 
     try:
         in_world(scenario, saboteur, body, setting)
-    except BaseException:
+    except BaseException as error:
         forks.report(Outcome(problems=(traceback.format_exc(),)))
-        raise
+        if not (isinstance(error, RuntimeError) and any(stem.over for stem in stems)):  # its loop was stopped
+            raise
     lost = Outcome(problems=("the stem did not reach the point",))
-    forks.reports += [Report(lost, fault) for stem in stems for fault in stem.left()]
+    forks.reports += [Report(lost, fault) for stem in stems for fault in stem.left]
     return forks.reports
 
 
 class Stem:
-    """The undisturbed run in the parent. A child leaves it for every fault at every point."""
+    """The undisturbed run in the parent, up to its last point with a fault. A child leaves it for every fault at every
+    point."""
 
     def __init__(self, run: Run, forks: "Forks", loop: SimulatedLoop, faults: Iterable[Fault]) -> None:
         self._run = run
         self._forks = forks
         self._loop = loop
         self._faults: defaultdict[tuple[Place, str, int], list[Fault]] = defaultdict(list)
+        self._is_child = False
         for fault in faults:
             self._faults[(KINDS[fault.kind].place, fault.writer, fault.number)].append(fault)
 
@@ -83,14 +89,23 @@ class Stem:
         """The point is reached: None in the parent, what happens to it in each child."""
         for fault in self._faults.pop((point.place, point.writer, point.number), ()):
             if self._forks.child(self._loop, fault):
-                self._faults.clear()  # it is no stem any more
+                self._faults.clear()
+                self._is_child = True
                 self._run.suffer((fault,))
                 return KINDS[fault.kind].strike(fault)
+        if self.over:
+            self._loop.stop()
         return None
 
-    def left(self) -> Iterable[Fault]:
+    @property
+    def left(self) -> Sequence[Fault]:
         """Faults whose points were not reached."""
-        return (fault for faults in self._faults.values() for fault in faults)
+        return [fault for faults in self._faults.values() for fault in faults]
+
+    @property
+    def over(self) -> bool:
+        """All have gone off: nobody wants to know how the undisturbed run goes on."""
+        return not self._is_child and not self._faults
 
 
 class Forks:

@@ -1,7 +1,9 @@
 """Plays one scenario with what goes wrong in it, and judges what came of it."""
 
 import dataclasses
+import gc
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from flotilla_common.api.resources import EVENT, LEASE
@@ -15,11 +17,12 @@ from tests.simulation.oracles.scene import SIGHT, ours
 from tests.simulation.perturbation.fault import Fault, Point
 from tests.simulation.perturbation.kinds import Setting, arm, blindness, outage, setting_of
 from tests.simulation.perturbation.saboteur import Saboteur
+from tests.simulation.scenarios import every_rule, every_scenario
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.sight import Sight
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Stage, Stalled
 from tests.simulation.strangers import Strangers
-from tests.simulation.world import SETTINGS, Unsettled, World, simulate
+from tests.simulation.world import SETTINGS, Unsettled, World, services, simulate
 
 T = TypeVar("T")
 
@@ -164,6 +167,25 @@ def run(
         return await run.play(faults), saboteur, world.history
 
     return in_world(scenario, saboteur, body, setting or setting_of(faults), seed)
+
+
+@cache
+def undisturbed(name: str) -> tuple[Outcome, History]:
+    """Play a scenario without a fault, once for all tests of this process that want to know how it goes."""
+    outcome, _, history = run(every_scenario()[name])
+    return outcome, history
+
+
+def warm_up() -> None:
+    """Load and make what every world needs once, so that forks of this process find it there."""
+
+    async def body(world: World) -> None:
+        del world
+
+    simulate(body, replicas=dict.fromkeys(services(), 1))
+    every_rule()
+    gc.collect()
+    gc.freeze()
 
 
 def in_world(

@@ -12,7 +12,7 @@ from tests.simulation.oracles.outcome import Outcome, differences
 from tests.simulation.perturbation.branch import branch
 from tests.simulation.perturbation.fault import Fault, Point
 from tests.simulation.perturbation.kinds import KINDS, SILENCE_SECONDS, Setting, faults_at
-from tests.simulation.perturbation.play import CONVERGENCE_SECONDS
+from tests.simulation.perturbation.play import CONVERGENCE_SECONDS, warm_up
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.scenario import Scenario
 from tests.support.bound import end_with_parent
@@ -136,6 +136,7 @@ def sweep(
     work, total, started = list(units(names, every, first, exhaustive=exhaustive)), Tally(), time.monotonic()
     total.scenarios = len({unit.scenario for unit in work})
     said = started
+    warm_up()
     with multiprocessing.get_context("fork").Pool(cores(), initializer=end_with_parent, maxtasksperchild=1) as pool:
         for done, tally in enumerate(pool.imap_unordered(sweep_unit, work), 1):
             total.add(tally)
