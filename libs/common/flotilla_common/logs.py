@@ -35,7 +35,17 @@ def configure(level: str = "info", fmt: str = "json") -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
+    handler.addFilter(_is_news)
     logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return whether the line tells of something that nobody else does. uvloop takes it for a fatal error when the peer
+    has closed a TLS connection before everything that came through it is read; the connection's user is told that it
+    ended, as of any other."""
+    error = record.exc_info[1] if record.exc_info else None
+    closed = isinstance(error, RuntimeError) and str(error).endswith("the handler is closed")
+    return not (closed and record.getMessage().startswith("Fatal error on SSL protocol"))
 
 
 def _without_credentials(

@@ -22,10 +22,23 @@ log.warning("alone")
 logging.getLogger("aiohttp").warning("from %s", "https://me:secret@host/")
 """
 
+LOOP = """
+import asyncio
+from flotilla_common import logs
+logs.configure()
+loop = asyncio.new_event_loop()
+for message, error in (
+    ("Fatal error on SSL protocol", "unable to perform operation on <TCPTransport>; the handler is closed"),
+    ("Fatal error on SSL protocol", "another one"),
+    ("Task exception was never retrieved", "the handler is closed"),
+):
+    loop.call_exception_handler({"message": message, "exception": RuntimeError(error)})
+"""
 
-def lines(*arguments: str) -> list[str]:
+
+def lines(*arguments: str, script: str = SCRIPT) -> list[str]:
     reply = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *arguments], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=30, check=True
     )
     assert reply.stdout == ""
     return reply.stderr.splitlines()
@@ -54,3 +67,9 @@ def test_text_is_for_people() -> None:
     assert "{" not in text[1]
     assert "secret" not in "".join(text)
     assert logging.getLevelName(logging.DEBUG).lower() in text[0]
+
+
+def test_connections_that_end_are_no_errors_of_the_loop() -> None:
+    told = [json.loads(line) for line in lines(script=LOOP)]
+    assert ["another one" in told[0]["exception"], "the handler" in told[1]["exception"]] == [True, True]
+    assert [one["event"] for one in told] == ["Fatal error on SSL protocol", "Task exception was never retrieved"]
