@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
@@ -278,8 +278,7 @@ async def test_services_need_no_more_than_their_own_roles(cluster: Cluster, tmp_
     fleet = Fleet(cluster, await cluster.nats(), [])
     try:
         assert flotilla(cluster, "install", "--webhook-url", fleet.webhook_url).returncode == 0
-        for service in rbac.services():
-            await fleet.start(service, flags=[f"--kubeconfig={_acting_as(cluster, service, tmp_path)}"])
+        await _start(fleet, rbac.services(), tmp_path)
         cluster.kubectl("apply", "-f", "-", stdin=BETA.replace("partition: 1, ", ""))
         await eventually(lambda: _ready(cluster, "nginx:alpine"))
         new_image = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:mainline"}]}}}}'
@@ -291,6 +290,15 @@ async def test_services_need_no_more_than_their_own_roles(cluster: Cluster, tmp_
         assert [line for member in fleet.members.values() for line in _denials(member)] == []
     finally:
         await fleet.stop()
+
+
+async def _start(fleet: Fleet, services: Iterable[str], folder: Path) -> None:
+    """Start them, each as its ServiceAccount, and wait until all are ready."""
+    for service in services:
+        account = _acting_as(fleet.cluster, service, folder)
+        await fleet.start(service, flags=[f"--kubeconfig={account}"], wait=False)
+    for name in list(fleet.members):
+        await fleet.ready(name)
 
 
 PULLS = """
@@ -314,8 +322,7 @@ async def test_image_pulls_need_no_more_than_the_role_of_their_service(cluster: 
     fleet = Fleet(cluster, await cluster.nats(), ["--nodeimage-creation-delay=0s"])
     try:
         assert flotilla(cluster, "install", "--webhook-url", fleet.webhook_url).returncode == 0
-        for service in ("watcher", "webhook", "jobs"):
-            await fleet.start(service, flags=[f"--kubeconfig={_acting_as(cluster, service, tmp_path)}"])
+        await _start(fleet, ("watcher", "webhook", "jobs"), tmp_path)
         cluster.kubectl("apply", "-f", "-", stdin=PULLS)
         await eventually(lambda: _secrets_on_nodes(cluster) == 1)
         assert len(cluster.read("secrets", "-n", "kruise-daemon-config")["items"]) == 1

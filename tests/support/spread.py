@@ -3,8 +3,10 @@
 import json
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, MATCHED, WORKLOAD_SPREAD
+from flotilla_common.api.meta import rfc3339
 from tests.support.cluster import Cluster
 from tests.support.podrules import pod_rules
 from tests.support.workspace import Json, Workspace, terminating
@@ -13,6 +15,8 @@ NAME = "spread"
 ZONE = "topology.kubernetes.io/zone"
 CLONE_SET = ("apps.kruise.io/v1beta1", "CloneSet", "sample")
 LABELS = {"app": "sample"}
+_AWAITED = {"creatingPods", "deletingPods"}
+_AGE = timedelta(seconds=25)
 
 
 def zone(name: str) -> Json:
@@ -91,7 +95,20 @@ def books(space: Workspace) -> dict[str, list[Json]]:
 
 def awaited(space: Workspace) -> bool:
     """Some pod that was admitted, or whose deletion was, has not been seen yet."""
-    return any(one.keys() & {"creatingPods", "deletingPods"} for book in books(space).values() for one in book)
+    return any(one.keys() & _AWAITED for book in books(space).values() for one in book)
+
+
+def aged(space: Workspace) -> bool:
+    """Make everything that the books wait for look 25 seconds older, so that its time-out ends in a moment; False if
+    somebody else has written meanwhile."""
+    stored = space.read(WORKLOAD_SPREAD.plural, NAME)
+    found: dict[str, list[Json]] = stored.get("status", {}).get("versionedSubsetStatuses", {})
+    for held in (one.get(kind, {}) for book in found.values() for one in book for kind in _AWAITED):
+        held.update({key: rfc3339(datetime.fromisoformat(since) - _AGE) for key, since in held.items()})
+    status = {"versionedSubsetStatuses": found}
+    body = {"metadata": {"resourceVersion": stored["metadata"]["resourceVersion"]}, "status": status}
+    line = ("patch", WORKLOAD_SPREAD.plural, NAME, "--subresource=status", "--type=merge", "-p", json.dumps(body))
+    return "patched" in space.cluster.kubectl("-n", space.name, *line, check=False)
 
 
 def at_rest(space: Workspace, **expected: tuple[int, int]) -> bool:

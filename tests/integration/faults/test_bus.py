@@ -26,19 +26,25 @@ async def test_wiped(flotilla: Fleet, web: Rollout) -> None:
     await web.end()
 
 
+RECORDS = [ACT_STREAM.name, WHY_STREAM.name]
+"""Those that no single process owns."""
+
+
 @pytest.mark.parametrize(
-    "stream", [kube_stream(POD).name, kube_stream(CLONE_SET).name, ACT_STREAM.name, WHY_STREAM.name]
+    "streams", [[kube_stream(POD).name], [kube_stream(CLONE_SET).name], RECORDS], ids=["pods", "clonesets", "records"]
 )
-async def test_a_stream_deleted(flotilla: Fleet, web: Rollout, stream: str) -> None:
+async def test_streams_deleted(flotilla: Fleet, web: Rollout, streams: list[str]) -> None:
     async with flotilla.bus() as bus:
         await web.begin()
-        await bus.request(f"$JS.API.STREAM.DELETE.{stream}", b"", timeout=5)
+        for stream in streams:
+            await bus.request(f"$JS.API.STREAM.DELETE.{stream}", b"", timeout=5)
         await web.end()
         await web.begin(part=0)
         await web.end()
         async with asyncio.timeout(CHECK_SECONDS + 5):  # those of records are checked this often, others sooner
-            while await bus.stream_state(stream) is None:
-                await SystemClock().sleep(0.2)
+            for stream in streams:
+                while await bus.stream_state(stream) is None:
+                    await SystemClock().sleep(0.2)
 
 
 async def test_dead_for_good(flotilla: Fleet, web: Rollout) -> None:

@@ -16,7 +16,7 @@ from tests.support.balancer import Webhooks, balanced_webhooks
 from tests.support.cluster import control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.shared_plane import KUBELET, NODES
-from tests.support.spread import at_rest, awaited, books, places, spread, subset_of, totals
+from tests.support.spread import aged, at_rest, awaited, books, places, spread, subset_of, totals
 from tests.support.workspace import Json, Workspace, cloneset, is_ready, watched
 
 PODS, LIMIT = 24, 8
@@ -104,6 +104,7 @@ async def test_churn_and_kills(site: Site, space: Workspace) -> None:
             await site.restart(disturb)
         await until(space, lambda: sum(map(is_ready, space.pods.values())) == PODS == len(space.pods))
     # Places of pods that were admitted by what was killed then come back after half a minute; the next pods fill them.
+    await until(space, lambda: aged(space))
     await until(space, lambda: not awaited(space) and all(sum(totals(space)[name]) == LIMIT for name in "ab"))
     space.scale(PODS + LIMIT)
     await until(space, lambda: at_rest(space, **(whole | {"c": (PODS - LIMIT, -1)})))
