@@ -8,6 +8,7 @@ So it serves while NATS is down. It stands in the path of pods only while someth
 import asyncio
 import gc
 from collections.abc import Callable
+from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -80,7 +81,7 @@ async def run(context: Context) -> None:
     callers = {name.strip() for name in settings.webhook_client_names.split(",")} - {""}
     app = build(handlers, convert, metrics, clock, callers=callers)
     sock = tls.listen(settings.webhook_port)
-    async with asyncio.TaskGroup() as group:
+    async with aclosing(chain), asyncio.TaskGroup() as group:
         group.create_task(rotator.run())
         group.create_task(standing.expire(rotator.need))
         group.create_task(chain.removal.standing.expire(rotator.need))

@@ -1,6 +1,6 @@
 """What is done to pods, in which order (webhooks.md §7), and which objects make it necessary."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -46,6 +46,8 @@ class Chain(msgspec.Struct, frozen=True):
     removal: PodRemoval
     caches: tuple[Cache[Any], ...]
     armed: Mapping[Resource, Armed]
+    aclose: Callable[[], Awaitable[None]]
+    """Called when no pod comes any more."""
 
     def armed_by(self, arming: Arming, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
         """The handlers of those kinds, by path, which arm the webhook before they answer."""
@@ -72,6 +74,7 @@ def chain_of(api: Api, clock: Clock, entropy: Entropy, settings: Settings, gates
             PERSISTENT_POD_STATE: Armed(states.rules_of, states.admitted),
             SIDECAR_SET: Armed(sidecars.rules_of, sidecars.admitted),
         },
+        spreads.close,
     )
 
 

@@ -88,6 +88,10 @@ class Ledger:
         self._writer: asyncio.Task[None] | None = None
         self._took = 0.0  # seconds of the last write
 
+    def known(self) -> WorkloadSpread | None:
+        """Return the WorkloadSpread as it was when it was last seen."""
+        return self._cache.get(*self._place)
+
     async def write(self, decide: Decide[T]) -> T:
         """Return what is decided once it is stored, or nothing is to be stored. Raises Gone, ApiError, Unreachable, and
         ValueError for what cannot be decided."""
@@ -116,7 +120,7 @@ class Ledger:
     async def _write(self, entries: Sequence[_Entry[Any]]) -> None:
         """Decide, and store it. Raises Gone, ApiError (409 when others keep being faster), Unreachable, and ValueError
         for a WorkloadSpread that cannot be read."""
-        spread, pause = self._cache.get(*self._place), 0.0
+        spread, pause = self.known(), 0.0
         end = self._clock.monotonic() + PATIENCE_SECONDS
         while True:
             try:
@@ -136,7 +140,7 @@ class Ledger:
 
     def _newer(self, tried: WorkloadSpread) -> WorkloadSpread | None:
         """Return what the watch has shown meanwhile; None if that is no newer than what was tried."""
-        known = self._cache.get(*self._place)
+        known = self.known()
         if known is None or known.metadata.resource_version == tried.metadata.resource_version:
             return None
         return known

@@ -1,6 +1,7 @@
 """Step 2 of the pod webhook: a pod of a workload with a WorkloadSpread goes to a subset (workloadspread.md §5), and
 gives its place back when it is deleted."""
 
+import asyncio
 from contextlib import suppress
 from functools import partial
 
@@ -11,20 +12,7 @@ from flotilla_common.api.admission.review import Request, error
 from flotilla_common.api.documents import Json, mappings, member, strings, text, without_nulls
 from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.keys import CONFIGURATION
-from flotilla_common.api.kinds.workloadspread.book import (
-    Versioned,
-    awaiting,
-    by_ordinal,
-    chosen,
-    matched_of,
-    opened,
-    place_of,
-    uses_percent,
-    version_of,
-    with_pod,
-    with_pod_again,
-    without_pod,
-)
+from flotilla_common.api.kinds.workloadspread.book import Versioned, by_ordinal, matched_of, uses_percent, version_of
 from flotilla_common.api.kinds.workloadspread.conversion import to_hub
 from flotilla_common.api.kinds.workloadspread.targets import (
     BUILT_IN,
@@ -37,14 +25,7 @@ from flotilla_common.api.kinds.workloadspread.targets import (
     replicas_path,
     supported,
 )
-from flotilla_common.api.kinds.workloadspread.types import (
-    MATCHED,
-    UNLIMITED,
-    WORKLOAD_SPREAD,
-    Matched,
-    SubsetStatus,
-    WorkloadSpread,
-)
+from flotilla_common.api.kinds.workloadspread.types import MATCHED, WORKLOAD_SPREAD, Matched, WorkloadSpread
 from flotilla_common.api.meta import LabelSelector, OwnerReference
 from flotilla_common.api.podrules import PodRule, controlled_by
 from flotilla_common.api.resources import CONFIG_MAP
@@ -52,12 +33,13 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.settings import Settings
+from flotilla_webhook.booking import Booking, name_of
 from flotilla_webhook.cache import Cache
-from flotilla_webhook.ledger import Books, Gone, Ledger
+from flotilla_webhook.ledger import Gone, Ledger
 from flotilla_webhook.owners import Owners
 from flotilla_webhook.pods import Step
 from flotilla_webhook.removal import Check, Verdict
-from flotilla_webhook.subsets import inject, try_patch
+from flotilla_webhook.subsets import inject
 from flotilla_webhook.tools import read_all
 
 UNSEEN_SECONDS = 10.0
@@ -95,10 +77,14 @@ class Spreads:
         self._on = on
         self._namespace = settings.namespace
         self._versioned = Versioned.of(settings.ws_enabled_versioned_status)
-        self._ledgers: dict[str, Ledger] = {}  # by uid
+        self._bookings: dict[str, Booking] = {}  # by uid
         self._owners = Owners(api, clock)
         self._unseen: dict[tuple[str, str], float] = {}  # those about to be stored, and until when they are waited for
         self._asked: dict[str, float] = {}  # namespaces, and until when the apiserver's answer about them counts
+
+    async def close(self) -> None:
+        """Return the places that were taken ahead: others need not wait for their time-out."""
+        await asyncio.gather(*(booking.close() for booking in self._bookings.values()))
 
     def step(self) -> Step:
         """Return the step; idle without the gate."""
@@ -227,33 +213,9 @@ class Spreads:
             found = by_ordinal(subsets, spread.status.subset_statuses, _ordinal(pod))
             return Matched(name=name, subset=found) if found else None
         version = self._version(pod, owner)
-        replicas = await self._replicas(spread, version)
-        decide = partial(self._take, pod=pod, version=version, uid=self._entropy.token(), replicas=replicas)
-        try:
-            subset, uid = await self._ledger(spread).write(decide)
-        except Gone:
-            return None
-        return Matched(name=name, subset=subset, uid=uid) if subset else None
-
-    def _take(
-        self, spread: WorkloadSpread, books: Books, *, pod: Json, version: str, uid: str, replicas: int | None
-    ) -> tuple[str, str]:
-        """Take a place; return its subset (empty: none), and the uid under which it is written down, if it is not the
-        pod's name. Raises ValueError: the pod would be refused, and hold the place until its time-out."""
-        book = _book_of(spread, books, version, replicas)
-        name = text(member(pod, "metadata").get("name"))
-        for key in (name, uid):
-            held = awaiting(book, key)
-            if held is not None:  # by an earlier request about the pod, or by this very one, which is decided again
-                return held.name, key if key == uid else ""
-        place = chosen(book, name)
-        if place is None or place.missing_replicas == UNLIMITED:
-            return place.name if place is not None else "", ""
-        try_patch(pod, spread, place.name)
-        # Of two pods of one name, one of which goes, the controller could not tell which of them has come.
-        key = name if name and place_of(book, name) is None else uid
-        books[version] = with_pod(book, place.name, key, self._clock.now().replace(microsecond=0), name)
-        return place.name, key if key == uid else ""
+        with suppress(Gone):
+            return await self._booking(spread).take(pod, version, partial(self._replicas, spread, version))
+        return None
 
     def _version(self, pod: Json, owner: OwnerReference) -> str:
         labels = strings(member(pod, "metadata").get("labels"))
@@ -270,15 +232,14 @@ class Spreads:
         body = await found_or_none(self._api.get(resource, spread.metadata.namespace, target.name))
         return 0 if body is None else replicas_of(msgspec.json.decode(body, type=Json), paths)
 
-    def _ledger(self, spread: WorkloadSpread) -> Ledger:
+    def _booking(self, spread: WorkloadSpread) -> Booking:
         meta = spread.metadata
-        if meta.uid not in self._ledgers:
+        if meta.uid not in self._bookings:
             living = {one.metadata.uid for one in self.cache.values()}
-            self._ledgers = {uid: ledger for uid, ledger in self._ledgers.items() if uid in living}
-            self._ledgers[meta.uid] = Ledger(
-                self._api, self._clock, self._entropy, self.cache, meta.namespace, meta.name
-            )
-        return self._ledgers[meta.uid]
+            self._bookings = {uid: booking for uid, booking in self._bookings.items() if uid in living}
+            ledger = Ledger(self._api, self._clock, self._entropy, self.cache, meta.namespace, meta.name)
+            self._bookings[meta.uid] = Booking(ledger, self._clock, self._entropy)
+        return self._bookings[meta.uid]
 
     # Deletion
 
@@ -292,26 +253,20 @@ class Spreads:
             spread = await self._named(namespace, matched.name)
             if spread is None or _keeps_no_book(spread):
                 return Verdict()
-            version, ledger = self._version(pod, owner), self._ledger(spread)
-            name = text(member(pod, "metadata").get("name"))
-            give = partial(self._give, version=version, subset=matched.subset, name=name)
-            if not await ledger.write(give):
+            booking = self._booking(spread)
+            place = self._version(pod, owner), matched.subset, name_of(pod)
+            if not await booking.give(*place):
                 return Verdict()
         except Gone:
             return Verdict()
         except (ApiError, Unreachable, ValueError) as fault:
             return Verdict(error(400, str(fault)))
-        return Verdict(take_back=partial(self._take_back, ledger, version, matched.subset, name))
+        return Verdict(take_back=partial(self._take_back, booking, place))
 
-    async def _take_back(self, ledger: Ledger, version: str, subset: str, name: str) -> None:
+    async def _take_back(self, booking: Booking, place: tuple[str, str, str]) -> None:
         """Write down that the pod stays after all. Raises ApiError, Unreachable, ValueError."""
-
-        def keep(spread: WorkloadSpread, books: Books) -> None:
-            if version in books:
-                books[version] = with_pod_again(books[version], subset, name)
-
         with suppress(Gone):
-            await ledger.write(keep)
+            await booking.keep(*place)
 
     async def _named(self, namespace: str, name: str) -> WorkloadSpread | None:
         found = self.cache.get(namespace, name)
@@ -319,15 +274,6 @@ class Spreads:
             return found
         body = await found_or_none(self._api.get(WORKLOAD_SPREAD, namespace, name))
         return None if body is None else msgspec.json.decode(body, type=WorkloadSpread)
-
-    def _give(self, spread: WorkloadSpread, books: Books, *, version: str, subset: str, name: str) -> bool:
-        """Give a place back; return whether that was written down. Where no book is open nobody has one: one that is
-        opened later begins with all of them."""
-        del spread
-        changed = without_pod(books.get(version, []), subset, name, self._clock.now().replace(microsecond=0))
-        if changed is not None:
-            books[version] = changed
-        return changed is not None
 
 
 def _readable(item: msgspec.Raw) -> WorkloadSpread | None:
@@ -387,17 +333,6 @@ def _keeps_no_book(spread: WorkloadSpread) -> bool:
     return _kind(spread) in NUMBERED or (len(subsets) == 1 and subsets[0].max_replicas is None)
 
 
-def _book_of(spread: WorkloadSpread, books: Books, version: str, replicas: int | None) -> list[SubsetStatus]:
-    """Return the book of the version; a new one where there is none. Raises ValueError: the number of pods is needed,
-    and was not asked for, because there was a book a moment ago."""
-    held = books.get(version)
-    if held:
-        return held
-    if replicas is None and uses_percent(spread.spec.subsets):
-        raise ValueError(f"the book of WorkloadSpread {spread.metadata.name} was closed just now")
-    return opened(spread.spec.subsets, replicas or 0, spread.status.subset_statuses)
-
-
 def _ordinal(pod: Json) -> int:
-    begin, _, digits = text(member(pod, "metadata").get("name")).rpartition("-")
+    begin, _, digits = name_of(pod).rpartition("-")
     return int(digits) if begin and digits.isdecimal() else -1

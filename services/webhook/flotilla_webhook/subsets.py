@@ -10,6 +10,7 @@ from flotilla_common.api.kinds.workloadspread.types import (
     ABSENT,
     DELETION_COST,
     MATCHED,
+    PLACE,
     Matched,
     Subset,
     WorkloadSpread,
@@ -37,6 +38,8 @@ def inject(pod: Json, spread: WorkloadSpread, matched: Matched) -> None:
         pod.clear()
         pod.update(patched)
     annotations = ensured(ensured(pod, "metadata"), "annotations")
+    if matched.uid and member(pod, "metadata").get("name"):
+        annotations[PLACE], matched = matched.uid, msgspec.structs.replace(matched, uid="")
     annotations[MATCHED] = msgspec.json.encode(matched).decode()
     if spread.spec.target_ref.identity[:2] in COSTED:
         # As the controller would write it when it sees the pod (§8.4): so it costs no write of its own.

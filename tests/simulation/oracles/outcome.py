@@ -19,6 +19,7 @@ from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
+from flotilla_common.api.kinds.workloadspread.types import PLACE
 from flotilla_common.api.resources import CONFIG_MAP, EVENT, JOB, LEASE, NODE, POD, REPLICA_SET, REVISION
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
@@ -57,6 +58,7 @@ _CHANCE = frozenset(
         "managedFields",
         "observedGeneration",
         "generation",
+        PLACE,
         keys.INSTANCE_ID_LABEL,
         keys.STATE_TIME_ANNOTATION,
         keys.RUNTIME_CONTAINERS_META,

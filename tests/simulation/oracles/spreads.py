@@ -11,7 +11,8 @@ import msgspec
 from flotilla_common.api.documents import mappings, member, strings
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
-from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, MATCHED, WORKLOAD_SPREAD
+from flotilla_common.api.kinds.workloadspread.book import AHEAD, token_of
+from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, MATCHED, PLACE, WORKLOAD_SPREAD
 from flotilla_common.api.meta import group_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, POD, REPLICA_SET, Resource
 from flotilla_common.control.plan import Json
@@ -62,7 +63,7 @@ class Spreads:
         matched = matched_of(before or after or {})
         known = lately(self._spreads.get((version.namespace, matched[0]), []), scene.since) if matched else []
         if before is None and after is not None:
-            self._seen.add(key_of(after))
+            self._seen.update(keys_of(after))
             if matched and version.writer != RESTORER:
                 yield from self._place_taken(scene, step, matched[1], known)
         elif is_topology(step) and step.marked_deleted:
@@ -126,13 +127,16 @@ class Spreads:
                     for key, since in member(entry, kind).items():
                         old = datetime.fromisoformat(since) + timedelta(seconds=seconds) <= scene.now
                         gone = subset not in new and any(subset not in names for names in named)
-                        if key not in member(kept, kind) and not (old or gone or self._is_settled(scene, kind, key)):
+                        # Who has taken a place ahead returns it, or names the pod that has got it.
+                        own = key.startswith(AHEAD) and step.version.writer.startswith("webhook")
+                        settled = old or gone or own or self._is_settled(scene, kind, key)
+                        if key not in member(kept, kind) and not settled:
                             yield f"drops {key} from the {kind} of subset {subset}"
 
     def _is_settled(self, scene: Scene, kind: str, key: str) -> bool:
         """The pod has come, or goes, as far as it can be known."""
         if kind == "creatingPods":
-            return key in self._seen
+            return token_of(key) in self._seen
         states = [one for past in self._pods.values() if _has_name(past, key) for one in lately(past, scene.since)]
         return any(one is None or not is_active(one) for one in states) or not states
 
@@ -146,10 +150,12 @@ def matched_of(pod: Json) -> tuple[str, str] | None:
     return str(told["name"]), str(told["subset"])
 
 
-def key_of(pod: Json) -> str:
-    """By what a book knows the pod."""
-    text = strings(pod["metadata"].get("annotations")).get(MATCHED)
-    return str((msgspec.json.decode(text, type=Json) if text else {}).get("uid") or pod["metadata"]["name"])
+def keys_of(pod: Json) -> Iterator[str]:
+    """By what a book may know the pod."""
+    annotations = strings(pod["metadata"].get("annotations"))
+    text = annotations.get(MATCHED)
+    yield str((msgspec.json.decode(text, type=Json) if text else {}).get("uid") or pod["metadata"]["name"])
+    yield annotations.get(PLACE, "")
 
 
 def cost_of(pod: Json) -> str:

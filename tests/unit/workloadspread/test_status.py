@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread
+from flotilla_common.api.kinds.workloadspread.types import PLACE, WorkloadSpread
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
 from tests.unit.workloadspread.build import NOW, at, book, cases, entries, planned, pod, read, spread, subset
@@ -39,6 +39,17 @@ ROWS: list[tuple[Any, ...]] = [
     ("T11", 4, {"deletingPods": {"p1": at(-3)}}, [pod("p1", "a", **TERMINATING), *many(4)[1:]], (3, 1), {}),
     ("T12", "25%", {}, many(1), (1, 2), {}),
     ("seen by its name", 4, {"creatingPods": {"p1": at(-2)}}, many(1), (1, 3), {}),
+    ("seen by its token", 4, {"creatingPods": {"ahead/w/t": at(-2)}}, [pod("p1", "a", uid="t")], (1, 3), {}),
+    (
+        "seen by the token of a pod with a name",
+        4,
+        {"creatingPods": {"ahead/w/t": at(-2)}},
+        [pod("p1", "a", annotations={PLACE: "t"})],
+        (1, 3),
+        {},
+    ),
+    ("taken ahead", 4, {"creatingPods": {"ahead/w/t": at(-2)}}, [], (0, 3), {"creatingPods": {"ahead/w/t": at(-2)}}),
+    ("taken ahead by nobody", 4, {"creatingPods": {"ahead/w/t": at(-31)}}, [], (0, 4), {}),
     ("seen though it has ended", 4, {"creatingPods": {"p1": at(-2)}}, many(1, phase="Failed"), (0, 4), {}),
 ]
 
@@ -75,6 +86,12 @@ def test_pods_that_never_come_or_never_go(held: Json, pods: list[Json], reason: 
     made = planned(spread(subset("a", 4), status={"subsetStatuses": [book("a", **held)]}), pods)
     (event,) = made.events
     assert (event.reason, event.message, event.warning) == (reason, message, True)
+
+
+def test_no_pod_is_missed_that_never_was() -> None:
+    """The webhook that had taken the place ahead has died."""
+    made = planned(spread(subset("a", 4), status={"subsetStatuses": [book("a", creatingPods={"ahead/w/t": at(-31)})]}))
+    assert made.events == ()
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """The status of a WorkloadSpread: its books of places (workloadspread.md §8.5 and §8.6)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.workloadspread.book import limit_of, matched_of
+from flotilla_common.api.kinds.workloadspread.book import AHEAD, limit_of, matched_of, token_of
 from flotilla_common.api.kinds.workloadspread.types import (
+    PLACE,
     SCHEDULABLE,
     UNLIMITED,
     Subset,
@@ -114,8 +115,8 @@ class _Writer:
         )
 
     def _creating(self, held: Mapping[str, Moment], pods: Sequence[Pod]) -> dict[str, Moment]:
-        seen = {key_of(pod) for pod in pods} if held else set[str]()
-        waiting = {key: since for key, since in held.items() if key not in seen}
+        seen = {key for pod in pods for key in keys_of(pod)} if held else set[str]()
+        waiting = {key: since for key, since in held.items() if token_of(key) not in seen}
         return self._unexpired(waiting, CREATING_SECONDS, "CreatePodFailed", "created")
 
     def _deleting(self, held: Mapping[str, Moment], active: Sequence[Pod]) -> dict[str, Moment]:
@@ -127,6 +128,8 @@ class _Writer:
         kept: dict[str, Moment] = {}
         for name, since in held.items():
             if self._waits.passed(later(since, seconds), self._now):
+                if name.startswith(AHEAD):  # its webhook is gone, and no pod has ever had it
+                    continue
                 place = f"{self._spread.metadata.namespace}/{name}"
                 message = f"Pod {place} was expected to be {verb} but it wasn't"
                 self.events.append(Event(reason, message, warning=True))
@@ -171,7 +174,9 @@ class _Writer:
         )
 
 
-def key_of(pod: Pod) -> str:
-    """Return by what a pod is known in `creatingPods`."""
+def keys_of(pod: Pod) -> Iterator[str]:
+    """Yield by what a pod may be known in `creatingPods`."""
     matched = matched_of(pod.metadata.annotations)
-    return (matched.uid if matched is not None else "") or pod.metadata.name
+    yield (matched.uid if matched is not None else "") or pod.metadata.name
+    if PLACE in pod.metadata.annotations:
+        yield pod.metadata.annotations[PLACE]

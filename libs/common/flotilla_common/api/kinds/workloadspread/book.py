@@ -4,7 +4,7 @@ The webhook and the controller both write it, each on the version that it read. 
 again on a newer version may come out differently.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
@@ -28,6 +28,10 @@ from flotilla_common.api.moments import Moment
 from flotilla_common.api.numbers import integer
 
 MOST = (1 << 31) - 1
+AHEAD = "ahead/"
+"""How keys of `creatingPods` begin that are places which a webhook has taken ahead, and which no pod is known to have.
+Names of pods have no slash."""
+
 Book = Sequence[SubsetStatus]
 _MATCHED: Reader[dict[str, object]] = Reader(dict[str, object])
 
@@ -119,6 +123,11 @@ def opened(subsets: Sequence[Subset], replicas: int, totals: Book) -> list[Subse
     ]
 
 
+def token_of(key: str) -> str:
+    """Return by what a pod is known that has got the place: the token of one that was taken ahead."""
+    return key.rpartition("/")[2]
+
+
 def place_of(book: Book, name: str) -> SubsetStatus | None:
     """Return the subset that has a pod of this name written down already."""
     return next((one for one in book if name and (name in one.creating_pods or name in one.deleting_pods)), None)
@@ -129,10 +138,15 @@ def awaiting(book: Book, key: str) -> SubsetStatus | None:
     return next((one for one in book if key in one.creating_pods), None)
 
 
-def chosen(book: Book, name: str = "") -> SubsetStatus | None:
+def has_room(entry: SubsetStatus) -> bool:
+    """Return whether the subset has not as many pods as it may have."""
+    return entry.missing_replicas != 0
+
+
+def chosen(book: Book, name: str = "", takes: Callable[[SubsetStatus], bool] = has_room) -> SubsetStatus | None:
     """Return the first subset that takes another pod; None if none does (§5.3). A pod that is made anew under its
     `name` stays where it was, if its place is still free."""
-    open_ones = [one for one in book if one.schedulable and one.missing_replicas != 0]
+    open_ones = [one for one in book if one.schedulable and takes(one)]
     return next((one for one in open_ones if name in one.deleting_pods), open_ones[0] if open_ones else None)
 
 
@@ -153,6 +167,24 @@ def with_pod(book: Book, subset: str, key: str, now: datetime, name: str = "") -
         else one
         for one in book
     ]
+
+
+def with_places(
+    entry: SubsetStatus, *, taken: Collection[str], given: Mapping[str, str], returned: Collection[str], now: datetime
+) -> SubsetStatus:
+    """Return the entry of a subset after places were taken ahead under some keys, given to pods (`given`: the key of
+    each, and by what the pod is known), and returned. A key that is not there has lost its place by its time-out."""
+    creating, free = dict(entry.creating_pods), -len(taken)
+    for key in returned:
+        free += creating.pop(key, None) is not None
+    for key, pod in given.items():
+        if creating.pop(key, None) is not None:
+            free += pod in creating  # its request came twice, and has taken two
+            creating[pod] = now
+    missing = entry.missing_replicas if entry.missing_replicas == UNLIMITED else entry.missing_replicas + free
+    return msgspec.structs.replace(
+        entry, missing_replicas=missing, creating_pods={**creating, **dict.fromkeys(taken, now)}
+    )
 
 
 def without_pod(book: Book, subset: str, name: str, now: datetime) -> list[SubsetStatus] | None:

@@ -13,6 +13,9 @@ WORKLOAD_SPREAD = Resource("apps.kruise.io", "v1beta1", "workloadspreads", "Work
 
 MATCHED = "apps.kruise.io/matched-workloadspread"
 """On pods: the WorkloadSpread and the subset, as JSON."""
+PLACE = "flotilla.kruise.io/workloadspread-place"
+"""On pods with a name: the token by which the book knows them, where that is not their name. Those without a name have
+it as `uid` in `MATCHED`."""
 
 IGNORE_EXISTING = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 """On a WorkloadSpread: "true" keeps the metadata of patches off pods that were there before it."""

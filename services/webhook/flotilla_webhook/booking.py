@@ -1,0 +1,163 @@
+"""Places of one WorkloadSpread, as this process takes them and gives them back (workloadspread.md §5.3 and §5.5)."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import msgspec
+
+from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.kinds.workloadspread.book import (
+    awaiting,
+    chosen,
+    has_room,
+    opened,
+    place_of,
+    uses_percent,
+    with_pod,
+    with_pod_again,
+    without_pod,
+)
+from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, Matched, SubsetStatus, WorkloadSpread
+from flotilla_common.clock import Clock, Entropy
+from flotilla_webhook.ledger import Books, Ledger
+from flotilla_webhook.reserve import TICK_SECONDS, Reserve
+from flotilla_webhook.subsets import try_patch
+
+AWAITED_SECONDS = 1.0
+"""How long a pod waits for places that replicas have taken ahead, before it goes to a later subset."""
+
+
+class _Request(msgspec.Struct, frozen=True):
+    """A pod that asks for a place. Both of its keys are unique among the pods of the book's version."""
+
+    pod: Json
+    name: str  # empty where the apiserver will choose one
+    token: str
+    version: str
+
+
+class Booking:
+    """Takes places and gives them back, each request by itself."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, entropy: Entropy) -> None:
+        self._ledger = ledger
+        self._reserve = Reserve(ledger, clock, entropy)
+        self._clock = clock
+        self._entropy = entropy
+
+    async def close(self) -> None:
+        """Return what was taken ahead."""
+        await self._reserve.close()
+
+    async def take(self, pod: Json, version: str, replicas: Callable[[], Awaitable[int | None]]) -> Matched | None:
+        """Return the place that the pod has got; None if no subset takes it. `replicas` asks how many pods there are to
+        be, where that has to be known. Raises Gone, ApiError, Unreachable, and ValueError: the place cannot be told, or
+        the pod would be refused."""
+        request = _Request(pod, name_of(pod), self._entropy.token(), version)
+        self._reserve.came(version)
+        end = self._clock.monotonic() + AWAITED_SECONDS
+        while True:
+            found = self._at_once(request)
+            if found is None:
+                patient = self._clock.monotonic() < end
+                take = partial(self._take, request=request, replicas=await replicas(), patient=patient)
+                self._reserve.hurry()
+                found = await self._ledger.write(take)
+            if found is not None:
+                return found if found.subset else None
+            await self._clock.sleep(TICK_SECONDS)
+
+    async def give(self, version: str, subset: str, name: str) -> bool:
+        """Give the place of a pod back; return whether that was written down. Raises Gone, ApiError, Unreachable,
+        ValueError."""
+
+        def give(spread: WorkloadSpread, books: Books) -> bool:
+            del spread
+            # Where no book is open nobody has a place: one that is opened later begins with all of them.
+            changed = without_pod(books.get(version, []), subset, name, self._clock.now().replace(microsecond=0))
+            if changed is not None:
+                books[version] = changed
+            return changed is not None
+
+        return await self._ledger.write(give)
+
+    async def keep(self, version: str, subset: str, name: str) -> None:
+        """Write down that the pod, whose place was given back, stays after all. Raises Gone, ApiError, Unreachable,
+        ValueError."""
+
+        def keep(spread: WorkloadSpread, books: Books) -> None:
+            del spread
+            if version in books:
+                books[version] = with_pod_again(books[version], subset, name)
+
+        await self._ledger.write(keep)
+
+    def _at_once(self, request: _Request) -> Matched | None:
+        """Return a place that needs no write: one that was taken ahead, or one of an unlimited subset. None: a write is
+        needed. Raises ValueError: the pod would be refused."""
+        spread = self._ledger.known()
+        if spread is None:
+            return None
+        book, name = spread.status.versioned_subset_statuses.get(request.version, []), spread.metadata.name
+        if place_of(book, request.name) is not None:
+            return None
+        given = self._reserve.given_to(request.version, request.name)
+        if given:  # the request comes again
+            return Matched(name=name, subset=given)
+        place = chosen(book, takes=partial(self._may_take, request, patient=True))
+        if place is not None and place.missing_replicas == UNLIMITED:
+            return Matched(name=name, subset=place.name)
+        if place is None or not self._reserve.holds(request.version, place.name):
+            return None
+        try_patch(request.pod, spread, place.name)
+        token = self._reserve.give(request.version, place.name, request.name)
+        return Matched(name=name, subset=place.name, uid=token)
+
+    def _take(
+        self, spread: WorkloadSpread, books: Books, *, request: _Request, replicas: int | None, patient: bool
+    ) -> Matched | None:
+        """Take a place; return one without a subset if there is none, and None if that is not certain yet. Raises
+        ValueError: the place cannot be told, or the pod would be refused, and hold the place until its time-out."""
+        book, name = _book_of(spread, books, request.version, replicas), spread.metadata.name
+        for key in (request.name, request.token):
+            held = awaiting(book, key)
+            if held is not None:  # by an earlier request about the pod, or by this very one, which is decided again
+                return _matched(name, held, key, request)
+        place = chosen(book, request.name, partial(self._may_take, request, patient=patient))
+        if place is None:
+            return Matched(name=name)
+        if place.missing_replicas == UNLIMITED:
+            return Matched(name=name, subset=place.name)
+        if not has_room(place) or self._reserve.holds(request.version, place.name):
+            return None
+        try_patch(request.pod, spread, place.name)
+        # Of two pods of one name, one of which goes, the controller could not tell which of them has come.
+        key = request.name if request.name and place_of(book, request.name) is None else request.token
+        now = self._clock.now().replace(microsecond=0)
+        books[request.version] = with_pod(book, place.name, key, now, request.name)
+        return _matched(name, place, key, request)
+
+    def _may_take(self, request: _Request, entry: SubsetStatus, *, patient: bool) -> bool:
+        """Return whether the subset takes another pod, or for the patient, may turn out to take one."""
+        holds = self._reserve.holds(request.version, entry.name)
+        return has_room(entry) or holds or (patient and self._reserve.is_awaited(entry))
+
+
+def name_of(pod: Json) -> str:
+    """Return the name of a pod; empty if the apiserver will choose one."""
+    return text(member(pod, "metadata").get("name"))
+
+
+def _matched(name: str, place: SubsetStatus, key: str, request: _Request) -> Matched:
+    return Matched(name=name, subset=place.name, uid=key if key == request.token else "")
+
+
+def _book_of(spread: WorkloadSpread, books: Books, version: str, replicas: int | None) -> list[SubsetStatus]:
+    """Return the book of the version; a new one where there is none. Raises ValueError: the number of pods is needed,
+    and was not asked for, because there was a book a moment ago."""
+    held = books.get(version)
+    if held:
+        return held
+    if replicas is None and uses_percent(spread.spec.subsets):
+        raise ValueError(f"the book of WorkloadSpread {spread.metadata.name} was closed just now")
+    return opened(spread.spec.subsets, replicas or 0, spread.status.subset_statuses)

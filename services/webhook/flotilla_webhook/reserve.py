@@ -1,0 +1,237 @@
+"""Places of one WorkloadSpread that are taken ahead, so that pods need not wait for a write of the book (ADR 29).
+
+While many pods come, a replica takes more places than it has pods for. They stand in the book under keys of its own
+until a later write names the pods that have got them. What is left when pods stop coming is returned at once; what a
+replica leaves behind that dies is free again after the time-out of pods that are never seen.
+"""
+
+import asyncio
+import math
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import NamedTuple
+
+import structlog
+
+from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.kinds.workloadspread.book import AHEAD, Book, with_places
+from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, SubsetStatus, WorkloadSpread
+from flotilla_common.clock import Clock, Entropy
+from flotilla_webhook.ledger import Books, Gone, Ledger
+
+WINDOW_SECONDS = 0.5
+MANY = 3
+"""So many pods within the window have places taken ahead. Fewer wait for the write of theirs."""
+
+IDLE_SECONDS = 0.25
+"""When no pod has come for so long, everything is returned."""
+
+AHEAD_SECONDS = 1.0
+"""How long the places of a replica should last. It takes more when half of them are used: a write may be late, and have
+to be repeated."""
+
+LAST_SECONDS = 0.1
+"""How long the places may last of a subset that is full otherwise: pods of other replicas wait for them."""
+
+SHARE = 2
+"""No replica has more than one in so many of the places that are left: the last ones go to whoever comes first."""
+
+FRESH_SECONDS = 5.0
+"""A place that was taken ahead is given to a pod for so long. The controller drops it after thirty seconds."""
+
+TICK_SECONDS = 0.02
+"""How often it is looked at what is to be written."""
+
+_Subset = tuple[str, str]
+"""The version of a book, and the name of one of its subsets."""
+
+_log = structlog.get_logger()
+
+
+class _Place(NamedTuple):
+    """A place that was taken ahead."""
+
+    key: str
+    until: float  # when it is too old to be given to a pod
+
+
+class _Given(NamedTuple):
+    """A place that a pod has got, which the book does not say yet."""
+
+    subset: _Subset
+    key: str
+    pod: str  # by what the book will know it
+
+
+class _Written(NamedTuple):
+    """What a write says, if it arrives."""
+
+    taken: list[tuple[_Subset, _Place]]
+    given: list[_Given]
+
+
+class Reserve:
+    """The places that this replica has taken ahead."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, entropy: Entropy) -> None:
+        self.ledger = ledger
+        self._clock = clock
+        self._entropy = entropy
+        self._own = f"{AHEAD}{entropy.token()}/"  # how the keys of this replica begin
+        self._came: deque[tuple[float, str]] = deque()  # when pods came lately, and their versions
+        self._held: dict[_Subset, deque[_Place]] = {}  # the oldest first
+        self._given: list[_Given] = []
+        self._keeper: asyncio.Task[None] | None = None
+        self._hurried: asyncio.Task[None] | None = None
+        self._is_writing = False
+
+    def came(self, version: str) -> None:
+        """Count a pod. If many come, places are taken ahead from now on."""
+        self._came.append((self._clock.monotonic(), version))
+        if self._rates() and (self._keeper is None or self._keeper.done()):
+            self._keeper = asyncio.create_task(self._keep())
+
+    def holds(self, version: str, subset: str) -> bool:
+        """Return whether a place can be given to a pod at once."""
+        held = self._held.get((version, subset))
+        return bool(held) and held[0].until > self._clock.monotonic()
+
+    def give(self, version: str, subset: str, pod: str) -> str:
+        """Give a place to a pod, and return its token. The book will know the pod by its name, or by the token."""
+        key = self._held[version, subset].popleft().key
+        token = key.removeprefix(self._own)
+        self._given.append(_Given((version, subset), key, pod or token))
+        return token
+
+    def given_to(self, version: str, pod: str) -> str:
+        """Return the subset in which the pod of this name has just got a place; empty for none."""
+        found = (given.subset for given in self._given if given.pod == pod)
+        return next((subset for of, subset in found if of == version), "")
+
+    def is_awaited(self, entry: SubsetStatus) -> bool:
+        """Return whether anybody has places of the subset that no pod has got. They are given or returned within
+        moments, and until then nobody knows whether the subset is full."""
+        given = {given.key for given in self._given}
+        dead = self._clock.now() - timedelta(seconds=FRESH_SECONDS)
+        return any(
+            key.startswith(AHEAD) and since > dead and key not in given for key, since in entry.creating_pods.items()
+        )
+
+    async def close(self) -> None:
+        """Return everything: no pod comes any more."""
+        self._came.clear()
+        if self._keeper is not None:
+            await self._keeper
+
+    def hurry(self) -> None:
+        """Have what is due share the write that a pod is about to wait for."""
+        if self._keeper is not None and not self._keeper.done() and not self._is_writing:
+            self._hurried = asyncio.create_task(self._sync())
+
+    async def _keep(self) -> None:
+        """Take places ahead while many pods come, write down who got them, and return what is left."""
+        while self._rates() or self._held or self._given or self._has_stray():
+            await self._sync()
+            await self._clock.sleep(TICK_SECONDS)
+
+    async def _sync(self) -> None:
+        """Write what is due."""
+        self._let_go()
+        if self._is_writing or not self._is_due():
+            return
+        self._is_writing = True
+        try:
+            self._settle(await self.ledger.write(self._write))
+        except (Gone, ApiError, Unreachable, ValueError) as failure:
+            _log.info("cannot take places ahead", why=str(failure))
+            self._held, self._given = {}, []  # what is in the book has a time-out
+            self._came.clear()
+        finally:
+            self._is_writing = False
+
+    def _rates(self) -> Mapping[str, float]:
+        """Return how many pods come in a second, by version; nothing while few come."""
+        while self._came and self._came[0][0] <= self._clock.monotonic() - WINDOW_SECONDS:
+            self._came.popleft()
+        if len(self._came) < MANY:
+            return {}
+        return {version: count / WINDOW_SECONDS for version, count in Counter(one for _, one in self._came).items()}
+
+    def _let_go(self) -> None:
+        """Forget the places that no pod will get soon: all of them if none comes, those that are too old, and of a full
+        subset all but the next few. The next write returns them."""
+        now, rates, full = self._clock.monotonic(), self._rates(), self._full()
+        idle = not self._came or self._came[-1][0] <= now - IDLE_SECONDS
+        for subset, held in self._held.items():
+            most = math.ceil(rates.get(subset[0], 0.0) * LAST_SECONDS) if subset in full else len(held)
+            while held and (idle or held[0].until <= now or len(held) > most):
+                held.popleft()
+        self._held = {subset: held for subset, held in self._held.items() if held}
+
+    def _full(self) -> set[_Subset]:
+        books = self._books().items()
+        return {(version, entry.name) for version, book in books for entry in book if entry.missing_replicas == 0}
+
+    def _books(self) -> Mapping[str, Book]:
+        spread = self.ledger.known()
+        return {} if spread is None else spread.status.versioned_subset_statuses
+
+    def _is_due(self) -> bool:
+        """Return whether there is something to write that somebody may wait for."""
+        books = self._books()
+        if self._has_stray() or (self._given and not self._held):
+            return True
+        if any(2 * len(self._held.get(subset, ())) <= wanted for subset, wanted in self._wanted(books)):
+            return True
+        full = self._full()  # others wait until they know who has the last places
+        return any(given.subset in full for given in self._given)
+
+    def _has_stray(self) -> bool:
+        """Return whether the book has places of this replica that it does not know of: it has forgotten them, or nobody
+        knew whether they were written."""
+        books = self._books().items()
+        return any(self._strays((version, entry.name), entry) for version, book in books for entry in book)
+
+    def _strays(self, subset: _Subset, entry: SubsetStatus) -> list[str]:
+        known = {place.key for place in self._held.get(subset, ())} | {given.key for given in self._given}
+        return [key for key in entry.creating_pods if key.startswith(self._own) and key not in known]
+
+    def _wanted(self, books: Mapping[str, Book]) -> Iterator[tuple[_Subset, int]]:
+        """Yield how many places to have of each open subset, in their order."""
+        for version, rate in self._rates().items():
+            count = int(rate * AHEAD_SECONDS)
+            for entry in books.get(version, ()):
+                if entry.schedulable and entry.missing_replicas == UNLIMITED:
+                    break
+                subset = version, entry.name
+                left = max(entry.missing_replicas, 0) + len(self._held.get(subset, ()))
+                if entry.schedulable and count > 0 and left >= SHARE:
+                    yield subset, min(count, left // SHARE)
+                    count -= left // SHARE
+
+    def _write(self, spread: WorkloadSpread, books: Books) -> _Written:
+        """Bring the books in line with what this replica knows, and take what is lacking."""
+        del spread
+        wanted, written = dict(self._wanted(books)), _Written([], list(self._given))
+        until, now = self._clock.monotonic() + FRESH_SECONDS, self._clock.now().replace(microsecond=0)
+        for version, book in books.items():
+            for place, entry in enumerate(book):
+                subset = version, entry.name
+                lacking = wanted.get(subset, 0) - len(self._held.get(subset, ()))
+                taken = [f"{self._own}{self._entropy.token()}" for _ in range(lacking)]
+                written.taken.extend((subset, _Place(key, until)) for key in taken)
+                book[place] = with_places(
+                    entry,
+                    taken=taken,
+                    given={given.key: given.pod for given in written.given if given.subset == subset},
+                    returned=self._strays(subset, entry),
+                    now=now,
+                )
+        return written
+
+    def _settle(self, written: _Written) -> None:
+        """Remember what was written."""
+        for subset, place in written.taken:
+            self._held.setdefault(subset, deque()).append(place)
+        self._given = self._given[len(written.given) :]

@@ -1,0 +1,172 @@
+"""Places that are taken ahead while many pods come: who gets them, and that none is lost (ADR 29)."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from flotilla_common.api.kinds.workloadspread.book import AHEAD
+from flotilla_common.api.kinds.workloadspread.types import PLACE, WORKLOAD_SPREAD
+from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_webhook.booking import AWAITED_SECONDS
+from flotilla_webhook.reserve import FRESH_SECONDS, IDLE_SECONDS, MANY
+from tests.unit.webhook.fakes import Json
+from tests.unit.webhook.spread_world import NAMESPACE, World, mark, pod, spread, subset
+from tests.unit.webhook.test_ledger import Distant, raising, replicas
+
+PACE = 0.01
+"""Seconds between two pods of a storm."""
+
+
+async def storm(worlds: list[World], count: int, *, begin: int = 0, named: bool = True) -> list[Json]:
+    """Create so many pods one after the other without waiting for answers, by turns of the replicas; what is stored."""
+
+    async def create(number: int) -> Json:
+        world = worlds[number % len(worlds)]
+        return await world.create(pod(f"p{begin + number}" if named else "", uid=str(begin + number)))
+
+    creating: list[asyncio.Task[Json]] = []
+    for number in range(count):
+        creating.append(asyncio.create_task(create(number)))
+        await worlds[0].clock.sleep(PACE)
+    return await asyncio.gather(*creating)
+
+
+async def rest(world: World) -> None:
+    """Nobody has come for a while."""
+    await world.clock.sleep(2 * IDLE_SECONDS)
+
+
+def ahead(world: World) -> int:
+    """How many places are taken that no pod is known to have."""
+    return sum(key.startswith(AHEAD) for entry in world.book().values() for key in entry.get("creatingPods", {}))
+
+
+async def distant(*subsets: Json, count: int = 2) -> tuple[Distant, list[World]]:
+    cluster = Distant()
+    cluster.put(WORKLOAD_SPREAD, spread(*subsets))
+    return cluster, await replicas(cluster, count)
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["with names", "without names"])
+@pytest.mark.parametrize(
+    ("limits", "pods"), [((60, 70), 200), ((10, 5), 12), ((3, 3), 5), ((100, 100), 150), ((7, 1), 30)]
+)
+async def test_subsets_are_filled_in_order(limits: tuple[int, int], pods: int, *, named: bool) -> None:
+    """Whatever is taken ahead, and by whom: none has too many, and no later one has a pod while an earlier one has
+    room."""
+    cluster, worlds = await distant(subset("a", limits[0]), subset("b", limits[1]), subset("c"))
+    found = Counter(mark(one)["subset"] for one in await storm(worlds, pods, named=named))
+    a = min(limits[0], pods)
+    b = min(limits[1], pods - a)
+    assert found == Counter({"a": a, "b": b, "c": pods - a - b})
+    await rest(worlds[0])
+    assert ahead(worlds[0]) == 0
+    assert worlds[0].missing() == [limits[0] - a, limits[1] - b, -1]
+    assert cluster.objects[WORKLOAD_SPREAD.plural, NAMESPACE, "ws"]["status"].keys() == {"versionedSubsetStatuses"}
+
+
+async def test_pods_need_not_wait_for_writes() -> None:
+    cluster, worlds = await distant(subset("a", 1000), subset("b"))
+    await storm(worlds, 200)
+    assert len(cluster.writes) < 40
+    await rest(worlds[0])
+    assert len(worlds[0].book()["a"]["creatingPods"]) == 200
+
+
+async def test_few_pods_take_nothing_ahead() -> None:
+    cluster, (world,) = await distant(subset("a", 10), subset("b"), count=1)
+    for number in range(2 * MANY):
+        await world.create(pod(f"p{number}"))
+        await world.clock.sleep(1)
+    assert len(cluster.writes) == 2 * MANY
+    assert list(world.book()["a"]["creatingPods"]) == [f"p{number}" for number in range(2 * MANY)]
+
+
+async def test_an_unlimited_subset_waits_for_nothing() -> None:
+    cluster, (world,) = await distant(subset("a"), subset("b", 3), count=1)
+    await world.create(pod("p"))
+    cluster.writes.clear()
+    cluster.before_write = raising(ApiError(500, "", "no"))
+    assert {mark(one)["subset"] for one in await storm([world], 20)} == {"a"}
+    assert cluster.writes == []
+
+
+async def test_how_pods_are_known() -> None:
+    """The annotation of the reference is as it is without places that are taken ahead (§5.4)."""
+    _, (world,) = await distant(subset("a", 100), subset("b"), count=1)
+    named, unnamed = await storm([world], 20), await storm([world], 20, named=False)
+    assert all(mark(one).keys() == {"name", "subset"} for one in named)
+    tokens = {one["metadata"]["annotations"][PLACE] for one in named if PLACE in one["metadata"]["annotations"]}
+    assert len(tokens) > 10
+    assert all(PLACE not in one["metadata"]["annotations"] for one in unnamed)
+    await rest(world)
+    names = {one["metadata"]["name"] for one in named} | {mark(one)["uid"] for one in unnamed}
+    assert set(world.book()["a"]["creatingPods"]) == names
+
+
+async def test_a_retried_call_takes_no_second_place() -> None:
+    """W11, before and after the book names the pod."""
+    _, worlds = await distant(subset("a", 100), subset("b"))
+    await storm(worlds[:1], 20)
+    assert mark(await worlds[0].create(pod("p19")))["subset"] == "a"
+    await rest(worlds[0])
+    assert mark(await worlds[0].create(pod("p19")))["subset"] == "a"
+    assert mark(await worlds[1].create(pod("p19")))["subset"] == "a"
+    await rest(worlds[0])
+    assert worlds[0].missing() == [80, -1]
+
+
+async def test_a_replica_that_dies_is_waited_for_no_longer_than_necessary() -> None:
+    _, (first, second) = await distant(subset("a", 100), subset("b"))
+    others = asyncio.all_tasks()
+    await storm([first], 30)
+    assert ahead(first)
+    for task in asyncio.all_tasks() - others:
+        task.cancel()  # what it was about to do
+    left, begun = first.missing()[0], second.clock.monotonic()
+    found = Counter(mark(one)["subset"] for one in await storm([second], left + 3, begin=100))
+    assert found == {"a": left, "b": 3}
+    assert second.clock.monotonic() - begun < (left + 3) * PACE + AWAITED_SECONDS + 1
+    await second.clock.sleep(FRESH_SECONDS)
+    begun = second.clock.monotonic()
+    assert mark(await second.create(pod("late")))["subset"] == "b"
+    assert second.clock.monotonic() - begun < AWAITED_SECONDS
+
+
+async def test_places_of_a_write_whose_outcome_was_unknown_are_returned() -> None:
+    cluster, (world,) = await distant(subset("a", 100), subset("b"), count=1)
+    broken: list[Any] = []
+
+    def lose() -> None:
+        if ahead(world) and not broken:
+            broken.append(True)
+            raise Unreachable("timed out")
+
+    cluster.after_write = lose
+    await storm([world], 40)
+    await rest(world)
+    assert broken
+    assert ahead(world) == 0
+    assert world.missing() == [60, -1]
+
+
+async def test_who_may_not_write_takes_nothing_ahead() -> None:
+    cluster, (world,) = await distant(subset("a", 100), subset("b"), count=1)
+    cluster.before_write = raising(ApiError(403, "Forbidden", "no"))
+    answers = await asyncio.gather(*(world.admission(pod(f"p{number}")) for number in range(10)))
+    assert {(one.allowed, one.message) for one in answers} == {(False, "no")}
+    await rest(world)
+    cluster.before_write = lambda: None
+    assert mark(await world.create(pod("q")))["subset"] == "a"
+
+
+async def test_who_ends_returns_what_is_left() -> None:
+    _, worlds = await distant(subset("a", 100), subset("b"))
+    await storm(worlds, 30)
+    assert ahead(worlds[0])
+    for world in worlds:
+        await world.spreads.close()
+    assert ahead(worlds[0]) == 0
+    assert worlds[0].missing() == [70, -1]
