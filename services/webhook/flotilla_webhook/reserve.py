@@ -75,7 +75,7 @@ class Reserve:
     """The places that this replica has taken ahead."""
 
     def __init__(self, ledger: Ledger, clock: Clock, entropy: Entropy) -> None:
-        self.ledger = ledger
+        self._ledger = ledger
         self._clock = clock
         self._entropy = entropy
         self._own = f"{AHEAD}{entropy.token()}/"  # how the keys of this replica begin
@@ -85,6 +85,7 @@ class Reserve:
         self._keeper: asyncio.Task[None] | None = None
         self._hurried: asyncio.Task[None] | None = None
         self._is_writing = False
+        self._failed = False
 
     def came(self, version: str) -> None:
         """Count a pod. If many come, places are taken ahead from now on."""
@@ -125,28 +126,28 @@ class Reserve:
             await self._keeper
 
     def hurry(self) -> None:
-        """Have what is due share the write that a pod is about to wait for."""
+        """Let what is due share the write that a pod is about to wait for."""
         if self._keeper is not None and not self._keeper.done() and not self._is_writing:
             self._hurried = asyncio.create_task(self._sync())
 
     async def _keep(self) -> None:
         """Take places ahead while many pods come, write down who got them, and return what is left."""
-        while self._rates() or self._held or self._given or self._has_stray():
+        self._failed = False
+        while not self._failed and (self._rates() or self._held or self._given or self._has_stray()):
             await self._sync()
             await self._clock.sleep(TICK_SECONDS)
 
     async def _sync(self) -> None:
-        """Write what is due."""
+        """Write what is due. After a failure nothing is held: what is in the book has a time-out."""
         self._let_go()
         if self._is_writing or not self._is_due():
             return
         self._is_writing = True
         try:
-            self._settle(await self.ledger.write(self._write))
+            self._settle(await self._ledger.write(self._write))
         except (Gone, ApiError, Unreachable, ValueError) as failure:
             _log.info("cannot take places ahead", why=str(failure))
-            self._held, self._given = {}, []  # what is in the book has a time-out
-            self._came.clear()
+            self._held, self._given, self._failed = {}, [], True
         finally:
             self._is_writing = False
 
@@ -174,7 +175,7 @@ class Reserve:
         return {(version, entry.name) for version, book in books for entry in book if entry.missing_replicas == 0}
 
     def _books(self) -> Mapping[str, Book]:
-        spread = self.ledger.known()
+        spread = self._ledger.known()
         return {} if spread is None else spread.status.versioned_subset_statuses
 
     def _is_due(self) -> bool:
@@ -231,7 +232,7 @@ class Reserve:
         return written
 
     def _settle(self, written: _Written) -> None:
-        """Remember what was written."""
+        """Take note of what was written."""
         for subset, place in written.taken:
             self._held.setdefault(subset, deque()).append(place)
         self._given = self._given[len(written.given) :]

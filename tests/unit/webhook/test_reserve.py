@@ -162,6 +162,22 @@ async def test_who_may_not_write_takes_nothing_ahead() -> None:
     assert mark(await world.create(pod("q")))["subset"] == "a"
 
 
+async def test_what_cannot_be_returned_has_its_time_out() -> None:
+    """Nobody goes on trying for ever."""
+    cluster, (world,) = await distant(subset("a", 100), subset("b"), count=1)
+    await storm([world], 20)
+    tries: list[float] = []
+
+    def refuse() -> None:
+        tries.append(world.clock.time)
+        raise ApiError(403, "Forbidden", "no")
+
+    cluster.before_write = refuse
+    await world.clock.sleep(10)
+    assert len(tries) == 1
+    assert ahead(world)
+
+
 async def test_who_ends_returns_what_is_left() -> None:
     _, worlds = await distant(subset("a", 100), subset("b"))
     await storm(worlds, 30)
