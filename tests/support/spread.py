@@ -122,6 +122,26 @@ def at_rest(space: Workspace, **expected: tuple[int, int]) -> bool:
     )
 
 
+def most_at_once(space: Workspace) -> Counter[str]:
+    """How many pods each subset had at most, those apart whose deletion was admitted: from then on their places are
+    free, and a moment later they are marked."""
+    most: Counter[str] = Counter()
+    pods: dict[str, Json] = {}
+    going: set[str] = set()
+    history = [*space.history(), *space.history(kind=WORKLOAD_SPREAD.kind)]
+    for event in sorted(history, key=lambda event: int(event.object["metadata"]["resourceVersion"])):
+        name = event.object["metadata"]["name"]
+        if event.object["kind"] == WORKLOAD_SPREAD.kind:
+            found = event.object.get("status", {}).get("versionedSubsetStatuses", {}).values()
+            going = {one for book in found for entry in book for one in entry.get("deletingPods", {})}
+        elif event.type == "DELETED":
+            pods.pop(name, None)
+        else:
+            pods[name] = event.object
+        most |= places(pod for name, pod in pods.items() if name not in going)
+    return most
+
+
 def asked_namespaces(cluster: Cluster) -> set[str]:
     """The namespaces whose pods go through the webhook because of WorkloadSpreads."""
     return {rule.namespace for rule in pod_rules(cluster) if rule.why == "WorkloadSpreads"}

@@ -213,8 +213,8 @@ def test_pods_beyond_the_limits_stay_as_they_are(
     space: Workspace, limits: tuple[int, ...], replicas: int, prices: dict[str, str]
 ) -> None:
     """Though their nodes fit; when one within the limits goes, its successor has its place."""
-    both = {"apiVersion": "v1", "kind": "List", "items": [spread(*limits, zones=False), cloneset(replicas)]}
-    space.kubectl("apply", "-f", "-", stdin=json.dumps(both))  # mostly within one second
+    both = (spread(*limits, zones=False), cloneset(replicas))
+    space.kubectl("apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, both)))  # mostly within one second
     full = {name: (limit, 0) for name, limit in zip("abc", limits, strict=False)}
     space.until(lambda: at_rest(space, **full) and len(space.pods) == replicas)
     space.settled(readyReplicas=replicas)

@@ -16,7 +16,7 @@ from tests.support.balancer import Webhooks, balanced_webhooks
 from tests.support.cluster import control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.shared_plane import KUBELET, NODES
-from tests.support.spread import aged, at_rest, awaited, books, places, spread, subset_of, totals
+from tests.support.spread import aged, at_rest, awaited, books, most_at_once, places, spread, subset_of, totals
 from tests.support.workspace import Json, Workspace, cloneset, is_ready, watched
 
 PODS, LIMIT = 24, 8
@@ -108,10 +108,8 @@ async def test_churn_and_kills(site: Site, space: Workspace) -> None:
     await until(space, lambda: not awaited(space) and all(sum(totals(space)[name]) == LIMIT for name in "ab"))
     space.scale(PODS + LIMIT)
     await until(space, lambda: at_rest(space, **(whole | {"c": (PODS - LIMIT, -1)})))
-    for pods in space.moments():
-        found = places(pods.values())
-        assert found["a"] <= LIMIT
-        assert found["b"] <= LIMIT
+    most = most_at_once(space)
+    assert (most["a"], most["b"]) == (LIMIT, LIMIT)
     await site.flotilla.healthy()
 
 

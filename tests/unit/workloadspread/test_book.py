@@ -15,6 +15,7 @@ from flotilla_common.api.kinds.workloadspread.book import (
     scaled,
     stored,
     version_of,
+    with_places,
     with_pod,
     without_pod,
 )
@@ -169,3 +170,10 @@ def test_what_is_stored_says_what_the_schema_requires():
         "conditions": [{"type": "Schedulable", "status": "False", "message": ""}],
     }
     assert stored(entry("b", 0, creating=["p"])).keys() == {"name", "replicas", "missingReplicas", "creatingPods"}
+
+
+def test_a_place_that_was_taken_ahead_goes_to_a_pod_that_comes_again_under_its_name() -> None:
+    """The one before does not count as going any more."""
+    held = entry("a", 1, creating=["ahead/r/t"], deleting=["p", "q"])
+    found = with_places(held, taken=[], given={"ahead/r/t": "p"}, returned=[], now=NOW)
+    assert (list(found.creating_pods), list(found.deleting_pods), found.missing_replicas) == (["p"], ["q"], 1)

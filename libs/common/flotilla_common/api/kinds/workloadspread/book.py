@@ -173,7 +173,8 @@ def with_places(
     entry: SubsetStatus, *, taken: Collection[str], given: Mapping[str, str], returned: Collection[str], now: datetime
 ) -> SubsetStatus:
     """Return the entry of a subset after places were taken ahead under some keys, given to pods (`given`: the key of
-    each, and by what the pod is known), and returned. A key that is not there has lost its place by its time-out."""
+    each, and by what the pod is known), and returned. A key that is not there has lost its place by its time-out. As
+    with `with_pod`, those of the same names that were to go are gone."""
     creating, free = dict(entry.creating_pods), -len(taken)
     for key in returned:
         free += creating.pop(key, None) is not None
@@ -183,7 +184,10 @@ def with_places(
             creating[pod] = now
     missing = entry.missing_replicas if entry.missing_replicas == UNLIMITED else entry.missing_replicas + free
     return msgspec.structs.replace(
-        entry, missing_replicas=missing, creating_pods={**creating, **dict.fromkeys(taken, now)}
+        entry,
+        missing_replicas=missing,
+        creating_pods={**creating, **dict.fromkeys(taken, now)},
+        deleting_pods=_without(entry.deleting_pods, *given.values()),
     )
 
 
@@ -217,8 +221,8 @@ def with_pod_again(book: Book, subset: str, name: str) -> list[SubsetStatus]:
     ]
 
 
-def _without(held: Mapping[str, Moment], name: str) -> dict[str, Moment]:
-    return {key: since for key, since in held.items() if key != name}
+def _without(held: Mapping[str, Moment], *names: str) -> dict[str, Moment]:
+    return {key: since for key, since in held.items() if key not in names}
 
 
 def stored(entry: SubsetStatus) -> Json:
