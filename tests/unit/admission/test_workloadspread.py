@@ -151,7 +151,7 @@ WORKLOAD = {"spec": {"replicas": 3, "groups": [{"replicas": 2}, {"replicas": 5}]
 
 def test_the_number_of_pods_is_a_sum() -> None:
     assert replicas_of(WORKLOAD, ["spec.groups.1.replicas", "spec.replicas"]) == 8
-    assert replicas_of(WORKLOAD, []) == 0
+    assert replicas_of(WORKLOAD, []) == replicas_of(WORKLOAD, [""]) == 0
 
 
 @pytest.mark.parametrize(

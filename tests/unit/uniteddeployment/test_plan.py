@@ -137,6 +137,21 @@ def test_a_child_scaled_or_deleted_by_hand_is_put_right() -> None:
     assert world.workload("b")["metadata"]["name"] != name
 
 
+def test_pods_that_somebody_has_to_delete_are_said() -> None:
+    world = World(AB, kind=STATEFUL_SETS, updateStrategy={"manualUpdate": {"partitions": {"a": 1}}})
+    spec = world.owner["spec"]["template"][STATEFUL_SETS.template]["spec"]
+    spec["updateStrategy"] = {"type": "OnDelete"}
+    world.settle()
+    spec["template"]["spec"]["containers"][0]["image"] = "nginx:2"
+    world.step()
+    for workload in world.workloads:
+        workload["status"] = {"replicas": 2, "readyReplicas": 2}
+    made = world.step()
+    texts = [reason.message for reason in made.reasons if reason.code == "OnDelete"]
+    assert texts[0] == "subset a: somebody has to delete 2 pods of older revisions: type is OnDelete"
+    assert set(codes(made)) == {"OnDelete"}
+
+
 def test_other_drift_stays_until_the_child_is_updated() -> None:
     world = World(AB)
     world.settle()

@@ -157,6 +157,7 @@ def test_the_version_of_a_pod(labels: dict[str, str], tracked: bool, expected: s
 def test_limits_are_rounded_up() -> None:
     assert [scaled(value, 7) for value in (3, "50%", "0%", "100%", "14%")] == [3, 4, 0, 7, 1]
     assert scaled(1 << 40, 7) == (1 << 31) - 1  # what the status can hold
+    assert scaled("50%", -2) == 0  # -1 would be no limit
     for text in ("50", "1.5%", "%", "-1%"):
         with pytest.raises(ValueError, match="no percentage"):
             scaled(text, 7)

@@ -59,7 +59,10 @@ def _give_progress(subsets: Subsets, child: Child, draft: Draft) -> None:
     wanted, ready = subsets.replicas[child.name], child.workload.status.ready_replicas
     held = subsets.partitions[child.name] if child.kind.partitioned else 0
     behind = child.workload.status.replicas - len(child.updated)
-    if behind > held:
+    if child.on_delete and behind > 0:
+        text = f"subset {child.name}: somebody has to delete {pods_word(behind)} of older revisions: type is OnDelete"
+        draft.reason(State.HELD, "OnDelete", text, [child])
+    elif behind > held:
         text = f"subset {child.name}: {pods_word(behind - held)} of {kind} {name} still to be updated"
         draft.reason(State.WAITING, "WaitingForSubset", text, [child])
     elif ready < wanted:

@@ -73,7 +73,7 @@ def scaled(value: IntOrString, replicas: int) -> int:
     percent = integer(value[:-1]) if value.endswith("%") else None
     if percent is None or percent < 0:
         raise ValueError(f"{value!r} is no number and no percentage")
-    return min(int((Decimal(percent) * replicas / 100).to_integral_value(ROUND_CEILING)), MOST)
+    return max(0, min(int((Decimal(percent) * replicas / 100).to_integral_value(ROUND_CEILING)), MOST))
 
 
 def cost_of_place(place: int, subsets: int) -> int:

@@ -124,8 +124,9 @@ def replicas_path(target: GroupKind, custom: Collection[CustomWorkload], paths: 
 
 
 def replicas_of(workload: Json, paths: Sequence[str]) -> int:
-    """Return the sum of the numbers at these paths. Raises ValueError: there is no number at one of them."""
-    return sum(_number(workload, path) for path in paths)
+    """Return the sum of the numbers at these paths; an empty path stands for none. Raises ValueError: there is no number
+    at one of them."""
+    return sum(_number(workload, path) for path in paths if path)
 
 
 def _number(workload: Json, path: str) -> int:
