@@ -124,8 +124,8 @@ def replicas_path(target: GroupKind, custom: Collection[CustomWorkload], paths: 
 
 
 def replicas_of(workload: Json, paths: Sequence[str]) -> int:
-    """Return the sum of the numbers at these paths; an empty path stands for none. Raises ValueError: there is no number
-    at one of them."""
+    """Return the sum of the numbers at these paths; an empty path stands for 0. Raises ValueError: one of them leads to
+    no number."""
     return sum(_number(workload, path) for path in paths if path)
 
 
