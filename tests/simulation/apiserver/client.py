@@ -115,16 +115,17 @@ class SimulatedApi:
         return await self._write(request, lambda: self._server.delete(self.writer, resource, namespace, name, options))
 
     async def raw(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
-        """/version, DELETE with options, and the binding of a pod."""
+        """/version, DELETE with options, the binding and the eviction of a pod."""
         if path == "/version":
             return msgspec.json.encode({"gitVersion": VERSION})
         resource, namespace, name, subresource = parse(path)
         if method == "DELETE":
             options = msgspec.json.decode(body, type=Json) if body else {}
             return await self.delete_with(resource, namespace, name, options)
-        if method == "POST" and (resource.plural, subresource) == (POD.plural, "binding"):
+        posts = {"binding": self._server.bind, "eviction": self._server.evict}
+        if method == "POST" and resource.plural == POD.plural and subresource in posts:
             request = self._request("create", POD, namespace, name, subresource, body)
-            return await self._write(request, lambda: self._server.bind(self.writer, POD, namespace, name, body))
+            return await self._write(request, lambda: posts[subresource](self.writer, POD, namespace, name, body))
         raise errors.unknown_resource()
 
     async def close(self) -> None:

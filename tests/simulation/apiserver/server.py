@@ -200,6 +200,11 @@ class ApiServer:
 
         return await self._writer.update(where, assign)
 
+    async def evict(self, writer: str, resource: Resource, namespace: str, name: str, body: bytes) -> Reply:
+        """POST of a pod's eviction. There are no budgets that could refuse it."""
+        where = _where(writer, self.kind(resource), namespace, name, "eviction")
+        return await self._writer.evict(where, _decoded(where.kind, body))
+
     async def _scale(self, where: Where, change: scale.Change) -> Reply:
         kind = _scalable(where.kind)
         reply = await self._writer.update(where, lambda document: scale.apply(kind, document, change))

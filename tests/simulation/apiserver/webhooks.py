@@ -40,6 +40,8 @@ from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.loop import SeededEntropy, SimulatedLoop
 
+EVICTION = "eviction"
+
 ONE: Mapping[str, Wire | None] = {"webhook-0": None}
 """One replica, with a wire of its own."""
 
@@ -83,9 +85,10 @@ class _Entry:
             for operation in rule["operations"]
         }
 
-    def asks(self, kind: Kind, operation: str) -> bool:
+    def asks(self, kind: Kind, operation: str, subresource: str = "") -> bool:
         """The rules name such a write."""
-        return (kind.resource.group, kind.resource.plural, operation) in self._asked
+        path = "/".join(filter(None, (kind.resource.plural, subresource)))
+        return (kind.resource.group, path, operation) in self._asked
 
 
 class Webhooks:
@@ -104,11 +107,13 @@ class Webhooks:
         self.reachable = True
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
+        if subresource:
+            return (kind.resource, operation, subresource) == (POD, "CREATE", EVICTION)
         key = (kind.resource.id, operation)
         if key not in self._concerned:
             self._concerned[key] = any(entry.asks(kind, operation) for entry in (*self._mutating, *self._validating))
         about_pods = kind.resource == POD and operation in ("CREATE", "DELETE")
-        return not subresource and (self._concerned[key] or about_pods)
+        return self._concerned[key] or about_pods
 
     async def mutate(self, attributes: Attributes) -> Json:
         document = attributes.document or {}
@@ -135,7 +140,9 @@ class Webhooks:
         return needed or _starts_in_order(attributes.document)
 
     def _gives_place_back(self, attributes: Attributes) -> bool:
-        """Some check has to see that such a pod goes."""
+        """Some check has to see that such a pod goes. An eviction does not show what it is about."""
+        if attributes.kind.resource == POD and attributes.subresource == EVICTION:
+            return self._has(WORKLOAD_SPREAD, attributes.namespace)
         if (attributes.kind.resource, attributes.operation) != (POD, "DELETE"):
             return False
         metadata = member(attributes.old or {}, "metadata")
@@ -147,7 +154,8 @@ class Webhooks:
 
     async def _ask(self, entry: _Entry, attributes: Attributes) -> Answer | None:
         """The webhook's answer; None if it is not asked. Raises ApiError for its refusal, or when it is down."""
-        if not entry.asks(attributes.kind, attributes.operation) or not self._selected(entry, attributes):
+        asked = entry.asks(attributes.kind, attributes.operation, attributes.subresource)
+        if not asked or not self._selected(entry, attributes):
             return None
         if not self.reachable:
             if entry.ignorable:
@@ -206,6 +214,7 @@ def _body(attributes: Attributes) -> bytes:
         "operation": attributes.operation,
         "kind": group_version | {"kind": resource.kind},
         "resource": group_version | {"resource": resource.plural},
+        "subResource": attributes.subresource,
         "name": attributes.name,
         "namespace": attributes.namespace,
         "userInfo": {"username": attributes.writer},

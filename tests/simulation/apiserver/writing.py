@@ -119,6 +119,11 @@ class Writer:
         last = self._store.remove(table, where.place, stored.document, where.writer)
         return Reply(last.raw if where.kind.returns_deleted else _gone(where, last.document), last.revision)
 
+    async def evict(self, where: Where, eviction: Json) -> Reply:
+        """CREATE of an eviction: admission sees that, and nothing of the deletion that follows. ApiError 404."""
+        await self._validated(where, "CREATE", eviction, None)
+        return await self.delete(where, member(eviction, "deleteOptions"))
+
     def _commit(self, where: Where, stored: Stored, document: Json) -> Reply:
         table = self._store.table(where.kind.resource)
         if deletion.ended(where.kind, document):

@@ -183,6 +183,26 @@ class RemovePod(Step):
             await Remove(name=pod.metadata.name, kind="Pod").play(stage)
 
 
+class EvictPod(Step):
+    """`kubectl drain` comes by the nth-oldest pod."""
+
+    nth: int = 0
+    owner: str = "web"
+
+    async def play(self, stage: Stage) -> None:
+        pod = stage.pod(self.nth, self.owner, "")
+        if pod is None:
+            return
+        name = pod.metadata.name
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        path = POD.path(NAMESPACE_NAME, name, "eviction")
+        try:
+            await stage.world.api.raw("POST", path, msgspec.json.encode(eviction))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+
 class ChangePod(Step):
     """A merge patch of the nth-oldest pod, on a node if it is named, or of its status."""
 

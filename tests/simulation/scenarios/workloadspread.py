@@ -23,6 +23,7 @@ from tests.simulation.scenarios.steps import (
     QUOTA,
     Change,
     Create,
+    EvictPod,
     Remove,
     RemovePod,
     Sleep,
@@ -237,6 +238,12 @@ SCENARIOS = (
         name="spread-loses-pods",
         given=spread_out(cloneset(4), A, B, placed={"a": 2, "b": 2}),
         when=(RemovePod(nth=0), RemovePod(nth=0), RemovePod(nth=1)),
+        then=Placed(subsets={"a": 2, "b": 2}),
+    ),
+    scenario(
+        name="spread-is-drained",
+        given=spread_out(cloneset(4), A, B, placed={"a": 2, "b": 2}),
+        when=(EvictPod(nth=0), EvictPod(nth=1), EvictPod(nth=0)),
         then=Placed(subsets={"a": 2, "b": 2}),
     ),
     scenario(

@@ -38,7 +38,7 @@ class PodKind(PodRules, Kind):
     generations = True
     returns_deleted = True
     fields = (*Kind.fields, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase", "status.podIP")
-    subresources = frozenset({"status", "binding", "resize", EPHEMERAL})
+    subresources = frozenset({"status", "binding", "eviction", "resize", EPHEMERAL})
 
     def decode(self, document: Json, old: Json | None) -> Json:
         if old is not None and document.get("spec") is old["spec"]:

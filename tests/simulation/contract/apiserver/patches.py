@@ -222,6 +222,26 @@ class PodPatchContract:
 
         play(scene)
 
+    def test_eviction(self, play: Play) -> None:
+        """A pod that is nowhere goes at once, one on a node within its grace period."""
+
+        async def scene(bench: Bench) -> None:
+            for name in ("web", "placed"):
+                await bench.create(POD, pod(name))
+            await _bind(bench, "placed", "nowhere")
+            for name in ("web", "placed"):
+                await _evict(bench, name)
+            assert not await bench.exists(POD, "web")
+            assert "deletionTimestamp" in (await bench.get(POD, "placed"))["metadata"]
+            error = await refused(_evict(bench, "gone"))
+            assert (error.code, error.message) == (404, 'pods "gone" not found')
+
+        play(scene)
+
+
+async def _evict(bench: Bench, name: str) -> None:
+    await bench.post(POD, name, "eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}})
+
 
 async def _bind(bench: Bench, name: str, node: str) -> None:
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"name": node}}
