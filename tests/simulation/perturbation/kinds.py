@@ -104,8 +104,14 @@ KINDS: Mapping[str, Kind] = {
     "request-lost": Kind(strike=strikes.Lose, place=Place.WRITE, services=WRITERS),
     "reply-lost": Kind(strike=strikes.LoseReply, place=Place.WRITE, services=(*BOTH, *WEBHOOK), blind=2),
     "conflict": Kind(strike=strikes.Refuse, place=Place.WRITE, services=(*BOTH, *WEBHOOK), blind=4),
-    # All writes wait for a second, then the key does.
-    "throttled": Kind(strike=strikes.Throttle, place=Place.WRITE, services=WRITERS, outage=2.5),
+    # All writes wait for a second, those of the same pass included, then the key does.
+    "throttled": Kind(
+        strike=strikes.Throttle,
+        place=Place.WRITE,
+        services=WRITERS,
+        outage=2.5,
+        blind=strikes.Throttle.retry_after + SIGHT,
+    ),
     "error": Kind(strike=strikes.Fail, place=Place.WRITE, services=WRITERS),
     "timeout": Kind(strike=strikes.TimeOut, place=Place.WRITE, services=WRITERS),
     "webhook-late": Kind(
