@@ -412,6 +412,16 @@ async def test_fewer_objects_are_begun_while_one_creates_its_pods_in_slow_start(
     assert [snap.subject.name for snap in loop.snaps] == ["a", "b", "c"][:begun]
 
 
+async def test_objects_whose_pods_are_refused_keep_nobody_from_beginning() -> None:
+    loop = await loop_of(lambda *_: creates(2, 1), workers=3)  # one of them begins
+    names = [f"refused-{number}" for number in range(5)]
+    loop.api.answers = [ApiError(403, "Forbidden", "exceeded quota")] * len(names)
+    for name in (*names, "last"):
+        loop.controller.enqueue("default", name)
+    await loop.settle()
+    assert [snap.subject.name for snap in loop.snaps] == [*names, "last"]
+
+
 @pytest.mark.parametrize(("idle_first", "begun"), [(True, ["a", "b", "c"]), (False, ["sample", "a"])])
 async def test_what_is_due_at_a_set_time_does_not_wait_for_what_has_begun(idle_first: bool, begun: list[str]) -> None:
     loop = await loop_of(lambda *_: creates(1, 0), workers=3, idle_first=idle_first)

@@ -290,6 +290,8 @@ class Controller(Generic[S]):
         if report.unknown:
             self._unknown.add(key)
         if report.failed or errors:
+            # What is refused has no pods that wait for the next pass: it would keep others from beginning.
+            self._order.mark_slow_start(key, slow=False)
             longest = PASSING_SECONDS if report.counts.keys() & _PASSING else float("inf")
             # Deadlines and schedules do not wait for a back-off.
             self.queue.retry(key, at_least=report.retry_after, at_most=longest)
