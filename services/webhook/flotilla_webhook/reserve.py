@@ -24,6 +24,9 @@ WINDOW_SECONDS = 0.5
 MANY = 3
 """So many pods within the window have places taken ahead. Fewer wait for the write of theirs."""
 
+LEAST_SECONDS = 0.1
+"""No pace is told by less time than that."""
+
 IDLE_SECONDS = 0.25
 """When no pod has come for so long, everything is returned."""
 
@@ -153,11 +156,13 @@ class Reserve:
 
     def _rates(self) -> Mapping[str, float]:
         """Return how many pods come in a second, by version; nothing while few come."""
-        while self._came and self._came[0][0] <= self._clock.monotonic() - WINDOW_SECONDS:
+        now = self._clock.monotonic()
+        while self._came and self._came[0][0] <= now - WINDOW_SECONDS:
             self._came.popleft()
         if len(self._came) < MANY:
             return {}
-        return {version: count / WINDOW_SECONDS for version, count in Counter(one for _, one in self._came).items()}
+        seconds = max(now - self._came[0][0], LEAST_SECONDS)  # a storm has its pace from its beginning on
+        return {version: count / seconds for version, count in Counter(one for _, one in self._came).items()}
 
     def _let_go(self) -> None:
         """Forget the places that no pod will get soon: all of them if none comes, those that are too old, and of a full
