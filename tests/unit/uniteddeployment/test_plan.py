@@ -5,6 +5,7 @@ import copy
 import msgspec
 import pytest
 
+from flotilla_common.control.plan import Intent
 from flotilla_topology.uniteddeployment.children import (
     ADVANCED_STATEFUL_SETS,
     CLONE_SETS,
@@ -239,6 +240,22 @@ def test_orphans_are_adopted_and_strays_let_go() -> None:
     world.workload("b")["metadata"]["labels"].pop("app")
     made = world.step()
     assert intents(made)[:2] == ["release CloneSet", "create CloneSet"]
+
+
+def test_revisions_whose_labels_left_the_selector_are_let_go() -> None:
+    """E11. Those that the original made for CloneSets have no labels at all."""
+    world = World(AB)
+    world.settle()
+    (own,) = world.revisions
+    unlabelled = copy.deepcopy(own)
+    unlabelled["metadata"] |= {"name": "ud-unlabelled", "labels": {"controller.kubernetes.io/hash": "unlabelled"}}
+    world.revisions.append(unlabelled)
+    other = template("nginx:1")
+    for one in (other, other["spec"]["template"]):
+        one["metadata"]["labels"] = {"app": "other"}
+    world.change({"selector": {"matchLabels": {"app": "other"}}, "template": {"cloneSetTemplate": other}})
+    released = [action.name for action in world.plan().actions if action.intent is Intent.RELEASE]
+    assert released == [own["metadata"]["name"], *(one["metadata"]["name"] for one in world.workloads)]
 
 
 def test_revisions_that_another_one_left_behind_are_adopted() -> None:

@@ -30,7 +30,7 @@ from flotilla_topology.uniteddeployment.allocation import Allocation, Allocation
 from flotilla_topology.uniteddeployment.children import KINDS, Child, ChildKind, kind_of
 from flotilla_topology.uniteddeployment.claiming import Claimed, Family, claim, family
 from flotilla_topology.uniteddeployment.handover import hand_over
-from flotilla_topology.uniteddeployment.revisions import choose, loose, surplus
+from flotilla_topology.uniteddeployment.revisions import choose, loose, strays, surplus
 from flotilla_topology.uniteddeployment.schedulability import (
     Patience,
     Reservation,
@@ -123,6 +123,7 @@ def _keep_revisions(
     kept = {status.current_revision, status.updated_revision, revisions.update.metadata.name}
     deletes = surplus(snapshot, selector, kept)
     draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
+    draft.stage(release(snapshot.owner.metadata.uid, REVISION, strays(snapshot, selector)), stop_on_failure=False)
     draft.stage((revisions.writes,))
     raised = {write.name for write in revisions.writes}
     adopted = [one for one in loose(snapshot, selector) if one.metadata.name not in raised]

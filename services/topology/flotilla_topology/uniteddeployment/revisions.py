@@ -186,6 +186,20 @@ def loose(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> list[Contro
     return [one for one in own if controller_of(one.metadata) is None and _has_template(one)]
 
 
+def strays(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> list[ControllerRevision]:
+    """Return the revisions that the owner controls although their labels left its selector. Old ones of CloneSets have
+    no labels, and stay."""
+    uid = snapshot.owner.metadata.uid
+    own = {one.metadata.name for one in own_revisions(snapshot.revisions, uid, selector, may_lack_labels=True)}
+    return [
+        one
+        for one in snapshot.revisions
+        if (controller := controller_of(one.metadata)) is not None
+        and controller.uid == uid
+        and one.metadata.name not in own
+    ]
+
+
 def _has_template(revision: ControllerRevision) -> bool:
     try:
         return bool(read_json(bytes(revision.data), _Data).spec.template.keys() & _WORKLOADS.keys())
