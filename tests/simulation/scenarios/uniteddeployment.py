@@ -299,7 +299,12 @@ SCENARIOS = (
     scenario(
         name="united-rolled-back",
         given=ready(united(A, B)),
-        when=(other_image("two"), WaitSubsets(pods={"a": 2, "b": 2}, serving=0, image="two"), other_image("one")),
+        when=(
+            other_image("two"),
+            WaitSubsets(pods={"a": 2, "b": 2}, serving=0, image="two"),
+            WaitRevisions(count=6),
+            other_image("one"),
+        ),
         then=Spread(pods={"a": {"one": 2}, "b": {"one": 2}}, revisions=2),
         exact=False,
     ),
