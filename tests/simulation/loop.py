@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, ContextVar, copy_context
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, TypeVarTuple, Unpack
+from uuid import UUID
 
 from tests.simulation.tasks import SimulatedTask, bury
 
@@ -253,6 +254,9 @@ class SeededEntropy:
 
     def token(self) -> str:
         return f"{self._random.getrandbits(40):010x}"
+
+    def uuid(self) -> str:
+        return str(UUID(int=self._random.getrandbits(128), version=4))
 
 
 def run(main: Callable[[SimulatedLoop], Coroutine[Any, Any, T]], order: random.Random | None = None) -> T:

@@ -1,5 +1,7 @@
 """Chance in the hands of a test."""
 
+from uuid import UUID
+
 
 class Dice:
     """What comes of a throw stands before."""
@@ -13,3 +15,6 @@ class Dice:
 
     def token(self) -> str:
         return self._token
+
+    def uuid(self) -> str:
+        return str(UUID(int=int(self._token, 16), version=4))

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
+from uuid import UUID
 
 INTERVAL = 1.0
 """Seconds between two looks whether the wall clock was set."""
@@ -45,6 +46,10 @@ class Entropy(Protocol):
         """A fresh identity of 10 lower-case hexadecimal digits."""
         ...
 
+    def uuid(self) -> str:
+        """A fresh UUID, for what Kubernetes calls uids."""
+        ...
+
 
 class SystemClock:
     """The real clock."""
@@ -70,6 +75,9 @@ class SystemEntropy:
 
     def token(self) -> str:
         return f"{self._random.getrandbits(40):010x}"
+
+    def uuid(self) -> str:
+        return str(UUID(int=self._random.getrandbits(128), version=4))
 
 
 async def follow_clock(clock: Clock, was_set: Callable[[], None]) -> None:

@@ -225,7 +225,7 @@ class Reserve:
             for place, entry in enumerate(book):
                 subset = version, entry.name
                 lacking = wanted.get(subset, 0) - len(self._held.get(subset, ()))
-                taken = [f"{self._own}{self._entropy.token()}" for _ in range(lacking)]
+                taken = [f"{self._own}{self._entropy.uuid()}" for _ in range(lacking)]
                 written.taken.extend((subset, _Place(key, until)) for key in taken)
                 book[place] = with_places(
                     entry,
