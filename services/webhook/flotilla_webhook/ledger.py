@@ -31,6 +31,9 @@ _FIRST_PAUSE, _LAST_PAUSE, _JITTER = 0.005, 0.08, 0.5
 """Seconds before the apiserver is asked again what there is. At first it is asked at once, and where the watch has
 shown it meanwhile, it is not asked at all."""
 
+_LOOKS, _LOOK_SECONDS = 4, 0.002
+"""How often, and how far apart, it is looked at what the watch has shown before the apiserver is asked."""
+
 _AT_ONCE, _LEAST_SHARE, _MOST_SHARE = 2, 1.0, 2.0
 """So many writes follow each other at once; then each waits, in times of what the last one took. Whoever has just
 written knows what there is, and others have yet to hear of it: a replica that always has something to write would leave
@@ -133,17 +136,20 @@ class Ledger:
                     raise Gone from failure
                 if (0 < code < 500 and code not in (409, 429)) or self._clock.monotonic() > end:
                     raise
-                spread = self._newer(spread) if spread is not None and code == 409 else None
+                spread = await self._newer(spread) if spread is not None and code == 409 else None
             if spread is None:
                 await self._clock.sleep(pause * self._entropy.uniform(1, 1 + _JITTER))
                 pause = min(max(pause * 2, _FIRST_PAUSE), _LAST_PAUSE)
 
-    def _newer(self, tried: WorkloadSpread) -> WorkloadSpread | None:
-        """Return what the watch has shown meanwhile; None if that is no newer than what was tried."""
-        known = self.known()
-        if known is None or known.metadata.resource_version == tried.metadata.resource_version:
-            return None
-        return known
+    async def _newer(self, tried: WorkloadSpread) -> WorkloadSpread | None:
+        """Return what the watch shows now, or within the time that a request would take; None if that is no newer than
+        what was tried."""
+        for _ in range(_LOOKS):
+            known = self.known()
+            if known is not None and known.metadata.resource_version != tried.metadata.resource_version:
+                return known
+            await self._clock.sleep(_LOOK_SECONDS)
+        return None
 
     async def _read(self) -> WorkloadSpread:
         body = await found_or_none(self._api.get(WORKLOAD_SPREAD, *self._place))

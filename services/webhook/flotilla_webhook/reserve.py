@@ -20,15 +20,15 @@ from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, SubsetStat
 from flotilla_common.clock import Clock, Entropy
 from flotilla_webhook.ledger import Books, Gone, Ledger
 
-WINDOW_SECONDS = 0.5
+WINDOW_SECONDS = 1.0
 MANY = 3
 """So many pods within the window have places taken ahead. Fewer wait for the write of theirs."""
 
 LEAST_SECONDS = 0.1
 """No pace is told by less time than that."""
 
-IDLE_SECONDS = 0.25
-"""When no pod has come for so long, everything is returned."""
+IDLE_SECONDS = 1.0
+"""When no pod has come for so long, everything is returned. Pods come by connections of the apiserver, so in clumps."""
 
 AHEAD_SECONDS = 1.0
 """How long the places of a replica should last. It takes more when half of them are used: a write may be late, and have

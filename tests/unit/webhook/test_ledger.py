@@ -15,6 +15,7 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.ledger import PATIENCE_SECONDS
+from flotilla_webhook.reserve import IDLE_SECONDS
 from tests.support.fake_clock import FakeClock
 from tests.unit.webhook.fakes import FakeApi, Json
 from tests.unit.webhook.spread_world import NAMESPACE, World, mark, pod, spread, subset
@@ -187,6 +188,7 @@ async def test_churn_over_two_replicas() -> None:
     lives = await asyncio.gather(*(live(number) for number in range(80)))
     staying = Counter(found for found, stays in lives if stays)
     left = Counter(found for found, stays in lives if not stays)
+    await worlds[0].clock.sleep(2 * IDLE_SECONDS)
     book = worlds[0].book()
     for name in ("a", "b"):
         assert book[name]["missingReplicas"] == 50 - staying[name]
