@@ -6,7 +6,6 @@ replica leaves behind that dies is free again after the time-out of pods that ar
 """
 
 import asyncio
-import math
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -35,7 +34,8 @@ AHEAD_SECONDS = 1.0
 to be repeated."""
 
 LAST_SECONDS = 0.1
-"""How long the places may last of a subset that is full otherwise: pods of other replicas wait for them."""
+"""Of a subset that is full otherwise a replica has as many places as pods have come within so long: pods of other
+replicas wait for them."""
 
 SHARE = 2
 """No replica has more than one in so many of the places that are left: the last ones go to whoever comes first."""
@@ -167,10 +167,11 @@ class Reserve:
     def _let_go(self) -> None:
         """Forget the places that no pod will get soon: all of them if none comes, those that are too old, and of a full
         subset all but the next few. The next write returns them."""
-        now, rates, full = self._clock.monotonic(), self._rates(), self._full()
+        now, full = self._clock.monotonic(), self._full()
         idle = not self._came or self._came[-1][0] <= now - IDLE_SECONDS
+        lately = Counter(version for since, version in self._came if since > now - LAST_SECONDS)
         for subset, held in self._held.items():
-            most = math.ceil(rates.get(subset[0], 0.0) * LAST_SECONDS) if subset in full else len(held)
+            most = lately[subset[0]] if subset in full else len(held)
             while held and (idle or held[0].until <= now or len(held) > most):
                 held.popleft()
         self._held = {subset: held for subset, held in self._held.items() if held}

@@ -1,6 +1,7 @@
 """Places are counted right whatever happens between reading and writing the book (workloadspread.md §7)."""
 
 import asyncio
+import copy
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, WorkloadSpread
+from flotilla_common.api.kinds.workloadspread.book import token_of
+from flotilla_common.api.kinds.workloadspread.types import PLACE, WORKLOAD_SPREAD, WorkloadSpread
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.kube.reflector import HeadMeta
@@ -181,7 +183,8 @@ async def test_churn_over_two_replicas() -> None:
         found = mark(stored)["subset"]
         if number % 2:
             return found, True
-        cluster.objects[WORKLOAD_SPREAD.plural, NAMESPACE, "ws"] = seen(here.stored(), f"p{number}")
+        cluster.put(WORKLOAD_SPREAD, seen(here.stored(), stored))
+        await turns(2 * THERE_AND_BACK)  # until those who watch have heard of it
         assert (await there.delete(stored)).allowed
         return found, False
 
@@ -196,12 +199,15 @@ async def test_churn_over_two_replicas() -> None:
     assert refused == []
 
 
-def seen(stored: Json, name: str) -> Json:
+def seen(stored: Json, pod: Json) -> Json:
     """The WorkloadSpread after its controller has seen the pod: it is written down no longer."""
-    books = stored["status"]["versionedSubsetStatuses"]["versionIgnored"]
-    for entry in books:
-        entry.get("creatingPods", {}).pop(name, None)
-    return stored
+    changed: Json = copy.deepcopy(stored)
+    known = {pod["metadata"]["name"], pod["metadata"]["annotations"].get(PLACE)}
+    for entry in changed["status"]["versionedSubsetStatuses"]["versionIgnored"]:
+        creating = entry.get("creatingPods", {})
+        for key in [key for key in creating if token_of(key) in known]:
+            del creating[key]
+    return changed
 
 
 async def test_a_choice_is_made_anew_after_a_conflict() -> None:
