@@ -62,7 +62,7 @@ class Booking:
                 patient = self._clock.monotonic() < end
                 take = partial(self._take, request=request, replicas=await replicas(), patient=patient)
                 self._reserve.hurry()
-                found = await self._ledger.write(take)
+                found = await self._ledger.write(take) or self._at_once(request)
             if found is not None:
                 return found if found.subset else None
             await self._clock.sleep(TICK_SECONDS)

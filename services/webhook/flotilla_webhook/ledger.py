@@ -51,8 +51,9 @@ class Gone(Exception):
 class _Entry(Generic[T]):
     """A request that waits for its write."""
 
-    def __init__(self, decide: Decide[T]) -> None:
+    def __init__(self, decide: Decide[T], stored: Callable[[T], None]) -> None:
         self._decide = decide
+        self._stored = stored
         self._result: Any = None
         self.answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
@@ -73,6 +74,7 @@ class _Entry(Generic[T]):
         if isinstance(self._result, Exception):
             self.fail(self._result)
         elif not self.answer.done():
+            self._stored(self._result)
             self.answer.set_result(self._result)
 
 
@@ -95,10 +97,10 @@ class Ledger:
         """Return the WorkloadSpread as it was when it was last seen."""
         return self._cache.get(*self._place)
 
-    async def write(self, decide: Decide[T]) -> T:
-        """Return what is decided once it is stored, or nothing is to be stored. Raises Gone, ApiError, Unreachable, and
-        ValueError for what cannot be decided."""
-        entry = _Entry(decide)
+    async def write(self, decide: Decide[T], stored: Callable[[T], None] = lambda _: None) -> T:
+        """Return what is decided once it is stored, or nothing is to be stored; `stored` is called with it before
+        anything else is decided. Raises Gone, ApiError, Unreachable, and ValueError for what cannot be decided."""
+        entry = _Entry(decide, stored)
         self._waiting.append(entry)
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._work())

@@ -34,8 +34,8 @@ AHEAD_SECONDS = 1.0
 to be repeated."""
 
 LAST_SECONDS = 0.1
-"""Of a subset that is full otherwise a replica has as many places as pods have come within so long: pods of other
-replicas wait for them."""
+"""Of the last places of a subset a replica keeps as many as pods have come within so long: those of other replicas wait
+for them."""
 
 SHARE = 2
 """No replica has more than one in so many of the places that are left: the last ones go to whoever comes first."""
@@ -147,7 +147,7 @@ class Reserve:
             return
         self._is_writing = True
         try:
-            self._settle(await self._ledger.write(self._write))
+            await self._ledger.write(self._write, self._settle)
         except (Gone, ApiError, Unreachable, ValueError) as failure:
             _log.info("cannot take places ahead", why=str(failure))
             self._held, self._given, self._failed = {}, [], True
@@ -165,20 +165,21 @@ class Reserve:
         return {version: count / seconds for version, count in Counter(one for _, one in self._came).items()}
 
     def _let_go(self) -> None:
-        """Forget the places that no pod will get soon: all of them if none comes, those that are too old, and of a full
-        subset all but the next few. The next write returns them."""
-        now, full = self._clock.monotonic(), self._full()
+        """Forget the places that no pod will get soon: all of them if none comes, those that are too old, and what is
+        more than others can still have, but for the next few. The next write returns them."""
+        now, left = self._clock.monotonic(), self._left()
         idle = not self._came or self._came[-1][0] <= now - IDLE_SECONDS
         lately = Counter(version for since, version in self._came if since > now - LAST_SECONDS)
         for subset, held in self._held.items():
-            most = lately[subset[0]] if subset in full else len(held)
+            most = max(left.get(subset, len(held)), lately[subset[0]])
             while held and (idle or held[0].until <= now or len(held) > most):
                 held.popleft()
         self._held = {subset: held for subset, held in self._held.items() if held}
 
-    def _full(self) -> set[_Subset]:
+    def _left(self) -> Mapping[_Subset, int]:
+        """Return how many places of each subset nobody has."""
         books = self._books().items()
-        return {(version, entry.name) for version, book in books for entry in book if entry.missing_replicas == 0}
+        return {(version, entry.name): max(entry.missing_replicas, 0) for version, book in books for entry in book}
 
     def _books(self) -> Mapping[str, Book]:
         spread = self._ledger.known()
@@ -191,8 +192,8 @@ class Reserve:
             return True
         if any(2 * len(self._held.get(subset, ())) <= wanted for subset, wanted in self._wanted(books)):
             return True
-        full = self._full()  # others wait until they know who has the last places
-        return any(given.subset in full for given in self._given)
+        left = self._left()  # where there is none, others wait until they know who has the last places
+        return any(left.get(given.subset) == 0 for given in self._given)
 
     def _has_stray(self) -> bool:
         """Return whether the book has places of this replica that it does not know of: it has forgotten them, or nobody
