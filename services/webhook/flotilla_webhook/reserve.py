@@ -29,7 +29,7 @@ LEAST_SECONDS = 0.1
 IDLE_SECONDS = 1.0
 """When no pod has come for so long, everything is returned. Pods come by connections of the apiserver, so in clumps."""
 
-AHEAD_SECONDS = 1.0
+AHEAD_SECONDS = 0.5
 """How long the places of a replica should last. It takes more when half of them are used: a write may be late, and have
 to be repeated."""
 
@@ -227,7 +227,7 @@ class Reserve:
             for place, entry in enumerate(book):
                 subset = version, entry.name
                 lacking = wanted.get(subset, 0) - len(self._held.get(subset, ()))
-                taken = [f"{self._own}{self._entropy.uuid()}" for _ in range(lacking)]
+                taken = [f"{self._own}{self._entropy.token()}" for _ in range(lacking)]
                 written.taken.extend((subset, _Place(key, until)) for key in taken)
                 book[place] = with_places(
                     entry,
