@@ -95,6 +95,7 @@ class Booking:
     def _at_once(self, request: _Request) -> Matched | None:
         """Return a place that needs no write: one that was taken ahead, or one of an unlimited subset. None: a write is
         needed. Raises ValueError: the pod would be refused."""
+        self._reserve.adopt()
         spread = self._ledger.known()
         if spread is None:
             return None

@@ -7,14 +7,14 @@ replica leaves behind that dies is free again after the time-out of pods that ar
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import timedelta
 from typing import NamedTuple
 
 import structlog
 
 from flotilla_common.api.errors import ApiError, Unreachable
-from flotilla_common.api.kinds.workloadspread.book import AHEAD, Book, with_places
+from flotilla_common.api.kinds.workloadspread.book import AHEAD, Book, token_of, with_places
 from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, SubsetStatus, WorkloadSpread
 from flotilla_common.clock import Clock, Entropy
 from flotilla_webhook.ledger import Books, Gone, Ledger
@@ -36,6 +36,9 @@ to be repeated."""
 LAST_SECONDS = 0.1
 """Of the last places of a subset a replica keeps as many as pods have come within so long: those of other replicas wait
 for them."""
+
+LAST = 8
+"""So few places that are left are parted among the replicas at once."""
 
 SHARE = 2
 """No replica has more than one in so many of the places that are left: the last ones go to whoever comes first."""
@@ -72,6 +75,7 @@ class _Written(NamedTuple):
 
     taken: list[tuple[_Subset, _Place]]
     given: list[_Given]
+    returned: set[str]
 
 
 class Reserve:
@@ -85,6 +89,10 @@ class Reserve:
         self._came: deque[tuple[float, str]] = deque()  # when pods came lately, and their versions
         self._held: dict[_Subset, deque[_Place]] = {}  # the oldest first
         self._given: list[_Given] = []
+        self._returned: set[str] = set()  # keys that the next write takes out of the book
+        self._others: dict[str, float] = {}  # how the keys of other replicas begin, and when a new one was seen
+        self._keys: Set[str] = frozenset()  # places that were taken ahead, in the books as they were last looked at
+        self._looked_at: Mapping[str, Book] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._hurried: asyncio.Task[None] | None = None
         self._is_writing = False
@@ -128,6 +136,28 @@ class Reserve:
         if self._keeper is not None:
             await self._keeper
 
+    def adopt(self) -> None:
+        """Hold what the book has for this replica and it does not know of: another one has left it the last places, or
+        nobody knew whether a write arrived."""
+        books, now = self._books(), self._clock.monotonic()
+        if self._is_writing or self._failed or books is self._looked_at:
+            return
+        first, self._looked_at = self._looked_at is None, books
+        keys = {
+            key: (version, entry.name)
+            for version, book in books.items()
+            for entry in book
+            for key in entry.creating_pods
+            if key.startswith(AHEAD)
+        }
+        new, self._keys = keys.keys() - self._keys, keys.keys()
+        known = {place.key for held in self._held.values() for place in held} | {given.key for given in self._given}
+        for key in sorted(new - known - self._returned):
+            if key.startswith(self._own):
+                self._held.setdefault(keys[key], deque()).append(_Place(key, now + FRESH_SECONDS))
+            elif not first:  # nobody knows how old those are that were there before
+                self._others[key.removesuffix(token_of(key))] = now
+
     def hurry(self) -> None:
         """Let what is due share the write that a pod is about to wait for."""
         if self._keeper is not None and not self._keeper.done() and not self._is_writing:
@@ -136,12 +166,13 @@ class Reserve:
     async def _keep(self) -> None:
         """Take places ahead while many pods come, write down who got them, and return what is left."""
         self._failed = False
-        while not self._failed and (self._rates() or self._held or self._given or self._has_stray()):
+        while not self._failed and (self._rates() or self._held or self._given or self._returned):
             await self._sync()
             await self._clock.sleep(TICK_SECONDS)
 
     async def _sync(self) -> None:
         """Write what is due. After a failure nothing is held: what is in the book has a time-out."""
+        self.adopt()
         self._let_go()
         if self._is_writing or not self._is_due():
             return
@@ -150,7 +181,7 @@ class Reserve:
             await self._ledger.write(self._write, self._settle)
         except (Gone, ApiError, Unreachable, ValueError) as failure:
             _log.info("cannot take places ahead", why=str(failure))
-            self._held, self._given, self._failed = {}, [], True
+            self._held, self._given, self._returned, self._failed = {}, [], set(), True
         finally:
             self._is_writing = False
 
@@ -165,15 +196,15 @@ class Reserve:
         return {version: count / seconds for version, count in Counter(one for _, one in self._came).items()}
 
     def _let_go(self) -> None:
-        """Forget the places that no pod will get soon: all of them if none comes, those that are too old, and what is
-        more than others can still have, but for the next few. The next write returns them."""
+        """Return the places that no pod will get soon, with the next write: all of them if none comes, those that are
+        too old, and what is more than others can still have, but for the next few."""
         now, left = self._clock.monotonic(), self._left()
         idle = not self._came or self._came[-1][0] <= now - IDLE_SECONDS
         lately = Counter(version for since, version in self._came if since > now - LAST_SECONDS)
         for subset, held in self._held.items():
             most = max(left.get(subset, len(held)), lately[subset[0]])
             while held and (idle or held[0].until <= now or len(held) > most):
-                held.popleft()
+                self._returned.add(held.popleft().key)
         self._held = {subset: held for subset, held in self._held.items() if held}
 
     def _left(self) -> Mapping[_Subset, int]:
@@ -188,22 +219,12 @@ class Reserve:
     def _is_due(self) -> bool:
         """Return whether there is something to write that somebody may wait for."""
         books = self._books()
-        if self._has_stray() or (self._given and not self._held):
+        if self._returned or (self._given and not self._held):
             return True
         if any(2 * len(self._held.get(subset, ())) <= wanted for subset, wanted in self._wanted(books)):
             return True
         left = self._left()  # where there is none, others wait until they know who has the last places
         return any(left.get(given.subset) == 0 for given in self._given)
-
-    def _has_stray(self) -> bool:
-        """Return whether the book has places of this replica that it does not know of: it has forgotten them, or nobody
-        knew whether they were written."""
-        books = self._books().items()
-        return any(self._strays((version, entry.name), entry) for version, book in books for entry in book)
-
-    def _strays(self, subset: _Subset, entry: SubsetStatus) -> list[str]:
-        known = {place.key for place in self._held.get(subset, ())} | {given.key for given in self._given}
-        return [key for key in entry.creating_pods if key.startswith(self._own) and key not in known]
 
     def _wanted(self, books: Mapping[str, Book]) -> Iterator[tuple[_Subset, int]]:
         """Yield how many places to have of each open subset, in their order."""
@@ -221,7 +242,7 @@ class Reserve:
     def _write(self, spread: WorkloadSpread, books: Books) -> _Written:
         """Bring the books in line with what this replica knows, and take what is lacking."""
         del spread
-        wanted, written = dict(self._wanted(books)), _Written([], list(self._given))
+        wanted, written = dict(self._wanted(books)), _Written([], list(self._given), set(self._returned))
         until, now = self._clock.monotonic() + FRESH_SECONDS, self._clock.now().replace(microsecond=0)
         for version, book in books.items():
             for place, entry in enumerate(book):
@@ -229,17 +250,28 @@ class Reserve:
                 lacking = wanted.get(subset, 0) - len(self._held.get(subset, ()))
                 taken = [f"{self._own}{self._entropy.token()}" for _ in range(lacking)]
                 written.taken.extend((subset, _Place(key, until)) for key in taken)
-                book[place] = with_places(
+                changed = with_places(
                     entry,
                     taken=taken,
                     given={given.key: given.pod for given in written.given if given.subset == subset},
-                    returned=self._strays(subset, entry),
+                    returned=written.returned,
                     now=now,
                 )
+                book[place] = with_places(changed, taken=self._left_to_others(changed), now=now) if taken else changed
         return written
+
+    def _left_to_others(self, entry: SubsetStatus) -> list[str]:
+        """Return keys under which other replicas that take places, too, get the last ones of a subset: so nobody has to
+        write for each."""
+        now = self._clock.monotonic()
+        others = sorted(own for own, since in self._others.items() if since > now - AHEAD_SECONDS)
+        if not 0 < entry.missing_replicas <= LAST or not others:
+            return []
+        return [f"{others[turn % len(others)]}{self._entropy.token()}" for turn in range(entry.missing_replicas)]
 
     def _settle(self, written: _Written) -> None:
         """Take note of what was written."""
         for subset, place in written.taken:
             self._held.setdefault(subset, deque()).append(place)
         self._given = self._given[len(written.given) :]
+        self._returned -= written.returned

@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.workloadspread.book import AHEAD
 from flotilla_common.api.kinds.workloadspread.types import PLACE, WORKLOAD_SPREAD
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.booking import AWAITED_SECONDS
-from flotilla_webhook.reserve import FRESH_SECONDS, IDLE_SECONDS, MANY
+from flotilla_webhook.reserve import AHEAD_SECONDS, FRESH_SECONDS, IDLE_SECONDS, MANY
 from tests.unit.webhook.fakes import Json
 from tests.unit.webhook.spread_world import NAMESPACE, World, mark, pod, spread, subset
 from tests.unit.webhook.test_ledger import Distant, raising, replicas
@@ -125,6 +125,7 @@ async def test_a_replica_that_dies_is_waited_for_no_longer_than_necessary() -> N
     assert ahead(first)
     for task in asyncio.all_tasks() - others:
         task.cancel()  # what it was about to do
+    await second.clock.sleep(AHEAD_SECONDS)
     left, begun = first.missing()[0], second.clock.monotonic()
     found = Counter(mark(one)["subset"] for one in await storm([second], left + 3, begin=100))
     assert found == {"a": left, "b": 3}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
+from types import MappingProxyType
 
 import msgspec
 
@@ -170,7 +171,12 @@ def with_pod(book: Book, subset: str, key: str, now: datetime, name: str = "") -
 
 
 def with_places(
-    entry: SubsetStatus, *, taken: Collection[str], given: Mapping[str, str], returned: Collection[str], now: datetime
+    entry: SubsetStatus,
+    *,
+    taken: Collection[str] = (),
+    given: Mapping[str, str] = MappingProxyType({}),
+    returned: Collection[str] = (),
+    now: datetime,
 ) -> SubsetStatus:
     """Return the entry of a subset after places were taken ahead under some keys, given to pods (`given`: the key of
     each, and by what the pod is known), and returned. A key that is not there has lost its place by its time-out. As
