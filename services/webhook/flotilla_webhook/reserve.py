@@ -1,8 +1,8 @@
 """Places of one WorkloadSpread that are taken ahead, so that pods need not wait for a write of the book (ADR 29).
 
 While many pods come, a replica takes more places than it has pods for. They stand in the book under keys of its own
-until a later write names the pods that have got them. What is left when pods stop coming is returned at once; what a
-replica leaves behind that dies is free again after the time-out of pods that are never seen.
+until a later write names the pods that have got them. What is left when pods stop coming is returned; what a replica
+leaves behind that dies is free again after the time-out of pods that are never seen.
 """
 
 import asyncio
@@ -101,8 +101,8 @@ class Reserve:
     def came(self, version: str) -> None:
         """Count a pod. If many come, places are taken ahead from now on."""
         self._came.append((self._clock.monotonic(), version))
-        if self._rates() and (self._keeper is None or self._keeper.done()):
-            self._keeper = asyncio.create_task(self._keep())
+        if self._rates():
+            self._begin()
 
     def holds(self, version: str, subset: str) -> bool:
         """Return whether a place can be given to a pod at once."""
@@ -155,6 +155,7 @@ class Reserve:
         for key in sorted(new - known - self._returned):
             if key.startswith(self._own):
                 self._held.setdefault(keys[key], deque()).append(_Place(key, now + FRESH_SECONDS))
+                self._begin()
             elif not first:  # nobody knows how old those are that were there before
                 self._others[key.removesuffix(token_of(key))] = now
 
@@ -162,6 +163,10 @@ class Reserve:
         """Let what is due share the write that a pod is about to wait for."""
         if self._keeper is not None and not self._keeper.done() and not self._is_writing:
             self._hurried = asyncio.create_task(self._sync())
+
+    def _begin(self) -> None:
+        if self._keeper is None or self._keeper.done():
+            self._keeper = asyncio.create_task(self._keep())
 
     async def _keep(self) -> None:
         """Take places ahead while many pods come, write down who got them, and return what is left."""

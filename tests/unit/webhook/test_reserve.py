@@ -75,6 +75,24 @@ async def test_pods_need_not_wait_for_writes() -> None:
     assert len(worlds[0].book()["a"]["creatingPods"]) == 200
 
 
+async def test_the_last_places_are_parted() -> None:
+    """One write leaves both replicas some, so that neither has to write for each."""
+    cluster, worlds = await distant(subset("a", 60), subset("b"))
+    before: set[str] = set()
+    parted: list[int] = []
+
+    def look() -> None:
+        now = {key for key in worlds[0].book()["a"].get("creatingPods", {}) if key.startswith(AHEAD)}
+        if worlds[0].missing()[0] == 0:
+            parted.append(len({key.rpartition("/")[0] for key in now - before}))
+        before.update(now)
+
+    cluster.after_write = look
+    found = Counter(mark(one)["subset"] for one in await storm(worlds, 100))
+    assert found == {"a": 60, "b": 40}
+    assert 2 in parted
+
+
 async def test_few_pods_take_nothing_ahead() -> None:
     cluster, (world,) = await distant(subset("a", 10), subset("b"), count=1)
     for number in range(2 * MANY):
