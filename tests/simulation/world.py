@@ -104,7 +104,7 @@ def services() -> Mapping[str, Callable[[], Service]]:
 
 @cache
 def _services_on(path: tuple[str, ...]) -> Mapping[str, Callable[[], Service]]:
-    """What is installed on this path; finding it takes as long as a tenth of a run."""
+    """Return the entry points on this path. Finding them takes a tenth of a run, so it is done once."""
     del path
     points = entry_points(group="flotilla.services")
     return {point.name: point.load() for point in points if point.name != "webhook"}

@@ -78,7 +78,7 @@ def own_places() -> list[Place]:
 
 
 def policy_places() -> list[Place]:
-    """Where the policy of a take-over is, and its binding."""
+    """Return the places of the policy of a take-over and of its binding."""
     kinds = [kind for kind in OPTIONAL if kind.kind.startswith("Validating")]
     return [Place(kind, "", STANDSTILL) for kind in sorted(kinds, key=lambda k: k.kind)]
 

@@ -47,7 +47,7 @@ class Entropy(Protocol):
         ...
 
     def uuid(self) -> str:
-        """A fresh UUID, for what Kubernetes calls uids."""
+        """Return a new random UUID."""
         ...
 
 

@@ -40,9 +40,8 @@ def configure(level: str = "info", fmt: str = "json") -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Return whether the line tells of something that nobody else does. uvloop takes it for a fatal error when the peer
-    has closed a TLS connection before everything that came through it is read; the connection's user is told that it
-    ended, as of any other."""
+    """Return False for uvloop's report of a TLS connection that its peer closed before all data was read. uvloop logs
+    it as a fatal error, but the reader of the connection gets an exception anyway."""
     error = record.exc_info[1] if record.exc_info else None
     closed = isinstance(error, RuntimeError) and str(error).endswith("the handler is closed")
     return not (closed and record.getMessage().startswith("Fatal error on SSL protocol"))

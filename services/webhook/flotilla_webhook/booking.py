@@ -24,7 +24,7 @@ from flotilla_webhook.reserve import TICK_SECONDS, Reserve
 from flotilla_webhook.subsets import try_patch
 
 AWAITED_SECONDS = 1.0
-"""How long a pod waits for places that replicas have taken ahead, before it goes to a later subset."""
+"""The longest time that a pod waits for places that replicas have taken ahead; then it goes to a later subset."""
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -50,10 +50,10 @@ class Booking:
         await self._reserve.close()
 
     async def take(self, pod: Json, version: str, replicas: Callable[[], Awaitable[int | None]]) -> Matched | None:
-        """Return the place that the pod has got; None if no subset takes it. `replicas` asks how many pods there are to
-        be, where that has to be known. Raises Gone, ApiError, Unreachable, and ValueError: the place cannot be told, or
-        the pod would be refused."""
-        request = _Request(pod, name_of(pod), self._entropy.token(), version)
+        """Return the place of the pod, or None if no subset has room. `replicas` reads the workload's number of
+        replicas if a new book needs it. Raise Gone, ApiError, Unreachable, or ValueError if the book cannot be opened
+        or the subset's patch does not apply."""
+        request = _Request(pod, name_of(pod), self._entropy.uuid(), version)
         self._reserve.came(version)
         end = self._clock.monotonic() + AWAITED_SECONDS
         while True:
@@ -93,8 +93,8 @@ class Booking:
         await self._ledger.write(keep)
 
     def _at_once(self, request: _Request) -> Matched | None:
-        """Return a place that needs no write: one that was taken ahead, or one of an unlimited subset. None: a write is
-        needed. Raises ValueError: the pod would be refused."""
+        """Return a place that needs no write: one that was taken ahead, or one of an unlimited subset. Return None if a
+        write is needed. Raise ValueError if the subset's patch does not apply."""
         self._reserve.adopt()
         spread = self._ledger.known()
         if spread is None:
@@ -117,8 +117,8 @@ class Booking:
     def _take(
         self, spread: WorkloadSpread, books: Books, *, request: _Request, replicas: int | None, patient: bool
     ) -> Matched | None:
-        """Take a place; return one without a subset if there is none, and None if that is not certain yet. Raises
-        ValueError: the place cannot be told, or the pod would be refused, and hold the place until its time-out."""
+        """Take a place and return it; its subset is empty if no subset has room. Return None if that is not certain
+        yet. Raise ValueError if the book cannot be opened or the subset's patch does not apply."""
         book, name = _book_of(spread, books, request.version, replicas), spread.metadata.name
         for key in (request.name, request.token):
             held = awaiting(book, key)
@@ -139,7 +139,7 @@ class Booking:
         return _matched(name, place, key, request)
 
     def _may_take(self, request: _Request, entry: SubsetStatus, *, patient: bool) -> bool:
-        """Return whether the subset takes another pod, or for the patient, may turn out to take one."""
+        """Return whether the subset has room. For a patient request, also return True if it may have room soon."""
         holds = self._reserve.holds(request.version, entry.name)
         return has_room(entry) or holds or (patient and self._reserve.is_awaited(entry))
 
@@ -154,8 +154,8 @@ def _matched(name: str, place: SubsetStatus, key: str, request: _Request) -> Mat
 
 
 def _book_of(spread: WorkloadSpread, books: Books, version: str, replicas: int | None) -> list[SubsetStatus]:
-    """Return the book of the version; a new one where there is none. Raises ValueError: the number of pods is needed,
-    and was not asked for, because there was a book a moment ago."""
+    """Return the book of the version, or a new one. Raise ValueError if a new one needs the number of replicas and the
+    caller has not read it, because the book existed a moment ago."""
     held = books.get(version)
     if held:
         return held

@@ -47,7 +47,7 @@ class Chain(msgspec.Struct, frozen=True):
     caches: tuple[Cache[Any], ...]
     armed: Mapping[Resource, Armed]
     aclose: Callable[[], Awaitable[None]]
-    """Called when no pod comes any more."""
+    """Called when the webhook stops serving."""
 
     def armed_by(self, arming: Arming, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
         """The handlers of those kinds, by path, which arm the webhook before they answer."""

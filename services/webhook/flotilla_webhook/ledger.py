@@ -32,7 +32,7 @@ _FIRST_PAUSE, _LAST_PAUSE, _JITTER = 0.005, 0.08, 0.5
 shown it meanwhile, it is not asked at all."""
 
 _LOOKS, _LOOK_SECONDS = 4, 0.002
-"""How often, and how far apart, it is looked at what the watch has shown before the apiserver is asked."""
+"""After a conflict, the number of looks at the watch cache, and the seconds between them, before a GET."""
 
 _AT_ONCE, _LEAST_SHARE, _MOST_SHARE = 2, 1.0, 2.0
 """So many writes follow each other at once; then each waits, in times of what the last one took. Whoever has just
@@ -94,7 +94,7 @@ class Ledger:
         self._took = 0.0  # seconds of the last write
 
     def known(self) -> WorkloadSpread | None:
-        """Return the WorkloadSpread as it was when it was last seen."""
+        """Return the newest copy of the WorkloadSpread that this process has; None if it has none."""
         return self._cache.get(*self._place)
 
     async def write(self, decide: Decide[T], stored: Callable[[T], None] = lambda _: None) -> T:

@@ -21,33 +21,34 @@ from flotilla_webhook.ledger import Books, Gone, Ledger
 
 WINDOW_SECONDS = 1.0
 MANY = 3
-"""So many pods within the window have places taken ahead. Fewer wait for the write of theirs."""
+"""The number of pods within the window from which on places are taken ahead. Fewer pods wait for their writes."""
 
 LEAST_SECONDS = 0.1
-"""No pace is told by less time than that."""
+"""The shortest time that a rate is computed from."""
 
 IDLE_SECONDS = 1.0
-"""When no pod has come for so long, everything is returned. Pods come by connections of the apiserver, so in clumps."""
+"""The time without a pod after which all places are returned. The apiserver reuses connections, so the pods of one
+replica come in bursts."""
 
 AHEAD_SECONDS = 0.5
-"""How long the places of a replica should last. It takes more when half of them are used: a write may be late, and have
-to be repeated."""
+"""The time that the places of a replica should last at the current rate. A replica takes more when it has used half of
+them, because a write may be slow or conflict."""
 
 LAST_SECONDS = 0.1
-"""Of the last places of a subset a replica keeps as many as pods have come within so long: those of other replicas wait
-for them."""
+"""The time that a replica may keep the last places of a subset, because pods of other replicas wait for them: it keeps
+as many as pods came within that time."""
 
 LAST = 8
-"""So few places that are left are parted among the replicas at once."""
+"""The number of free places of a subset that one write shares out among the active replicas."""
 
 SHARE = 2
-"""No replica has more than one in so many of the places that are left: the last ones go to whoever comes first."""
+"""A replica holds at most this fraction (one half) of the places that are left, so that other replicas find some."""
 
 FRESH_SECONDS = 5.0
-"""A place that was taken ahead is given to a pod for so long. The controller drops it after thirty seconds."""
+"""The age up to which a place that was taken ahead is given to a pod. The controller drops it after thirty seconds."""
 
 TICK_SECONDS = 0.02
-"""How often it is looked at what is to be written."""
+"""The interval between two checks for something to write."""
 
 _Subset = tuple[str, str]
 """The version of a book, and the name of one of its subsets."""
@@ -63,15 +64,15 @@ class _Place(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """A place that a pod has got, which the book does not say yet."""
+    """A place that was given to a pod, until the book names the pod."""
 
     subset: _Subset
     key: str
-    pod: str  # by what the book will know it
+    pod: str  # its name, or its token
 
 
 class _Written(NamedTuple):
-    """What a write says, if it arrives."""
+    """The changes of one write, applied to the memory of this replica once it is stored."""
 
     taken: list[tuple[_Subset, _Place]]
     given: list[_Given]
@@ -122,8 +123,8 @@ class Reserve:
         return next((subset for of, subset in found if of == version), "")
 
     def is_awaited(self, entry: SubsetStatus) -> bool:
-        """Return whether anybody has places of the subset that no pod has got. They are given or returned within
-        moments, and until then nobody knows whether the subset is full."""
+        """Return whether any replica holds places of the subset. Until it gives or returns them, within moments, it is
+        not certain that the subset is full."""
         given = {given.key for given in self._given}
         dead = self._clock.now() - timedelta(seconds=FRESH_SECONDS)
         return any(
@@ -131,14 +132,14 @@ class Reserve:
         )
 
     async def close(self) -> None:
-        """Return everything: no pod comes any more."""
+        """Return all places to the book."""
         self._came.clear()
         if self._keeper is not None:
             await self._keeper
 
     def adopt(self) -> None:
-        """Hold what the book has for this replica and it does not know of: another one has left it the last places, or
-        nobody knew whether a write arrived."""
+        """Hold places that the book has for this replica and that are new to it: from another replica that shared out
+        the last ones, or from a write of its own whose outcome was unknown."""
         books, now = self._books(), self._clock.monotonic()
         if self._is_writing or self._failed or books is self._looked_at:
             return
@@ -160,7 +161,7 @@ class Reserve:
                 self._others[key.removesuffix(token_of(key))] = now
 
     def hurry(self) -> None:
-        """Let what is due share the write that a pod is about to wait for."""
+        """Add what is due to the write that a pod is about to wait for."""
         if self._keeper is not None and not self._keeper.done() and not self._is_writing:
             self._hurried = asyncio.create_task(self._sync())
 
@@ -191,7 +192,7 @@ class Reserve:
             self._is_writing = False
 
     def _rates(self) -> Mapping[str, float]:
-        """Return how many pods come in a second, by version; nothing while few come."""
+        """Return the rates of pods per second by version; empty while few come."""
         now = self._clock.monotonic()
         while self._came and self._came[0][0] <= now - WINDOW_SECONDS:
             self._came.popleft()
@@ -201,8 +202,8 @@ class Reserve:
         return {version: count / seconds for version, count in Counter(one for _, one in self._came).items()}
 
     def _let_go(self) -> None:
-        """Return the places that no pod will get soon, with the next write: all of them if none comes, those that are
-        too old, and what is more than others can still have, but for the next few."""
+        """Mark places for return with the next write: all of them if no pod comes, those that are too old, and those
+        beyond what is left for other replicas, except for the next few pods."""
         now, left = self._clock.monotonic(), self._left()
         idle = not self._came or self._came[-1][0] <= now - IDLE_SECONDS
         lately = Counter(version for since, version in self._came if since > now - LAST_SECONDS)
@@ -213,7 +214,7 @@ class Reserve:
         self._held = {subset: held for subset, held in self._held.items() if held}
 
     def _left(self) -> Mapping[_Subset, int]:
-        """Return how many places of each subset nobody has."""
+        """Return the number of free places of each subset."""
         books = self._books().items()
         return {(version, entry.name): max(entry.missing_replicas, 0) for version, book in books for entry in book}
 
@@ -222,7 +223,7 @@ class Reserve:
         return {} if spread is None else spread.status.versioned_subset_statuses
 
     def _is_due(self) -> bool:
-        """Return whether there is something to write that somebody may wait for."""
+        """Return whether a write is needed now."""
         books = self._books()
         if self._returned or (self._given and not self._held):
             return True
@@ -232,7 +233,7 @@ class Reserve:
         return any(left.get(given.subset) == 0 for given in self._given)
 
     def _wanted(self, books: Mapping[str, Book]) -> Iterator[tuple[_Subset, int]]:
-        """Yield how many places to have of each open subset, in their order."""
+        """Yield the number of places to hold of each open subset, in their order."""
         for version, rate in self._rates().items():
             count = int(rate * AHEAD_SECONDS)
             for entry in books.get(version, ()):
@@ -253,7 +254,7 @@ class Reserve:
             for place, entry in enumerate(book):
                 subset = version, entry.name
                 lacking = wanted.get(subset, 0) - len(self._held.get(subset, ()))
-                taken = [f"{self._own}{self._entropy.token()}" for _ in range(lacking)]
+                taken = [f"{self._own}{self._entropy.uuid()}" for _ in range(lacking)]
                 written.taken.extend((subset, _Place(key, until)) for key in taken)
                 changed = with_places(
                     entry,
@@ -266,16 +267,16 @@ class Reserve:
         return written
 
     def _left_to_others(self, entry: SubsetStatus) -> list[str]:
-        """Return keys under which other replicas that take places, too, get the last ones of a subset: so nobody has to
-        write for each."""
+        """Return keys that give the last places of a subset to other active replicas, so that no replica needs a write
+        for each of them."""
         now = self._clock.monotonic()
         others = sorted(own for own, since in self._others.items() if since > now - AHEAD_SECONDS)
         if not 0 < entry.missing_replicas <= LAST or not others:
             return []
-        return [f"{others[turn % len(others)]}{self._entropy.token()}" for turn in range(entry.missing_replicas)]
+        return [f"{others[turn % len(others)]}{self._entropy.uuid()}" for turn in range(entry.missing_replicas)]
 
     def _settle(self, written: _Written) -> None:
-        """Take note of what was written."""
+        """Apply what was written to the memory of this replica."""
         for subset, place in written.taken:
             self._held.setdefault(subset, deque()).append(place)
         self._given = self._given[len(written.given) :]

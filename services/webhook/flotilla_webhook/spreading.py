@@ -83,7 +83,7 @@ class Spreads:
         self._asked: dict[str, float] = {}  # namespaces, and until when the apiserver's answer about them counts
 
     async def close(self) -> None:
-        """Return the places that were taken ahead: others need not wait for their time-out."""
+        """Return the places that were taken ahead, so that other replicas need not wait for their time-out."""
         await asyncio.gather(*(booking.close() for booking in self._bookings.values()))
 
     def step(self) -> Step:
@@ -146,8 +146,8 @@ class Spreads:
             await self._outlive_first_second(spread)
 
     async def _outlive_first_second(self, spread: WorkloadSpread) -> None:
-        """Wait until a pod that is made now is younger than the WorkloadSpread by its timestamp, too, which counts
-        seconds: by that the controller tells pods that no subset took from those that were there before."""
+        """Wait until the WorkloadSpread is a second old. Timestamps count seconds, and the controller leaves a pod
+        alone only if it is younger than the WorkloadSpread."""
         if spread.metadata.creation_timestamp is not None:
             left = 1 - (self._clock.now() - spread.metadata.creation_timestamp).total_seconds()
             if left > 0:

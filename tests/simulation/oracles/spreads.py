@@ -151,7 +151,7 @@ def matched_of(pod: Json) -> tuple[str, str] | None:
 
 
 def keys_of(pod: Json) -> Iterator[str]:
-    """By what a book may know the pod."""
+    """Yield the keys that the pod may have in a book."""
     annotations = strings(pod["metadata"].get("annotations"))
     text = annotations.get(MATCHED)
     yield str((msgspec.json.decode(text, type=Json) if text else {}).get("uid") or pod["metadata"]["name"])

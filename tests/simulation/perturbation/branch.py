@@ -104,7 +104,7 @@ class Stem:
 
     @property
     def over(self) -> bool:
-        """All have gone off: nobody wants to know how the undisturbed run goes on."""
+        """Return whether all faults have been tried, so that the undisturbed run can end."""
         return not self._is_child and not self._faults
 
 

@@ -171,7 +171,7 @@ def run(
 
 @cache
 def undisturbed(name: str) -> tuple[Outcome, History]:
-    """Play a scenario without a fault, once for all tests of this process that want to know how it goes."""
+    """Play a scenario without a fault, once for all tests of this process."""
     outcome, _, history = run(every_scenario()[name])
     return outcome, history
 

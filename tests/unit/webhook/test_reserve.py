@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -20,7 +21,7 @@ PACE = 0.01
 
 
 async def storm(worlds: list[World], count: int, *, begin: int = 0, named: bool = True) -> list[Json]:
-    """Create so many pods one after the other without waiting for answers, by turns of the replicas; what is stored."""
+    """Create pods at a steady pace without waiting for answers, by turns of the replicas; return what is stored."""
 
     async def create(number: int) -> Json:
         world = worlds[number % len(worlds)]
@@ -34,12 +35,12 @@ async def storm(worlds: list[World], count: int, *, begin: int = 0, named: bool 
 
 
 async def rest(world: World) -> None:
-    """Nobody has come for a while."""
+    """Wait until no pod has come for a while."""
     await world.clock.sleep(2 * IDLE_SECONDS)
 
 
 def ahead(world: World) -> int:
-    """How many places are taken that no pod is known to have."""
+    """Return the number of places that are taken ahead."""
     return sum(key.startswith(AHEAD) for entry in world.book().values() for key in entry.get("creatingPods", {}))
 
 
@@ -54,8 +55,7 @@ async def distant(*subsets: Json, count: int = 2) -> tuple[Distant, list[World]]
     ("limits", "pods"), [((60, 70), 200), ((10, 5), 12), ((3, 3), 5), ((100, 100), 150), ((7, 1), 30)]
 )
 async def test_subsets_are_filled_in_order(limits: tuple[int, int], pods: int, *, named: bool) -> None:
-    """Whatever is taken ahead, and by whom: none has too many, and no later one has a pod while an earlier one has
-    room."""
+    """No subset gets too many pods, and no later one gets a pod while an earlier one has room."""
     cluster, worlds = await distant(subset("a", limits[0]), subset("b", limits[1]), subset("c"))
     found = Counter(mark(one)["subset"] for one in await storm(worlds, pods, named=named))
     a = min(limits[0], pods)
@@ -76,7 +76,7 @@ async def test_pods_need_not_wait_for_writes() -> None:
 
 
 async def test_the_last_places_are_parted() -> None:
-    """One write leaves both replicas some, so that neither has to write for each."""
+    """One write gives places to both replicas, so that neither has to write for each."""
     cluster, worlds = await distant(subset("a", 60), subset("b"))
     before: set[str] = set()
     parted: list[int] = []
@@ -120,6 +120,7 @@ async def test_how_pods_are_known() -> None:
     assert len(tokens) > 10
     assert all(PLACE not in one["metadata"]["annotations"] for one in unnamed)
     await rest(world)
+    assert all(str(UUID(mark(one)["uid"])) == mark(one)["uid"] for one in unnamed)
     names = {one["metadata"]["name"] for one in named} | {mark(one)["uid"] for one in unnamed}
     assert set(world.book()["a"]["creatingPods"]) == names
 
@@ -182,7 +183,7 @@ async def test_who_may_not_write_takes_nothing_ahead() -> None:
 
 
 async def test_what_cannot_be_returned_has_its_time_out() -> None:
-    """Nobody goes on trying for ever."""
+    """A replica that may not write does not try again and again."""
     cluster, (world,) = await distant(subset("a", 100), subset("b"), count=1)
     await storm([world], 20)
     tries: list[float] = []

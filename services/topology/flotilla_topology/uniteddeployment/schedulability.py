@@ -18,7 +18,7 @@ RESCHEDULED, RECOVERED, CREATED = "reschedule", "recover", "created"
 
 JOINED = "newly-created subsets in reservation strategy"
 GROWN = "subset just recovered scaled up"
-"""Messages of marks for pods that are still to come, and are to be tried first."""
+"""Messages of the condition while pods that are to be tried first do not exist yet."""
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -138,7 +138,7 @@ def verified_again(found: Schedulability, now: datetime) -> Schedulability:
 
 
 def _awaits_pods(child: Child, mark: Condition) -> bool:
-    """Return whether the mark is for pods that the child has not made yet: it would be gone when they come."""
+    """Return whether the subset is marked for pods that its workload has not created yet."""
     return mark.message in (JOINED, GROWN) and sum(pod.active for pod in child.pods) < child.workload.replicas
 
 

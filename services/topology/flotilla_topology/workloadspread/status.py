@@ -175,7 +175,7 @@ class _Writer:
 
 
 def keys_of(pod: Pod) -> Iterator[str]:
-    """Yield by what a pod may be known in `creatingPods`."""
+    """Yield the keys that a pod may have in `creatingPods`."""
     matched = matched_of(pod.metadata.annotations)
     yield (matched.uid if matched is not None else "") or pod.metadata.name
     if PLACE in pod.metadata.annotations:

@@ -30,8 +30,8 @@ from flotilla_common.api.numbers import integer
 
 MOST = (1 << 31) - 1
 AHEAD = "ahead/"
-"""How keys of `creatingPods` begin that are places which a webhook has taken ahead, and which no pod is known to have.
-Names of pods have no slash."""
+"""The prefix of keys of `creatingPods` for places that a webhook has taken ahead of its pods. Names of pods have no
+slash, so none equals such a key."""
 
 Book = Sequence[SubsetStatus]
 _MATCHED: Reader[dict[str, object]] = Reader(dict[str, object])
@@ -54,8 +54,8 @@ def _mark(text: str) -> Matched | None:
 
 
 def is_left_out(spread: WorkloadSpread, pod: ObjectMeta) -> bool:
-    """Return whether no subset took the pod when it was made, as far as can be told: it says of none, and is younger
-    than a WorkloadSpread whose subsets can all be full (§8.3, W2 and W17)."""
+    """Return whether the pod was probably created when no subset had room: it is not marked, and is younger than a
+    WorkloadSpread whose subsets can all be full (§8.3, W2 and W17)."""
     since, made = spread.metadata.creation_timestamp, pod.creation_timestamp
     unmarked = matched_of(pod.annotations) is None
     return unmarked and spread.spec.leaves_pods_out and since is not None and made is not None and made > since
@@ -125,7 +125,7 @@ def opened(subsets: Sequence[Subset], replicas: int, totals: Book) -> list[Subse
 
 
 def token_of(key: str) -> str:
-    """Return by what a pod is known that has got the place: the token of one that was taken ahead."""
+    """Return the key without its prefix: the name of a pod, or the token of a place."""
     return key.rpartition("/")[2]
 
 
@@ -135,25 +135,25 @@ def place_of(book: Book, name: str) -> SubsetStatus | None:
 
 
 def awaiting(book: Book, key: str) -> SubsetStatus | None:
-    """Return the subset in which a pod that is known by this key has taken a place, and not been seen yet."""
+    """Return the subset whose `creatingPods` has this key, or None."""
     return next((one for one in book if key in one.creating_pods), None)
 
 
 def has_room(entry: SubsetStatus) -> bool:
-    """Return whether the subset has not as many pods as it may have."""
+    """Return whether the subset takes another pod."""
     return entry.missing_replicas != 0
 
 
 def chosen(book: Book, name: str = "", takes: Callable[[SubsetStatus], bool] = has_room) -> SubsetStatus | None:
-    """Return the first subset that takes another pod; None if none does (§5.3). A pod that is made anew under its
-    `name` stays where it was, if its place is still free."""
+    """Return the first subset that takes another pod, or None (§5.3). A pod that is created again under the `name` of
+    a deleted one stays in that one's subset, if the place is still free."""
     open_ones = [one for one in book if one.schedulable and takes(one)]
     return next((one for one in open_ones if name in one.deleting_pods), open_ones[0] if open_ones else None)
 
 
 def with_pod(book: Book, subset: str, key: str, now: datetime, name: str = "") -> list[SubsetStatus]:
-    """Return the book after a pod has taken a place. One of the same `name` that was to go is gone: if it counted as
-    going still, so would the new one, and another pod would get its place."""
+    """Return the book after a pod has taken a place. Its `name` leaves `deletingPods`, because the deleted pod of that
+    name is gone: otherwise the new pod would count as being deleted, and another pod would get its place."""
     book = [
         msgspec.structs.replace(one, deleting_pods=_without(one.deleting_pods, name))
         if name in one.deleting_pods
@@ -178,9 +178,9 @@ def with_places(
     returned: Collection[str] = (),
     now: datetime,
 ) -> SubsetStatus:
-    """Return the entry of a subset after places were taken ahead under some keys, given to pods (`given`: the key of
-    each, and by what the pod is known), and returned. A key that is not there has lost its place by its time-out. As
-    with `with_pod`, those of the same names that were to go are gone."""
+    """Return the entry of a subset after a webhook took places ahead, gave some to pods and returned others. `taken`
+    and `returned` are keys; `given` maps keys to the names or tokens of the pods. Keys that the entry no longer has
+    are ignored, because their places have timed out. The names leave `deletingPods`, as in `with_pod`."""
     creating, free = dict(entry.creating_pods), -len(taken)
     for key in returned:
         free += creating.pop(key, None) is not None

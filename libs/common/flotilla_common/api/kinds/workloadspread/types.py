@@ -14,8 +14,8 @@ WORKLOAD_SPREAD = Resource("apps.kruise.io", "v1beta1", "workloadspreads", "Work
 MATCHED = "apps.kruise.io/matched-workloadspread"
 """On pods: the WorkloadSpread and the subset, as JSON."""
 PLACE = "flotilla.kruise.io/workloadspread-place"
-"""On pods with a name: the token by which the book knows them, where that is not their name. Those without a name have
-it as `uid` in `MATCHED`."""
+"""Annotation of pods with a name that stand in the book under a token. Pods without a name have the token as `uid` in
+`MATCHED`."""
 
 IGNORE_EXISTING = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 """On a WorkloadSpread: "true" keeps the metadata of patches off pods that were there before it."""
@@ -71,8 +71,7 @@ class WorkloadSpreadSpec(Model):
 
     @property
     def leaves_pods_out(self) -> bool:
-        """Return whether there can be pods that no subset is to take: each takes a number of them, whatever the
-        workload wants. Percentages make a whole."""
+        """Return whether all subsets can be full at once. That takes numbers: percentages add up to all pods."""
         return all(isinstance(subset.max_replicas, int) for subset in self.subsets)
 
     @property
