@@ -27,7 +27,7 @@ import structlog
 from flotilla_common.api.crds import manifests
 from flotilla_common.api.resources import EVENT, LEASE, NAMESPACE, Resource
 from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import BusError
+from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.installed import mirrored
 from flotilla_common.kube.interface import Api
 from flotilla_common.mirror.table import VersionsWentBack
@@ -159,7 +159,7 @@ class World:
                 self.processes[process.name] = process
         self.history.listeners.append(self._notice)
         names = WEBHOOKS if WRITING in self._served else WEBHOOKS[:1]
-        self.webhooks = our_webhooks(self.server, settings, {name: self.wire(name) for name in names})
+        self.webhooks = our_webhooks(self.server, self._bus_of, settings, {name: self.wire(name) for name in names})
         self.server.admission = self.webhooks
 
     @property
@@ -172,6 +172,9 @@ class World:
         if self._wire is not None:
             return self._wire(writer)
         return UnevenWire(self.clock, self._dice) if self._dice else PlainWire(self.clock)
+
+    def _bus_of(self, webhook: str) -> Bus:
+        return SimulatedBus(self.loop, self.bus, webhook, self.clock, Context())
 
     def client(self, writer: str, wire: Wire) -> Api:
         """An apiserver client of its own for a writer."""

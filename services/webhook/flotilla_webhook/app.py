@@ -18,7 +18,7 @@ from structlog.contextvars import bind_contextvars
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.resources import CONFIG_MAP, CRD, MUTATING, SECRET, VALIDATING, Resource
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
-from flotilla_common.bus.permissions import lone_permissions
+from flotilla_common.bus.permissions import webhook_permissions
 from flotilla_common.clock import Clock
 from flotilla_common.control.journal import Journal
 from flotilla_common.gates import Gates
@@ -51,7 +51,7 @@ async def run(context: Context) -> None:
     bind_contextvars(service=context.service, replica=context.replica)
     settings, clock = context.settings, context.clock
     metrics = process_metrics()
-    chain = chain_of(context.api, clock, context.entropy, settings, context.gates)
+    chain = chain_of(context.api, context.bus, clock, context.entropy, settings, context.gates)
     pods, standing = chain.pods, chain.pods.standing
     handlers = handlers_of(context.api, clock, settings, context.gates, metrics)
     handlers |= pods.handlers() | chain.removal.handlers()
@@ -82,6 +82,7 @@ async def run(context: Context) -> None:
     app = build(handlers, convert, metrics, clock, callers=callers)
     sock = tls.listen(settings.webhook_port)
     async with aclosing(chain), asyncio.TaskGroup() as group:
+        await chain.serve()
         group.create_task(rotator.run())
         group.create_task(standing.expire(rotator.need))
         group.create_task(chain.removal.standing.expire(rotator.need))
@@ -189,7 +190,7 @@ def _believed(certificate: tls.Certificate) -> str:
 
 def service() -> Service:
     """The service, for `flotilla run` and for its own process."""
-    return Service("webhook", run, access=access(), permissions=lone_permissions("webhook"), called=True)
+    return Service("webhook", run, access=access(), permissions=webhook_permissions("webhook"), called=True)
 
 
 def main() -> int:

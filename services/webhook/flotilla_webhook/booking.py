@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
+from prometheus_client import Counter
 
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.kinds.workloadspread.book import (
@@ -20,11 +21,15 @@ from flotilla_common.api.kinds.workloadspread.book import (
 from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, Matched, SubsetStatus, WorkloadSpread
 from flotilla_common.clock import Clock, Entropy
 from flotilla_webhook.ledger import Books, Ledger
+from flotilla_webhook.peers import Lent, Peers, Question
 from flotilla_webhook.reserve import TICK_SECONDS, Reserve
 from flotilla_webhook.subsets import try_patch
 
-AWAITED_SECONDS = 1.0
+AWAITED_SECONDS = 1.5
 """The longest time that a pod waits for places that replicas have taken ahead; then it goes to a later subset."""
+
+PLACES = Counter("flotilla_webhook_places_total", "Places of WorkloadSpreads that pods got.", ["source"])
+AHEAD, LENT, BOOK = (PLACES.labels(source) for source in ("ahead", "lent", "book"))
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -39,11 +44,12 @@ class _Request(msgspec.Struct, frozen=True):
 class Booking:
     """Takes places and gives them back, each request by itself."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock, entropy: Entropy, peers: Peers) -> None:
         self._ledger = ledger
-        self._reserve = Reserve(ledger, clock, entropy)
+        self._reserve = Reserve(ledger, clock, entropy, peers.own)
         self._clock = clock
         self._entropy = entropy
+        self._peers = peers
 
     async def close(self) -> None:
         """Return what was taken ahead."""
@@ -57,15 +63,26 @@ class Booking:
         self._reserve.came(version)
         end = self._clock.monotonic() + AWAITED_SECONDS
         while True:
-            found = self._at_once(request)
+            found = self._at_once(request) or await self._lent(request)
             if found is None:
                 patient = self._clock.monotonic() < end
                 take = partial(self._take, request=request, replicas=await replicas(), patient=patient)
                 self._reserve.hurry()
-                found = await self._ledger.write(take) or self._at_once(request)
+                found = await self._ledger.write(take)
+                BOOK.inc(found is not None and found.subset != "")
+                found = found or self._at_once(request)
             if found is not None:
                 return found if found.subset else None
             await self._clock.sleep(TICK_SECONDS)
+
+    async def lend(self, version: str, subset: str, pod: str) -> Lent:
+        """Return the place that another replica gets for a pod; an empty one if this replica has none to give."""
+        self._reserve.came(version)
+        if not self._reserve.holds(version, subset):
+            await self._reserve.settled()
+        given = self._reserve.given_to(version, pod)  # if the request comes again
+        holds = self._reserve.holds(version, subset)
+        return given or (self._reserve.give(version, subset, pod) if holds else Lent())
 
     async def give(self, version: str, subset: str, name: str) -> bool:
         """Give the place of a pod back; return whether that was written down. Raises Gone, ApiError, Unreachable,
@@ -95,24 +112,48 @@ class Booking:
     def _at_once(self, request: _Request) -> Matched | None:
         """Return a place that needs no write: one that was taken ahead, or one of an unlimited subset. Return None if a
         write is needed. Raise ValueError if the subset's patch does not apply."""
-        self._reserve.adopt()
         spread = self._ledger.known()
-        if spread is None:
-            return None
-        book, name = spread.status.versioned_subset_statuses.get(request.version, []), spread.metadata.name
-        if place_of(book, request.name) is not None:
+        if spread is None or _is_known(spread, request):
             return None
         given = self._reserve.given_to(request.version, request.name)
-        if given:  # the request comes again
-            return Matched(name=name, subset=given)
-        place = chosen(book, takes=partial(self._may_take, request, patient=True))
-        if place is not None and place.missing_replicas == UNLIMITED:
-            return Matched(name=name, subset=place.name)
-        if place is None or not self._reserve.holds(request.version, place.name):
+        if given is not None:  # the request comes again
+            return _matched_by_token(spread, given)
+        place = self._best(spread, request)
+        if place is None:
+            return None
+        if place.missing_replicas == UNLIMITED:
+            return Matched(name=spread.metadata.name, subset=place.name)
+        if not self._reserve.holds(request.version, place.name):
             return None
         try_patch(request.pod, spread, place.name)
-        token = self._reserve.give(request.version, place.name, request.name)
-        return Matched(name=name, subset=place.name, uid=token)
+        AHEAD.inc()
+        return _matched_by_token(spread, self._reserve.give(request.version, place.name, request.name))
+
+    async def _lent(self, request: _Request) -> Matched | None:
+        """Return a place that another replica gives to the pod, or one that needs no write once no other has any; None
+        if a write is needed. Raise ValueError if the subset's patch does not apply."""
+        found: Matched | None = None
+        while found is None and (spread := self._ledger.known()) is not None:
+            place = None if _is_known(spread, request) else self._best(spread, request)
+            lenders = [] if place is None else self._reserve.lenders(request.version, place)
+            replica = next(filter(self._peers.answers, lenders), None)
+            if place is None or replica is None:
+                return None
+            try_patch(request.pod, spread, place.name)
+            question = Question(spread.metadata.uid, request.version, place.name, request.name)
+            lent = await self._peers.ask(replica, question)
+            if lent is not None and lent.subset:
+                LENT.inc()
+                return _matched_by_token(spread, lent)
+            if lent is not None:
+                self._reserve.mark_dry(request.version, place.name, replica)
+            found = self._at_once(request)
+        return found
+
+    def _best(self, spread: WorkloadSpread, request: _Request) -> SubsetStatus | None:
+        """Return the first subset that has room for the pod or may have it soon, or None."""
+        book = spread.status.versioned_subset_statuses.get(request.version, [])
+        return chosen(book, takes=partial(self._may_take, request, patient=True))
 
     def _take(
         self, spread: WorkloadSpread, books: Books, *, request: _Request, replicas: int | None, patient: bool
@@ -141,12 +182,21 @@ class Booking:
     def _may_take(self, request: _Request, entry: SubsetStatus, *, patient: bool) -> bool:
         """Return whether the subset has room. For a patient request, also return True if it may have room soon."""
         holds = self._reserve.holds(request.version, entry.name)
-        return has_room(entry) or holds or (patient and self._reserve.is_awaited(entry))
+        return has_room(entry) or holds or (patient and self._reserve.is_awaited(request.version, entry))
 
 
 def name_of(pod: Json) -> str:
     """Return the name of a pod; empty if the apiserver will choose one."""
     return text(member(pod, "metadata").get("name"))
+
+
+def _is_known(spread: WorkloadSpread, request: _Request) -> bool:
+    """Return whether the book has a pod of this name already."""
+    return place_of(spread.status.versioned_subset_statuses.get(request.version, []), request.name) is not None
+
+
+def _matched_by_token(spread: WorkloadSpread, lent: Lent) -> Matched:
+    return Matched(name=spread.metadata.name, subset=lent.subset, uid=lent.token)
 
 
 def _matched(name: str, place: SubsetStatus, key: str, request: _Request) -> Matched:

@@ -1,6 +1,6 @@
 """What is done to pods, in which order (webhooks.md §7), and which objects make it necessary."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 from flotilla_common.api.podrules import LACKS_READINESS_GATE, PodRule
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.webhooks import paths
+from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
@@ -46,6 +47,8 @@ class Chain(msgspec.Struct, frozen=True):
     removal: PodRemoval
     caches: tuple[Cache[Any], ...]
     armed: Mapping[Resource, Armed]
+    serve: Callable[[], Coroutine[Any, Any, None]]
+    """Called when the webhook begins to serve."""
     aclose: Callable[[], Awaitable[None]]
     """Called when the webhook stops serving."""
 
@@ -59,11 +62,11 @@ class Chain(msgspec.Struct, frozen=True):
         }
 
 
-def chain_of(api: Api, clock: Clock, entropy: Entropy, settings: Settings, gates: Gates) -> Chain:
+def chain_of(api: Api, bus: Bus, clock: Clock, entropy: Entropy, settings: Settings, gates: Gates) -> Chain:
     """The pod webhook."""
     states = PersistentStates(api, clock, settings.namespace)
     sidecars = Sidecars(api, clock, entropy, gates, settings.namespace)
-    spreads = Spreads(api, clock, entropy, on=gates.on("WorkloadSpread"), settings=settings)
+    spreads = Spreads(api, bus, clock, entropy, on=gates.on("WorkloadSpread"), settings=settings)
     steps = [readiness_step(gates), spreads.step(), sidecars.step(), launch_step(gates, entropy), states.step()]
     return Chain(
         PodAdmission(steps, Standing(clock)),
@@ -74,6 +77,7 @@ def chain_of(api: Api, clock: Clock, entropy: Entropy, settings: Settings, gates
             PERSISTENT_POD_STATE: Armed(states.rules_of, states.admitted),
             SIDECAR_SET: Armed(sidecars.rules_of, sidecars.admitted),
         },
+        spreads.serve,
         spreads.close,
     )
 

@@ -30,6 +30,7 @@ from flotilla_common.api.meta import LabelSelector, OwnerReference
 from flotilla_common.api.podrules import PodRule, controlled_by
 from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.api.selectors import Selector
+from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.settings import Settings
@@ -37,6 +38,7 @@ from flotilla_webhook.booking import Booking, name_of
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.ledger import Gone, Ledger
 from flotilla_webhook.owners import Owners
+from flotilla_webhook.peers import Lent, Peers, Question
 from flotilla_webhook.pods import Step
 from flotilla_webhook.removal import Check, Verdict
 from flotilla_webhook.subsets import inject
@@ -68,7 +70,7 @@ _log = structlog.get_logger()
 class Spreads:
     """The step, the check of deletions, and what WorkloadSpreads make necessary."""
 
-    def __init__(self, api: Api, clock: Clock, entropy: Entropy, *, on: bool, settings: Settings) -> None:
+    def __init__(self, api: Api, bus: Bus, clock: Clock, entropy: Entropy, *, on: bool, settings: Settings) -> None:
         """Prepare the step. `on`: the gate."""
         self.cache = Cache(WORKLOAD_SPREAD, _readable, _target_key)
         self._api = api
@@ -78,12 +80,19 @@ class Spreads:
         self._namespace = settings.namespace
         self._versioned = Versioned.of(settings.ws_enabled_versioned_status)
         self._bookings: dict[str, Booking] = {}  # by uid
+        self._peers = Peers(bus, clock, entropy)
         self._owners = Owners(api, clock)
         self._unseen: dict[tuple[str, str], float] = {}  # those about to be stored, and until when they are waited for
         self._asked: dict[str, float] = {}  # namespaces, and until when the apiserver's answer about them counts
 
+    async def serve(self) -> None:
+        """Answer other replicas that ask for places."""
+        if self._on:
+            await self._peers.serve(self._lend)
+
     async def close(self) -> None:
         """Return the places that were taken ahead, so that other replicas need not wait for their time-out."""
+        await self._peers.close()
         await asyncio.gather(*(booking.close() for booking in self._bookings.values()))
 
     def step(self) -> Step:
@@ -238,8 +247,13 @@ class Spreads:
             living = {one.metadata.uid for one in self.cache.values()}
             self._bookings = {uid: booking for uid, booking in self._bookings.items() if uid in living}
             ledger = Ledger(self._api, self._clock, self._entropy, self.cache, meta.namespace, meta.name)
-            self._bookings[meta.uid] = Booking(ledger, self._clock, self._entropy)
+            self._bookings[meta.uid] = Booking(ledger, self._clock, self._entropy, self._peers)
         return self._bookings[meta.uid]
+
+    async def _lend(self, question: Question) -> Lent:
+        """Return the place that a pod gets which another replica asks about."""
+        booking = self._bookings.get(question.uid)
+        return Lent() if booking is None else await booking.lend(question.version, question.subset, question.pod)
 
     # Deletion
 

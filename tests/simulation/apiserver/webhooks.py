@@ -8,7 +8,7 @@ entry that calls for it is in use. What conditions in CEL tell apart, `_is_neede
 There may be several replicas of the webhook, which take turns: each has a memory of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from itertools import cycle
 
@@ -25,6 +25,7 @@ from flotilla_common.api.podrules import PodRule, pod_entries, removal_entries
 from flotilla_common.api.resources import NAMESPACE, POD, Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.api.webhooks import mutating_entries, path_of, validating_entries
+from flotilla_common.bus.interface import Bus
 from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
@@ -49,15 +50,16 @@ ONE: Mapping[str, Wire | None] = {"webhook-0": None}
 class Replica:
     """One process of the webhook."""
 
-    def __init__(self, server: ApiServer, settings: Settings, name: str, wire: Wire | None) -> None:
+    def __init__(self, server: ApiServer, bus: Bus, settings: Settings, name: str, wire: Wire | None) -> None:
         self._api, self._clock = SimulatedApi(server, name, wire), server.clock
         gates = settings.gates()
-        self._chain = chain_of(self._api, self._clock, SeededEntropy(name), settings, gates)
+        self._chain = chain_of(self._api, bus, self._clock, SeededEntropy(name), settings, gates)
         handlers = handlers_of(self._api, self._clock, settings, gates, process_metrics())
         self.handlers = handlers | self._chain.pods.handlers() | self._chain.removal.handlers()
 
     def follow(self, loop: SimulatedLoop) -> None:
-        """Watch what the process remembers, from now on."""
+        """Watch what the process remembers, and answer other replicas, from now on."""
+        loop.create_task(self._chain.serve(), context=Context())
         for cache in self._chain.caches:
             loop.create_task(cache.follow(self._api, self._clock), context=Context())
 
@@ -184,9 +186,13 @@ class Webhooks:
         return entry.namespaces.matches(_labels(namespace.document) if namespace else {})
 
 
-def our_webhooks(server: ApiServer, settings: Settings, wires: Mapping[str, Wire | None] = ONE) -> Webhooks:
-    """The webhook of an installed Flotilla; what a replica asks of the apiserver itself, it asks by its name."""
-    return Webhooks(server, [Replica(server, settings, *one) for one in wires.items()], settings.gates())
+def our_webhooks(
+    server: ApiServer, bus: Callable[[str], Bus], settings: Settings, wires: Mapping[str, Wire | None] = ONE
+) -> Webhooks:
+    """The webhook of an installed Flotilla; what a replica asks of the apiserver itself, it asks by its name, by which
+    it also has its `bus`."""
+    replicas = [Replica(server, bus(name), settings, name, wire) for name, wire in wires.items()]
+    return Webhooks(server, replicas, settings.gates())
 
 
 def _starts_in_order(pod: Json | None) -> bool:

@@ -111,10 +111,11 @@ def test_services_publish_under_their_own_names_only() -> None:
     assert "act.v1.>" not in users["watcher"].publish
 
 
-def test_the_webhook_only_says_that_it_lives_and_what_it_sees() -> None:
+def test_the_webhook_says_that_it_lives_and_what_it_sees_and_asks_its_replicas() -> None:
     webhook = bus_permissions()["webhook"]
-    assert webhook.publish == ("act.v1.webhook.>", "heartbeat.v1.webhook.*")
-    assert webhook.subscribe == ("_INBOX.webhook.>",)
+    assert webhook.publish == ("act.v1.webhook.>", "heartbeat.v1.webhook.*", "places.v1.*")
+    assert webhook.subscribe == ("_INBOX.webhook.>", "places.v1.*")
+    assert webhook.answers
 
 
 def test_the_reader_hears_what_is_published_and_publishes_nothing_that_anybody_else_hears() -> None:

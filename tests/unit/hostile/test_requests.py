@@ -19,6 +19,7 @@ from flotilla_webhook.conversion import convert
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.server import build
 from tests.support.dice import Dice
+from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.support.hostile.amount import amount
 from tests.support.hostile.reviews import Reviews
@@ -54,7 +55,7 @@ def _application() -> tuple[FastAPI, list[str]]:
     api, clock, settings, gates = FakeApi().api, FakeClock(), Settings(), Gates.parse("")
     metrics = Metrics(CollectorRegistry())
     handlers = handlers_of(api, clock, settings, gates, metrics)
-    handlers |= chain_of(api, clock, Dice(), settings, gates).pods.handlers()
+    handlers |= chain_of(api, FakeBus(), clock, Dice(), settings, gates).pods.handlers()
     return build(handlers, convert, metrics, SystemClock()), sorted([*handlers, CONVERT_PATH])
 
 

@@ -30,6 +30,7 @@ from tests.simulation.contract.apiserver.bench import (
 )
 from tests.simulation.history import History
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
+from tests.support.fake_bus import FakeBus
 
 T = TypeVar("T")
 
@@ -201,7 +202,7 @@ def test_history_shares_what_did_not_change(play: Play) -> None:
 
 def test_our_webhook_admits(play: Play) -> None:
     async def story(plane: Plane) -> None:
-        plane.server.admission = webhooks = our_webhooks(plane.server, Settings())
+        plane.server.admission = webhooks = our_webhooks(plane.server, lambda _: FakeBus(), Settings())
         made = await plane.create(CLONE_SET, cloneset("web"))
         assert made["spec"]["revisionHistoryLimit"] == 10
         error = await refused(plane.create(CLONE_SET, cloneset("bad", spec={"replicas": -1})))
@@ -219,7 +220,7 @@ def test_our_webhook_admits(play: Play) -> None:
 
 def test_patches_that_meet_in_admission_are_both_applied(play: Play) -> None:
     async def story(plane: Plane) -> None:
-        plane.server.admission = our_webhooks(plane.server, Settings())
+        plane.server.admission = our_webhooks(plane.server, lambda _: FakeBus(), Settings())
         await plane.create(CLONE_SET, cloneset("web"))
         images = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:2"}]
         await asyncio.gather(
@@ -236,7 +237,7 @@ def test_patches_that_meet_in_admission_are_both_applied(play: Play) -> None:
 
 def test_a_protected_namespace_stays(play: Play) -> None:
     async def story(plane: Plane) -> None:
-        plane.server.admission = our_webhooks(plane.server, Settings())
+        plane.server.admission = our_webhooks(plane.server, lambda _: FakeBus(), Settings())
         await plane.patch(NAMESPACE, "shop", {"metadata": {"labels": {"policy.kruise.io/delete-protection": "Always"}}})
         error = await refused(plane.delete(NAMESPACE, "shop"))
         assert error.code == 403

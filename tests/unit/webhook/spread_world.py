@@ -14,6 +14,7 @@ from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.removal import Check, PodRemoval
 from flotilla_webhook.spreading import Spreads
 from flotilla_webhook.standing import Standing
+from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.unit.webhook.fakes import FakeApi, Json, applied
 
@@ -68,6 +69,7 @@ class World:
         *spreads: Json,
         cluster: FakeApi | None = None,
         clock: FakeClock | None = None,
+        bus: FakeBus | None = None,
         on: bool = True,
         more_checks: tuple[Check, ...] = (),
     ) -> None:
@@ -75,7 +77,9 @@ class World:
         self.clock = clock or FakeClock()
         for one in spreads:
             self.cluster.put(WORKLOAD_SPREAD, one)
-        self.spreads = Spreads(self.cluster.api, self.clock, SystemEntropy(), on=on, settings=Settings())
+        self.spreads = Spreads(
+            self.cluster.api, bus or FakeBus(), self.clock, SystemEntropy(), on=on, settings=Settings()
+        )
         self.pods = PodAdmission([self.spreads.step()], Standing(self.clock))
         self.removal = PodRemoval(self.cluster.api, [self.spreads.check(), *more_checks], Standing(self.clock))
 

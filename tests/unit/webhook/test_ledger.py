@@ -18,6 +18,7 @@ from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.ledger import PATIENCE_SECONDS
 from flotilla_webhook.reserve import IDLE_SECONDS
+from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.unit.webhook.fakes import FakeApi, Json
 from tests.unit.webhook.spread_world import NAMESPACE, World, mark, pod, spread, subset
@@ -82,6 +83,21 @@ class Distant(FakeApi):
         return answer
 
 
+class DistantBus(FakeBus):
+    """A bus between replicas, whose answers come after a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
+        self.asked.append(subject)
+        await turns(THERE_AND_BACK)
+        answer = await super().request(subject, data, timeout)
+        await turns(THERE_AND_BACK)
+        return answer
+
+
 class SlowClock(FakeClock):
     """Time passes with the turns of the loop."""
 
@@ -101,9 +117,12 @@ class SlowClock(FakeClock):
         await turns(1 + int(max(seconds, 0) / self.TURN))
 
 
-async def replicas(cluster: Distant, count: int = 2) -> list[World]:
-    """So many webhooks, with a watch each."""
-    worlds = [await World(cluster=cluster, clock=SlowClock()).watch() for _ in range(count)]
+async def replicas(cluster: Distant, count: int = 2, bus: FakeBus | None = None) -> list[World]:
+    """So many webhooks, with a watch each, and a bus between them."""
+    bus = bus or DistantBus()
+    worlds = [await World(cluster=cluster, clock=SlowClock(), bus=bus).watch() for _ in range(count)]
+    for world in worlds:
+        await world.spreads.serve()
     cluster.watching = [world.spreads.cache for world in worlds]
     return worlds
 

@@ -1,6 +1,7 @@
 """Places that are taken ahead while many pods come: who gets them, and that none is lost (ADR 29)."""
 
 import asyncio
+import copy
 from collections import Counter
 from typing import Any
 from uuid import UUID
@@ -9,12 +10,14 @@ import pytest
 
 from flotilla_common.api.kinds.workloadspread.book import AHEAD
 from flotilla_common.api.kinds.workloadspread.types import PLACE, WORKLOAD_SPREAD
+from flotilla_common.bus.interface import Message
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.booking import AWAITED_SECONDS
 from flotilla_webhook.reserve import AHEAD_SECONDS, FRESH_SECONDS, IDLE_SECONDS, MANY
+from tests.support.fake_bus import FakeBus
 from tests.unit.webhook.fakes import Json
 from tests.unit.webhook.spread_world import NAMESPACE, World, mark, pod, spread, subset
-from tests.unit.webhook.test_ledger import Distant, raising, replicas
+from tests.unit.webhook.test_ledger import Distant, DistantBus, raising, replicas, turns
 
 PACE = 0.01
 """Seconds between two pods of a storm."""
@@ -44,10 +47,10 @@ def ahead(world: World) -> int:
     return sum(key.startswith(AHEAD) for entry in world.book().values() for key in entry.get("creatingPods", {}))
 
 
-async def distant(*subsets: Json, count: int = 2) -> tuple[Distant, list[World]]:
+async def distant(*subsets: Json, count: int = 2, bus: FakeBus | None = None) -> tuple[Distant, list[World]]:
     cluster = Distant()
     cluster.put(WORKLOAD_SPREAD, spread(*subsets))
-    return cluster, await replicas(cluster, count)
+    return cluster, await replicas(cluster, count, bus)
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["with names", "without names"])
@@ -75,22 +78,80 @@ async def test_pods_need_not_wait_for_writes() -> None:
     assert len(worlds[0].book()["a"]["creatingPods"]) == 200
 
 
-async def test_the_last_places_are_parted() -> None:
-    """One write gives places to both replicas, so that neither has to write for each."""
-    cluster, worlds = await distant(subset("a", 60), subset("b"))
-    before: set[str] = set()
-    parted: list[int] = []
+async def test_a_replica_without_places_asks_one_that_has_some() -> None:
+    cluster, (first, second) = await distant(subset("a", 100), subset("b"))
+    await storm([first], 20)
+    cluster.before_write = raising(ApiError(500, "", "no"))  # neither waits for a write
+    found = await second.create(pod("late"))
+    assert mark(found)["subset"] == "a"
+    assert found["metadata"]["annotations"][PLACE]
+    cluster.before_write = lambda: None
+    await storm([first], 1, begin=20)
+    await rest(first)
+    assert "late" in first.book()["a"]["creatingPods"]
+    assert first.missing() == [100 - 22, -1]
 
-    def look() -> None:
-        now = {key for key in worlds[0].book()["a"].get("creatingPods", {}) if key.startswith(AHEAD)}
-        if worlds[0].missing()[0] == 0:
-            parted.append(len({key.rpartition("/")[0] for key in now - before}))
-        before.update(now)
 
-    cluster.after_write = look
+async def test_a_subset_is_full_once_no_replica_has_a_place() -> None:
+    """No pod waits at the end of a subset, and none goes to the next one too early."""
+    cluster, worlds = await distant(subset("a", 60), subset("b"), count=3)
+    begun = worlds[0].clock.monotonic()
     found = Counter(mark(one)["subset"] for one in await storm(worlds, 100))
     assert found == {"a": 60, "b": 40}
-    assert 2 in parted
+    assert worlds[0].clock.monotonic() - begun < 100 * PACE + AWAITED_SECONDS / 10
+    await rest(worlds[0])
+    assert len(cluster.writes) < 30
+
+
+@pytest.mark.parametrize("away", ["from the beginning", "in the middle"])
+async def test_subsets_are_filled_in_order_while_the_bus_is_away(away: str) -> None:
+    bus = DistantBus()
+    cluster, worlds = await distant(subset("a", 60), subset("b", 70), subset("c"), bus=bus)
+    bus.connected = away != "from the beginning"
+    cluster.after_write = lambda: setattr(bus, "connected", False)
+    found = Counter(mark(one)["subset"] for one in await storm(worlds, 200))
+    assert found == {"a": 60, "b": 70, "c": 70}
+    await rest(worlds[0])
+    assert (ahead(worlds[0]), worlds[0].missing()) == (0, [0, 0, -1])
+
+
+async def test_a_replica_that_does_not_answer_is_not_asked_again_and_again() -> None:
+    bus = DistantBus()
+    _, (first, second) = await distant(subset("a", 40), subset("b"), bus=bus)
+    await storm([first], 20)
+    bus.servers[0].healthy = False
+    bus.asked.clear()
+    await storm([second], 10, begin=20)
+    assert 1 <= len(bus.asked) <= 10  # not with each look at the book
+
+
+@pytest.mark.parametrize("answer", [b"", b"[]", b'{"subset": 3}'])
+async def test_an_answer_that_cannot_be_read_is_none(answer: bytes) -> None:
+    bus = DistantBus()
+    _, (first, second) = await distant(subset("a", 100), subset("b"), bus=bus)
+    await storm([first], 20)
+
+    async def nonsense(message: Message) -> bytes:
+        del message
+        return answer
+
+    bus.servers[0].on_request = nonsense
+    assert mark(await second.create(pod("late")))["subset"] == "a"
+
+
+async def test_only_names_of_replicas_become_part_of_subjects() -> None:
+    """Users may write anything into a status."""
+    bus = DistantBus()
+    cluster, (world,) = await distant(subset("a", 10), subset("b"), count=1, bus=bus)
+    await world.create(pod("p"))
+    stored = copy.deepcopy(world.stored())
+    (entry, _) = stored["status"]["versionedSubsetStatuses"]["versionIgnored"]
+    entry["creatingPods"] |= dict.fromkeys(("ahead/>/x", "ahead/a b/x", "ahead//x", "ahead/"), "2026-01-01T00:00:00Z")
+    entry["missingReplicas"] = 0
+    cluster.put(WORKLOAD_SPREAD, stored)
+    await turns(20)
+    assert mark(await world.create(pod("q")))["subset"] == "b"
+    assert bus.asked == []
 
 
 async def test_few_pods_take_nothing_ahead() -> None:
@@ -129,7 +190,9 @@ async def test_a_retried_call_takes_no_second_place() -> None:
     """W11, before and after the book names the pod."""
     _, worlds = await distant(subset("a", 100), subset("b"))
     await storm(worlds[:1], 20)
-    assert mark(await worlds[0].create(pod("p19")))["subset"] == "a"
+    places = [await worlds[replica].create(pod("p19")) for replica in (0, 1)]
+    assert [mark(one)["subset"] for one in places] == ["a", "a"]
+    assert len({one["metadata"]["annotations"][PLACE] for one in places}) == 1
     await rest(worlds[0])
     assert mark(await worlds[0].create(pod("p19")))["subset"] == "a"
     assert mark(await worlds[1].create(pod("p19")))["subset"] == "a"
@@ -138,10 +201,12 @@ async def test_a_retried_call_takes_no_second_place() -> None:
 
 
 async def test_a_replica_that_dies_is_waited_for_no_longer_than_necessary() -> None:
-    _, (first, second) = await distant(subset("a", 100), subset("b"))
+    bus = DistantBus()
+    _, (first, second) = await distant(subset("a", 100), subset("b"), bus=bus)
     others = asyncio.all_tasks()
     await storm([first], 30)
     assert ahead(first)
+    bus.servers[0].healthy = False
     for task in asyncio.all_tasks() - others:
         task.cancel()  # what it was about to do
     await second.clock.sleep(AHEAD_SECONDS)

@@ -60,10 +60,11 @@ _ANSWERS = "_INBOX_node.>"
 """Where node agents take answers."""
 
 
-def lone_permissions(service: str) -> Permissions:
-    """Of a service that only says that it lives, and what it sees done."""
-    own = (f"act.v1.{service}.>", f"heartbeat.v1.{service}.*")
-    return Permissions(publish=own, subscribe=(f"{subjects.service_inbox(service)}.>",))
+def webhook_permissions(service: str) -> Permissions:
+    """Return those of the webhook, which says that it lives and what it sees done, and whose replicas ask each other
+    for places."""
+    own, places = (f"act.v1.{service}.>", f"heartbeat.v1.{service}.*"), subjects.places("*")
+    return Permissions(publish=(*own, places), subscribe=(f"{subjects.service_inbox(service)}.>", places), answers=True)
 
 
 def service_permissions(service: str, answers: Iterable[str] = ()) -> Permissions:

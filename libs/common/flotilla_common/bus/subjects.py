@@ -59,6 +59,11 @@ def heartbeat(service: str, replica: str) -> str:
     return f"heartbeat.v1.{service}.{token(replica)}"
 
 
+def places(replica: str) -> str:
+    """Return where a replica of the webhook is asked for a place in a WorkloadSpread."""
+    return f"places.v1.{token(replica)}"
+
+
 def kube_stream(resource: Resource) -> StreamSpec:
     """The last-value stream of one resource."""
     name = "kube_" + resource.id.replace(".", "_")
