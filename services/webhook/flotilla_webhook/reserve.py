@@ -68,7 +68,7 @@ class _Given(NamedTuple):
     """A place that was given to a pod, until the book names the pod."""
 
     subset: _Subset
-    key: str
+    place: _Place
     pod: str  # its name, or its token
 
 
@@ -111,14 +111,16 @@ class Reserve:
 
     def give(self, version: str, subset: str, pod: str) -> Lent:
         """Give a place to a pod. The book will know the pod by its name, or by the token of the place."""
-        key = self._held[version, subset].popleft().key
-        self._given.append(_Given((version, subset), key, pod or token_of(key)))
-        return Lent(subset, token_of(key))
+        place = self._held[version, subset].popleft()
+        token = token_of(place.key)
+        self._given.append(_Given((version, subset), place, pod or token))
+        return Lent(subset, token)
 
     def given_to(self, version: str, pod: str) -> Lent | None:
         """Return the place that the pod of this name has just got, or None."""
-        found = (given for given in self._given if pod and given.pod == pod and given.subset[0] == version)
-        return next((Lent(given.subset[1], token_of(given.key)) for given in found), None)
+        now = self._clock.monotonic()  # one that could not be written down may have timed out since
+        found = (given for given in self._given if pod and given.pod == pod and given.place.until > now)
+        return next((Lent(one.subset[1], token_of(one.place.key)) for one in found if one.subset[0] == version), None)
 
     async def settled(self) -> None:
         """Wait a moment for a write that is under way: others may know its outcome earlier."""
@@ -141,7 +143,7 @@ class Reserve:
     def is_awaited(self, version: str, entry: SubsetStatus) -> bool:
         """Return whether any replica may hold places of the subset. Until it gives or returns them, it is not certain
         that the subset is full."""
-        given = {given.key for given in self._given}
+        given = {given.place.key for given in self._given}
         own = any(key.startswith(self._own) and key not in given for key in self._fresh(entry))
         return own or bool(self.lenders(version, entry))
 
@@ -204,7 +206,9 @@ class Reserve:
         return not self._stored <= self._known()
 
     def _known(self) -> Set[str]:
-        return {place.key for held in self._held.values() for place in held} | {given.key for given in self._given}
+        """Return the keys of the places that this replica holds or has given to pods."""
+        held = (place for places in self._held.values() for place in places)
+        return {place.key for place in (*held, *(given.place for given in self._given))}
 
     def _fresh(self, entry: SubsetStatus) -> list[str]:
         """Return the keys of places that were taken ahead, and not long ago."""
@@ -258,7 +262,7 @@ class Reserve:
                 book[place] = with_places(
                     entry,
                     taken=taken,
-                    given={given.key: given.pod for given in written.given if given.subset == subset},
+                    given={given.place.key: given.pod for given in written.given if given.subset == subset},
                     returned={key for key in entry.creating_pods if key.startswith(self._own)} - known,
                     now=now,
                 )

@@ -263,6 +263,22 @@ async def test_what_cannot_be_returned_has_its_time_out() -> None:
     assert ahead(world)
 
 
+async def test_a_place_that_could_not_be_written_down_is_forgotten() -> None:
+    cluster, (world,) = await distant(subset("a", 100), subset("b"), count=1)
+    await storm([world], 20)
+    cluster.before_write = raising(ApiError(403, "Forbidden", "no"))
+    assert mark(await world.create(pod("late")))["subset"] == "a"  # from what was taken ahead
+    await rest(world)
+    await world.clock.sleep(FRESH_SECONDS)
+    cluster.before_write = lambda: None
+    stored = copy.deepcopy(world.stored())
+    (entry, _) = stored["status"]["versionedSubsetStatuses"]["versionIgnored"]
+    entry |= {"creatingPods": {}, "missingReplicas": 0}  # the controller has dropped the place, and others took it
+    cluster.put(WORKLOAD_SPREAD, stored)
+    await turns(20)
+    assert mark(await world.create(pod("late")))["subset"] == "b"
+
+
 async def test_who_ends_returns_what_is_left() -> None:
     _, worlds = await distant(subset("a", 100), subset("b"))
     await storm(worlds, 30)
