@@ -85,7 +85,7 @@ def test_zones_come_and_go(space: Workspace) -> None:
     space.apply(united(4, [zoned("a"), zoned("c")], pod=QUICK))
     space.until(lambda: replicas_of(space) == {"a": 2, "c": 2})
     settled(space, 4)
-    assert by_node(space.pods) == {"real-0": 2, "real-2": 2}
+    space.until(lambda: by_node(space.pods) == {"real-0": 2, "real-2": 2})
     assert min(serving(pods) for pods in space.moments(mark)) >= 4
 
 
@@ -95,7 +95,7 @@ def test_a_drained_zone_is_served_by_the_others(space: Workspace, at_work: Runni
     subsets = [zoned("a", maxReplicas=2), zoned("b", maxReplicas=2), zoned("c")]
     space.apply(united(4, subsets, strategy=adaptive(3, 5), pod=QUICK))
     settled(space, 4)
-    assert by_node(space.pods) == {"real-0": 2, "real-1": 2}
+    space.until(lambda: by_node(space.pods) == {"real-0": 2, "real-1": 2})
     kubectl("drain", "real-1", "--force", "--ignore-daemonsets", "--timeout=60s")
     try:
         space.until(lambda: replicas_of(space) == {"a": 2, "b": 0, "c": 2})
@@ -111,7 +111,7 @@ def test_a_drained_zone_is_served_by_the_others(space: Workspace, at_work: Runni
     space.until(recovered)
     space.scale(6, NAME)
     settled(space, 6)
-    assert by_node(space.pods) == {"real-0": 2, "real-1": 2, "real-2": 2}
+    space.until(lambda: by_node(space.pods) == {"real-0": 2, "real-1": 2, "real-2": 2})
 
 
 def spread(*subsets: Json, target: Json, critical: int = 0) -> Json:
