@@ -16,7 +16,7 @@ from tests.support.balancer import Webhooks, balanced_webhooks
 from tests.support.cluster import control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.shared_plane import KUBELET, NODES
-from tests.support.spread import aged, at_rest, awaited, books, most_at_once, places, spread, subset_of, totals
+from tests.support.spread import aged, at_rest, awaited, books, most_at_once, places, plain, spread, subset_of, totals
 from tests.support.workspace import Json, Workspace, cloneset, is_ready, watched
 
 PODS, LIMIT = 24, 8
@@ -110,6 +110,23 @@ async def test_churn_and_kills(site: Site, space: Workspace) -> None:
     await until(space, lambda: at_rest(space, **(whole | {"c": (PODS - LIMIT, -1)})))
     most = most_at_once(space)
     assert (most["a"], most["b"]) == (LIMIT, LIMIT)
+    await site.flotilla.healthy()
+
+
+async def test_the_bus_dies_while_many_pods_come(site: Site, space: Workspace) -> None:
+    """Replicas cannot ask each other for places any more: subsets are filled in order all the same."""
+    space.apply(spread(2 * LIMIT, 2 * LIMIT, None, zones=False, target=("apps/v1", "Deployment", "sample")))
+    space.apply(plain("apps/v1", "Deployment", 0))
+    await asyncio.to_thread(space.kubectl, "scale", "deployment", "sample", f"--replicas={3 * PODS}")
+    await site.flotilla.kill_bus()
+    try:
+        await until(space, lambda: sum(map(is_ready, space.pods.values())) == 3 * PODS)
+        assert places(space.pods.values()) == {"a": 2 * LIMIT, "b": 2 * LIMIT, "c": 3 * PODS - 4 * LIMIT}
+    finally:
+        await site.flotilla.start_bus()
+    await until(space, lambda: at_rest(space, a=(2 * LIMIT, 0), b=(2 * LIMIT, 0), c=(3 * PODS - 4 * LIMIT, -1)))
+    most = most_at_once(space)
+    assert (most["a"], most["b"]) == (2 * LIMIT, 2 * LIMIT)
     await site.flotilla.healthy()
 
 
