@@ -219,10 +219,12 @@ def test_what_is_foretold_happens(space: Workspace, shared: Fleet):
 
 def settled(space: Workspace) -> None:
     """Everything is as its spec wants it."""
+    stored = {(one["kind"], one["metadata"]["name"]): one["metadata"] for one in space.read(OBJECTS)["items"]}
 
     def done(found: Json) -> bool:
         status, wanted = found.get("status", {}), found["spec"]["replicas"]
-        seen = status.get("observedGeneration") == found["metadata"]["generation"]
+        newest = stored[found["kind"], found["metadata"]["name"]]["generation"]  # the watch may be late
+        seen = status.get("observedGeneration") == found["metadata"]["generation"] >= newest
         paused = "paused" in json.dumps(found["spec"]["updateStrategy"]) and found["metadata"]["name"] == "paused"
         updated = paused or status.get("updatedReplicas") == wanted
         return seen and updated and status.get("availableReplicas") == status.get("readyReplicas") == wanted

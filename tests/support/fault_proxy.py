@@ -163,7 +163,7 @@ class Spoilt:
         self.over = asyncio.Event()
         self._counted = asyncio.Condition()
 
-    async def happened(self, times: int = 1, seconds: float = 30) -> None:
+    async def happened(self, times: int = 1, seconds: float = 90) -> None:
         """Wait until it has struck so often."""
         async with asyncio.timeout(seconds), self._counted:
             await self._counted.wait_for(lambda: self.count >= times)
