@@ -13,7 +13,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock, SystemEntropy
-from flotilla_webhook.peers import ASK_SECONDS, SILENT_SECONDS, Lent, Peers, Question
+from flotilla_webhook.peers import ASK_SECONDS, SILENT_SECONDS, Grant, Peers, Question
 from tests.support.broker import BusAt
 from tests.support.cluster import eventually, programs
 
@@ -34,9 +34,9 @@ class Site:
         self.buses.append(bus)
         return bus
 
-    async def lend(self, question: Question) -> Lent:
+    async def lend(self, question: Question) -> Grant:
         self.asked.append(question)
-        return Lent(question.subset, "token")
+        return Grant(question.subset, "token")
 
 
 @pytest_asyncio.fixture
@@ -60,7 +60,7 @@ async def connected(site: Site) -> None:
 
 async def test_a_replica_answers_another(site: Site) -> None:
     await connected(site)
-    assert await site.second.ask(site.first.own, QUESTION) == Lent("a", "token")
+    assert await site.second.ask(site.first.own, QUESTION) == Grant("a", "token")
     assert site.asked[-1] == QUESTION
 
 

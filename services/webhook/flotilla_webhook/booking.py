@@ -21,7 +21,7 @@ from flotilla_common.api.kinds.workloadspread.book import (
 from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, Matched, SubsetStatus, WorkloadSpread
 from flotilla_common.clock import Clock, Entropy
 from flotilla_webhook.ledger import Books, Ledger
-from flotilla_webhook.peers import Lent, Peers, Question
+from flotilla_webhook.peers import Grant, Peers, Question
 from flotilla_webhook.reserve import TICK_SECONDS, Reserve
 from flotilla_webhook.subsets import try_patch
 
@@ -75,14 +75,14 @@ class Booking:
                 return found if found.subset else None
             await self._clock.sleep(TICK_SECONDS)
 
-    async def lend(self, version: str, subset: str, pod: str) -> Lent:
+    async def lend(self, version: str, subset: str, pod: str) -> Grant:
         """Return the place that another replica gets for a pod; an empty one if this replica has none to give."""
         self._reserve.came(version)
         if not self._reserve.holds(version, subset):
             await self._reserve.settled()
         given = self._reserve.given_to(version, pod)  # if the request comes again
         holds = self._reserve.holds(version, subset)
-        return given or (self._reserve.give(version, subset, pod) if holds else Lent())
+        return given or (self._reserve.give(version, subset, pod) if holds else Grant())
 
     async def give(self, version: str, subset: str, name: str) -> bool:
         """Give the place of a pod back; return whether that was written down. Raises Gone, ApiError, Unreachable,
@@ -117,7 +117,7 @@ class Booking:
             return None
         given = self._reserve.given_to(request.version, request.name)
         if given is not None:  # the request comes again
-            return _matched_by_token(spread, given)
+            return _granted(spread, given)
         place = self._best(spread, request)
         if place is None:
             return None
@@ -127,7 +127,7 @@ class Booking:
             return None
         try_patch(request.pod, spread, place.name)
         AHEAD.inc()
-        return _matched_by_token(spread, self._reserve.give(request.version, place.name, request.name))
+        return _granted(spread, self._reserve.give(request.version, place.name, request.name))
 
     async def _lent(self, request: _Request) -> Matched | None:
         """Return a place that another replica gives to the pod, or one that needs no write once no other has any; None
@@ -141,11 +141,11 @@ class Booking:
                 return None
             try_patch(request.pod, spread, place.name)
             question = Question(spread.metadata.uid, request.version, place.name, request.name)
-            lent = await self._peers.ask(replica, question)
-            if lent is not None and lent.subset:
+            grant = await self._peers.ask(replica, question)
+            if grant is not None and grant.subset:
                 LENT.inc()
-                return _matched_by_token(spread, lent)
-            if lent is not None:
+                return _granted(spread, grant)
+            if grant is not None:
                 self._reserve.mark_dry(request.version, place.name, replica)
             found = self._at_once(request)
         return found
@@ -195,8 +195,8 @@ def _is_known(spread: WorkloadSpread, request: _Request) -> bool:
     return place_of(spread.status.versioned_subset_statuses.get(request.version, []), request.name) is not None
 
 
-def _matched_by_token(spread: WorkloadSpread, lent: Lent) -> Matched:
-    return Matched(name=spread.metadata.name, subset=lent.subset, uid=lent.token)
+def _granted(spread: WorkloadSpread, grant: Grant) -> Matched:
+    return Matched(name=spread.metadata.name, subset=grant.subset, uid=grant.token)
 
 
 def _matched(name: str, place: SubsetStatus, key: str, request: _Request) -> Matched:

@@ -31,7 +31,7 @@ class Question(msgspec.Struct, frozen=True):
     pod: str  # empty where the apiserver will choose a name
 
 
-class Lent(msgspec.Struct, frozen=True):
+class Grant(msgspec.Struct, frozen=True):
     """The place that a pod gets: its subset, and its token; both are empty if there is none."""
 
     subset: str = ""
@@ -49,7 +49,7 @@ class Peers:
         self._silent: dict[str, float] = {}  # replicas that have not answered, and until when they are not asked
         self._serving: Follow | None = None
 
-    async def serve(self, lend: Callable[[Question], Awaitable[Lent]]) -> None:
+    async def serve(self, lend: Callable[[Question], Awaitable[Grant]]) -> None:
         """Answer the others from now on."""
 
         async def answer(message: Message) -> bytes:
@@ -66,11 +66,11 @@ class Peers:
         """Return whether it makes sense to ask the replica now."""
         return self._silent.get(replica, 0.0) <= self._clock.monotonic()
 
-    async def ask(self, replica: str, question: Question) -> Lent | None:
+    async def ask(self, replica: str, question: Question) -> Grant | None:
         """Ask a replica for a place. Return None if there is no answer; whether the place is given is unknown then."""
         try:
             answer = await self._bus.request(subjects.places(replica), msgspec.json.encode(question), ASK_SECONDS)
-            return msgspec.json.decode(answer, type=Lent)
+            return msgspec.json.decode(answer, type=Grant)
         except (BusError, msgspec.MsgspecError) as failure:
             _log.info("cannot ask for a place", peer=replica, why=str(failure))
             now = self._clock.monotonic()

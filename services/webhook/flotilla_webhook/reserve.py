@@ -20,7 +20,7 @@ from flotilla_common.api.kinds.workloadspread.book import AHEAD, Book, token_of,
 from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, SubsetStatus, WorkloadSpread
 from flotilla_common.clock import Clock, Entropy
 from flotilla_webhook.ledger import Books, Gone, Ledger
-from flotilla_webhook.peers import Lent
+from flotilla_webhook.peers import Grant
 
 WINDOW_SECONDS = 1.0
 MANY = 3
@@ -109,18 +109,18 @@ class Reserve:
         held = self._held.get((version, subset))
         return bool(held) and held[0].until > self._clock.monotonic()
 
-    def give(self, version: str, subset: str, pod: str) -> Lent:
+    def give(self, version: str, subset: str, pod: str) -> Grant:
         """Give a place to a pod. The book will know the pod by its name, or by the token of the place."""
         place = self._held[version, subset].popleft()
         token = token_of(place.key)
         self._given.append(_Given((version, subset), place, pod or token))
-        return Lent(subset, token)
+        return Grant(subset, token)
 
-    def given_to(self, version: str, pod: str) -> Lent | None:
+    def given_to(self, version: str, pod: str) -> Grant | None:
         """Return the place that the pod of this name has just got, or None."""
         now = self._clock.monotonic()  # one that could not be written down may have timed out since
         found = (given for given in self._given if pod and given.pod == pod and given.place.until > now)
-        return next((Lent(one.subset[1], token_of(one.place.key)) for one in found if one.subset[0] == version), None)
+        return next((Grant(one.subset[1], token_of(one.place.key)) for one in found if one.subset[0] == version), None)
 
     async def settled(self) -> None:
         """Wait a moment for a write that is under way: others may know its outcome earlier."""

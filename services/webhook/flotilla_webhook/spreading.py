@@ -38,7 +38,7 @@ from flotilla_webhook.booking import Booking, name_of
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.ledger import Gone, Ledger
 from flotilla_webhook.owners import Owners
-from flotilla_webhook.peers import Lent, Peers, Question
+from flotilla_webhook.peers import Grant, Peers, Question
 from flotilla_webhook.pods import Step
 from flotilla_webhook.removal import Check, Verdict
 from flotilla_webhook.subsets import inject
@@ -250,10 +250,10 @@ class Spreads:
             self._bookings[meta.uid] = Booking(ledger, self._clock, self._entropy, self._peers)
         return self._bookings[meta.uid]
 
-    async def _lend(self, question: Question) -> Lent:
+    async def _lend(self, question: Question) -> Grant:
         """Return the place that a pod gets which another replica asks about."""
         booking = self._bookings.get(question.uid)
-        return Lent() if booking is None else await booking.lend(question.version, question.subset, question.pod)
+        return Grant() if booking is None else await booking.lend(question.version, question.subset, question.pod)
 
     # Deletion
 
