@@ -190,7 +190,7 @@ def _believed(certificate: tls.Certificate) -> str:
 
 def service() -> Service:
     """The service, for `flotilla run` and for its own process."""
-    return Service("webhook", run, access=access(), permissions=webhook_permissions("webhook"), called=True)
+    return Service("webhook", run, access=access(), permissions=webhook_permissions(), called=True)
 
 
 def main() -> int:

@@ -29,7 +29,7 @@ AWAITED_SECONDS = 1.5
 """The longest time that a pod waits for places that replicas have taken ahead; then it goes to a later subset."""
 
 PLACES = Counter("flotilla_webhook_places_total", "Places of WorkloadSpreads that pods got.", ["source"])
-AHEAD, LENT, BOOK = (PLACES.labels(source) for source in ("ahead", "lent", "book"))
+_AHEAD, _LENT, _BOOK = (PLACES.labels(source) for source in ("ahead", "lent", "book"))
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -60,29 +60,34 @@ class Booking:
         replicas if a new book needs it. Raise Gone, ApiError, Unreachable, or ValueError if the book cannot be opened
         or the subset's patch does not apply."""
         request = _Request(pod, name_of(pod), self._entropy.uuid(), version)
-        self._reserve.came(version)
+        if not self._has_place(request):
+            self._reserve.came(version)
         end = self._clock.monotonic() + AWAITED_SECONDS
         while True:
-            found = self._at_once(request) or await self._lent(request)
+            found = self._at_once(request) or await self._borrow(request)
             if found is None:
                 patient = self._clock.monotonic() < end
                 take = partial(self._take, request=request, replicas=await replicas(), patient=patient)
                 self._reserve.hurry()
                 found = await self._ledger.write(take)
-                BOOK.inc(found is not None and found.subset != "")
+                if found is not None and found.subset:
+                    _BOOK.inc()
                 found = found or self._at_once(request)
             if found is not None:
                 return found if found.subset else None
             await self._clock.sleep(TICK_SECONDS)
 
-    async def lend(self, version: str, subset: str, pod: str) -> Grant:
-        """Return the place that another replica gets for a pod; an empty one if this replica has none to give."""
+    async def lend(self, version: str, subset: str, pod: str) -> Grant | None:
+        """Return the place that another replica gets for a pod; an empty one if this replica has none to give, and None
+        if it is about to get some."""
+        given = self._reserve.given_to(version, pod)
+        if given is not None:  # the request comes again
+            return given
         self._reserve.came(version)
-        if not self._reserve.holds(version, subset):
-            await self._reserve.settled()
-        given = self._reserve.given_to(version, pod)  # if the request comes again
-        holds = self._reserve.holds(version, subset)
-        return given or (self._reserve.give(version, subset, pod) if holds else Grant())
+        settled = self._reserve.holds(version, subset) or await self._reserve.is_settled(version, subset)
+        if self._reserve.holds(version, subset):
+            return self._reserve.give(version, subset, pod)
+        return Grant() if settled else None
 
     async def give(self, version: str, subset: str, name: str) -> bool:
         """Give the place of a pod back; return whether that was written down. Raises Gone, ApiError, Unreachable,
@@ -126,29 +131,41 @@ class Booking:
         if not self._reserve.holds(request.version, place.name):
             return None
         try_patch(request.pod, spread, place.name)
-        AHEAD.inc()
+        _AHEAD.inc()
         return _granted(spread, self._reserve.give(request.version, place.name, request.name))
 
-    async def _lent(self, request: _Request) -> Matched | None:
+    async def _borrow(self, request: _Request) -> Matched | None:
         """Return a place that another replica gives to the pod, or one that needs no write once no other has any; None
         if a write is needed. Raise ValueError if the subset's patch does not apply."""
         found: Matched | None = None
         while found is None and (spread := self._ledger.known()) is not None:
-            place = None if _is_known(spread, request) else self._best(spread, request)
-            lenders = [] if place is None else self._reserve.lenders(request.version, place)
-            replica = next(filter(self._peers.answers, lenders), None)
-            if place is None or replica is None:
+            subset, replica = self._lender(spread, request)
+            if not replica:
                 return None
-            try_patch(request.pod, spread, place.name)
-            question = Question(spread.metadata.uid, request.version, place.name, request.name)
+            try_patch(request.pod, spread, subset)
+            question = Question(spread.metadata.uid, request.version, subset, request.name)
             grant = await self._peers.ask(replica, question)
             if grant is not None and grant.subset:
-                LENT.inc()
+                _LENT.inc()
                 return _granted(spread, grant)
             if grant is not None:
-                self._reserve.mark_dry(request.version, place.name, replica)
+                self._reserve.mark_dry(spread, request.version, subset, replica)
             found = self._at_once(request)
         return found
+
+    def _lender(self, spread: WorkloadSpread, request: _Request) -> tuple[str, str]:
+        """Return the best subset for the pod, and a replica that may have a place of it to give; both are empty if
+        there is none."""
+        place = None if _is_known(spread, request) else self._best(spread, request)
+        lenders = [] if place is None else self._reserve.lenders(request.version, place)
+        found = ((place.name, one) for one in lenders if place is not None and self._peers.answers(one))
+        return next(found, ("", ""))
+
+    def _has_place(self, request: _Request) -> bool:
+        """Return whether the pod has a place already, because its request comes again."""
+        spread = self._ledger.known()
+        known = spread is not None and _is_known(spread, request)
+        return known or self._reserve.given_to(request.version, request.name) is not None
 
     def _best(self, spread: WorkloadSpread, request: _Request) -> SubsetStatus | None:
         """Return the first subset that has room for the pod or may have it soon, or None."""

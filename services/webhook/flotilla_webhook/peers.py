@@ -1,6 +1,6 @@
-"""What replicas of the webhook ask each other over the bus: for places that one of them has taken ahead (ADR 29).
+"""Lend places of WorkloadSpreads between replicas of the webhook, over the bus (ADR 29).
 
-The question costs a millisecond or two where a write of the book costs twenty. Without the bus it is not answered, and
+A question costs a millisecond or two, and a write of the book twenty. Without the bus questions are not answered, and
 pods wait for a write: the webhook serves while NATS is down.
 """
 
@@ -32,7 +32,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """The place that a pod gets: its subset, and its token; both are empty if there is none."""
+    """A place that a pod gets. Both members are empty if there is none."""
 
     subset: str = ""
     token: str = ""
@@ -49,11 +49,12 @@ class Peers:
         self._silent: dict[str, float] = {}  # replicas that have not answered, and until when they are not asked
         self._serving: Follow | None = None
 
-    async def serve(self, lend: Callable[[Question], Awaitable[Grant]]) -> None:
-        """Answer the others from now on."""
+    async def serve(self, lend: Callable[[Question], Awaitable[Grant | None]]) -> None:
+        """Answer the others from now on; not at all where `lend` returns None."""
 
-        async def answer(message: Message) -> bytes:
-            return msgspec.json.encode(await lend(msgspec.json.decode(message.data, type=Question)))
+        async def answer(message: Message) -> bytes | None:
+            grant = await lend(msgspec.json.decode(message.data, type=Question))
+            return None if grant is None else msgspec.json.encode(grant)
 
         self._serving = await self._bus.serve(subjects.places(self.own), "", answer)
 

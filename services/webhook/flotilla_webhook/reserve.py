@@ -43,9 +43,9 @@ FRESH_SECONDS = 5.0
 TICK_SECONDS = 0.02
 """The interval between two checks for something to write."""
 
-_LOOKS, _LOOK_SECONDS = 10, 0.002
-"""The number of looks at a write that is under way, and the seconds between them, before a request of another replica
-is declined."""
+_LOOKS, _LOOK_SECONDS = 100, 0.002
+"""The number of looks at a write that takes places, and the seconds between them, while another replica waits for one
+of these places."""
 
 _KEY = re.compile(rf"{AHEAD}([0-9a-f]+)/")
 """The beginning of a key. The name of the replica becomes part of a subject, and users may write anything into a
@@ -96,6 +96,7 @@ class Reserve:
         self._keeper: asyncio.Task[None] | None = None
         self._hurried: asyncio.Task[None] | None = None
         self._is_writing = False
+        self._taking: Set[_Subset] = frozenset()  # the subsets of which the write under way takes places
         self._failed = False
 
     def came(self, version: str) -> None:
@@ -122,12 +123,14 @@ class Reserve:
         found = (given for given in self._given if pod and given.pod == pod and given.place.until > now)
         return next((Grant(one.subset[1], token_of(one.place.key)) for one in found if one.subset[0] == version), None)
 
-    async def settled(self) -> None:
-        """Wait a moment for a write that is under way: others may know its outcome earlier."""
+    async def is_settled(self, version: str, subset: str) -> bool:
+        """Wait for a write that takes places of the subset; return whether its outcome is known in time. Others may
+        know it earlier, by their watches."""
         for _ in range(_LOOKS):
-            if not self._is_writing:
-                return
+            if (version, subset) not in self._taking:
+                return True
             await self._clock.sleep(_LOOK_SECONDS)
+        return False
 
     def lenders(self, version: str, entry: SubsetStatus) -> list[str]:
         """Return the other replicas that may have places of the subset to give."""
@@ -136,9 +139,11 @@ class Reserve:
         names = {match[1] for match in found if match is not None}
         return sorted(name for name in names if (version, entry.name, name) not in self._dry)
 
-    def mark_dry(self, version: str, subset: str, replica: str) -> None:
-        """Remember that a replica has no place of the subset to give. It gets new ones only by a write of the book."""
-        self._dry.add((version, subset, replica))
+    def mark_dry(self, asked: WorkloadSpread, version: str, subset: str, replica: str) -> None:
+        """Remember that a replica has no place of the subset to give. It gets new ones only by a write of the book, so
+        this holds as long as the book is the one that it was `asked` about."""
+        if self._ledger.known() is asked:
+            self._dry.add((version, subset, replica))
 
     def is_awaited(self, version: str, entry: SubsetStatus) -> bool:
         """Return whether any replica may hold places of the subset. Until it gives or returns them, it is not certain
@@ -179,7 +184,7 @@ class Reserve:
             if isinstance(failure, Gone):
                 self._given = []
         finally:
-            self._is_writing = False
+            self._is_writing, self._taking = False, frozenset()
 
     def _rates(self) -> Mapping[str, float]:
         """Return the rates of pods per second by version; empty while few come."""
@@ -266,6 +271,7 @@ class Reserve:
                     returned={key for key in entry.creating_pods if key.startswith(self._own)} - known,
                     now=now,
                 )
+        self._taking = {subset for subset, _ in written.taken}
         return written
 
     def _settle(self, written: _Written) -> None:

@@ -250,8 +250,8 @@ class Spreads:
             self._bookings[meta.uid] = Booking(ledger, self._clock, self._entropy, self._peers)
         return self._bookings[meta.uid]
 
-    async def _lend(self, question: Question) -> Grant:
-        """Return the place that a pod gets which another replica asks about."""
+    async def _lend(self, question: Question) -> Grant | None:
+        """Return the place for a pod that another replica asks about, as `Booking.lend` does."""
         booking = self._bookings.get(question.uid)
         return Grant() if booking is None else await booking.lend(question.version, question.subset, question.pod)
 

@@ -13,6 +13,7 @@ import pytest
 from flotilla_common.api.kinds.workloadspread.book import token_of
 from flotilla_common.api.kinds.workloadspread.types import PLACE, WORKLOAD_SPREAD, WorkloadSpread
 from flotilla_common.api.resources import Resource
+from flotilla_common.bus.interface import BusError
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.cache import Cache
@@ -89,11 +90,15 @@ class DistantBus(FakeBus):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
+        self.lose_answers = 0
 
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
         self.asked.append(subject)
         await turns(THERE_AND_BACK)
         answer = await super().request(subject, data, timeout)
+        if self.lose_answers:
+            self.lose_answers -= 1
+            raise BusError("no reply in time")
         await turns(THERE_AND_BACK)
         return answer
 

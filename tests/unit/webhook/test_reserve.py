@@ -125,6 +125,64 @@ async def test_a_replica_that_does_not_answer_is_not_asked_again_and_again() -> 
     assert 1 <= len(bus.asked) <= 10  # not with each look at the book
 
 
+@pytest.mark.parametrize(("named", "lost"), [(True, 0), (False, 1)], ids=["with a name", "without"])
+async def test_an_answer_that_is_lost_costs_no_more_than_a_place_until_its_time_out(named: bool, lost: int) -> None:
+    bus = DistantBus()
+    _, (first, second) = await distant(subset("a", 100), subset("b"), bus=bus)
+    await storm([first], 20)
+    bus.lose_answers = 1
+    assert mark(await second.create(pod("late" if named else "")))["subset"] == "a"
+    assert bus.lose_answers == 0
+    await rest(first)
+    assert ahead(first) == 0
+    assert first.missing() == [100 - 21 - lost, -1]
+    assert len(first.book()["a"]["creatingPods"]) == 21 + lost
+
+
+async def test_a_lender_whose_write_is_slow_is_waited_for() -> None:
+    """The borrower's watch shows the lender's places before the lender itself knows that it has them."""
+
+    class SlowToAnswer(Distant):
+        async def patch(self, *call: Any, **more: Any) -> bytes:
+            answer = await super().patch(*call, **more)
+            await turns(200)
+            return answer
+
+    cluster = SlowToAnswer()
+    cluster.put(WORKLOAD_SPREAD, spread(subset("a", 40), subset("b")))
+    first, second = await replicas(cluster, 2)
+    storming = asyncio.create_task(storm([first], 15))
+    async with asyncio.timeout(10):
+        while not (ahead(first) and first.missing()[0] == 0):
+            await turns(1)
+    await turns(10)
+    assert mark(await second.create(pod("late")))["subset"] == "a"
+    await storming
+
+
+async def test_a_book_that_changes_meanwhile_is_asked_about_again() -> None:
+    """The answer that there is no place was about an earlier book, and another request has looked at the newer one."""
+    bus = DistantBus()
+    cluster, (first, second) = await distant(subset("a", 100), subset("b"), bus=bus)
+    await storm([first], 20)
+    serving, answers = bus.servers[0].on_request, [0]
+
+    async def none_before_the_change(message: Message) -> bytes | None:
+        answers[0] += 1
+        if answers[0] > 1:
+            return await serving(message)
+        stored = copy.deepcopy(first.stored())
+        stored["status"]["versionedSubsetStatuses"]["versionIgnored"][0]["missingReplicas"] = 0
+        cluster.put(WORKLOAD_SPREAD, stored)
+        await turns(20)  # both watches show it
+        assert mark(await second.create(pod("other")))["subset"] == "a"
+        return b"{}"
+
+    bus.servers[0].on_request = none_before_the_change
+    assert mark(await second.create(pod("late")))["subset"] == "a"
+    assert answers == [3]
+
+
 @pytest.mark.parametrize("answer", [b"", b"[]", b'{"subset": 3}'])
 async def test_an_answer_that_cannot_be_read_is_none(answer: bytes) -> None:
     bus = DistantBus()

@@ -60,11 +60,12 @@ _ANSWERS = "_INBOX_node.>"
 """Where node agents take answers."""
 
 
-def webhook_permissions(service: str) -> Permissions:
-    """Return those of the webhook, which says that it lives and what it sees done, and whose replicas ask each other
+def webhook_permissions() -> Permissions:
+    """Return those of the webhook. It publishes that it lives and what it sees done, and its replicas ask each other
     for places."""
-    own, places = (f"act.v1.{service}.>", f"heartbeat.v1.{service}.*"), subjects.places("*")
-    return Permissions(publish=(*own, places), subscribe=(f"{subjects.service_inbox(service)}.>", places), answers=True)
+    own, places = ("act.v1.webhook.>", "heartbeat.v1.webhook.*"), subjects.places("*")
+    inbox = f"{subjects.service_inbox('webhook')}.>"
+    return Permissions(publish=(*own, places), subscribe=(inbox, places), answers=True)
 
 
 def service_permissions(service: str, answers: Iterable[str] = ()) -> Permissions:
