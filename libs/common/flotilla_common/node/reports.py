@@ -7,9 +7,11 @@ no writing). Without an answer, or with one that says `again`, the agent repeats
 
 from flotilla_common.api.kinds.containerrecreaterequest.types import RecreateState
 from flotilla_common.api.kinds.nodeimage.types import NodeImageStatus, SecretReference
+from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbeStatus
 from flotilla_common.api.meta import Model
 
 PODS, NODE_IMAGES, RECREATE_REQUESTS = "pods", "nodeimages", "containerrecreaterequests"
+NODE_POD_PROBES = "nodepodprobes"
 """Kinds of reports that end in an object's status: the plural of the object."""
 
 SECRETS, EVENTS, FOLLOW = "secrets", "events", "follow"
@@ -36,6 +38,12 @@ class NodeImageReport(Report):
     """The NodeImage's status as the agent wants it: the whole of it."""
 
     status: NodeImageStatus = NodeImageStatus()
+
+
+class NodePodProbeReport(Report):
+    """The results of all probes of the node, as the agent wants them in the NodePodProbe's status: the whole of it."""
+
+    status: NodePodProbeStatus = NodePodProbeStatus()
 
 
 class RecreateReport(Report):

@@ -1,0 +1,100 @@
+"""NodePodProbe, apps.kruise.io/v1alpha1: the probes that one node's agent runs, and their results (podprobemarker.md
+§2.2). It bears the node's name; users do not write it.
+"""
+
+import msgspec
+
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.moments import Moment
+from flotilla_common.api.resources import Resource
+
+NODE_POD_PROBE = Resource("apps.kruise.io", "v1alpha1", "nodepodprobes", "NodePodProbe", namespaced=False)
+
+SUCCEEDED, FAILED, UNKNOWN = "Succeeded", "Failed", "Unknown"
+
+MESSAGE_BYTES = 1024
+"""The longest message of a result."""
+
+
+class HttpHeader(Model):
+    name: str = ""
+    value: str = ""
+
+
+class HttpAction(Model):
+    path: str = ""
+    port: int | str = 0
+    host: str = ""  # refused: a probe goes to the pod's own IP
+    scheme: str = ""
+    http_headers: list[HttpHeader] = []
+
+
+class TcpAction(Model):
+    port: int | str = 0
+    host: str = ""  # refused, likewise
+
+
+class ExecAction(Model):
+    command: list[str] = []
+
+
+class ProbeSpec(Model):
+    """A probe as Kubernetes writes it. Numbers that are 0 mean 1."""
+
+    exec: ExecAction | None = None
+    http_get: HttpAction | None = None
+    tcp_socket: TcpAction | None = None
+    initial_delay_seconds: int = 0
+    timeout_seconds: int = 0
+    period_seconds: int = 0
+    success_threshold: int = 0
+    failure_threshold: int = 0
+
+
+class NodeProbe(Model):
+    """One probe of one container; the name is `<PodProbeMarker>#<probe>`."""
+
+    name: str = ""
+    container_name: str = ""
+    probe: msgspec.Raw = msgspec.Raw(b"{}")  # a `ProbeSpec`, kept as the PodProbeMarker has it
+
+
+class PodProbe(Model):
+    """The probes of one pod."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    ip: str = msgspec.field(default="", name="IP")
+    probes: list[NodeProbe] = []
+
+
+class NodePodProbeSpec(Model):
+    pod_probes: list[PodProbe] = []
+
+
+class ProbeState(Model):
+    """The result of one probe."""
+
+    name: str = ""
+    state: str = ""
+    last_probe_time: Moment | None = None
+    last_transition_time: Moment | None = None
+    message: str = ""
+
+
+class PodProbeStatus(Model):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    probe_states: list[ProbeState] = []
+
+
+class NodePodProbeStatus(Model):
+    pod_probe_statuses: list[PodProbeStatus] = []
+
+
+class NodePodProbe(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodePodProbeSpec = NodePodProbeSpec()
+    status: NodePodProbeStatus = NodePodProbeStatus()

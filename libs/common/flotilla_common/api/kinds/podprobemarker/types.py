@@ -1,0 +1,52 @@
+"""PodProbeMarker, apps.kruise.io/v1alpha1: probes whose results are shown on pods (podprobemarker.md §2.1).
+
+Probes stay raw: they are copied into NodePodProbes and pods as documents.
+"""
+
+import msgspec
+
+from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
+from flotilla_common.api.resources import Resource
+
+POD_PROBE_MARKER = Resource("apps.kruise.io", "v1alpha1", "podprobemarkers", "PodProbeMarker")
+
+CLEAN_UP_FINALIZER = "kruise.io/node-pod-probe-cleanup"
+PROBES, MARKERS = "kruise.io/podprobe", "kruise.io/podprobemarker-list"
+"""On pods for virtual nodes: their probes as JSON, and the names of the PodProbeMarkers that these are of."""
+
+VIRTUAL_NODE = ("type", "virtual-kubelet")
+"""The label of nodes that run the probes of their pods by themselves."""
+
+
+class MarkerPolicy(Model):
+    """What a pod gets in one state of the probe."""
+
+    state: str = ""  # Succeeded or Failed
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class ContainerProbe(Model):
+    """One probe of one container."""
+
+    name: str = ""
+    container_name: str = ""
+    probe: msgspec.Raw = msgspec.Raw(b"{}")
+    marker_policy: list[MarkerPolicy] = []
+    pod_condition_type: str = ""
+
+
+class MarkerSpec(Model):
+    selector: LabelSelector | None = None
+    probes: list[ContainerProbe] = []
+
+
+class MarkerStatus(Model):
+    observed_generation: int = 0
+    matched_pods: int = 0
+
+
+class PodProbeMarker(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: MarkerSpec = MarkerSpec()
+    status: MarkerStatus = MarkerStatus()
