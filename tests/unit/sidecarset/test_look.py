@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
-from flotilla_sidecar.sidecarset.consistency import Consistency, same_digest
+from flotilla_common.api.images import same_digest
+from flotilla_sidecar.sidecarset.consistency import Consistency
 from flotilla_sidecar.sidecarset.look import Look, look
 from flotilla_sidecar.sidecarset.wanted import wanted_of
 from tests.unit.sidecarset.build import (

@@ -66,6 +66,15 @@ def is_reported_as(image: str, reported: str) -> bool:
     return f"/{reported}".endswith(f"/{with_tag(image)}")
 
 
+def same_digest(image: str, image_id: str) -> bool:
+    """The image (`repo@sha256:…`) is the one that a container runs; runtimes put a scheme before its id."""
+    try:
+        wanted, running = ImageName.parse(image), ImageName.parse(image_id.rpartition("://")[2])
+    except ValueError:
+        return False
+    return (wanted.name, wanted.tag) == (running.name, running.tag)
+
+
 def with_tag(image: str) -> str:
     """The image of a pod's spec with the tag that it has if it names none."""
     return image if ":" in image.rpartition("/")[2] else f"{image}:latest"

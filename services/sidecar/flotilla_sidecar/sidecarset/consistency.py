@@ -7,7 +7,7 @@ new image as soon as it runs another one than that.
 from collections.abc import Collection
 
 from flotilla_common.api.core import Container, ContainerStatus, Pod
-from flotilla_common.api.images import ImageName, is_reported_as
+from flotilla_common.api.images import is_reported_as, same_digest
 from flotilla_common.workload.inplace.state import LastStatus
 from flotilla_sidecar.sidecarset.inplacestate import last_statuses
 
@@ -58,12 +58,3 @@ class Consistency:
         if is_reported_as(container.image, status.image):
             return True
         return status.image_id != last.image_id and not (last.image and is_reported_as(last.image, status.image))
-
-
-def same_digest(image: str, image_id: str) -> bool:
-    """The image (`repo@sha256:…`) is the one that a container runs; runtimes put a scheme before its id."""
-    try:
-        wanted, running = ImageName.parse(image), ImageName.parse(image_id.rpartition("://")[2])
-    except ValueError:
-        return False
-    return (wanted.name, wanted.tag) == (running.name, running.tag)

@@ -1,0 +1,47 @@
+"""PodUnavailableBudgets as pure functions: which pods are available, what needs budget, and how it is taken.
+
+The webhook, the controller of budgets and the controllers of workloads ask the same functions, so that a pod counts the
+same for all of them. `availability` says which pods count (podunavailablebudget.md §6), `updates` what an update of a
+pod is (§8.3), `decision` whether a request needs budget (§8.4), and `taking` takes it (§8.6).
+"""
+
+from flotilla_common.workload.budget.availability import is_available, is_consistent, is_ready, is_unavailable_by_label
+from flotilla_common.workload.budget.decision import (
+    Pass,
+    is_exempt,
+    protected_operations,
+    protected_replicas,
+    related_budget,
+    why_free,
+)
+from flotilla_common.workload.budget.taking import (
+    Refusal,
+    changes_of,
+    held_by,
+    is_recorded,
+    status_document,
+    take,
+    without_entry,
+)
+from flotilla_common.workload.budget.updates import operation_of_update
+
+__all__ = [
+    "Pass",
+    "Refusal",
+    "changes_of",
+    "held_by",
+    "is_available",
+    "is_consistent",
+    "is_exempt",
+    "is_ready",
+    "is_recorded",
+    "is_unavailable_by_label",
+    "operation_of_update",
+    "protected_operations",
+    "protected_replicas",
+    "related_budget",
+    "status_document",
+    "take",
+    "why_free",
+    "without_entry",
+]

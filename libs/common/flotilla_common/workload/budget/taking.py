@@ -1,0 +1,124 @@
+"""Taking a unit of budget for a pod (podunavailablebudget.md §8.6): on paper. Whoever takes it writes the status, on
+condition that it is the version that was read.
+
+An entry of the maps is about a pod of a name. A pod that was created after the entry is another pod.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json, merge_patch
+from flotilla_common.api.kinds.podunavailablebudget.types import (
+    DISRUPTED_SECONDS,
+    UNAVAILABLE_SECONDS,
+    UPDATE,
+    BudgetStatus,
+)
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.moments import Moment, later
+
+ENTRIES_AT_MOST = 2000
+"""Entries of both maps; with more of them nothing is taken."""
+
+EXHAUSTED = "pub unavailable allowed is negative"
+TOO_MANY = "DisruptedPods and UnavailablePods map too big"
+"""What refusals begin with; scripts look for these words (§8.7)."""
+
+_NAMED = 5
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why no budget can be taken, in the words of §8.7 and who has it."""
+
+    message: str
+    exhausted: bool = True
+    """Whether all of the budget is taken; otherwise the maps are full."""
+
+
+def is_recorded(status: BudgetStatus, pod: Pod) -> bool:
+    """Return whether budget was taken for this very pod."""
+    name = pod.metadata.name
+    entries = (status.disrupted_pods.get(name), status.unavailable_pods.get(name))
+    return any(entry is not None and _is_about(entry, pod) for entry in entries)
+
+
+def take(status: BudgetStatus, pod: Pod, operation: str, now: datetime) -> BudgetStatus | Refusal:
+    """Return the status with a unit of budget taken for the pod, or why there is none to take."""
+    if status.unavailable_allowed <= 0:
+        return Refusal(f"{EXHAUSTED}: {held_by(status)}")
+    entries = len(status.disrupted_pods) + len(status.unavailable_pods)
+    if entries > ENTRIES_AT_MOST:
+        return Refusal(f"{TOO_MANY}: {entries} entries are not confirmed by the controller yet", exhausted=False)
+    # By a clock that is behind that of the apiserver the entry would be older than a new pod.
+    created = pod.metadata.creation_timestamp
+    at = (now if created is None else max(now, created)).replace(microsecond=0)
+    taken = msgspec.structs.replace(status, unavailable_allowed=status.unavailable_allowed - 1)
+    name = pod.metadata.name
+    if operation == UPDATE:
+        return msgspec.structs.replace(taken, unavailable_pods={**status.unavailable_pods, name: at})
+    return msgspec.structs.replace(taken, disrupted_pods={**status.disrupted_pods, name: at})
+
+
+def without_entry(status: BudgetStatus, pod: Pod, operation: str) -> BudgetStatus:
+    """Return the status without what was taken for a pod that stays as it is after all. How much may be taken is left
+    to the controller, which counts anew: the pod may have become unavailable meanwhile."""
+    name = pod.metadata.name
+    if operation == UPDATE:
+        return msgspec.structs.replace(status, unavailable_pods=_without(status.unavailable_pods, name))
+    return msgspec.structs.replace(status, disrupted_pods=_without(status.disrupted_pods, name))
+
+
+def held_by(status: BudgetStatus) -> str:
+    """Return who has the budget, and until when at most, as a sentence."""
+    counted = f"{status.current_available} of {status.total_replicas} pods are available and "
+    counted += f"{status.desired_available} must be"
+    holders = sorted(_holders(status))
+    if not holders:
+        return counted
+    shown = ", ".join(f"{name} ({what}, until {rfc3339(until)} at most)" for until, name, what in holders[:_NAMED])
+    more = len(holders) - _NAMED
+    return f"{counted}; the budget is held by {shown}{f' and {more} more' if more > 0 else ''}"
+
+
+def status_document(status: BudgetStatus) -> Json:
+    """Return the status as it is stored: the four numbers also where they are 0, the maps only where they are not
+    empty."""
+    numbers: Json = {
+        "unavailableAllowed": status.unavailable_allowed,
+        "currentAvailable": status.current_available,
+        "desiredAvailable": status.desired_available,
+        "totalReplicas": status.total_replicas,
+    }
+    maps = {"disruptedPods": status.disrupted_pods, "unavailablePods": status.unavailable_pods}
+    written = {key: {name: rfc3339(at) for name, at in entries.items()} for key, entries in maps.items() if entries}
+    observed = {"observedGeneration": status.observed_generation} if status.observed_generation else {}
+    return observed | written | numbers
+
+
+def changes_of(before: BudgetStatus, after: BudgetStatus) -> Json:
+    """Return the merge patch of the status that makes `after` of `before`; empty if they are equal."""
+    return merge_patch(status_document(before), status_document(after))
+
+
+def _is_about(entry: datetime, pod: Pod) -> bool:
+    """Return whether the entry was made for this pod, and not for an earlier one of its name. Times count seconds: of
+    an entry from the second in which the pod was created it is the pod's own if the pod was ready by then, because
+    only ready pods take budget."""
+    created, ready = pod.metadata.creation_timestamp, pod.ready_since
+    if created is None or entry != created:
+        return created is None or entry > created
+    return ready is None or ready <= entry
+
+
+def _holders(status: BudgetStatus) -> Iterator[tuple[datetime, str, str]]:
+    for name, at in status.disrupted_pods.items():
+        yield later(at, DISRUPTED_SECONDS), name, "deletion"
+    for name, at in status.unavailable_pods.items():
+        yield later(at, UNAVAILABLE_SECONDS), name, "update"
+
+
+def _without(entries: dict[str, Moment], name: str) -> dict[str, Moment]:
+    return {key: at for key, at in entries.items() if key != name}
