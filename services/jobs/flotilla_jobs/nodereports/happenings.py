@@ -23,6 +23,7 @@ COMPONENTS: Mapping[str, frozenset[str]] = {
     "kruise-daemon-imagepuller": frozenset({"PullImageSucceed", "PullImageFailed"}),
     "kruise-daemon-crr": frozenset({"Killing", "FailedPreStopHook"}),
     "kruise-daemon-containermeta": frozenset({"Killing", "FailedPreStopHook"}),
+    "kruise-daemon-podprobe": frozenset({"KruiseProbeSucceeded", "KruiseProbeFailed"}),
 }
 """Reasons by component (nodeagent.md §8)."""
 

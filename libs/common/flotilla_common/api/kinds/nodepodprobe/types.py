@@ -15,6 +15,12 @@ SUCCEEDED, FAILED, UNKNOWN = "Succeeded", "Failed", "Unknown"
 MESSAGE_BYTES = 1024
 """The longest message of a result."""
 
+PROBES_PER_POD, PROBES_PER_NODE = 16, 1024
+"""How many probes one pod may have, and all pods of a node together. An agent runs the first ones of the list."""
+
+PROBE_BYTES = 32 << 10
+"""The longest probe, as JSON. An agent does not run a longer one."""
+
 
 class HttpHeader(Model):
     name: str = ""
