@@ -13,6 +13,7 @@ from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, NODE, POD
 from flotilla_common.control.controller import Memory
@@ -129,11 +130,12 @@ def test_a_counted_collision_is_part_of_a_new_revision() -> None:
 
 def test_tables_are_of_their_kinds() -> None:
     kinds = {"CloneSet", "ControllerRevision", NODE.kind, CLAIM.kind, POD.kind, IMAGE_PULL_JOB.kind}
+    kinds.add(POD_UNAVAILABLE_BUDGET.kind)
     assert {watch.resource.kind: watch.type.__name__ for watch in CONTROLLER.all_watches} == {one: one for one in kinds}
     wiring = FakeWiring()
     Gatherer(wiring, Options())
     for watch in CONTROLLER.watches:
-        if watch.resource != NODE:
+        if watch.resource not in (NODE, POD_UNAVAILABLE_BUDGET):
             assert list(owned(wiring.table(watch), CLONE_SET, ObjectMeta(uid=REFERENCE["uid"]))) == []
 
 

@@ -59,6 +59,7 @@ class Intent(StrEnum):
     REVISION = "revision"  # create, renumber, label or delete a ControllerRevision
     CLAIM = "claim"  # create, grow, hand over or delete a PersistentVolumeClaim
     IMAGE_PULL = "image pull"  # have nodes pull images
+    BUDGET = "budget"  # take budget of a PodUnavailableBudget for pods that are about to be disrupted
     INJECT = "inject"  # put ephemeral containers into a pod
 
 

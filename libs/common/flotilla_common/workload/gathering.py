@@ -1,17 +1,22 @@
 """Share among the controllers of workloads what they watch and read alike: revisions, images pulled ahead, settings."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import msgspec
 
-from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, PodUnavailableBudget
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import REVISION, Resource
+from flotilla_common.control.controller import Key
 from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Indexer, Table
 from flotilla_common.settings import Settings
+from flotilla_common.workload.budget import related_budget
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,3 +69,51 @@ class PullsAhead:
     def of(self, meta: ObjectMeta) -> list[ImagePullJob] | None:
         """Return the ImagePullJobs that the workload controls and that stay; None where images are not pulled ahead."""
         return controlled(self._table, self._kind, meta) if self._watched() else None
+
+
+def _may_protect(workload: Json, budget: Json) -> bool:
+    """Return whether the budget may protect pods of the workload: one of its namespace, or any if it has none."""
+    namespace = member(workload, "metadata").get("namespace")
+    return namespace is None or namespace == member(budget, "metadata").get("namespace")
+
+
+BUDGETS = Watch(
+    POD_UNAVAILABLE_BUDGET,
+    PodUnavailableBudget,
+    subresources=("status",),
+    conditional=True,
+    optional=True,
+    concerns=_may_protect,
+)
+"""The budgets that keep workloads from disrupting too many pods at once."""
+
+
+class BudgetsOfPods:
+    """Finds the budgets of a workload's pods, and plans the workload again once they allow more."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._table = wiring.table(BUDGETS)
+        self._asked: dict[Key, set[Key]] = {}  # by budget, the workloads that were planned with it
+        wiring.wake(BUDGETS, self._of_budget)
+
+    def of(self, key: Key, pods: Iterable[Pod]) -> Mapping[Key, PodUnavailableBudget]:
+        """Return the budgets that the pods of the workload name, by namespace and name."""
+        if not len(self._table):
+            return {}
+        named = {(pod.metadata.namespace, related_budget(pod.metadata)) for pod in pods}
+        found = {one: budget for one in named if (budget := self._table.get(*one)) is not None}
+        for one in found:
+            self._asked.setdefault(one, set()).add(key)
+        return found
+
+    def _of_budget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> Iterable[Key]:
+        if old is None or (new is not None and not _allows_more(old, new)):
+            return ()
+        return self._asked.pop(old.metadata.key, ())
+
+
+def _allows_more(old: PodUnavailableBudget, new: PodUnavailableBudget) -> bool:
+    if old.spec != new.spec or old.metadata.annotations != new.metadata.annotations:
+        return True
+    before, after = old.status, new.status
+    return after.unavailable_allowed > before.unavailable_allowed or after.desired_available < before.desired_available

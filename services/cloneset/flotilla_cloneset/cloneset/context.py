@@ -13,6 +13,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.facts import Fact
 from flotilla_common.api.kinds.cloneset.types import RollingUpdate
 from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.recipe import belongs
 from flotilla_common.workload.revisions import RevisionChoice
@@ -28,6 +29,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     pods: Classification
     claims: Claims
     targets: Targets
+    disruptions: Disruptions
 
     @property
     def rolling(self) -> RollingUpdate:

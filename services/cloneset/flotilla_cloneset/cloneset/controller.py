@@ -14,7 +14,14 @@ from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_common.settings import Settings
-from flotilla_common.workload.gathering import PullsAhead, revisions_of, watch_pulls, watch_revisions
+from flotilla_common.workload.gathering import (
+    BUDGETS,
+    BudgetsOfPods,
+    PullsAhead,
+    revisions_of,
+    watch_pulls,
+    watch_revisions,
+)
 
 CLONE_SETS = Watch(CLONE_SET, CloneSet, writes=("patch",), subresources=("status",))
 PODS = Watch(POD, Pod, owner=CLONE_SET, writes=("create", "delete", "patch"), subresources=("status", "resize"))
@@ -35,6 +42,7 @@ class Gatherer:
         self._revisions = wiring.table(REVISIONS)
         self._nodes = wiring.table(NODES)
         self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, CLONE_SET)
+        self._budgets = BudgetsOfPods(wiring)
         self._gates = wiring.gates
         self._options = options
 
@@ -45,14 +53,16 @@ class Gatherer:
             return None
         namespace, name = key
         meta = cloneset.metadata
+        pods = list(owned(self._pods, CLONE_SET, meta))
         return CloneSetSnapshot(
             cloneset=cloneset,
-            pods=list(owned(self._pods, CLONE_SET, meta)),
+            pods=pods,
             claims=list(owned(self._claims, CLONE_SET, meta)),
             taken_names=self._pods.names(namespace),
             revisions=revisions_of(self._revisions, CLONE_SET, meta),
             node_labels=NodeLabels(self._nodes),
             pull_jobs=self._pulls_ahead.of(meta),
+            budgets=self._budgets.of(key, pods),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
@@ -94,7 +104,7 @@ def options(settings: Settings, server_version: str) -> Options:
 CONTROLLER = ControllerSpec(
     name="cloneset-controller",
     primary=CLONE_SETS,
-    watches=(PODS, CLAIMS, REVISIONS, NODES, PULL_JOBS),
+    watches=(PODS, CLAIMS, REVISIONS, NODES, PULL_JOBS, BUDGETS),
     options=spec.Options(Options, options),
     build=Gatherer,
     plan=plan,

@@ -27,6 +27,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Intent, Plan, Stage, State
 from flotilla_common.control.writes import patch_of
+from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.causes import Around, Group, explain_pods, lingers, root_cause
 from flotilla_common.workload.claims import keep_record
 from flotilla_common.workload.inplace import InPlaceContext
@@ -57,6 +58,7 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
     if cloneset.metadata.deletion_timestamp is None:
         plan_predownload(context, draft)
         _act(context, draft)
+        context.disruptions.stage(draft)
         _keep_history(context, draft)
     else:
         text = "the CloneSet is being deleted: its pods are left to garbage collection"
@@ -100,6 +102,7 @@ def _survey(
         pods=classified,
         claims=claims,
         targets=want,
+        disruptions=Disruptions(snapshot.budgets, snapshot.gates, now),
     )
 
 

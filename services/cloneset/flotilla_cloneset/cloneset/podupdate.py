@@ -33,10 +33,10 @@ def plan_pod_updates(context: PlanContext, pods: Sequence[Pod], target: Controll
         except UpdateRefused as error:
             refusal = error
             break
-        if chain:
+        if chain and context.disruptions.admits(pod, chain):
             draft.touch(pod)
             chains.append(chain)
-        elif pod.state == PREPARING_UPDATE:
+        elif not chain and pod.state == PREPARING_UPDATE:
             held.append(pod)
     draft.stage(chains)
     if chains:

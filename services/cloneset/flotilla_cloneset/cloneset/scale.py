@@ -13,6 +13,7 @@ from flotilla_cloneset.cloneset.create import plan_creates
 from flotilla_cloneset.cloneset.numbers import Quantities, quantities
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import mapping, mappings, text
+from flotilla_common.api.kinds.podunavailablebudget.types import DELETE
 from flotilla_common.api.resources import POD
 from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
@@ -193,7 +194,8 @@ def _delete(context: PlanContext, pods: Iterable[Pod], intent: Intent, cause: st
             break
         if hooked(hook, pod):
             chains.append(_state_chain(context, pod, PREPARING_DELETE, Intent.HOLD, cause, draft))
-        elif draft.touch(pod):
+        elif pod.metadata.uid not in draft.touched and context.disruptions.may(pod, DELETE):
+            draft.touch(pod)
             deleted.append(pod)
             chains.append(_delete_chain(context, pod, intent, cause))
     if deleted:

@@ -11,6 +11,8 @@ import msgspec
 from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
+from flotilla_common.control.controller import Key
 from flotilla_common.control.subject import Subject
 from flotilla_common.gates import Gates
 from flotilla_common.workload import gathering
@@ -32,6 +34,7 @@ class CloneSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     revisions: Collection[ControllerRevision] = ()  # of its namespace: its own, and nobody's that match its selector
     node_labels: Mapping[str, Mapping[str, str]] = {}  # by node name; needed only for topology spread constraints
     pull_jobs: Collection[ImagePullJob] | None = None  # those that it controls; None: images are not pulled ahead
+    budgets: Mapping[Key, PodUnavailableBudget] = {}  # those that its pods name, by namespace and name
     gates: Gates = Gates()
     options: Options = Options()
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: scale, update

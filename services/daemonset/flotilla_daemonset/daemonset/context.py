@@ -10,6 +10,7 @@ from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.kinds.daemonset.types import DaemonSet
 from flotilla_common.api.rollout import LifecycleHook
 from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_daemonset.daemonset.nodes import NodeState, Survey
 from flotilla_daemonset.daemonset.numbers import Targets
@@ -29,6 +30,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     survey: Survey
     criteria: Criteria
     targets: Targets
+    disruptions: Disruptions
 
     @property
     def daemonset(self) -> DaemonSet:

@@ -12,7 +12,14 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, ORPHANS, Watch, namespace_of, orphan_namespace, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
-from flotilla_common.workload.gathering import PullsAhead, revisions_of, watch_pulls, watch_revisions
+from flotilla_common.workload.gathering import (
+    BUDGETS,
+    BudgetsOfPods,
+    PullsAhead,
+    revisions_of,
+    watch_pulls,
+    watch_revisions,
+)
 from flotilla_common.workload.pernode import Departed
 from flotilla_daemonset.daemonset.former import Former, after
 from flotilla_daemonset.daemonset.plan import plan
@@ -53,6 +60,7 @@ class Gatherer:
         self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, DAEMON_SET)
         self._former = Departed(self._daemonsets, self._pods, self._remember)
         self._clock = wiring.clock
+        self._budgets = BudgetsOfPods(wiring)
         self._gates = wiring.gates
         self._options = options
         wiring.wake(NODES, self._concerned_by_node)
@@ -64,15 +72,17 @@ class Gatherer:
         if daemonset is None:
             return None
         meta = daemonset.metadata
+        pods = list(owned(self._pods, DAEMON_SET, meta))
         return DaemonSetSnapshot(
             daemonset=daemonset,
             nodes=list(self._nodes),
-            pods=list(owned(self._pods, DAEMON_SET, meta)),
+            pods=pods,
             orphans=list(self._pods.by_index(ORPHANS, meta.namespace)),
             taken_names=self._pods.names(meta.namespace),
             former=self._former.of(meta.uid),
             revisions=self._revisions_of(meta),
             pull_jobs=self._pulls_ahead.of(meta),
+            budgets=self._budgets.of(key, pods),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
@@ -117,7 +127,7 @@ def options(settings: Settings, server_version: str) -> Options:
 CONTROLLER = ControllerSpec(
     name="daemonset-controller",
     primary=DAEMON_SETS,
-    watches=(PODS, NODES, REVISIONS, PULL_JOBS),
+    watches=(PODS, NODES, REVISIONS, PULL_JOBS, BUDGETS),
     options=spec.Options(Options, options),
     build=Gatherer,
     plan=plan,

@@ -15,6 +15,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Plan, Reason, State
 from flotilla_common.control.wording import named
+from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace.refresh import Due, stage_refreshes
 from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.placement import Placement
@@ -69,6 +70,7 @@ def plan(snapshot: DaemonSetSnapshot, now: datetime) -> Plan:
     _own(context, draft)
     plan_predownload(context, draft)
     _act(context, draft)
+    context.disruptions.stage(draft)
     _forget_history(context, draft)
     counts = count(context)
     explain(context, counts, draft)
@@ -97,6 +99,7 @@ def _survey(
         survey=found,
         criteria=criteria,
         targets=targets(spec, found.desired),
+        disruptions=Disruptions(snapshot.budgets, snapshot.gates, now),
     )
 
 

@@ -34,8 +34,10 @@ class Updater:
         if spec is None:
             self._recreated += 1
             self._work.recreate(pod)
-        elif len(self._chains) < self._most and self._draft.touch(pod):
-            self._chains.append(self._start(pod, spec))
+        elif len(self._chains) < self._most:
+            chain = self._start(pod, spec)
+            if self._context.disruptions.admits(pod, chain) and self._draft.touch(pod):
+                self._chains.append(chain)
 
     def stage(self) -> None:
         """Put the updates in place into the plan. If one fails, no pod is deleted for the update."""

@@ -7,6 +7,8 @@ import msgspec
 from flotilla_common.api.core import ControllerRevision, Node, Pod
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
+from flotilla_common.control.controller import Key
 from flotilla_common.control.subject import Subject
 from flotilla_common.gates import Gates
 from flotilla_common.workload import gathering
@@ -30,6 +32,7 @@ class DaemonSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     former: Mapping[str, Former] = {}  # by node: what is remembered of the pod that was there last
     revisions: Collection[ControllerRevision] = ()  # its own, nobody's, and those that have a name like its own
     pull_jobs: Collection[ImagePullJob] | None = None  # those that it controls; None: images are not pulled ahead
+    budgets: Mapping[Key, PodUnavailableBudget] = {}  # those that its pods name, by namespace and name
     gates: Gates = Gates()
     options: Options = Options()
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create, delete, update

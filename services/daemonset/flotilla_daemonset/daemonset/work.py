@@ -5,6 +5,7 @@ from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import mapping, strings
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
+from flotilla_common.api.kinds.podunavailablebudget import types as budget_types
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Delete, Event, Intent, State
@@ -56,7 +57,7 @@ class Work:
         held = hooked(self._context.pre_delete, pod)
         if held:
             self._held.append(pod)
-        elif len(self._deleted) >= self._most:
+        elif len(self._deleted) >= self._most or not self._context.disruptions.may(pod, budget_types.DELETE):
             return
         if not self._draft.touch(pod):
             return

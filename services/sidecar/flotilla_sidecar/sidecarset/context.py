@@ -7,6 +7,7 @@ import msgspec
 from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, SidecarSet, SidecarSetUpdateStrategy
 from flotilla_common.api.numbers import Reading, partition_value, strict_value
 from flotilla_common.control.plan import Frozen
+from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_sidecar.sidecarset.pods import Pods
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
@@ -44,6 +45,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     revisions: RevisionChoice
     pods: Pods
     targets: Targets
+    disruptions: Disruptions
 
     @property
     def sidecar_set(self) -> SidecarSet:

@@ -18,6 +18,7 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
+from flotilla_common.workload.gathering import BUDGETS, BudgetsOfPods
 from flotilla_sidecar.sidecarset.look import look
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import Options, SidecarSetSnapshot
@@ -77,6 +78,8 @@ class Gatherer:
         self._pods = wiring.table(PODS)
         self._namespaces = wiring.table(NAMESPACES)
         self._revisions = wiring.table(REVISIONS)
+        self._budgets = BudgetsOfPods(wiring)
+        self._gates = wiring.gates
         self._options = options
         wiring.wake(SIDECAR_SETS, _of_set)
         wiring.wake(PODS, self._of_pod)
@@ -88,11 +91,14 @@ class Gatherer:
         if sidecar_set is None:
             return None
         name = key[1]
+        pods = list(self._pods.by_index(INJECTED, name))
         return SidecarSetSnapshot(
             sidecar_set=sidecar_set,
-            pods=list(self._pods.by_index(INJECTED, name)),
+            pods=pods,
             namespaces=list(self._namespaces) if sidecar_set.spec.namespace_selector is not None else (),
             revisions=list(self._revisions.by_index(CALLED, name)),
+            budgets=self._budgets.of(key, pods),
+            gates=self._gates,
             options=self._options,
         )
 
@@ -145,7 +151,7 @@ CONTROLLER = ControllerSpec(
     name="sidecarset-controller",
     primary=SIDECAR_SETS,
     wakes_itself=False,  # the gatherer says which changes of a SidecarSet matter
-    watches=(PODS, NAMESPACES, REVISIONS),
+    watches=(PODS, NAMESPACES, REVISIONS, BUDGETS),
     options=spec.Options(Options, options),
     build=Gatherer,
     plan=plan,

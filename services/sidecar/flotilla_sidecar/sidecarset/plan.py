@@ -12,6 +12,7 @@ from datetime import datetime
 
 from flotilla_common.control.draft import Draft, refused
 from flotilla_common.control.plan import Plan, Reason, State
+from flotilla_common.workload.budget import Disruptions
 from flotilla_sidecar.sidecarset.context import PlanContext, targets
 from flotilla_sidecar.sidecarset.pods import selected_namespaces, sort_pods
 from flotilla_sidecar.sidecarset.revisions import bookkeeping, choose
@@ -36,6 +37,7 @@ def plan(snapshot: SidecarSetSnapshot, now: datetime) -> Plan:
         draft.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
     draft.stage((context.revisions.writes,))
     plan_rollout(context, draft)
+    context.disruptions.stage(draft)
     explain_progress(context, draft)
     explain_unready(context, draft)
     draft.stage(bookkeeping(context), stop_on_failure=False)
@@ -54,6 +56,7 @@ def _survey(snapshot: SidecarSetSnapshot, now: datetime) -> PlanContext:
         revisions=choose(snapshot),
         pods=pods,
         targets=targets(sidecar_set.spec.update_strategy, pods.matched),
+        disruptions=Disruptions(snapshot.budgets, snapshot.gates, now),
     )
 
 

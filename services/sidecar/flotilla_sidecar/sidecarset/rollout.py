@@ -8,6 +8,7 @@ broken pods that have the newest sidecars already use it up, so broken sidecars 
 from collections.abc import Sequence
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.podunavailablebudget.types import UPDATE
 from flotilla_common.api.kinds.sidecarset.types import SidecarSetUpdateStrategy
 from flotilla_common.api.rollout import ScatterTerm
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
@@ -82,10 +83,13 @@ def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Chosen:
             chosen.limited = True
             break
         try:
-            chosen.chains.append(update_chain(context, pod))
+            chain = update_chain(context, pod)
         except ValueError as fault:
             chosen.unreadable.append((pod, str(fault)))
             continue
+        if not context.disruptions.may(pod, UPDATE):
+            continue
+        chosen.chains.append(chain)
         if found.ready:
             chosen.disturbed.append(pod)
             chosen.used += 1

@@ -1,12 +1,15 @@
 """Everything that planning one SidecarSet needs to know, gathered before and frozen (DESIGN: plans are values)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from flotilla_common.api.core import ControllerRevision, Namespace, Pod
+from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
+from flotilla_common.control.controller import Key
 from flotilla_common.control.subject import Subject
+from flotilla_common.gates import Gates
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +26,8 @@ class SidecarSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     pods: Collection[Pod] = ()  # those of all namespaces that say that it was injected into them, in any state
     namespaces: Collection[Namespace] = ()  # all; needed only for a namespaceSelector
     revisions: Collection[ControllerRevision] = ()  # of the system namespace: with its label, or named like its own
+    budgets: Mapping[Key, PodUnavailableBudget] = {}  # those that its pods name, by namespace and name
+    gates: Gates = Gates()
     options: Options = Options()
 
     @property

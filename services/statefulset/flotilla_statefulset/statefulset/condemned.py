@@ -47,14 +47,17 @@ def _all(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> Non
 def _delete(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
     held = [pod for _, pod in pods if is_held(context, pod)]
     chains: list[Chain] = []
+    going: list[Pod] = []
     for ordinal, pod in pods:
         if len(chains) >= MAX_CHAINS_PER_PASS:
             break
-        if draft.touch(pod):
-            chains.append(delete_chain(context, pod, Intent.SCALE_IN, CAUSE, before=_ties(context, ordinal, pod)))
+        chain = delete_chain(context, pod, Intent.SCALE_IN, CAUSE, before=_ties(context, ordinal, pod))
+        if chain and draft.touch(pod):
+            chains.append(chain)
+            going += [pod] * (pod not in held)
     if held:
         draft.reason(State.HELD, "WaitingForHook", f"the preDelete hook holds {named(held)}", held)
-    if going := [pod for _, pod in pods if pod not in held]:
+    if going:
         draft.reason(State.PROGRESSING, "Deleting", f"deleting {named(going)}: {CAUSE}", going)
     draft.stage(chains, slow_start=1 if len(chains) > 1 else 0)
 

@@ -8,6 +8,7 @@ import msgspec
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.kinds.statefulset.types import RollingUpdate, StatefulSet
 from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.claims import ClaimTemplate, claims_of_revision
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.revisions import RevisionChoice
@@ -30,6 +31,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     pods: Pods
     claims: Claims
     targets: Targets
+    disruptions: Disruptions
 
     @property
     def statefulset(self) -> StatefulSet:

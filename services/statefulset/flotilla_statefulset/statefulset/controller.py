@@ -17,7 +17,15 @@ from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
-from flotilla_common.workload.gathering import Options, PullsAhead, revisions_of, watch_pulls, watch_revisions
+from flotilla_common.workload.gathering import (
+    BUDGETS,
+    BudgetsOfPods,
+    Options,
+    PullsAhead,
+    revisions_of,
+    watch_pulls,
+    watch_revisions,
+)
 from flotilla_statefulset.statefulset.plan import plan
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
 
@@ -94,6 +102,7 @@ class Gatherer:
         self._revisions = wiring.table(REVISIONS)
         self._storage_classes = wiring.table(STORAGE_CLASSES)
         self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, STATEFUL_SET)
+        self._budgets = BudgetsOfPods(wiring)
         self._gates = wiring.gates
         self._options = options
         wiring.wake(PODS, lambda old, new: self._existing(new or old, lambda name: [parent(name)]))
@@ -106,15 +115,17 @@ class Gatherer:
             return None
         namespace, name = key
         meta = statefulset.metadata
+        pods = list(owned(self._pods, STATEFUL_SET, meta))
         return StatefulSetSnapshot(
             statefulset=statefulset,
-            pods=list(owned(self._pods, STATEFUL_SET, meta)),
+            pods=pods,
             orphans=list(self._pods.by_index(ORPHAN_PODS, f"{namespace}/{name}")),
             taken_names=self._pods.names(namespace),
             claims={claim.metadata.name: claim for claim in self._claims.by_index(BY_SET, f"{namespace}/{name}")},
             storage_classes=list(self._storage_classes),
             revisions=revisions_of(self._revisions, STATEFUL_SET, meta),
             pull_jobs=self._pulls_ahead.of(meta),
+            budgets=self._budgets.of(key, pods),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
@@ -131,7 +142,7 @@ class Gatherer:
 CONTROLLER = ControllerSpec(
     name="statefulset-controller",
     primary=STATEFUL_SETS,
-    watches=(PODS, CLAIMS, REVISIONS, STORAGE_CLASSES, PULL_JOBS),
+    watches=(PODS, CLAIMS, REVISIONS, STORAGE_CLASSES, PULL_JOBS, BUDGETS),
     options=spec.Options(Options, Options.of),
     build=Gatherer,
     plan=plan,

@@ -1,6 +1,7 @@
 """Deleting a pod, or putting it on hold while the user's hook asks for it (statefulset.md §4.10)."""
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.podunavailablebudget.types import DELETE
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Chain, Event, Intent
 from flotilla_common.control.writes import delete_of
@@ -22,12 +23,15 @@ def delete_chain(
     context: PlanContext, pod: Pod, intent: Intent, cause: str, *, revision: str = "", before: Chain = ()
 ) -> Chain:
     """Delete the pod after the writes `before`; while the hook holds it, put it into PreparingDelete instead, once.
+    Nothing while a budget keeps it.
 
     A pod that is not healthy may be deleted out of turn, so it is deleted at exactly the version that said so: on a
     view that is behind, it may be serving by now.
     """
     if is_held(context, pod):
         return _state_chain(context, pod, PREPARING_DELETE, Intent.HOLD, cause)
+    if not context.disruptions.may(pod, DELETE):
+        return ()
     meta = pod.metadata
     told = f"delete Pod {meta.name} in StatefulSet {context.statefulset.metadata.name}"
     delete = delete_of(

@@ -17,6 +17,7 @@ from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Plan, State
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import StatusPlan
+from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.claims import claim_templates, keep_record
 from flotilla_common.workload.inplace.refresh import Due, stage_refreshes
 from flotilla_common.workload.ownership import release, take_in
@@ -68,6 +69,7 @@ def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
         _own(context, adopted, draft)
         plan_predownload(context, draft)
         _act(context, draft)
+        context.disruptions.stage(draft)
         _keep_history(context, draft)
     else:
         text = "the StatefulSet is being deleted: its pods are left to garbage collection"
@@ -126,6 +128,7 @@ def _survey(
         pods=pods,
         claims=claims,
         targets=want,
+        disruptions=Disruptions(snapshot.budgets, snapshot.gates, now),
     )
 
 

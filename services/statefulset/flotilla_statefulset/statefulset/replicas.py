@@ -173,7 +173,7 @@ class _Walk:
             chain = recreate_chain(context, pod)
         else:
             chain = in_place_chain(context, pod, draft.waits)
-        if chain and draft.touch(pod):
+        if chain and context.disruptions.admits(pod, chain) and draft.touch(pod):
             self._chains.append(chain)
 
     def _repair(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:

@@ -207,25 +207,27 @@ class _Update:
     def _change(self, ordinal: int, pod: Pod) -> None:
         """In place if that is wanted and possible, else by another pod. Raises UpdateRefused."""
         if must_be_recreated(self._context, ordinal, pod):
-            self._delete(pod, recreate_chain(self._context, pod))
-            self._updated.append(pod)
+            if self._delete(pod, recreate_chain(self._context, pod)):
+                self._updated.append(pod)
             return
         chain = in_place_chain(self._context, pod, self._draft.waits)
         if chain is None:
             text = f"find strategy is InPlaceOnly but Pod {pod.metadata.name} can not update in-place"
             raise UpdateRefused(text, [pod], hindrance(self._context, pod))
-        if chain:
+        if not chain:
+            self._held.append(pod)
+        elif self._context.disruptions.admits(pod, chain):
             self._draft.touch(pod)
             self._chains.append(chain)
             self._updated.append(pod)
-        else:
-            self._held.append(pod)
 
-    def _delete(self, pod: Pod, chain: Chain) -> None:
+    def _delete(self, pod: Pod, chain: Chain) -> bool:
+        """Plan the writes that delete the pod, or hold it. False if there are none."""
         if is_held(self._context, pod):
             self._held.append(pod)
-        if self._draft.touch(pod):
+        if chain and self._draft.touch(pod):
             self._chains.append(chain)
+        return bool(chain)
 
     def _fail(self, phase: str, code: str, text: str, pods: Iterable[Pod]) -> None:
         self._draft.errors.append((phase, text))

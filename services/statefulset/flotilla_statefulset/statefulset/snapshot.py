@@ -6,7 +6,9 @@ import msgspec
 
 from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod, StorageClass
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
+from flotilla_common.control.controller import Key
 from flotilla_common.control.subject import Subject
 from flotilla_common.gates import Gates
 from flotilla_common.workload.gathering import Options
@@ -23,6 +25,7 @@ class StatefulSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     storage_classes: Collection[StorageClass] = ()  # needed only for volumes that are to grow
     revisions: Collection[ControllerRevision] = ()  # of its namespace: its own, and nobody's
     pull_jobs: Collection[ImagePullJob] | None = None  # those that it controls; None: images are not pulled ahead
+    budgets: Mapping[Key, PodUnavailableBudget] = {}  # those that its pods name, by namespace and name
     gates: Gates = Gates()
     options: Options = Options()
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create, update, …

@@ -14,6 +14,7 @@ from flotilla_common.workload.budget.decision import (
     related_budget,
     why_free,
 )
+from flotilla_common.workload.budget.disruptions import Disruptions
 from flotilla_common.workload.budget.taking import (
     Refusal,
     changes_of,
@@ -26,6 +27,7 @@ from flotilla_common.workload.budget.taking import (
 from flotilla_common.workload.budget.updates import operation_of_update
 
 __all__ = [
+    "Disruptions",
     "Pass",
     "Refusal",
     "changes_of",
