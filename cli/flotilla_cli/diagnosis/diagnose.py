@@ -80,7 +80,7 @@ async def diagnose(
         reasons=reasons,
         notes=list(_notes(record, planning, denied)),
         vacancies=vacancies(related.served, findings.groups, reasons) if related.served is not None else (),
-        remarks=await kind.remarks(api, name) if kind.remarks is not None else (),
+        remarks=await kind.remarks(api, raw) if kind.remarks is not None else (),
     )
 
 

@@ -113,7 +113,7 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
     coverage: Callable[[bytes], Coverage | None] | None = None  # of what has a pod on each node
     related: Callable[[Api, bytes, datetime], Awaitable[Related]] | None = None  # instead of `pods` and `coverage`
     about_pod: Callable[[PodQuestion], Awaitable[Sequence[str]]] | None = None  # lines of `explain pod`
-    remarks: Callable[[Api, str], Awaitable[Sequence[str]]] | None = None  # lines about the object of that name
+    remarks: Callable[[Api, bytes], Awaitable[Sequence[str]]] | None = None  # lines about the object
 
     # flotilla plan
     update_policy: UpdatePolicy = UpdatePolicy()

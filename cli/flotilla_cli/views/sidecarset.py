@@ -78,8 +78,9 @@ async def _about_pod(about: PodQuestion) -> Sequence[str]:
     return sidecar_story(about.pod, around, everything=about.everything)
 
 
-async def _uninjected(api: Api, name: str) -> list[str]:
+async def _uninjected(api: Api, raw: bytes) -> list[str]:
     """Tell which pods a SidecarSet matches now and does not have, by reason. Raises ApiError and Unreachable."""
+    name = metadata_of(raw).name
     sets = await _sidecar_sets(api)
     one = next((one for one in sets if one.metadata.name == name), None)
     if one is None or one.spec.selector is None:

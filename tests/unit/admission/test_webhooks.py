@@ -31,6 +31,7 @@ VALIDATING = {
     "vdaemonset.kb.io",
     "vephemeraljobs.kb.io",
     "vpersistentpodstate.kb.io",
+    "vpodprobemarker.kb.io",
     "vresourcedistribution.kb.io",
     "vsidecarset.kb.io",
     "vstatefulset.kb.io",

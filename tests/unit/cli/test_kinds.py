@@ -42,7 +42,7 @@ def test_what_cannot_be_meant(words: tuple[str, ...], problem: str):
     [
         ([], "c", ["cloneset", "clone", "containerrecreaterequest", "crr"]),
         ([], "ImageP", ["imagepulljob"]),
-        (["-n", "shop"], "no", ["nodeimage"]),
+        (["-n", "shop"], "no", ["nodeimage", "nodepodprobe"]),
         (["clone"], "", []),
         ([], "ds", []),
     ],

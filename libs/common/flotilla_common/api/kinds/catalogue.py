@@ -12,7 +12,9 @@ from flotilla_common.api.kinds.imagelistpulljob import kind as imagelistpulljob
 from flotilla_common.api.kinds.imagepulljob import kind as imagepulljob
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.kinds.nodeimage import kind as nodeimage
+from flotilla_common.api.kinds.nodepodprobe import kind as nodepodprobe
 from flotilla_common.api.kinds.persistentpodstate import kind as persistentpodstate
+from flotilla_common.api.kinds.podprobemarker import kind as podprobemarker
 from flotilla_common.api.kinds.resourcedistribution import kind as resourcedistribution
 from flotilla_common.api.kinds.sidecarset import kind as sidecarset
 from flotilla_common.api.kinds.statefulset import kind as statefulset
@@ -30,7 +32,9 @@ KINDS: tuple[Kind, ...] = (
     imagelistpulljob.KIND,
     imagepulljob.KIND,
     nodeimage.KIND,
+    nodepodprobe.KIND,
     persistentpodstate.KIND,
+    podprobemarker.KIND,
     resourcedistribution.KIND,
     sidecarset.KIND,
     statefulset.KIND,

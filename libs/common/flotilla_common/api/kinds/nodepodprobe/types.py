@@ -21,6 +21,24 @@ PROBES_PER_POD, PROBES_PER_NODE = 16, 1024
 PROBE_BYTES = 32 << 10
 """The longest probe, as JSON. An agent does not run a longer one."""
 
+SPEC_BYTES, MESSAGES_BYTES = 384 << 10, 256 << 10
+"""What the probes of a node, and the messages of its results, may take in a NodePodProbe: etcd takes 1.5 MiB of one
+object, and the bus less."""
+
+SEPARATOR = "#"
+"""Between the name of a PodProbeMarker and that of its probe."""
+
+
+def joined(marker: str, probe: str) -> str:
+    """Return the name that a probe of a PodProbeMarker has in NodePodProbes."""
+    return f"{marker}{SEPARATOR}{probe}"
+
+
+def split(name: str) -> tuple[str, str]:
+    """Return the names of the PodProbeMarker and of its probe."""
+    marker, _, probe = name.partition(SEPARATOR)
+    return marker, probe
+
 
 class HttpHeader(Model):
     name: str = ""
@@ -104,3 +122,7 @@ class NodePodProbe(Model):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodePodProbeSpec = NodePodProbeSpec()
     status: NodePodProbeStatus = NodePodProbeStatus()
+
+    def results_of(self, uid: str) -> list[ProbeState]:
+        """Return the results of the pod."""
+        return [state for pod in self.status.pod_probe_statuses if pod.uid == uid for state in pod.probe_states]

@@ -1,0 +1,103 @@
+"""PodProbeMarker: its probes, and what each of them said last on each pod."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, Summary
+from flotilla_cli.views.nodepodprobe import told
+from flotilla_common.api.errors import found_or_none
+from flotilla_common.api.jsontext import read_json
+from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, PodProbe, ProbeSpec, split
+from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, ContainerProbe, PodProbeMarker
+from flotilla_common.api.meta import metadata_of
+from flotilla_common.kube.interface import Api
+
+MOST_PODS = 20
+"""Pods whose results `explain` lists."""
+
+
+def pod_probe_marker(raw: bytes) -> Summary:
+    """Tell how many pods are probed, and what each probe does by its result."""
+    found = msgspec.json.decode(raw, type=PodProbeMarker)
+    status = found.status
+    current = status.observed_generation == found.metadata.generation
+    headline = f"{status.matched_pods} pods are probed" + ("" if current else ", the newest change not yet everywhere")
+    rows = [
+        (probe.name, probe.container_name, _how(probe), probe.pod_condition_type or "-", _marks(probe))
+        for probe in found.spec.probes
+    ]
+    return Summary(headline, ("PROBE", "CONTAINER", "BY", "CONDITION", "MARKS"), rows)
+
+
+def _how(probe: ContainerProbe) -> str:
+    try:
+        spec = read_json(probe.probe, ProbeSpec)
+    except ValueError:
+        return "-"
+    handlers = {"exec": spec.exec, "http": spec.http_get, "tcp": spec.tcp_socket}
+    kind = next((name for name, handler in handlers.items() if handler is not None), "-")
+    return f"{kind} every {max(spec.period_seconds, 1)}s"
+
+
+def _marks(probe: ContainerProbe) -> str:
+    return "; ".join(
+        f"{policy.state}: {', '.join(f'{key}={value}' for key, value in (policy.labels | policy.annotations).items())}"
+        for policy in probe.marker_policy
+    )
+
+
+def _pods(raw: bytes) -> PodQuery | None:
+    """Return the query for the pods that it selects, whoever owns them."""
+    found = msgspec.json.decode(raw, type=PodProbeMarker)
+    selector = found.spec.selector
+    return None if selector is None else PodQuery(selector=selector, keep=lambda pod: pod.active)
+
+
+async def _remarks(api: Api, raw: bytes) -> Sequence[str]:
+    """Tell what each probe said last on each pod."""
+    meta = metadata_of(raw)
+    page = await found_or_none(api.list(NODE_POD_PROBE))
+    lines = [
+        f"{pod.name}: {line}"
+        for item in (page.items if page is not None else ())
+        for pod, line in _lines(bytes(item))
+        if pod.namespace == meta.namespace and split(line)[0] == meta.name
+    ]
+    more = [f"and {len(lines) - MOST_PODS} more"] if len(lines) > MOST_PODS else []
+    return [*sorted(lines)[:MOST_PODS], *more]
+
+
+def _lines(raw: bytes) -> Iterator[tuple[PodProbe, str]]:
+    with contextlib.suppress(msgspec.MsgspecError):  # one that cannot be read is not ours to tell of
+        found = msgspec.json.decode(raw, type=NodePodProbe)
+        for pod in found.spec.pod_probes:
+            for probe in pod.probes:
+                yield pod, _said(probe.name, told(probe.name, found.results_of(pod.uid)))
+
+
+def _said(name: str, result: tuple[str, str, str]) -> str:
+    state, since, message = result
+    if state == "-":
+        return f"{name} has said nothing yet"
+    return f"{name} {state}" + (f" since {since}" if since else "") + (f": {message}" if message else "")
+
+
+async def _about_pod(about: PodQuestion) -> Sequence[str]:
+    """Tell what each probe of the pod said last."""
+    node = about.pod.spec.node_name
+    raw = await found_or_none(about.api.get(NODE_POD_PROBE, "", node)) if node else None
+    if raw is None:
+        return []
+    uid = about.pod.metadata.uid
+    return [f"probe {line}" for pod, line in _lines(raw) if pod.uid == uid]
+
+
+VIEW = KindView(
+    resource=POD_PROBE_MARKER,
+    summary=pod_probe_marker,
+    pods=_pods,
+    remarks=_remarks,
+    about_pod=_about_pod,
+)

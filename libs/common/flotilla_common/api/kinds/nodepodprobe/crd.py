@@ -1,0 +1,53 @@
+"""The NodePodProbe CRD (podprobemarker.md §1 and §2.2), of one version and without columns."""
+
+from flotilla_common.api.crds.probes import probe
+from flotilla_common.api.crds.schema import Schema, array, string, struct, time
+from flotilla_common.api.crds.version import Version
+
+_POD = {
+    "name": string("The pod's name."),
+    "namespace": string("The pod's namespace."),
+    "uid": string("The pod's identity."),
+}
+
+
+def version(name: str) -> Version:
+    """Return one version of the CRD."""
+    return Version(name, _spec(), _status())
+
+
+def _spec() -> Schema:
+    one = struct(
+        "One probe of one container.",
+        ("name", "containerName", "probe"),
+        name=string("<PodProbeMarker>#<probe>."),
+        containerName=string("The container that is probed."),
+        probe=probe("How the container is probed; ports are numbers."),
+    )
+    pod = struct(
+        "The probes of one pod.",
+        ("name", "namespace", "uid", "IP"),
+        **_POD,
+        IP=string("The pod's IP; empty until it is known."),
+        probes=array("Its probes.", one),
+    )
+    return struct("What the node's agent does.", podProbes=array("The probes, by pod.", pod))
+
+
+def _status() -> Schema:
+    state = struct(
+        "The result of one probe.",
+        ("name", "state"),
+        name=string("<PodProbeMarker>#<probe>."),
+        state=string("Succeeded, Failed or Unknown."),
+        lastProbeTime=time("When it was probed; not written for every probe."),
+        lastTransitionTime=time("When the state last changed."),
+        message=string("What the probe said, at most 1024 bytes."),
+    )
+    pod = struct(
+        "The results of one pod.",
+        ("name", "namespace", "uid"),
+        **_POD,
+        probeStates=array("The results of its probes.", state),
+    )
+    return struct("What the node's agent reported.", podProbeStatuses=array("The results, by pod.", pod))
