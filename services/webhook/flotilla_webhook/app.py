@@ -54,14 +54,14 @@ async def run(context: Context) -> None:
     chain = chain_of(context.api, context.bus, clock, context.entropy, settings, context.gates)
     pods, standing = chain.pods, chain.pods.standing
     handlers = handlers_of(context.api, clock, settings, context.gates, metrics)
-    handlers |= pods.handlers() | chain.removal.handlers()
+    handlers |= pods.handlers() | chain.checks.handlers()
     journal = Journal(context.bus, clock, context.service, context.replica, context.tracer)
     handlers |= Audit(journal, clock, settings.namespace).around(handlers)
     registration = Registration(
         context.api,
         Endpoint(settings.namespace, settings.webhook_service, _url(settings)),
         handlers,
-        {MUTATING: pods.entries, VALIDATING: chain.removal.entries},
+        {MUTATING: pods.entries, VALIDATING: chain.checks.entries},
         external=context.gates.on("EnableExternalCerts"),
     )
     arming = Arming(api=context.api, clock=clock, standing=standing, register=registration.sync_pods)
@@ -85,7 +85,7 @@ async def run(context: Context) -> None:
         await chain.serve()
         group.create_task(rotator.run())
         group.create_task(standing.expire(rotator.need))
-        group.create_task(chain.removal.standing.expire(rotator.need))
+        group.create_task(chain.checks.standing.expire(rotator.need))
         for cache in chain.caches:
             cache.listen(rotator.need)
             group.create_task(cache.follow(context.api, clock))

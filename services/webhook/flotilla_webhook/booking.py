@@ -20,7 +20,7 @@ from flotilla_common.api.kinds.workloadspread.book import (
 )
 from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, Matched, SubsetStatus, WorkloadSpread
 from flotilla_common.clock import Clock, Entropy
-from flotilla_webhook.ledger import Books, Ledger
+from flotilla_webhook.books import BookLedger, Books
 from flotilla_webhook.peers import Grant, Peers, Question
 from flotilla_webhook.reserve import TICK_SECONDS, Reserve
 from flotilla_webhook.subsets import try_patch
@@ -44,7 +44,7 @@ class _Request(msgspec.Struct, frozen=True):
 class Booking:
     """Takes places and gives them back, each request by itself."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, entropy: Entropy, peers: Peers) -> None:
+    def __init__(self, ledger: BookLedger, clock: Clock, entropy: Entropy, peers: Peers) -> None:
         self._ledger = ledger
         self._reserve = Reserve(ledger, clock, entropy, peers.own)
         self._clock = clock

@@ -24,8 +24,8 @@ from flotilla_webhook.arming import Arming, RulesOf
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.launch import launch_step
 from flotilla_webhook.persistent import PersistentStates
+from flotilla_webhook.podchecks import PodChecks
 from flotilla_webhook.pods import PodAdmission, Step
-from flotilla_webhook.removal import PodRemoval
 from flotilla_webhook.sidecars import Sidecars
 from flotilla_webhook.spreading import Spreads
 from flotilla_webhook.standing import Standing
@@ -44,7 +44,7 @@ class Chain(msgspec.Struct, frozen=True):
     """The pod webhook with all that it rests on."""
 
     pods: PodAdmission
-    removal: PodRemoval
+    checks: PodChecks
     caches: tuple[Cache[Any], ...]
     armed: Mapping[Resource, Armed]
     serve: Callable[[], Coroutine[Any, Any, None]]
@@ -70,7 +70,7 @@ def chain_of(api: Api, bus: Bus, clock: Clock, entropy: Entropy, settings: Setti
     steps = [readiness_step(gates), spreads.step(), sidecars.step(), launch_step(gates, entropy), states.step()]
     return Chain(
         PodAdmission(steps, Standing(clock)),
-        PodRemoval(api, [spreads.check()], Standing(clock)),
+        PodChecks(api, [spreads.check()], Standing(clock)),
         (states.namespaces, sidecars.cache, spreads.cache),
         {
             WORKLOAD_SPREAD: Armed(spreads.rules_of, spreads.admitted),

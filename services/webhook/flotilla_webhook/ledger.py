@@ -1,11 +1,15 @@
-"""Writes to the book of places of one WorkloadSpread (workloadspread.md §7).
+"""Writes to a status that many requests share: the places of a WorkloadSpread (workloadspread.md §7), the budget of a
+PodUnavailableBudget (podunavailablebudget.md §8.6).
 
 Each write holds for exactly the version that it was decided on; where somebody was faster, what is decided is decided
 anew on what there is now. Requests that come while a write is under way share the next one: a burst of pods costs few
 writes, and two replicas get in each other's way seldom.
 
+What is decided without a write, above all a refusal, could rest on an old copy. Where that matters, all that wait for
+the write are decided anew on a copy that is read after they came: they share one read.
+
 Where nobody knows whether a write arrived, the apiserver is asked what there is, and what is decided is decided anew:
-a place that a request has taken already is found by its key.
+what a request has taken already is found in the status.
 """
 
 import asyncio
@@ -15,13 +19,15 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
-from flotilla_common.api.kinds.workloadspread.book import stored
-from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, SubsetStatus, WorkloadSpread
+from flotilla_common.api.meta import Object
+from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control.plan import Json, PatchType
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.cache import Cache
 
+V = TypeVar("V", bound=Object)
+D = TypeVar("D")
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 5.0
@@ -39,31 +45,49 @@ _AT_ONCE, _LEAST_SHARE, _MOST_SHARE = 2, 1.0, 2.0
 written knows what there is, and others have yet to hear of it: a replica that always has something to write would leave
 none of the others a turn."""
 
-Books = dict[str, list[SubsetStatus]]
-Decide = Callable[[WorkloadSpread, Books], T]
-"""Decides on the books as they are, and changes them in place. Raises ValueError: this request cannot be decided."""
+Decide = Callable[[V, D], T]
+"""Decides on an object and a draft of its status, which it changes in place. Raises ValueError: this request cannot be
+decided."""
 
 
 class Gone(Exception):
-    """The WorkloadSpread does not exist any more."""
+    """The object does not exist any more."""
 
 
-class _Entry(Generic[T]):
+class Page(msgspec.Struct, Generic[V, D], frozen=True):
+    """What is written of the objects of a resource."""
+
+    resource: Resource
+    type: type[V]
+    draft: Callable[[V], D]
+    """Makes the draft that requests change."""
+    changes: Callable[[V, D], Json]
+    """The merge patch of the status that the draft comes to; empty if it changes nothing."""
+
+
+class _Entry(Generic[V, D, T]):
     """A request that waits for its write."""
 
-    def __init__(self, decide: Decide[T], stored: Callable[[T], None]) -> None:
+    def __init__(self, decide: Decide[V, D, T], stored: Callable[[T], None], is_sure: Callable[[T], bool]) -> None:
         self._decide = decide
         self._stored = stored
+        self._is_sure = is_sure
         self._result: Any = None
         self.answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
-    def decide(self, spread: WorkloadSpread, books: Books) -> None:
-        if self.answer.done():  # its caller is gone: nobody would use the place
+    def decide(self, value: V, draft: D) -> None:
+        if self.answer.done():  # its caller is gone: nobody would use what it takes
             return
         try:
-            self._result = self._decide(spread, books)
+            self._result = self._decide(value, draft)
         except ValueError as fault:
             self._result = fault
+
+    @property
+    def doubtful(self) -> bool:
+        """What was decided has to be decided on a copy that was read after the request came."""
+        result: Any = self._result
+        return not (self.answer.done() or isinstance(result, Exception) or self._is_sure(result))
 
     def fail(self, failure: Exception) -> None:
         if not self.answer.done():
@@ -78,31 +102,50 @@ class _Entry(Generic[T]):
             self.answer.set_result(self._result)
 
 
-class Ledger:
-    """The book of one WorkloadSpread, as this process writes it."""
+class Ledger(Generic[V, D]):
+    """The status of one object, as this process writes it."""
 
     def __init__(
-        self, api: Api, clock: Clock, entropy: Entropy, cache: Cache[WorkloadSpread], namespace: str, name: str
+        self,
+        api: Api,
+        clock: Clock,
+        entropy: Entropy,
+        page: Page[V, D],
+        cache: Cache[V],
+        namespace: str,
+        name: str,
     ) -> None:
         self._api = api
         self._clock = clock
         self._entropy = entropy
+        self._page = page
         self._cache = cache
         self._place = namespace, name
-        self._waiting: list[_Entry[Any]] = []
+        self._waiting: list[_Entry[V, D, Any]] = []
         self._writer: asyncio.Task[None] | None = None
         self._took = 0.0  # seconds of the last write
 
-    def known(self) -> WorkloadSpread | None:
-        """Return the newest copy of the WorkloadSpread that this process has; None if it has none."""
+    @property
+    def busy(self) -> bool:
+        """Whether a request waits for its write."""
+        return self._writer is not None and not self._writer.done()
+
+    def known(self) -> V | None:
+        """Return the newest copy of the object that this process has; None if it has none."""
         return self._cache.get(*self._place)
 
-    async def write(self, decide: Decide[T], stored: Callable[[T], None] = lambda _: None) -> T:
+    async def write(
+        self,
+        decide: Decide[V, D, T],
+        stored: Callable[[T], None] = lambda _: None,
+        is_sure: Callable[[T], bool] = lambda _: True,
+    ) -> T:
         """Return what is decided once it is stored, or nothing is to be stored; `stored` is called with it before
-        anything else is decided. Raises Gone, ApiError, Unreachable, and ValueError for what cannot be decided."""
-        entry = _Entry(decide, stored)
+        anything else is decided. What is not sure is decided anew on a copy that is read after this call. Raises Gone,
+        ApiError, Unreachable, and ValueError for what cannot be decided."""
+        entry = _Entry(decide, stored, is_sure)
         self._waiting.append(entry)
-        if self._writer is None or self._writer.done():
+        if not self.busy:
             self._writer = asyncio.create_task(self._work())
         return await entry.answer
 
@@ -111,10 +154,9 @@ class Ledger:
         while self._waiting:
             if writes >= _AT_ONCE:
                 await self._clock.sleep(self._took * self._entropy.uniform(_LEAST_SHARE, _MOST_SHARE))
-            writes += 1
             entries, self._waiting = self._waiting, []
             try:
-                await self._write(entries)
+                writes += await self._write(entries)
             except Exception as failure:  # noqa: BLE001 - whatever it is, those who wait for the write get it
                 for entry in entries:
                     entry.fail(failure)
@@ -122,15 +164,21 @@ class Ledger:
                 for entry in entries:
                     entry.done()
 
-    async def _write(self, entries: Sequence[_Entry[Any]]) -> None:
-        """Decide, and store it. Raises Gone, ApiError (409 when others keep being faster), Unreachable, and ValueError
-        for a WorkloadSpread that cannot be read."""
-        spread, pause = self.known(), 0.0
+    async def _write(self, entries: Sequence[_Entry[V, D, Any]]) -> bool:
+        """Decide, and store it; return whether there was something to store. Raises Gone, ApiError (409 when others
+        keep being faster), Unreachable, and ValueError for an object that cannot be read."""
+        value, pause = self.known(), 0.0
+        is_newest = False
         end = self._clock.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                spread = spread or await self._read()
-                return await self._store(spread, _decided(entries, spread))
+                if value is None:
+                    value, is_newest = await self._read(), True
+                changes = self._decided(entries, value)
+                if not is_newest and any(entry.doubtful for entry in entries):
+                    value = None
+                    continue
+                return await self._store(value, changes)
             except (ApiError, Unreachable) as failure:
                 code = failure.code if isinstance(failure, ApiError) else 0
                 if code == 404:
@@ -138,12 +186,13 @@ class Ledger:
                     raise Gone from failure
                 if (0 < code < 500 and code not in (409, 429)) or self._clock.monotonic() > end:
                     raise
-                spread = await self._newer(spread) if spread is not None and code == 409 else None
-            if spread is None:
+                value = await self._newer(value) if value is not None and code == 409 else None
+                is_newest = False
+            if value is None:
                 await self._clock.sleep(pause * self._entropy.uniform(1, 1 + _JITTER))
                 pause = min(max(pause * 2, _FIRST_PAUSE), _LAST_PAUSE)
 
-    async def _newer(self, tried: WorkloadSpread) -> WorkloadSpread | None:
+    async def _newer(self, tried: V) -> V | None:
         """Return what the watch shows now, or within the time that a request would take; None if that is no newer than
         what was tried."""
         for _ in range(_LOOKS):
@@ -153,33 +202,29 @@ class Ledger:
             await self._clock.sleep(_LOOK_SECONDS)
         return None
 
-    async def _read(self) -> WorkloadSpread:
-        body = await found_or_none(self._api.get(WORKLOAD_SPREAD, *self._place))
+    async def _read(self) -> V:
+        body = await found_or_none(self._api.get(self._page.resource, *self._place))
         if body is None:
+            self._cache.forget(*self._place)
             raise Gone
         self._cache.take(body)
-        return msgspec.json.decode(body, type=WorkloadSpread)
+        return msgspec.json.decode(body, type=self._page.type)
 
-    async def _store(self, spread: WorkloadSpread, changed: Books) -> None:
-        if not changed:
-            return
-        began, meta = self._clock.monotonic(), spread.metadata
-        books = {version: [stored(entry) for entry in book] for version, book in changed.items()}
-        body: Json = {
-            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
-            "status": {"versionedSubsetStatuses": books},
-        }
+    def _decided(self, entries: Sequence[_Entry[V, D, Any]], value: V) -> Json:
+        """Return what the status changes by."""
+        draft = self._page.draft(value)
+        for entry in entries:
+            entry.decide(value, draft)
+        return self._page.changes(value, draft)
+
+    async def _store(self, value: V, changes: Json) -> bool:
+        if not changes:
+            return False
+        began, meta = self._clock.monotonic(), value.metadata
+        body: Json = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": changes}
         written = await self._api.patch(
-            WORKLOAD_SPREAD, *self._place, msgspec.json.encode(body), PatchType.MERGE, subresource="status"
+            self._page.resource, *self._place, msgspec.json.encode(body), PatchType.MERGE, subresource="status"
         )
         self._cache.take(written)
         self._took = self._clock.monotonic() - began
-
-
-def _decided(entries: Sequence[_Entry[Any]], spread: WorkloadSpread) -> Books:
-    """Return the books that change."""
-    before = spread.status.versioned_subset_statuses
-    books: Books = {version: list(book) for version, book in before.items()}
-    for entry in entries:
-        entry.decide(spread, books)
-    return {version: book for version, book in books.items() if book != before.get(version)}
+        return True

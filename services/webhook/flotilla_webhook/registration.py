@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 import msgspec
 
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
-from flotilla_common.api.podrules import REMOVAL_PATH, RULES
+from flotilla_common.api.podrules import CHECK_PATH, RULES
 from flotilla_common.api.resources import CRD, MUTATING, VALIDATING, Resource
 from flotilla_common.api.webhooks import (
     CONVERT_PATH,
@@ -175,7 +175,7 @@ def _conversion_patch(definition: Json, client: Json, webhook: Json) -> bytes:
 
 
 def _without_pods(entries: Iterable[Json]) -> list[Json]:
-    return [entry for entry in entries if path_of(entry) not in (POD_PATH, REMOVAL_PATH)]
+    return [entry for entry in entries if path_of(entry) not in (POD_PATH, CHECK_PATH)]
 
 
 def _entries(template: str) -> list[Json]:

@@ -19,7 +19,8 @@ from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.workloadspread.book import AHEAD, Book, token_of, with_places
 from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, SubsetStatus, WorkloadSpread
 from flotilla_common.clock import Clock, Entropy
-from flotilla_webhook.ledger import Books, Gone, Ledger
+from flotilla_webhook.books import BookLedger, Books
+from flotilla_webhook.ledger import Gone
 from flotilla_webhook.peers import Grant
 
 WINDOW_SECONDS = 1.0
@@ -82,7 +83,7 @@ class _Written(NamedTuple):
 class Reserve:
     """The places that this replica has taken ahead."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, entropy: Entropy, replica: str) -> None:
+    def __init__(self, ledger: BookLedger, clock: Clock, entropy: Entropy, replica: str) -> None:
         self._ledger = ledger
         self._clock = clock
         self._entropy = entropy

@@ -35,12 +35,13 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.settings import Settings
 from flotilla_webhook.booking import Booking, name_of
+from flotilla_webhook.books import PAGE
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.ledger import Gone, Ledger
 from flotilla_webhook.owners import Owners
 from flotilla_webhook.peers import Grant, Peers, Question
+from flotilla_webhook.podchecks import UPDATE, Check, PodChange, Verdict
 from flotilla_webhook.pods import Step
-from flotilla_webhook.removal import Check, Verdict
 from flotilla_webhook.subsets import inject
 from flotilla_webhook.tools import read_all
 
@@ -246,7 +247,7 @@ class Spreads:
         if meta.uid not in self._bookings:
             living = {one.metadata.uid for one in self.cache.values()}
             self._bookings = {uid: booking for uid, booking in self._bookings.items() if uid in living}
-            ledger = Ledger(self._api, self._clock, self._entropy, self.cache, meta.namespace, meta.name)
+            ledger = Ledger(self._api, self._clock, self._entropy, PAGE, self.cache, meta.namespace, meta.name)
             self._bookings[meta.uid] = Booking(ledger, self._clock, self._entropy, self._peers)
         return self._bookings[meta.uid]
 
@@ -257,14 +258,17 @@ class Spreads:
 
     # Deletion
 
-    async def removed(self, pod: Json, namespace: str) -> Verdict:
+    async def removed(self, change: PodChange) -> Verdict:
         """Give the place of a pod back that is about to be deleted or evicted (§5.5). Nothing is denied by policy."""
+        if not self._on or change.dry_run or change.operation == UPDATE:
+            return Verdict()
+        pod = change.pod
         matched = matched_of(strings(member(pod, "metadata").get("annotations")))
         owner = _controller(pod)
-        if not self._on or matched is None or not _is_active(pod) or owner is None:
+        if matched is None or not _is_active(pod) or owner is None:
             return Verdict()
         try:
-            spread = await self._named(namespace, matched.name)
+            spread = await self._named(change.namespace, matched.name)
             if spread is None or _keeps_no_book(spread):
                 return Verdict()
             booking = self._booking(spread)

@@ -21,7 +21,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_ST
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.kinds.workloadspread.types import MATCHED, WORKLOAD_SPREAD
 from flotilla_common.api.meta import LabelSelector
-from flotilla_common.api.podrules import PodRule, pod_entries, removal_entries
+from flotilla_common.api.podrules import PodRule, check_entries, pod_entries
 from flotilla_common.api.resources import NAMESPACE, POD, Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.api.webhooks import mutating_entries, path_of, validating_entries
@@ -55,7 +55,7 @@ class Replica:
         gates = settings.gates()
         self._chain = chain_of(self._api, bus, self._clock, SeededEntropy(name), settings, gates)
         handlers = handlers_of(self._api, self._clock, settings, gates, process_metrics())
-        self.handlers = handlers | self._chain.pods.handlers() | self._chain.removal.handlers()
+        self.handlers = handlers | self._chain.pods.handlers() | self._chain.checks.handlers()
 
     def follow(self, loop: SimulatedLoop) -> None:
         """Watch what the process remembers, and answer other replicas, from now on."""
@@ -103,7 +103,7 @@ class Webhooks:
         self._mutating = [_Entry(entry) for entry in mutating_entries()]
         self._pods = [_Entry(entry) for entry in pod_entries([PodRule("any step", "true", probed=False)])]
         self._validating = [_Entry(entry) for entry in validating_entries(gates)]
-        self._removing = [_Entry(entry) for entry in removal_entries([PodRule("any check", "true")])]
+        self._removing = [_Entry(entry) for entry in check_entries([PodRule("any check", "true")])]
         self._concerned: dict[tuple[str, str], bool] = {}  # by resource and operation: asked before every write
         self._all_pods = gates.on("KruisePodReadinessGate")
         self.reachable = True

@@ -10,8 +10,8 @@ from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.clock import SystemEntropy
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.settings import Settings
+from flotilla_webhook.podchecks import Check, PodChecks
 from flotilla_webhook.pods import PodAdmission
-from flotilla_webhook.removal import Check, PodRemoval
 from flotilla_webhook.spreading import Spreads
 from flotilla_webhook.standing import Standing
 from tests.support.fake_bus import FakeBus
@@ -81,7 +81,7 @@ class World:
             self.cluster.api, bus or FakeBus(), self.clock, SystemEntropy(), on=on, settings=Settings()
         )
         self.pods = PodAdmission([self.spreads.step()], Standing(self.clock))
-        self.removal = PodRemoval(self.cluster.api, [self.spreads.check(), *more_checks], Standing(self.clock))
+        self.checks = PodChecks(self.cluster.api, [self.spreads.check(), *more_checks], Standing(self.clock))
 
     async def watch(self) -> "World":
         """The watch has listed what there is."""
@@ -128,7 +128,7 @@ class World:
         request = Request(
             uid="u", operation="DELETE", namespace=NAMESPACE, old_object=document, dry_run=dry_run, name="?"
         )
-        return await self.removal.validate(request)
+        return await self.checks.validate(request)
 
     async def evict(self, document: Json, **options: Any) -> Answer:
         """The answer to an eviction of a pod that is stored."""
@@ -138,7 +138,7 @@ class World:
         request = Request(
             uid="u", operation="CREATE", sub_resource="eviction", namespace=NAMESPACE, name=name, object=eviction
         )
-        return await self.removal.validate(request)
+        return await self.checks.validate(request)
 
     def stored(self, name: str = "ws") -> Json:
         return self.cluster.objects[WORKLOAD_SPREAD.plural, NAMESPACE, name]

@@ -24,9 +24,9 @@ from flotilla_common.api.webhooks import (
 from flotilla_common.gates import Gates
 from flotilla_webhook.certificates import Bundle, issue
 from flotilla_webhook.chain import readiness_step
+from flotilla_webhook.podchecks import PodChecks
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.registration import Endpoint, Registration, RegistrationError
-from flotilla_webhook.removal import PodRemoval
 from flotilla_webhook.rotation import APART, INTERVAL, CertificateRotator
 from flotilla_webhook.standing import LINGER_SECONDS, Standing
 from flotilla_webhook.stores import SecretStore, files_of
@@ -67,8 +67,8 @@ def registration(
 ) -> Registration:
     parsed = Gates.parse(gates)
     pods = PodAdmission([readiness_step(parsed)], Standing(clock or FakeClock()))
-    removal = PodRemoval(cluster.api, [], Standing(clock or FakeClock()))
-    made = {MUTATING: pods.entries, VALIDATING: removal.entries}
+    checks = PodChecks(cluster.api, [], Standing(clock or FakeClock()))
+    made = {MUTATING: pods.entries, VALIDATING: checks.entries}
     external = parsed.on("EnableExternalCerts")
     return Registration(cluster.api, Endpoint(NAMESPACE, SERVICE, url), paths, made, external=external)
 

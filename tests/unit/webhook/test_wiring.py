@@ -79,7 +79,7 @@ def test_every_entry_has_a_handler(gates: str) -> None:
     served = {
         **app.handlers_of(api, wired.clock, settings, parsed, process_metrics()),
         **chain.pods.handlers(),
-        **chain.removal.handlers(),
+        **chain.checks.handlers(),
     }
     assert {path_of(entry) for entry in mutating_entries() + validating_entries(parsed)} <= served.keys()
     arming = Arming(api=api, clock=wired.clock, standing=chain.pods.standing, register=lambda: asyncio.sleep(0))

@@ -21,8 +21,8 @@ from flotilla_common.api.webhooks import NOT_KUBE_SYSTEM, NOT_OURS, POD_ENTRY, P
 RULES = "kruise.io/pod-rules"
 """The annotation of the webhook configuration that holds its rules, as JSON."""
 
-REMOVAL_PATH = "/validate-pod"
-DELETION_ENTRY, EVICTION_ENTRY = "vpod.kb.io", "vpodeviction.kb.io"
+CHECK_PATH = "/validate-pod"
+POD_CHECK_ENTRY, EVICTION_ENTRY = "vpod.kb.io", "vpodeviction.kb.io"
 
 _PROBE = "flotilla-pod-rule-"
 """What the names of objects begin with that are created, as a dry run, to see which rules are in use."""
@@ -85,13 +85,14 @@ def _value(key: str) -> str:
 
 
 class PodRule(msgspec.Struct, frozen=True, order=True, omit_defaults=True, rename="camel"):
-    """Which pods one step of the pod webhook has to see."""
+    """Which pods one step of the pod webhook has to see, or one check."""
 
     why: str  # what needs it, for people: "SidecarSet log"
-    expression: str  # CEL, over `object`
+    expression: str  # CEL, over `object`; that of a check over `oldObject`, and for updates both
     namespace: str = ""  # empty: all but the system's
     namespace_labels: str = ""  # a selector over the labels of namespaces, as JSON
     probed: bool = True  # somebody waits until the apiserver uses it
+    updates: bool = False  # of a check: it is about pods that are updated, not about pods that go
 
     @property
     def probe(self) -> str:
@@ -150,21 +151,25 @@ def pod_entries(rules: Collection[PodRule]) -> list[Json]:
     return entries
 
 
-def removal_entries(rules: Collection[PodRule]) -> list[Json]:
-    """Return the webhook entries that ask before pods of these rules go, without caBundle; none without rules. An
-    eviction does not show its pod, so those of a whole namespace are asked about."""
-    if not rules:
-        return []
-    deleted = _any_of(rules)
-    evicted = _any_of([PodRule(rule.why, "true", rule.namespace) for rule in rules])
-    return [
-        _removal(DELETION_ENTRY, rule_of("", ("v1",), "pods", "DELETE"), deleted),
-        _removal(EVICTION_ENTRY, rule_of("", ("v1",), "pods/eviction", "CREATE"), evicted),
-    ]
+def check_entries(rules: Collection[PodRule]) -> list[Json]:
+    """Return the webhook entries that ask before pods of these rules go or are updated, without caBundle; none without
+    rules. An eviction does not show its pod, so those of a whole namespace are asked about."""
+    going, updated = [rule for rule in rules if not rule.updates], [rule for rule in rules if rule.updates]
+    found: list[Json] = []
+    if rules:
+        operations = [*(("UPDATE",) if updated else ()), *(("DELETE",) if going else ())]
+        condition = _any_of(going) or "false"
+        if updated:
+            condition = f"request.operation == 'UPDATE' ? ({_any_of(updated)}) : ({condition})"
+        found.append(_check(POD_CHECK_ENTRY, rule_of("", ("v1",), "pods", *operations), condition))
+    if going:
+        evicted = _any_of([PodRule(rule.why, "true", rule.namespace) for rule in going])
+        found.append(_check(EVICTION_ENTRY, rule_of("", ("v1",), "pods/eviction", "CREATE"), evicted))
+    return found
 
 
-def _removal(name: str, rule: Json, condition: str) -> Json:
-    return entry_of(name, REMOVAL_PATH, rule) | {
+def _check(name: str, rule: Json, condition: str) -> Json:
+    return entry_of(name, CHECK_PATH, rule) | {
         "sideEffects": "NoneOnDryRun",
         "namespaceSelector": {"matchExpressions": [NOT_OURS, NOT_KUBE_SYSTEM]},
         "matchConditions": [{"name": "seen-by-some-check", "expression": condition}],

@@ -22,12 +22,13 @@ _CONDITION_AT_MOST = 90_000
 
 _WIDE = "objects for many namespaces"
 EVERY_POD = PodRule("more objects than can be told apart", "true")
-"""Stands when there are too many different rules."""
+EVERY_UPDATE = PodRule(EVERY_POD.why, "true", updates=True)
+"""Stand when there are too many different rules."""
 
 
 def everywhere(rule: PodRule) -> PodRule:
     """Return the rule about the same pods in all namespaces."""
-    return PodRule(_WIDE, rule.expression)
+    return PodRule(_WIDE, rule.expression, updates=rule.updates)
 
 
 def bounded(rules: Collection[PodRule]) -> frozenset[PodRule]:
@@ -37,12 +38,14 @@ def bounded(rules: Collection[PodRule]) -> frozenset[PodRule]:
         for found in (told_apart, _spread(told_apart)):
             if _fits(found):
                 return found
-    return frozenset({EVERY_POD, *(rule for rule in told_apart if not rule.probed)})
+    updates = {EVERY_UPDATE} if any(rule.updates for rule in told_apart) else set[PodRule]()
+    return frozenset({EVERY_POD, *updates, *(rule for rule in told_apart if not rule.probed)})
 
 
 def standing_for(rule: PodRule, stands: Collection[PodRule]) -> PodRule:
     """Return which of the rules that stand lets the pods of the rule through; the rule itself if none does."""
-    return next((one for one in (rule, everywhere(rule), EVERY_POD) if one in stands), rule)
+    widest = EVERY_UPDATE if rule.updates else EVERY_POD
+    return next((one for one in (rule, everywhere(rule), widest) if one in stands), rule)
 
 
 def _widened(rules: Iterable[PodRule]) -> frozenset[PodRule]:

@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.workloadspread.types import MATCHED, WORKLOAD_SPR
 from flotilla_common.api.podrules import PodRule, encoded
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.removal import Check, Verdict
+from flotilla_webhook.podchecks import Check, PodChange, Verdict
 from tests.unit.webhook.fakes import Json
 from tests.unit.webhook.spread_world import CLONE_SET, NAMESPACE, World, pod, spread, subset
 
@@ -179,7 +179,7 @@ async def no_rules() -> list[PodRule]:
 
 
 def refusing(answer: Answer) -> Check:
-    async def judge(pod: Json, namespace: str) -> Verdict:
+    async def judge(change: PodChange) -> Verdict:
         return Verdict(answer)
 
     return Check("budget", no_rules, judge)
@@ -204,7 +204,7 @@ async def test_what_an_earlier_request_wrote_down_is_not_taken_back() -> None:
 
 
 async def test_a_place_that_was_given_away_meanwhile_is_not_counted_twice() -> None:
-    async def judge(pod: Json, namespace: str) -> Verdict:
+    async def judge(change: PodChange) -> Verdict:
         assert await world.places("q") == "a"
         return Verdict(denied("no"))
 
@@ -214,7 +214,7 @@ async def test_a_place_that_was_given_away_meanwhile_is_not_counted_twice() -> N
 
 
 async def test_what_cannot_be_taken_back_changes_no_answer() -> None:
-    async def judge(pod: Json, namespace: str) -> Verdict:
+    async def judge(change: PodChange) -> Verdict:
         async def patch(*call: Any, **more: Any) -> bytes:
             raise Unreachable("timed out")
 
@@ -227,7 +227,7 @@ async def test_what_cannot_be_taken_back_changes_no_answer() -> None:
 
 
 async def test_one_that_is_gone_takes_nothing_back() -> None:
-    async def judge(pod: Json, namespace: str) -> Verdict:
+    async def judge(change: PodChange) -> Verdict:
         del world.cluster.objects[WORKLOAD_SPREAD.plural, NAMESPACE, "ws"]
         return Verdict(denied("no"))
 
@@ -236,7 +236,7 @@ async def test_one_that_is_gone_takes_nothing_back() -> None:
 
 
 async def test_a_refusal_ends_the_chain() -> None:
-    async def judge(pod: Json, namespace: str) -> Verdict:
+    async def judge(change: PodChange) -> Verdict:
         raise AssertionError("it is not asked")
 
     world = await full(refusing(denied("no")), Check("last", no_rules, judge))
@@ -256,7 +256,7 @@ async def test_a_refusal_ends_the_chain() -> None:
 async def test_requests_about_no_pod(members: Json, answer: Answer) -> None:
     world = await full(refusing(denied("no")))
     request = Request(uid="u", namespace=NAMESPACE, object={}, **members)
-    assert await world.removal.validate(request) == answer
+    assert await world.checks.validate(request) == answer
 
 
 async def test_a_pod_that_cannot_be_read_is_not_evicted() -> None:
@@ -278,10 +278,10 @@ async def test_a_pod_that_cannot_be_read_is_not_evicted() -> None:
 
 async def test_entries_stand_while_something_needs_them() -> None:
     world = await World().watch()
-    assert await world.removal.entries("") == ([], "")
+    assert await world.checks.entries("") == ([], "")
     world.cluster.put(WORKLOAD_SPREAD, spread(subset("a")))
     await world.watch()
-    entries, rules = await world.removal.entries("")
+    entries, rules = await world.checks.entries("")
     assert [one["name"] for one in entries] == ["vpod.kb.io", "vpodeviction.kb.io"]
     assert {one["sideEffects"] for one in entries} == {"NoneOnDryRun"}
     assert [one["rules"][0]["resources"] for one in entries] == [["pods"], ["pods/eviction"]]
@@ -294,9 +294,9 @@ async def test_entries_stand_while_something_needs_them() -> None:
 async def test_entries_stay_for_a_while() -> None:
     """Another replica may be admitting an object that this one cannot see yet."""
     world = await World(spread(subset("a"))).watch()
-    _, rules = await world.removal.entries("")
+    _, rules = await world.checks.entries("")
     del world.cluster.objects[WORKLOAD_SPREAD.plural, NAMESPACE, "ws"]
     await world.watch()
-    assert (await world.removal.entries(rules))[1] == rules
+    assert (await world.checks.entries(rules))[1] == rules
     world.clock.time += 11
-    assert await world.removal.entries(rules) == ([], "")
+    assert await world.checks.entries(rules) == ([], "")

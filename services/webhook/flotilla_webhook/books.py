@@ -1,0 +1,26 @@
+"""The books of places of a WorkloadSpread, as they are written (workloadspread.md §7): one for each version of its
+workload's pods."""
+
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.workloadspread.book import stored
+from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, SubsetStatus, WorkloadSpread
+from flotilla_webhook.ledger import Ledger, Page
+
+Books = dict[str, list[SubsetStatus]]
+"""By version."""
+
+BookLedger = Ledger[WorkloadSpread, Books]
+
+
+def _draft(spread: WorkloadSpread) -> Books:
+    return {version: list(book) for version, book in spread.status.versioned_subset_statuses.items()}
+
+
+def _changes(spread: WorkloadSpread, books: Books) -> Json:
+    before = spread.status.versioned_subset_statuses
+    changed = {version: book for version, book in books.items() if book != before.get(version)}
+    written = {version: [stored(entry) for entry in book] for version, book in changed.items()}
+    return {"versionedSubsetStatuses": written} if written else {}
+
+
+PAGE: Page[WorkloadSpread, Books] = Page(WORKLOAD_SPREAD, WorkloadSpread, _draft, _changes)

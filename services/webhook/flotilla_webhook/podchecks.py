@@ -1,0 +1,124 @@
+"""What is asked before a pod is deleted, evicted or updated (webhooks.md §8): a chain of checks, each of which may
+refuse. What one has written down for the request is taken back where a later one refuses it.
+
+The entries in the way of these requests are made of rules, as those in the way of creations are, and stand only while
+some object needs them.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+
+import msgspec
+import structlog
+
+from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
+from flotilla_common.api.documents import Json, mapping, member, text
+from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
+from flotilla_common.api.podrules import CHECK_PATH, PodRule, check_entries, decoded, encoded
+from flotilla_common.api.resources import POD
+from flotilla_common.kube.interface import Api
+from flotilla_webhook.standing import Standing
+from flotilla_webhook.wire import Handler
+
+DELETE, EVICT, UPDATE = "DELETE", "EVICT", "UPDATE"
+
+_log = structlog.get_logger()
+
+
+class PodChange(msgspec.Struct, frozen=True):
+    """What somebody wants to do to a pod."""
+
+    operation: str  # DELETE, EVICT or UPDATE
+    pod: Json  # as it is stored
+    request: Request
+    dry_run: bool = False
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the pod."""
+        return self.request.namespace
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What a check says about a change."""
+
+    answer: Answer = ALLOWED
+    take_back: Callable[[], Awaitable[None]] | None = None
+    """Undoes what was written down for it. Raises ApiError, Unreachable, ValueError."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One check of the chain."""
+
+    name: str
+    rules: Callable[[], Awaitable[Collection[PodRule]]]
+    """The pods whose changes it has to see now, by what needs it."""
+    judge: Callable[[PodChange], Awaitable[Verdict]]
+    """Whether the change may be made. Nothing is written down for a dry run."""
+    known: Callable[[], bool] = lambda: True
+    """Whether its rules are all that there are."""
+
+
+class PodChecks:
+    """The handler of the webhook that is asked before pods go or are updated, and the entries that call it."""
+
+    def __init__(self, api: Api, checks: Sequence[Check], standing: Standing) -> None:
+        self._api = api
+        self._checks = checks
+        self.standing = standing
+
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handlers by path."""
+        return {CHECK_PATH: self.validate}
+
+    async def entries(self, stored: str) -> tuple[list[Json], str]:
+        """Return the entries as they must be now, without caBundle, and their rules for the annotation that holds those
+        that are `stored`."""
+        needed = {rule for check in self._checks for rule in await check.rules()}
+        known = all(check.known() for check in self._checks)
+        rules = self.standing.rules(needed, decoded(stored), known=known)
+        return check_entries(rules), encoded(rules) if rules else ""
+
+    async def validate(self, request: Request) -> Answer:
+        """Ask the checks one after the other; the first that refuses ends it."""
+        try:
+            change = await self._change(request)
+        except (ApiError, Unreachable) as failure:
+            return error(400, f"cannot read the pod, the apiserver says: {failure}")
+        return ALLOWED if change is None else await self._judged(change)
+
+    async def _judged(self, change: PodChange) -> Answer:
+        written: list[Verdict] = []
+        for check in self._checks:
+            verdict = await check.judge(change)
+            if not verdict.answer.allowed:
+                await _take_back(written)
+                return verdict.answer
+            written.append(verdict)
+        return ALLOWED
+
+    async def _change(self, request: Request) -> PodChange | None:
+        """Return what the request is about; None if it is about no pod."""
+        if (request.operation, request.sub_resource) == ("CREATE", "eviction"):
+            return await self._eviction(request)
+        if request.operation not in (DELETE, UPDATE) or request.sub_resource or request.old_object is None:
+            return None
+        return PodChange(request.operation, request.old_object, request, request.dry_run)
+
+    async def _eviction(self, request: Request) -> PodChange | None:
+        eviction = request.object or {}
+        name = request.name or text(member(eviction, "metadata").get("name"))
+        body = await found_or_none(self._api.get(POD, request.namespace, name))
+        if body is None:
+            return None
+        dry_run = request.dry_run or mapping(eviction.get("deleteOptions")).get("dryRun") == ["All"]
+        return PodChange(EVICT, msgspec.json.decode(body, type=Json), request, dry_run)
+
+
+async def _take_back(written: Sequence[Verdict]) -> None:
+    """Take back what was written for a pod that stays as it is. What cannot be taken back ends by itself."""
+    for verdict in reversed(written):
+        try:
+            if verdict.take_back is not None:
+                await verdict.take_back()
+        except (ApiError, Unreachable, ValueError) as failure:
+            _log.warning("cannot take back what was written down for a pod", why=str(failure))
