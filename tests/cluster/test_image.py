@@ -23,7 +23,7 @@ RESTRICTED = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 HEALTHZ = {"httpGet": {"path": "/healthz", "port": 8000}, "periodSeconds": 1, "failureThreshold": 60}
-SERVICES = ("cloneset", "daemonset", "jobs", "sidecar", "statefulset", "topology", "watcher", "webhook")
+SERVICES = ("cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology", "watcher", "webhook")
 UNWANTED = re.compile(
     r"(^|/)s?bin/(sh|bash|dash|gcc|cc|ld|make|apt|apt-get|dpkg|pip3?|uv)$|/(pip|setuptools|pytest|ensurepip)$"
 )

@@ -59,6 +59,7 @@ async def test_guests_share_a_plane_that_ends_with_the_last_of_them_even_if_they
             "daemonset",
             "webhook",
             "jobs",
+            "policy",
             "sidecar",
             "statefulset",
             "topology",

@@ -31,6 +31,7 @@ PACKAGES = {
     "flotilla_jobs": "services/jobs/flotilla_jobs",
     "flotilla_sidecar": "services/sidecar/flotilla_sidecar",
     "flotilla_statefulset": "services/statefulset/flotilla_statefulset",
+    "flotilla_policy": "services/policy/flotilla_policy",
     "flotilla_topology": "services/topology/flotilla_topology",
 }
 AREAS = (

@@ -30,7 +30,7 @@ from tests.support.broker import people
 from tests.support.cluster import Cluster, eventually, programs
 
 SERVICES = ("watcher", "cloneset", "webhook")
-ALL_SERVICES = (*SERVICES, "statefulset", "daemonset", "jobs", "sidecar", "topology")
+ALL_SERVICES = (*SERVICES, "statefulset", "daemonset", "jobs", "sidecar", "topology", "policy")
 """The whole set, as with `flotilla up`."""
 PROGRAM = ("-m", "flotilla_cli")
 TICKS = os.sysconf("SC_CLK_TCK")

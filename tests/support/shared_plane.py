@@ -128,7 +128,9 @@ async def serve(folder: Path) -> None:
     with (folder / "guests").open("w") as guests:
         async with (
             control_plane(state_dir, nodes=NODES, kubelet=KUBELET) as cluster,
-            fleet(cluster, (*SERVICES, "daemonset", "jobs", "sidecar", "statefulset", "topology")) as flotilla,
+            fleet(
+                cluster, (*SERVICES, "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology")
+            ) as flotilla,
         ):
             written = folder / "plane.json.new"
             written.write_bytes(msgspec.json.encode(_described(flotilla), enc_hook=str))

@@ -73,19 +73,28 @@ def kind_handlers(tools: Tools) -> dict[str, Handler]:
     for kind in catalogue.KINDS:
         handlers = kind.rules().admission.handlers
         for verb, handler in handlers.items():
-            gates = kind.gates if verb == list(handlers)[-1] else ()
-            found |= dict.fromkeys(paths(kind, verb), partial(_answer, kind, handler, gates, tools))
+            refusal = _refusal(kind, tools.gates) if verb == list(handlers)[-1] else None
+            found |= dict.fromkeys(paths(kind, verb), partial(_answer, kind, handler, refusal, tools))
     return found
 
 
-async def _answer(kind: Kind, handler: KindHandler, gates: tuple[str, ...], tools: Tools, request: Request) -> Answer:
-    for gate in gates:
-        if not tools.gates.on(gate):
-            return error(403, f"feature-gate {gate} is not enabled")
+def _refusal(kind: Kind, gates: Gates) -> Answer | None:
+    """Return the answer to everything about a kind that is not served; None for one that is."""
+    closed = kind.closed(gates)
+    if not closed:
+        return None
+    if kind.one_gate:
+        return error(400, f"feature {kind.name} is invalid, please open via feature-gate({', '.join(closed)})")
+    return error(403, f"feature-gate {closed[0]} is not enabled")
+
+
+async def _answer(kind: Kind, handler: KindHandler, refusal: Answer | None, tools: Tools, request: Request) -> Answer:
+    if refusal is not None:
+        return refusal
     version = (request.object or {}).get("apiVersion")
     if request.object is not None and version not in kind.api_versions:
         return error(400, f"unsupported version {version}")
     try:
         return await handler(request, tools)
-    except Refused as refusal:
-        return refusal.answer
+    except Refused as refused:
+        return refused.answer

@@ -12,7 +12,7 @@ from tests.support.helm import CHART, Helm
 
 SERVICES = {
     f"flotilla-{name}"
-    for name in ("cloneset", "daemonset", "jobs", "sidecar", "statefulset", "topology", "watcher", "webhook")
+    for name in ("cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology", "watcher", "webhook")
 }
 NO_CRDS = "crds.managed=false"
 
@@ -234,7 +234,7 @@ def test_one_process_runs_all_and_is_the_webhook(chart: Helm) -> None:
     made = rendered(chart, NO_CRDS, "profile=compact")
     pod = made.one("Deployment", "flotilla-compact")["spec"]["template"]
     assert pod["spec"]["containers"][0]["command"] == ["flotilla"]
-    everybody = ["cloneset", "daemonset", "jobs", "sidecar", "statefulset", "topology", "watcher", "webhook"]
+    everybody = ["cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology", "watcher", "webhook"]
     assert made.args("Deployment", "flotilla-compact")[:9] == ["run", *everybody]
     service = made.one("Service", "kruise-webhook-service")["spec"]
     assert service["selector"].items() <= pod["metadata"]["labels"].items()
@@ -248,7 +248,7 @@ def test_one_process_runs_all_and_is_the_webhook(chart: Helm) -> None:
 
 def test_a_compact_set_may_leave_a_service_out(chart: Helm) -> None:
     made = rendered(chart, NO_CRDS, "profile=compact", "services.jobs.enabled=false")
-    others = ["cloneset", "daemonset", "sidecar", "statefulset", "topology", "watcher", "webhook"]
+    others = ["cloneset", "daemonset", "policy", "sidecar", "statefulset", "topology", "watcher", "webhook"]
     assert made.args("Deployment", "flotilla-compact")[:8] == ["run", *others]
     assert "flotilla-jobs" not in made.names("ClusterRoleBinding")
 

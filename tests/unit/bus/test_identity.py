@@ -105,7 +105,7 @@ def test_a_nodes_permissions() -> None:
 
 def test_services_publish_under_their_own_names_only() -> None:
     users = bus_permissions()
-    for service in ("cloneset", "daemonset", "jobs", "sidecar", "statefulset", "topology"):
+    for service in ("cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology"):
         assert f"act.v1.{service}.>" in users[service].publish
         assert not {"kube.v1.>", "node.v1.>", "act.v1.>", ">"} & set(users[service].publish)
     assert "act.v1.>" not in users["watcher"].publish

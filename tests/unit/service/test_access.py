@@ -79,7 +79,7 @@ def rules(kind: str, name: str) -> set[tuple[str, str, str]]:
     }
 
 
-@pytest.mark.parametrize("service", ["cloneset", "daemonset", "jobs", "sidecar", "statefulset", "topology"])
+@pytest.mark.parametrize("service", ["cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology"])
 def test_roles_grant_what_specs_declare_and_nothing_else(service: str) -> None:
     declared = access_of(installed_parts()[service])
     everywhere = {

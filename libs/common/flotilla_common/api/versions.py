@@ -1,4 +1,4 @@
-"""The versions that the kinds of apps.kruise.io are written in; v1beta1 is the hub of every conversion."""
+"""The two versions that kinds are written in; v1beta1 is the hub of every conversion."""
 
 from collections.abc import Callable
 
@@ -19,12 +19,13 @@ class Conversion(msgspec.Struct, frozen=True):
     kind: str
     to_beta: Step
     to_alpha: Step
+    group: str = "apps.kruise.io"
 
     def convert(self, document: Json, version: str) -> Json:
         """The object in the wanted `group/version`, as a new document. Raises ValueError for a version that is none of
         the two."""
-        source = text(document.get("apiVersion"))
-        steps = {(V1ALPHA1, V1BETA1): self.to_beta, (V1BETA1, V1ALPHA1): self.to_alpha}
+        source, alpha, beta = text(document.get("apiVersion")), f"{self.group}/v1alpha1", f"{self.group}/v1beta1"
+        steps = {(alpha, beta): self.to_beta, (beta, alpha): self.to_alpha}
         if (source, version) not in steps:
             raise ValueError(f"cannot convert {self.kind} from {source} to {version}")
         result = msgspec.json.decode(msgspec.json.encode(document), type=Json)  # no recursion, however deep
@@ -34,7 +35,8 @@ class Conversion(msgspec.Struct, frozen=True):
 
     def to_hub(self, document: Json) -> Json:
         """The object as v1beta1; the same document if it is that already."""
-        return document if document.get("apiVersion") == V1BETA1 else self.convert(document, V1BETA1)
+        hub = f"{self.group}/v1beta1"
+        return document if document.get("apiVersion") == hub else self.convert(document, hub)
 
 
 def annotate(document: Json, annotations: dict[str, str]) -> None:

@@ -127,7 +127,7 @@ def served(resource: Resource) -> Off:
     def off(settings: Settings, gates: Gates) -> str:
         if not settings.serves(resource.kind):
             return f"off: {resource.kind} is not in CUSTOM_RESOURCE_ENABLE"
-        closed = [gate for gate in catalogue.kind_of(resource).gates if not gates.on(gate)]
+        closed = catalogue.kind_of(resource).closed(gates)
         return f"off: gate {closed[0]}" if closed else ""
 
     return off

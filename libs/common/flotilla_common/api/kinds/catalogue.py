@@ -15,6 +15,7 @@ from flotilla_common.api.kinds.nodeimage import kind as nodeimage
 from flotilla_common.api.kinds.nodepodprobe import kind as nodepodprobe
 from flotilla_common.api.kinds.persistentpodstate import kind as persistentpodstate
 from flotilla_common.api.kinds.podprobemarker import kind as podprobemarker
+from flotilla_common.api.kinds.podunavailablebudget import kind as podunavailablebudget
 from flotilla_common.api.kinds.resourcedistribution import kind as resourcedistribution
 from flotilla_common.api.kinds.sidecarset import kind as sidecarset
 from flotilla_common.api.kinds.statefulset import kind as statefulset
@@ -35,6 +36,7 @@ KINDS: tuple[Kind, ...] = (
     nodepodprobe.KIND,
     persistentpodstate.KIND,
     podprobemarker.KIND,
+    podunavailablebudget.KIND,
     resourcedistribution.KIND,
     sidecarset.KIND,
     statefulset.KIND,

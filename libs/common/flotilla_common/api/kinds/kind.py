@@ -12,6 +12,7 @@ import msgspec
 
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import Resource
+from flotilla_common.gates import Gates
 
 if TYPE_CHECKING:  # a service that plans the kind never loads its schema and admission
     from flotilla_common.api.kinds.rules import Rules
@@ -61,11 +62,17 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     short_names: tuple[str, ...] = ()
     scale: bool = False  # whether it has the scale subresource
     gates: tuple[str, ...] = ()  # feature gates without which it is not served, and its objects are refused
+    one_gate: bool = False  # one of the gates is enough
     workers: Workers = Workers()
     made_by_us: bool = False  # the services make its objects by themselves: one that is left is no user's
     node_route: NodeRoute | None = None  # node agents get copies of its objects
     confidential: bool = False  # its objects hold secrets: the bus says of them only that they changed
     parts: tuple[Resource, ...] = ()  # kinds whose objects the reasons of an object name, and which know more
+
+    def closed(self, gates: Gates) -> tuple[str, ...]:
+        """Return the gates that keep the kind from being served; none if it is."""
+        closed = tuple(gate for gate in self.gates if not gates.on(gate))
+        return () if self.one_gate and len(closed) < len(self.gates) else closed
 
     @property
     def name(self) -> str:

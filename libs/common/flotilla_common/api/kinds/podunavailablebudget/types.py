@@ -22,6 +22,12 @@ OPERATIONS = (DELETE, UPDATE, EVICT, RESIZE)
 BY_DEFAULT = frozenset({DELETE, UPDATE, EVICT})
 """The operations that are protected where a budget names none."""
 
+
+def operations_in(written: str) -> list[str]:
+    """Return the operations in the annotation `PROTECTED_OPERATIONS`, whatever they are called."""
+    return [one.strip() for one in written.split(",") if one.strip()]
+
+
 DELETE_GATE, UPDATE_GATE = "PodUnavailableBudgetDeleteGate", "PodUnavailableBudgetUpdateGate"
 
 DISRUPTED_SECONDS, UNAVAILABLE_SECONDS = 20.0, 10.0

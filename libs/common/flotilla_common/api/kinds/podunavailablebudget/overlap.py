@@ -1,0 +1,39 @@
+"""Whether two budgets may be about the same pods, as far as admission looks (podunavailablebudget.md §4, "Loose
+overlap"): selectors that ask for different labels count as different, even where a pod could match both."""
+
+from flotilla_common.api.meta import LabelSelector, LabelSelectorRequirement
+
+_WITH = {
+    "Exists": {"In", "NotIn", "Exists"},
+    "NotIn": {"Exists", "DoesNotExist", "NotIn"},
+    "DoesNotExist": {"DoesNotExist", "NotIn"},
+}
+"""The operators that another one is compatible with, whatever their values are."""
+
+
+def loosely_overlap(one: LabelSelector, other: LabelSelector) -> bool:
+    """Return whether both ask for the same labels, and one label can satisfy both each time."""
+    terms, others = _by_key(one), _by_key(other)
+    return terms.keys() == others.keys() and all(_compatible(term, others[key]) for key, term in terms.items())
+
+
+def _by_key(selector: LabelSelector) -> dict[str, LabelSelectorRequirement]:
+    """Return one requirement for each key: the pair of matchLabels if there is one, else the last expression."""
+    pairs = selector.match_labels.items()
+    equal = {key: LabelSelectorRequirement(key=key, operator="In", values=[value]) for key, value in pairs}
+    return {one.key: one for one in selector.match_expressions} | equal
+
+
+def _compatible(one: LabelSelectorRequirement, other: LabelSelectorRequirement) -> bool:
+    """Return what the table says of two requirements; their order does not matter."""
+    match one.operator, other.operator:
+        case "In", "In":
+            return not set(one.values).isdisjoint(other.values)
+        case "In", "Exists":
+            return True
+        case "In", "NotIn":
+            return not set(one.values) <= set(other.values)
+        case "NotIn", "In":
+            return not set(other.values) <= set(one.values)
+        case first, second:
+            return second in _WITH.get(first, ())

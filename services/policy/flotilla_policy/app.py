@@ -1,0 +1,17 @@
+"""The policy service on one page: its controllers."""
+
+from flotilla_common.assembly import controller_service
+from flotilla_common.service import Service, run_alone
+from flotilla_policy.podunavailablebudget.controller import CONTROLLER as POD_UNAVAILABLE_BUDGETS
+
+PARTS = (POD_UNAVAILABLE_BUDGETS,)
+
+
+def service() -> Service:
+    """Return the service, for `flotilla run` and for its own process."""
+    return controller_service("policy", PARTS)
+
+
+def main() -> int:
+    """Run the service as a process of its own; returns the exit code."""
+    return run_alone(service())
