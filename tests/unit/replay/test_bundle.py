@@ -104,7 +104,7 @@ async def test_what_arrives_while_it_reads_counts_as_known():
     bus.while_reading = lambda: bus.publish(why())
     clock.events[0.0] = lambda: bus.beat(CLONE_SET.plural, PLANNING)
     bundle = await capture(bus, clock).run(1)
-    assert len(bundle.known) == 6  # four kinds of dependents and the writes were read meanwhile
+    assert len(bundle.known) == 7  # five kinds of dependents and the writes were read meanwhile
     assert not bundle.heard
 
 

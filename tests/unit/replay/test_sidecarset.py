@@ -48,4 +48,5 @@ def test_writes_are_heard_of_wherever_they_are() -> None:
         "act.v1.*.*._.*",
         "act.v1.*.pods.*.*",
         "act.v1.*.controllerrevisions.*.*",
+        "act.v1.*.podunavailablebudgets.*.*",
     ]
