@@ -147,7 +147,7 @@ class Foresight:
 
 
 def concerned(resource: Resource, gates: Gates) -> dict[Resource, ControllerSpec[Any]]:
-    """The controller of the kind, and those of our other kinds whose objects it makes."""
+    """Return the controller of the kind, those of our other kinds whose objects it makes, and those that play along."""
     ours, known = {kind.resource for kind in catalogue.KINDS}, controllers()
     found: dict[Resource, ControllerSpec[Any]] = {}
     waiting = [resource]
@@ -155,9 +155,13 @@ def concerned(resource: Resource, gates: Gates) -> dict[Resource, ControllerSpec
         one = waiting.pop()
         if one not in found and one in ours & known.keys():
             found[one] = spec = known[one]
-            made = (watch for watch in spec.watches if "create" in watch.writes)
-            waiting += [watch.resource for watch in made if not watch.gate or gates.on(watch.gate)]
+            used = (watch for watch in spec.watches if "create" in watch.writes or _plays_along(watch, ours))
+            waiting += [watch.resource for watch in used if not watch.gate or gates.on(watch.gate)]
     return found
+
+
+def _plays_along(watch: Watch[Any], ours: Collection[Resource]) -> bool:
+    return watch.resource in ours and bool(watch.subresources) and view_of(watch.resource).plays_along
 
 
 def _unforeseeable(claims: Sequence[Json], owners: Collection[str]) -> Callable[[Write], bool]:

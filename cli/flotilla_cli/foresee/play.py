@@ -84,9 +84,12 @@ class Play:
         return asked
 
     def _plan_from(self, resource: Resource, stored: Json) -> None:
-        """Apply the object. It is planned, and so is what depends on it, directly or through others."""
+        """Apply the object. It is planned, and so is what depends on it, directly or through others, and all objects of
+        kinds that play along."""
         waiting = [self._cluster.objects.put(resource, stored)]
         self._keys = {(resource, place_of(waiting[0])): None}
+        for kind in (one for one in self._controllers if view_of(one).plays_along):
+            self._keys |= {(kind, place_of(one)): None for one in self._cluster.objects.all(kind)}
         while waiting:
             owner = waiting.pop()
             for kind in self._controllers:

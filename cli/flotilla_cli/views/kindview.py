@@ -123,6 +123,7 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
     has_ended_in: Callable[[Json, Json], bool] = lambda stored, pod: False  # in a pod that runs on
     has_unknown_name: Callable[[Made], bool] = lambda _: False  # whether only the real apply brings the name
     plan_reads: tuple[Resource, ...] = ()  # what the played cluster needs besides what the controller watches
+    plays_along: bool = False  # its objects are planned, too, where another kind's controller writes their status
     plays_first_run: bool = False  # of a schedule one run is played, and no other
 
     # flotilla adopt, install and bundle

@@ -50,4 +50,4 @@ def _concerns(stored: Json, pod: Json) -> bool:
     return (name, other.get("namespace")) == (mine.get("name"), mine.get("namespace"))
 
 
-VIEW = KindView(resource=POD_UNAVAILABLE_BUDGET, summary=summary, concerns=_concerns)
+VIEW = KindView(resource=POD_UNAVAILABLE_BUDGET, summary=summary, concerns=_concerns, plays_along=True)
