@@ -238,7 +238,7 @@ class Assembly:
         )
 
     def _consistent(self) -> list[Resource]:
-        watches = [watch for one in self._served for watch in one.spec.all_watches if watch.consistent]
+        watches = [one for each in self._served for one in each.spec.all_watches if one.consistent or one.fresh]
         return list(dict.fromkeys(watch.resource for watch in watches if watch.resource in self.mirror.resources))
 
     async def _wait_for_kinds(self) -> None:

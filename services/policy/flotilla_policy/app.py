@@ -2,9 +2,11 @@
 
 from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service, run_alone
+from flotilla_policy.nodepodprobe.controller import CONTROLLER as NODE_POD_PROBES
+from flotilla_policy.podprobemarker.controller import CONTROLLER as POD_PROBE_MARKERS
 from flotilla_policy.podunavailablebudget.controller import CONTROLLER as POD_UNAVAILABLE_BUDGETS
 
-PARTS = (POD_UNAVAILABLE_BUDGETS,)
+PARTS = (POD_UNAVAILABLE_BUDGETS, POD_PROBE_MARKERS, NODE_POD_PROBES)
 
 
 def service() -> Service:

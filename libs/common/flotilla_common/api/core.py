@@ -70,10 +70,16 @@ class Probe(Model):
     exec: ExecAction | None = None
 
 
+class ContainerPort(Model):
+    name: str = ""
+    container_port: int = 0
+
+
 class Container(Model):
     name: str = ""
     image: str = ""
     env: list[Env] = []
+    ports: list[ContainerPort] = []
     resources: Resources = Resources()
     resize_policy: list[ResizePolicy] = []
     restart_policy: str = ""  # Always on an init container makes it a restartable sidecar

@@ -45,6 +45,9 @@ class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """Those that are patched: status, resize."""
     conditional: bool = False
     """Every write holds only for the version that was looked at, so a stale view does no harm."""
+    fresh: bool = False
+    """Listed before the first plan for a gained shard, though it is not written, or only with conditions: what is
+    absent is taken for gone at once."""
     gate: str = ""
     """The feature gate without which it is not watched."""
     optional: bool = False

@@ -3,10 +3,14 @@
 Probes stay raw: they are copied into NodePodProbes and pods as documents.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
+from flotilla_common.api.facts import Fact
 from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
 from flotilla_common.api.resources import Resource
+from flotilla_common.api.selectors import Selector
 
 POD_PROBE_MARKER = Resource("apps.kruise.io", "v1alpha1", "podprobemarkers", "PodProbeMarker")
 
@@ -46,7 +50,24 @@ class MarkerStatus(Model):
     matched_pods: int = 0
 
 
-class PodProbeMarker(Model):
+class PodProbeMarker(Model, dict=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: MarkerSpec = MarkerSpec()
     status: MarkerStatus = MarkerStatus()
+
+    @Fact
+    def query(self) -> Selector | None:
+        """The labels that pods must have; None if the selector is empty or cannot be read: it selects no pod."""
+        try:
+            found = Selector.compile(self.spec.selector or LabelSelector())
+        except ValueError:
+            return None
+        return None if found.empty else found
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Return whether pods with these labels are meant."""
+        return self.query is not None and self.query.matches(labels)
+
+    def probe(self, name: str) -> ContainerProbe | None:
+        """Return the probe of that name."""
+        return next((one for one in self.spec.probes if one.name == name), None)

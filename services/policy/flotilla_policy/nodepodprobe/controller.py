@@ -1,0 +1,174 @@
+"""The NodePodProbe controller: what it watches and writes, what wakes it, and whose reports it takes."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.documents import Json, member
+from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe
+from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, PodProbeMarker
+from flotilla_common.api.resources import NODE, POD
+from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.watches import IN_NAMESPACE, Watch, namespace_of
+from flotilla_common.control.wiring import Wiring
+from flotilla_common.node.reports import NODE_POD_PROBES, NodePodProbeReport
+from flotilla_common.node.serving import Sender
+from flotilla_policy.nodepodprobe.plan import plan
+from flotilla_policy.nodepodprobe.snapshot import NodePodProbeSnapshot
+from flotilla_policy.nodepodprobe.status import report_problem, reported
+from flotilla_policy.probing.matching import can_be_probed, is_virtual
+from flotilla_policy.probing.tables import MARKER, ON_NODE, by_marker, node_of, probes_off
+
+
+def _is_own_node(found: Json, node: Json) -> bool:
+    return member(found, "metadata").get("name") == member(node, "metadata").get("name")
+
+
+def _is_on_node(found: Json, pod: Json) -> bool:
+    return member(found, "metadata").get("name") == member(pod, "spec").get("nodeName")
+
+
+NODE_PROBES = Watch(
+    NODE_POD_PROBE,
+    NodePodProbe,
+    indexes={MARKER: by_marker},
+    writes=("create", "delete", "patch"),
+    subresources=("status",),
+)
+MARKERS = Watch(
+    POD_PROBE_MARKER,
+    PodProbeMarker,
+    indexes={IN_NAMESPACE: namespace_of},
+    fresh=True,
+    concerns=lambda found, marker: True,
+)
+PODS = Watch(
+    POD,
+    Pod,
+    indexes={ON_NODE: node_of, IN_NAMESPACE: namespace_of},
+    subresources=("status",),
+    conditional=True,  # a patch says only what the results say: it is right on any version
+    fresh=True,
+    concerns=_is_on_node,
+)
+NODES = Watch(NODE, Node, fresh=True, concerns=_is_own_node)
+
+
+class Gatherer:
+    """Builds the snapshot of one node."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._found = wiring.table(NODE_PROBES)
+        self._markers = wiring.table(MARKERS)
+        self._pods = wiring.table(PODS)
+        self._nodes = wiring.table(NODES)
+        wiring.wake(NODES, _keys_of_node)
+        wiring.wake(MARKERS, self._of_marker)
+        wiring.wake(PODS, self._of_pod)
+
+    def keys(self) -> list[Key]:
+        """Return every node, and every NodePodProbe without a node."""
+        names = {node.metadata.name for node in self._nodes} | {one.metadata.name for one in self._found}
+        return [("", name) for name in sorted(names)]
+
+    def gather(self, key: Key, memory: Memory) -> NodePodProbeSnapshot | None:
+        """Return the node, its NodePodProbe, and what it may probe; None when there is neither."""
+        name = key[1]
+        node, found = self._nodes.get("", name), self._found.get("", name)
+        if node is None and found is None:
+            return None
+        report = self._wiring.reported(found) if found is not None else None
+        pods = [pod for pod in self._pods.by_index(ON_NODE, name) if can_be_probed(pod)]
+        namespaces = {pod.metadata.namespace for pod in pods}
+        markers = {one: sorted(held, key=_seniority) for one in namespaces if (held := self._in(one))}
+        return NodePodProbeSnapshot(
+            name=name,
+            node=node,
+            found=found,
+            report=report.status if isinstance(report, NodePodProbeReport) else None,
+            pods=[pod for pod in pods if pod.metadata.namespace in markers],
+            markers=markers,
+        )
+
+    def _in(self, namespace: str) -> Iterable[PodProbeMarker]:
+        return self._markers.by_index(IN_NAMESPACE, namespace)
+
+    def _of_marker(self, old: PodProbeMarker | None, new: PodProbeMarker | None) -> set[Key]:
+        """Return the nodes that have probes of it, or are to have some. Its status is none of theirs."""
+        if old is not None and new is not None and _look(old) == _look(new):
+            return set()
+        found: set[Key] = set()
+        for marker in (one for one in (old, new) if one is not None):
+            namespace = marker.metadata.namespace
+            found |= {one.metadata.key for one in self._found.by_index(MARKER, marker.metadata.key)}
+            pods = self._pods.by_index(IN_NAMESPACE, namespace)
+            found |= {
+                ("", pod.spec.node_name) for pod in pods if can_be_probed(pod) and marker.selects(pod.metadata.labels)
+            }
+        return found
+
+    def _of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
+        """Return the pod's nodes, if anything is probed in its namespace."""
+        pods = [pod for pod in (old, new) if pod is not None and pod.spec.node_name]
+        return {("", pod.spec.node_name) for pod in pods if self._concerns(pod)}
+
+    def _concerns(self, pod: Pod) -> bool:
+        labels = pod.metadata.labels
+        if any(marker.selects(labels) for marker in self._in(pod.metadata.namespace)):
+            return True
+        found = self._found.get("", pod.spec.node_name)
+        return found is not None and any(entry.uid == pod.metadata.uid for entry in found.spec.pod_probes)
+
+
+def _look(marker: PodProbeMarker) -> tuple[object, ...]:
+    return marker.metadata.uid, marker.metadata.generation, marker.metadata.deletion_timestamp
+
+
+def _seniority(marker: PodProbeMarker) -> tuple[float, str]:
+    return marker.metadata.seniority
+
+
+def _keys_of_node(old: Node | None, new: Node | None) -> list[Key]:
+    """Return the key of a node whose life, sort or readiness changes: its heartbeats say nothing to it."""
+    node = new or old
+    if node is None or (old is not None and new is not None and _look_at_node(old) == _look_at_node(new)):
+        return []
+    return [("", node.metadata.name)]
+
+
+def _look_at_node(node: Node) -> tuple[object, ...]:
+    return is_virtual(node), node.metadata.uid, node.metadata.deletion_timestamp is None, node.ready is None
+
+
+def own_object(sender: Sender) -> Key:
+    """Return the NodePodProbe that a node speaks of: its own, which has its name."""
+    return "", sender.node
+
+
+def refusal(sender: Sender, report: NodePodProbeReport) -> str:
+    """Return why the report does not count, whatever the NodePodProbe is like."""
+    if sender.name != sender.node:
+        return f"node {sender.node} may not speak for {sender.name}"
+    return report_problem(report.status)
+
+
+def absorbed(found: NodePodProbe, report: NodePodProbeReport, now: datetime) -> bool:
+    """Return whether writing the report would change nothing."""
+    return reported(found, report.status, now) == found.status
+
+
+CONTROLLER = ControllerSpec(
+    name="nodepodprobe-controller",
+    primary=NODE_PROBES,
+    watches=(NODES, MARKERS, PODS),
+    reports=StatusReports(
+        kind=NODE_POD_PROBES, body=NodePodProbeReport, key=own_object, refusal=refusal, absorbed=absorbed
+    ),
+    off=probes_off,
+    build=lambda wiring, options: Gatherer(wiring),
+    keys=Gatherer.keys,
+    plan=plan,
+)

@@ -1,0 +1,121 @@
+"""The life of a NodePodProbe (podprobemarker.md §5, §6): it comes and goes with its node, has the probes that all
+PodProbeMarkers want there, shows what the node's agent reports, and brings the results onto the pods."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json, merge_patch
+from flotilla_common.api.kinds.nodepodprobe.types import (
+    NODE_POD_PROBE,
+    NodePodProbe,
+    NodePodProbeSpec,
+    NodePodProbeStatus,
+)
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Action, Intent, Patch, Plan, Stage, State
+from flotilla_common.control.wording import pods_word
+from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
+from flotilla_policy.nodepodprobe.results import marks_of, pod_patch
+from flotilla_policy.nodepodprobe.snapshot import NodePodProbeSnapshot
+from flotilla_policy.nodepodprobe.status import reported
+from flotilla_policy.nodepodprobe.wanted import wanted_spec
+from flotilla_policy.probing.matching import is_virtual
+from flotilla_policy.probing.silence import agent_is_silent, unanswered
+
+
+def plan(snapshot: NodePodProbeSnapshot, now: datetime) -> Plan:
+    """Decide about the object, its spec and its status, and about the pods that have results, all in one pass: from a
+    report to the labels of its pods there is nothing to wait for."""
+    found, node = snapshot.found, snapshot.node
+    if node is None or node.metadata.deletion_timestamp is not None:
+        if found is None or found.metadata.deletion_timestamp is not None:
+            return Plan()
+        return _single(delete_of(NODE_POD_PROBE, found.metadata, Intent.DELETE, "node is gone"))
+    virtual = is_virtual(node)  # one that became so only now has an object to be emptied
+    pods = () if virtual else snapshot.pods
+    spec = wanted_spec(found.spec if found is not None else NodePodProbeSpec(), pods, snapshot.markers)
+    if found is None:
+        return Plan() if virtual else _created(snapshot, spec)
+    if found.metadata.deletion_timestamp is not None:
+        return Plan()
+    return _kept(snapshot, found, spec, now)
+
+
+def _created(snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec) -> Plan:
+    """Create it as soon as the node is ready, or something is to be probed there."""
+    if not spec.pod_probes and (snapshot.node is None or snapshot.node.ready is None):
+        return Plan()
+    body: Json = {**NODE_POD_PROBE.type_meta, "metadata": {"name": snapshot.name}, "spec": _document(spec)}
+    return _single(create_of(NODE_POD_PROBE, body, Intent.CREATE, "node is ready"))
+
+
+def _kept(snapshot: NodePodProbeSnapshot, found: NodePodProbe, spec: NodePodProbeSpec, now: datetime) -> Plan:
+    draft = Draft()
+    status = reported(found, snapshot.report, now)
+    chains = [(patch,) for patch in _pod_patches(snapshot, spec, status)]
+    if change := merge_patch(_document(found.spec), _document(spec)):
+        # On the version that was planned with: a controller that is being replaced may write here, too.
+        meta, cause = found.metadata, "probes of its pods"
+        chains.insert(
+            0, (patch_of(NODE_POD_PROBE, meta, Intent.UPDATE, cause, body={"spec": change}, on_version=True),)
+        )
+    draft.stage(chains, stop_on_failure=False)
+    _give_reasons(snapshot, msgspec.structs.replace(found, spec=spec, status=status), now, draft)
+    return draft.plan(
+        # On any version: nobody else writes the status.
+        status=status_patch(NODE_POD_PROBE, found.metadata, found.status, status),
+        urgent_status=True,
+        numbers={
+            "pods": len(spec.pod_probes),
+            "probes": sum(len(pod.probes) for pod in spec.pod_probes),
+            "results": sum(len(pod.probe_states) for pod in status.pod_probe_statuses),
+        },
+    )
+
+
+def _document(spec: NodePodProbeSpec) -> Json:
+    """Return the spec as JSON, with the members that the schema demands also where they are empty."""
+    document = msgspec.json.decode(msgspec.json.encode(spec), type=Json)
+    for pod in document.get("podProbes", ()):
+        for name in ("name", "namespace", "uid", "IP"):
+            pod.setdefault(name, "")
+    return document
+
+
+def _pod_patches(snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec, status: NodePodProbeStatus) -> Iterator[Patch]:
+    """Yield at most one write for each pod that keeps its entry. A probe that is on its way out has no say any more."""
+    pods = {pod.metadata.uid: pod for pod in snapshot.pods}
+    staying = {pod.uid: {probe.name for probe in pod.probes} for pod in spec.pod_probes}
+    markers = {
+        namespace: {marker.metadata.name: marker for marker in those} for namespace, those in snapshot.markers.items()
+    }
+    for entry in status.pod_probe_statuses:
+        pod, names = pods.get(entry.uid), staying.get(entry.uid, set())
+        if pod is None:
+            continue
+        states = [state for state in entry.probe_states if state.name in names]
+        patch = pod_patch(pod, marks_of(states, markers.get(pod.metadata.namespace, {})))
+        if patch is not None:
+            yield patch
+
+
+def _give_reasons(snapshot: NodePodProbeSnapshot, found: NodePodProbe, now: datetime, draft: Draft) -> None:
+    """Say what the node probes, and whether its agent answers."""
+    pods: Mapping[str, Pod] = {pod.metadata.uid: pod for pod in snapshot.pods}
+    quiet = [
+        f"{entry.namespace}/{entry.name}"
+        for entry in found.spec.pod_probes
+        if entry.uid in pods and [*unanswered(found, entry, pods[entry.uid], now, draft.waits)]
+    ]
+    if quiet:
+        draft.reason(State.STUCK, "WaitingForNodeAgent", agent_is_silent([snapshot.name]), quiet, symptom=True)
+    number = sum(len(pod.probes) for pod in found.spec.pod_probes)
+    message = f"{number} probes in {pods_word(len(found.spec.pod_probes))} are the node's"
+    draft.reason(State.DONE, "ProbesWritten", message)
+
+
+def _single(action: Action) -> Plan:
+    return Plan(stages=(Stage(chains=((action,),)),))

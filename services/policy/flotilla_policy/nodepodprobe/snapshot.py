@@ -1,0 +1,28 @@
+"""What the plan for a NodePodProbe is made from."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, NodePodProbeStatus
+from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
+from flotilla_common.control.subject import Subject
+
+
+class NodePodProbeSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One node, its NodePodProbe, its pods, and the PodProbeMarkers of their namespaces."""
+
+    name: str
+    node: Node | None = None
+    found: NodePodProbe | None = None
+    report: NodePodProbeStatus | None = None  # the newest one of the node's agent that is not written yet
+    pods: Sequence[Pod] = ()  # on the node: those that may be probed
+    markers: Mapping[str, Sequence[PodProbeMarker]] = {}  # by namespace, the oldest first
+
+    @property
+    def subject(self) -> Subject:
+        """The NodePodProbe, also while there is none."""
+        if self.found is None:
+            return Subject(NODE_POD_PROBE, "", self.name)
+        return Subject.of(NODE_POD_PROBE, self.found.metadata)

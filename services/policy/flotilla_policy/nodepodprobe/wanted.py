@@ -1,0 +1,89 @@
+"""The spec that a NodePodProbe is to have: computed as a whole from all PodProbeMarkers and pods of the node
+(podprobemarker.md §4.4, §4.5, §5.2).
+
+What stands there keeps its place, so that an object that another controller has left is written only where it says
+something else. A node has bounds; what is beyond them is left out, the newest first.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.nodepodprobe.types import (
+    PROBES_PER_NODE,
+    PROBES_PER_POD,
+    SPEC_BYTES,
+    NodePodProbeSpec,
+    NodeProbe,
+    PodProbe,
+)
+from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
+from flotilla_policy.probing.resolving import Skipped, probes_of, same
+
+ENTRY_BYTES = 256
+"""What an entry of a pod or probe takes besides the probe itself, about."""
+
+
+class Room:
+    """What one node has left for probes."""
+
+    def __init__(self) -> None:
+        self._probes = PROBES_PER_NODE
+        self._bytes = SPEC_BYTES
+
+    def take(self, probe: NodeProbe, of_pod: int) -> bool:
+        """Make room for a probe of a pod that has `of_pod` of them; False if there is none."""
+        size = len(bytes(probe.probe)) + len(probe.name) + ENTRY_BYTES
+        if of_pod >= PROBES_PER_POD or self._probes < 1 or self._bytes < size:
+            return False
+        self._probes -= 1
+        self._bytes -= size
+        return True
+
+
+def room_in(spec: NodePodProbeSpec) -> Room:
+    """Return the room that is left beside a spec."""
+    room = Room()
+    for entry in spec.pod_probes:
+        for probe in entry.probes:
+            room.take(probe, 0)
+    return room
+
+
+def wanted_spec(
+    held: NodePodProbeSpec, pods: Iterable[Pod], markers: Mapping[str, Sequence[PodProbeMarker]]
+) -> NodePodProbeSpec:
+    """Return the spec for these pods, which can all be probed."""
+    left = {pod.metadata.uid: pod for pod in pods}
+    room = Room()
+    entries: list[PodProbe] = []
+    for entry in held.pod_probes:
+        pod = left.pop(entry.uid, None)
+        if pod is not None and pod.metadata.key == (entry.namespace, entry.name):
+            entries += _entry(entry, pod, markers, room)
+    for pod in sorted(left.values(), key=lambda one: (one.metadata.namespace, one.metadata.seniority)):
+        meta = pod.metadata
+        fresh = PodProbe(name=meta.name, namespace=meta.namespace, uid=meta.uid)
+        entries += _entry(fresh, pod, markers, room)
+    return NodePodProbeSpec(pod_probes=entries)
+
+
+def _entry(held: PodProbe, pod: Pod, markers: Mapping[str, Sequence[PodProbeMarker]], room: Room) -> Iterator[PodProbe]:
+    """Yield the entry of the pod; none without probes."""
+    wanted = {probe.name: probe for probe in probes_for(pod, markers.get(pod.metadata.namespace, ()))}
+    probes: list[NodeProbe] = []
+    for probe in held.probes:
+        new = wanted.pop(probe.name, None)
+        if new is not None and room.take(new, len(probes)):
+            probes.append(probe if same(probe, new) else new)
+    probes += [probe for probe in wanted.values() if room.take(probe, len(probes))]
+    if probes:  # a pod gets another IP when its sandbox is made anew
+        yield msgspec.structs.replace(held, ip=pod.status.pod_ip or held.ip, probes=probes)
+
+
+def probes_for(pod: Pod, markers: Iterable[PodProbeMarker]) -> Iterator[NodeProbe]:
+    """Yield the probes that the pod gets of all PodProbeMarkers of its namespace."""
+    for marker in markers:
+        if marker.metadata.deletion_timestamp is None and marker.selects(pod.metadata.labels):
+            yield from (one for one in probes_of(marker, pod) if not isinstance(one, Skipped))

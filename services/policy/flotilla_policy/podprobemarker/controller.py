@@ -1,0 +1,136 @@
+"""The PodProbeMarker controller: what it watches and writes, and what wakes it."""
+
+from collections.abc import Iterable
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.documents import Json, member, strings, typed
+from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe
+from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, PodProbeMarker
+from flotilla_common.api.meta import LabelSelector
+from flotilla_common.api.resources import NODE, POD
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.watches import IN_NAMESPACE, Watch, namespace_of
+from flotilla_common.control.wiring import Wiring
+from flotilla_policy.podprobemarker.plan import plan
+from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
+from flotilla_policy.probing.matching import can_be_probed, is_virtual
+from flotilla_policy.probing.tables import MARKER, ON_NODE, by_marker, node_of, probes_off
+
+SERVERLESS = "EnablePodProbeMarkerOnServerless"
+"""The gate with which virtual nodes run probes."""
+
+
+def _is_in_its_namespace(marker: Json, other: Json) -> bool:
+    return member(marker, "metadata").get("namespace") == member(other, "metadata").get("namespace")
+
+
+def _is_selected(marker: Json, pod: Json) -> bool:
+    if not _is_in_its_namespace(marker, pod):
+        return False
+    try:
+        query = Selector.compile(typed(member(marker, "spec", "selector"), LabelSelector))
+    except ValueError:  # also what msgspec raises
+        return False
+    return query.matches(strings(member(pod, "metadata", "labels")))
+
+
+MARKERS = Watch(
+    POD_PROBE_MARKER,
+    PodProbeMarker,
+    indexes={IN_NAMESPACE: namespace_of},
+    writes=("patch",),
+    subresources=("status",),
+    concerns=_is_in_its_namespace,
+)
+NODE_PROBES = Watch(
+    NODE_POD_PROBE, NodePodProbe, indexes={MARKER: by_marker}, fresh=True, concerns=lambda marker, found: True
+)
+PODS = Watch(
+    POD,
+    Pod,
+    indexes={ON_NODE: node_of, IN_NAMESPACE: namespace_of},
+    writes=("patch",),
+    conditional=True,  # a patch says only what the conditions say: it is right on any version
+    concerns=_is_selected,
+)
+NODES = Watch(NODE, Node, concerns=lambda marker, node: True)
+
+
+class Gatherer:
+    """Builds the snapshot of one PodProbeMarker."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._markers = wiring.table(MARKERS)
+        self._found = wiring.table(NODE_PROBES)
+        self._pods = wiring.table(PODS)
+        self._nodes = wiring.table(NODES)
+        self._serverless = wiring.gates.on(SERVERLESS)
+        wiring.wake(PODS, self._of_pod)
+        wiring.wake(NODE_PROBES, _of_node_probes)
+        wiring.wake(NODES, self._of_node)
+
+    def gather(self, key: Key, memory: Memory) -> PodProbeMarkerSnapshot | None:
+        """Return the PodProbeMarker and its surroundings; None when it does not exist."""
+        marker = self._markers.get(*key)
+        if marker is None:
+            return None
+        pods = [pod for pod in self._in(key[0]) if can_be_probed(pod) and marker.selects(pod.metadata.labels)]
+        names = {pod.spec.node_name for pod in pods}
+        found = {one.metadata.name: one for one in self._found.by_index(MARKER, key)}
+        found |= {name: one for name in names if (one := self._found.get("", name)) is not None}
+        others = [one for one in self._markers.by_index(IN_NAMESPACE, key[0]) if one.metadata.name != key[1]]
+        return PodProbeMarkerSnapshot(
+            marker=marker,
+            pods=pods,
+            nodes={name: node for name in names if (node := self._nodes.get("", name)) is not None},
+            node_probes=found,
+            others=others,
+            serverless=self._serverless,
+        )
+
+    def _in(self, namespace: str) -> Iterable[Pod]:
+        return self._pods.by_index(IN_NAMESPACE, namespace)
+
+    def _of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
+        """Return the PodProbeMarkers to which the pod is something else now."""
+        if old is not None and new is not None and self._look(old) == self._look(new):
+            return set()
+        return {key for pod in (old, new) if pod is not None for key in self._selecting(pod)}
+
+    def _look(self, pod: Pod) -> tuple[object, ...]:
+        """Return all that they look at in a pod. The phase stands for the start of its containers."""
+        conditions = [(one.type, one.status) for one in pod.status.conditions] if self._serverless else []
+        meta = pod.metadata
+        marks = (meta.labels, meta.annotations if self._serverless else {}, conditions)
+        return meta.uid, pod.spec.node_name, can_be_probed(pod), pod.status.phase, marks
+
+    def _selecting(self, pod: Pod) -> Iterable[Key]:
+        markers = self._markers.by_index(IN_NAMESPACE, pod.metadata.namespace)
+        return [marker.metadata.key for marker in markers if marker.selects(pod.metadata.labels)]
+
+    def _of_node(self, old: Node | None, new: Node | None) -> set[Key]:
+        """Return the PodProbeMarkers with pods on a node that comes, goes, or becomes of another sort."""
+        node = new or old
+        if node is None or (old is not None and new is not None and is_virtual(old) == is_virtual(new)):
+            return set()
+        pods = self._pods.by_index(ON_NODE, node.metadata.name)
+        return {key for pod in pods if can_be_probed(pod) for key in self._selecting(pod)}
+
+
+def _of_node_probes(old: NodePodProbe | None, new: NodePodProbe | None) -> set[Key]:
+    """Return the PodProbeMarkers that have probes in another spec than before. Results are none of theirs."""
+    if old is not None and new is not None and old.metadata.generation == new.metadata.generation:
+        return set()
+    return {key for one in (old, new) if one is not None for key in by_marker(one)}
+
+
+CONTROLLER = ControllerSpec(
+    name="podprobemarker-controller",
+    primary=MARKERS,
+    watches=(NODE_PROBES, PODS, NODES),
+    off=probes_off,
+    build=lambda wiring, options: Gatherer(wiring),
+    plan=plan,
+)

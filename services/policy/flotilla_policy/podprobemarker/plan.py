@@ -1,0 +1,56 @@
+"""One pass over one PodProbeMarker (podprobemarker.md §4.2): its finalizer, marks of pods on virtual nodes, its status.
+
+Its probes are written by the controller of NodePodProbes, node by node; here is seen how far that is.
+"""
+
+from datetime import datetime
+
+from flotilla_common.api.kinds.podprobemarker.types import (
+    CLEAN_UP_FINALIZER,
+    POD_PROBE_MARKER,
+    MarkerStatus,
+    PodProbeMarker,
+)
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Chain, Plan
+from flotilla_common.control.writes import status_patch, write_finalizer
+from flotilla_policy.podprobemarker.progress import Progress, progress_of
+from flotilla_policy.podprobemarker.serverless import mark_patches
+from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
+from flotilla_policy.podprobemarker.why import explain, explain_deletion
+
+
+def plan(snapshot: PodProbeMarkerSnapshot, now: datetime) -> Plan:
+    """Decide what the PodProbeMarker needs now."""
+    marker, draft, progress = snapshot.marker, Draft(), progress_of(snapshot)
+    meta = marker.metadata
+    if meta.deletion_timestamp is not None:
+        if CLEAN_UP_FINALIZER in meta.finalizers and not progress.pending:
+            draft.stage([(write_finalizer(POD_PROBE_MARKER, meta, CLEAN_UP_FINALIZER, present=False),)])
+        explain_deletion(progress, draft)
+        return draft.plan()
+    chains: list[Chain] = []
+    if CLEAN_UP_FINALIZER not in meta.finalizers:
+        chains.append((write_finalizer(POD_PROBE_MARKER, meta, CLEAN_UP_FINALIZER, present=True),))
+    if snapshot.serverless:
+        chains += [(patch,) for patch in mark_patches(marker, snapshot.virtual)]
+    draft.stage(chains, stop_on_failure=False)
+    explain(snapshot, progress, draft, now)
+    return _with_status(snapshot, progress, draft)
+
+
+def _with_status(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft) -> Plan:
+    """Scripts wait for observedGeneration: it is that of the spec once all NodePodProbes have the probes."""
+    marker = snapshot.marker
+    status = _status_of(marker, progress, len(snapshot.normal) + len(snapshot.virtual))
+    written = status.observed_generation > 0  # the schema demands it
+    return draft.plan(
+        status=status_patch(POD_PROBE_MARKER, marker.metadata, marker.status, status) if written else None,
+        urgent_status=status.observed_generation != marker.status.observed_generation,
+        numbers={"matchedPods": status.matched_pods, "pendingNodes": len(progress.pending)},
+    )
+
+
+def _status_of(marker: PodProbeMarker, progress: Progress, matched: int) -> MarkerStatus:
+    observed = marker.status.observed_generation if progress.pending else marker.metadata.generation
+    return MarkerStatus(observed_generation=observed, matched_pods=matched)

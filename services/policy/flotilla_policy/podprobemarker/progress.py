@@ -1,0 +1,68 @@
+"""How far the probes of a PodProbeMarker are on their way into the NodePodProbes."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe, NodeProbe, PodProbe, split
+from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
+from flotilla_policy.nodepodprobe.wanted import room_in
+from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
+from flotilla_policy.probing.resolving import Skipped, probes_of, same
+
+
+class Progress(msgspec.Struct):
+    """What has become of the probes: names of nodes and pods."""
+
+    pending: dict[str, None]  # nodes whose NodePodProbe says something else than it is to say
+    skipped: list[Skipped]  # probes that a pod cannot have
+    left_out: dict[str, None]  # pods for whose probes there is no room
+
+
+def progress_of(snapshot: PodProbeMarkerSnapshot) -> Progress:
+    """Compare the NodePodProbes with what the PodProbeMarker asks for. One that is deleted asks for nothing."""
+    marker, progress = snapshot.marker, Progress({}, [], {})
+    wanted: dict[str, set[str]] = {}
+    for pod in snapshot.normal if marker.metadata.deletion_timestamp is None else ():
+        probes = [*probes_of(marker, pod)]
+        progress.skipped += [one for one in probes if isinstance(one, Skipped)]
+        names = _compare(snapshot, pod, [one for one in probes if isinstance(one, NodeProbe)], progress)
+        wanted[pod.metadata.uid] = names
+    for name, found in snapshot.node_probes.items():
+        if any(stale not in wanted.get(entry.uid, ()) for entry, stale in _own(found, marker)):
+            progress.pending[name] = None
+    return progress
+
+
+def _compare(snapshot: PodProbeMarkerSnapshot, pod: Pod, probes: Iterable[NodeProbe], progress: Progress) -> set[str]:
+    """Note what is missing or different for the pod; return the names of its probes."""
+    node = pod.spec.node_name
+    found = snapshot.node_probes.get(node)
+    entry = entry_of(found, pod)
+    held = {probe.name: probe for probe in entry.probes} if entry is not None else {}
+    names: set[str] = set()
+    for probe in probes:
+        names.add(probe.name)
+        there = held.get(probe.name)
+        if there is not None and same(there, probe):
+            continue
+        if there is None and found is not None and not room_in(found.spec).take(probe, len(held)):
+            progress.left_out[pod.metadata.name] = None
+        else:
+            progress.pending[node] = None
+    return names
+
+
+def entry_of(found: NodePodProbe | None, pod: Pod) -> PodProbe | None:
+    """Return the entry of the pod."""
+    entries = found.spec.pod_probes if found is not None else ()
+    return next((entry for entry in entries if entry.uid == pod.metadata.uid), None)
+
+
+def _own(found: NodePodProbe, marker: PodProbeMarker) -> Iterable[tuple[PodProbe, str]]:
+    """Yield the probes of the PodProbeMarker that are in the object, with their entries."""
+    meta = marker.metadata
+    for entry in found.spec.pod_probes:
+        if entry.namespace == meta.namespace:
+            yield from ((entry, probe.name) for probe in entry.probes if split(probe.name)[0] == meta.name)

@@ -1,0 +1,113 @@
+"""The reasons of a PodProbeMarker, for people and for scripts."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.nodepodprobe.types import PROBES_PER_NODE, PROBES_PER_POD
+from flotilla_common.api.kinds.podprobemarker.types import ContainerProbe, PodProbeMarker
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
+from flotilla_common.control.wording import named, nodes_word, pods_word
+from flotilla_policy.nodepodprobe.results import NATIVE_TYPES
+from flotilla_policy.podprobemarker.progress import Progress, entry_of
+from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
+from flotilla_policy.probing.silence import agent_is_silent, unanswered
+
+RECHECK = timedelta(seconds=10)
+"""A node whose agent is silent is looked at again after this time: its results wake nobody here."""
+
+
+def explain_deletion(progress: Progress, draft: Draft) -> None:
+    """Say what its end waits for."""
+    if nodes := [*progress.pending]:
+        message = f"its probes are still in the NodePodProbes of {nodes_word(len(nodes))}: {named(nodes)}"
+        draft.reason(State.WAITING, "WaitingForNodePodProbes", message, nodes)
+
+
+def explain(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft, now: datetime) -> None:
+    """Say how many pods are probed, and what is in the way of the others."""
+    marker = snapshot.marker
+    if marker.query is None:
+        message = "the selector is empty or cannot be read: it selects no pod"
+        draft.reason(State.STUCK, "InvalidSelector", message)
+        return
+    if progress.left_out:
+        pods = [*progress.left_out]
+        message = (
+            f"there is no room for probes of {pods_word(len(pods))}: {named(pods)}; an agent runs {PROBES_PER_POD} "
+            f"probes of a pod and {PROBES_PER_NODE} of its node"
+        )
+        draft.reason(State.STUCK, "TooManyProbes", message, pods)
+    _explain_silence(snapshot, draft, now)
+    if nodes := [*progress.pending]:
+        message = f"its probes are on their way to {nodes_word(len(nodes))}: {named(nodes)}"
+        draft.reason(State.WAITING, "WaitingForNodePodProbes", message, nodes)
+    _explain_probes(snapshot, progress, draft)
+    normal, virtual = snapshot.normal, snapshot.virtual
+    if not normal and not virtual:
+        draft.reason(State.DONE, "NoPods", "no pod that its selector matches can be probed now")
+        return
+    message = f"{pods_word(len(normal))} on {nodes_word(len({pod.spec.node_name for pod in normal}))} are probed"
+    draft.reason(State.DONE, "PodsProbed", message)
+
+
+def _explain_silence(snapshot: PodProbeMarkerSnapshot, draft: Draft, now: datetime) -> None:
+    mine = {f"{snapshot.marker.metadata.name}#{probe.name}" for probe in snapshot.marker.spec.probes}
+    nodes: dict[str, None] = {}
+    for pod in snapshot.normal:
+        found = snapshot.node_probes.get(pod.spec.node_name)
+        entry = entry_of(found, pod)
+        if found is not None and entry is not None:
+            quiet = unanswered(found, entry, pod, now, draft.waits)
+            nodes |= dict.fromkeys([found.metadata.name for probe in quiet if probe.name in mine])
+    if nodes:
+        draft.reason(State.STUCK, "WaitingForNodeAgent", agent_is_silent([*nodes]), [*nodes], symptom=True)
+        draft.waits.until(now + RECHECK)
+
+
+def _explain_probes(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft) -> None:
+    """Say what is worth knowing of the probes beside."""
+    for (probe, why), pods in _grouped(progress).items():
+        draft.reason(State.NOTE, "ProbeSkipped", f"probe {probe} is left out in {named(pods)}: {why}", pods)
+    for probe in snapshot.marker.spec.probes:
+        skipped = {one.pod for one in progress.skipped if one.probe == probe.name}
+        lacking = [pod for pod in snapshot.normal if not _has_container(pod, probe.container_name)]
+        if pods := [pod.metadata.name for pod in lacking if pod.metadata.name not in skipped]:
+            message = f"probe {probe.name} has no result in {named(pods)}: there is no container {probe.container_name}"
+            draft.reason(State.NOTE, "ContainerNotFound", message, pods)
+        if probe.pod_condition_type in NATIVE_TYPES:
+            message = f"probe {probe.name} does not write condition {probe.pod_condition_type}: it is Kubernetes' own"
+            draft.reason(State.NOTE, "NativeConditionType", message)
+        _explain_sharing(snapshot, probe, draft)
+    if snapshot.virtual and not snapshot.serverless:
+        pods = [pod.metadata.name for pod in snapshot.virtual]
+        message = f"gate EnablePodProbeMarkerOnServerless is off: nothing is done on virtual nodes for {named(pods)}"
+        draft.reason(State.NOTE, "ServerlessOff", message, pods)
+
+
+def _grouped(progress: Progress) -> Mapping[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in progress.skipped:
+        found.setdefault((one.probe, one.why), []).append(one.pod)
+    return found
+
+
+def _has_container(pod: Pod, name: str) -> bool:
+    return any(one.name == name for one in (*pod.spec.containers, *pod.spec.init_containers))
+
+
+def _explain_sharing(snapshot: PodProbeMarkerSnapshot, probe: ContainerProbe, draft: Draft) -> None:
+    for other in snapshot.others if probe.pod_condition_type else ():
+        if _has_type(other, probe.pod_condition_type) and _meet(other, snapshot.normal):
+            name = other.metadata.name
+            message = f"PodProbeMarker {name} writes condition {probe.pod_condition_type}, too: the first one wins"
+            draft.reason(State.NOTE, "ConditionTypeTaken", message, [name])
+
+
+def _has_type(marker: PodProbeMarker, kind: str) -> bool:
+    return any(probe.pod_condition_type == kind for probe in marker.spec.probes)
+
+
+def _meet(other: PodProbeMarker, pods: Iterable[Pod]) -> bool:
+    return any(other.selects(pod.metadata.labels) for pod in pods)

@@ -1,0 +1,44 @@
+"""Probes of which no agent has said anything, though their containers run."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.jsontext import read_json
+from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe, NodeProbe, PodProbe, ProbeSpec
+from flotilla_common.api.moments import later
+from flotilla_common.control.draft import Waits
+
+ANSWERS_WITHIN = timedelta(seconds=15)
+"""An agent that takes longer for the first result of a probe is reported, but for the time that the probe allows."""
+
+
+def unanswered(found: NodePodProbe, entry: PodProbe, pod: Pod, now: datetime, waits: Waits) -> Iterator[NodeProbe]:
+    """Yield the probes of the entry without any result that should have one by now. `waits` gets the moment when the
+    next one should."""
+    known = {state.name for state in found.results_of(entry.uid)}
+    for probe in entry.probes:
+        since = _running_since(pod, probe.container_name) if probe.name not in known else None
+        if since is not None and waits.passed(later(since, ANSWERS_WITHIN + _allowed(probe)), now):
+            yield probe
+
+
+def _running_since(pod: Pod, container: str) -> datetime | None:
+    statuses = [*pod.status.container_statuses, *pod.status.init_container_statuses]
+    found = next((one for one in statuses if one.name == container), None)
+    running = found.state.running if found is not None else None
+    return running.started_at if running is not None else None
+
+
+def _allowed(probe: NodeProbe) -> timedelta:
+    """Return how long the first round may take."""
+    try:
+        spec = read_json(probe.probe, ProbeSpec)
+    except ValueError:
+        return timedelta()
+    return timedelta(seconds=min(max(spec.period_seconds, 1), 3600) + min(max(spec.initial_delay_seconds, 1), 3600))
+
+
+def agent_is_silent(nodes: Sequence[str]) -> str:
+    """Return the sentence about nodes without an answer."""
+    return f"no node agent has told a result on {', '.join(nodes)}; see that it runs there and reaches the bus"
