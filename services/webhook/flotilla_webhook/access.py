@@ -1,9 +1,10 @@
 """What the webhook does at the apiserver: it keeps its registration and certificates right, and looks things up."""
 
-from flotilla_common.access import OWN_NAMESPACE, READ, reading
+from flotilla_common.access import EVENTS, OWN_NAMESPACE, READ, reading
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
+from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.api.kinds.resourcedistribution.types import DISTRIBUTED
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.kinds.workloadspread.targets import SPREAD
@@ -60,8 +61,11 @@ def access() -> tuple[Access, ...]:
         Access(SIDECAR_SET, READ),  # what is injected into pods
         Access(WORKLOAD_SPREAD, READ),  # where pods go
         Access(WORKLOAD_SPREAD, ("patch",), "status"),  # who has which place
+        Access(POD_UNAVAILABLE_BUDGET, READ),  # which pods must not become unavailable
+        Access(POD_UNAVAILABLE_BUDGET, ("patch",), "status"),  # who takes how much of it
+        EVENTS,  # what a budget refuses
         *(Access(one, ("get",)) for one in SPREAD),  # whose pods these are, and how many there are to be
-        Access(NAMESPACE, ("get",)),  # whose labels a SidecarSet may select
+        Access(NAMESPACE, ("get",)),  # whose labels a SidecarSet may select, or that is being deleted with all its pods
         Access(REVISION, ("get", "list"), namespace=OWN_NAMESPACE),  # earlier ones of SidecarSets
         Access(CONFIG_MAP, READ, names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # white lists of administrators
         *reading((MUTATING, VALIDATING, CRD)),

@@ -20,6 +20,7 @@ from flotilla_common.api.resources import CONFIG_MAP, CRD, MUTATING, SECRET, VAL
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from flotilla_common.bus.permissions import webhook_permissions
 from flotilla_common.clock import Clock
+from flotilla_common.control.events import Recorder
 from flotilla_common.control.journal import Journal
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
@@ -29,6 +30,7 @@ from flotilla_webhook import certificates, tls
 from flotilla_webhook.access import access
 from flotilla_webhook.arming import Arming
 from flotilla_webhook.audit import Audit
+from flotilla_webhook.budgetrecords import COMPONENT, BudgetRecords
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.counting import LiveCounts
@@ -51,11 +53,13 @@ async def run(context: Context) -> None:
     bind_contextvars(service=context.service, replica=context.replica)
     settings, clock = context.settings, context.clock
     metrics = process_metrics()
-    chain = chain_of(context.api, context.bus, clock, context.entropy, settings, context.gates)
+    journal = Journal(context.bus, clock, context.service, context.replica, context.tracer)
+    events = Recorder(context.api, clock, context.entropy, COMPONENT)
+    records = BudgetRecords(journal, events, metrics, recorder(settings.protection_log_path))
+    chain = chain_of(context.api, context.bus, clock, context.entropy, settings, context.gates, records)
     pods, standing = chain.pods, chain.pods.standing
     handlers = handlers_of(context.api, clock, settings, context.gates, metrics)
     handlers |= pods.handlers() | chain.checks.handlers()
-    journal = Journal(context.bus, clock, context.service, context.replica, context.tracer)
     handlers |= Audit(journal, clock, settings.namespace).around(handlers)
     registration = Registration(
         context.api,
@@ -84,6 +88,7 @@ async def run(context: Context) -> None:
     async with aclosing(chain), asyncio.TaskGroup() as group:
         await chain.serve()
         group.create_task(rotator.run())
+        group.create_task(events.run())
         group.create_task(standing.expire(rotator.need))
         group.create_task(chain.checks.standing.expire(rotator.need))
         for cache in chain.caches:

@@ -10,6 +10,7 @@ from flotilla_common.api.documents import Json, fill, mapping, mappings
 from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
+from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 from flotilla_common.api.podrules import LACKS_READINESS_GATE, PodRule
@@ -21,11 +22,15 @@ from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_common.settings import Settings
 from flotilla_webhook.arming import Arming, RulesOf
+from flotilla_webhook.budgetrecords import BudgetRecords
+from flotilla_webhook.budgets import Budgets
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.launch import launch_step
+from flotilla_webhook.owners import Owners
 from flotilla_webhook.persistent import PersistentStates
 from flotilla_webhook.podchecks import PodChecks
 from flotilla_webhook.pods import PodAdmission, Step
+from flotilla_webhook.relating import Relating
 from flotilla_webhook.sidecars import Sidecars
 from flotilla_webhook.spreading import Spreads
 from flotilla_webhook.standing import Standing
@@ -62,19 +67,31 @@ class Chain(msgspec.Struct, frozen=True):
         }
 
 
-def chain_of(api: Api, bus: Bus, clock: Clock, entropy: Entropy, settings: Settings, gates: Gates) -> Chain:
+def chain_of(
+    api: Api, bus: Bus, clock: Clock, entropy: Entropy, settings: Settings, gates: Gates, records: BudgetRecords
+) -> Chain:
     """The pod webhook."""
     states = PersistentStates(api, clock, settings.namespace)
     sidecars = Sidecars(api, clock, entropy, gates, settings.namespace)
     spreads = Spreads(api, bus, clock, entropy, on=gates.on("WorkloadSpread"), settings=settings)
-    steps = [readiness_step(gates), spreads.step(), sidecars.step(), launch_step(gates, entropy), states.step()]
+    budgets = Budgets(api, clock, entropy, gates, records, eviction_code=settings.pub_eviction_denied_code)
+    relating = Relating(budgets, Owners(api, clock))
+    steps = [
+        readiness_step(gates),
+        spreads.step(),
+        sidecars.step(),
+        launch_step(gates, entropy),
+        relating.step(),
+        states.step(),
+    ]
     return Chain(
         PodAdmission(steps, Standing(clock)),
-        PodChecks(api, [spreads.check()], Standing(clock)),
-        (states.namespaces, sidecars.cache, spreads.cache),
+        PodChecks(api, [spreads.check(), budgets.check()], Standing(clock)),
+        (states.namespaces, sidecars.cache, spreads.cache, budgets.cache),
         {
             WORKLOAD_SPREAD: Armed(spreads.rules_of, spreads.admitted),
             PERSISTENT_POD_STATE: Armed(states.rules_of, states.admitted),
+            POD_UNAVAILABLE_BUDGET: Armed(relating.rules_of, lambda _: None),
             SIDECAR_SET: Armed(sidecars.rules_of, sidecars.admitted),
         },
         spreads.serve,

@@ -34,6 +34,12 @@ class Metrics:
         self.workloads = BareCounter(
             "workload_deletion_protection", "Refused deletions of workloads.", ("kind_namespace_name", who), registry
         )
+        self.budgets = BareCounter(
+            "pod_unavailable_budget",
+            "Deletions, evictions and updates of pods that a budget refused.",
+            ("kind_namespace_name", who),
+            registry,
+        )
 
 
 @cache

@@ -1,8 +1,9 @@
-"""The way from a pod up to the workload that it belongs to (workloadspread.md §5.2)."""
+"""The way from a pod up to the workload that it belongs to (workloadspread.md §5.2, podunavailablebudget.md §5.1)."""
 
 from collections.abc import Collection
 from typing import NamedTuple
 
+from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds.workloadspread.targets import SPREAD, CustomWorkload, kinds_between
 from flotilla_common.api.meta import OwnerReference, TargetRef, controller_of, group_of, metadata_of
 from flotilla_common.api.resources import Resource
@@ -67,3 +68,17 @@ class Owners:
         if known is not None:
             return known
         return (await served(self._api, group, version, kind)).resource
+
+
+def controller_in(pod: Json) -> OwnerReference | None:
+    """Return the controller of a pod; None without one."""
+    for owner in mappings(member(pod, "metadata").get("ownerReferences")):
+        if owner.get("controller") is True:
+            return OwnerReference(
+                api_version=text(owner.get("apiVersion")),
+                kind=text(owner.get("kind")),
+                name=text(owner.get("name")),
+                uid=text(owner.get("uid")),
+                controller=True,
+            )
+    return None

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from flotilla_common.api.admission.review import Request, error
-from flotilla_common.api.documents import Json, mappings, member, strings, text, without_nulls
+from flotilla_common.api.documents import Json, member, strings, text, without_nulls
 from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.workloadspread.book import Versioned, by_ordinal, matched_of, uses_percent, version_of
@@ -38,7 +38,7 @@ from flotilla_webhook.booking import Booking, name_of
 from flotilla_webhook.books import PAGE
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.ledger import Gone, Ledger
-from flotilla_webhook.owners import Owners
+from flotilla_webhook.owners import Owners, controller_in
 from flotilla_webhook.peers import Grant, Peers, Question
 from flotilla_webhook.podchecks import UPDATE, Check, PodChange, Verdict
 from flotilla_webhook.pods import Step
@@ -145,7 +145,7 @@ class Spreads:
         told: the pod's controller tries again."""
         if not self._on or request.dry_run or not _is_active(pod):
             return
-        owner = _controller(pod)
+        owner = controller_in(pod)
         spread = await self._spread_of(pod, owner, request.namespace) if owner is not None else None
         if spread is None or owner is None:
             return
@@ -264,7 +264,7 @@ class Spreads:
             return Verdict()
         pod = change.pod
         matched = matched_of(strings(member(pod, "metadata").get("annotations")))
-        owner = _controller(pod)
+        owner = controller_in(pod)
         if matched is None or not _is_active(pod) or owner is None:
             return Verdict()
         try:
@@ -318,19 +318,6 @@ def _rule(spread: WorkloadSpread, custom: list[CustomWorkload], *, told_apart: b
 
 def _kind(spread: WorkloadSpread) -> GroupKind:
     return spread.spec.target_ref.identity[:2]
-
-
-def _controller(pod: Json) -> OwnerReference | None:
-    for owner in mappings(member(pod, "metadata").get("ownerReferences")):
-        if owner.get("controller") is True:
-            return OwnerReference(
-                api_version=text(owner.get("apiVersion")),
-                kind=text(owner.get("kind")),
-                name=text(owner.get("name")),
-                uid=text(owner.get("uid")),
-                controller=True,
-            )
-    return None
 
 
 def _is_active(pod: Json) -> bool:

@@ -26,11 +26,14 @@ from flotilla_common.api.resources import NAMESPACE, POD, Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.api.webhooks import mutating_entries, path_of, validating_entries
 from flotilla_common.bus.interface import Bus
+from flotilla_common.control.events import Recorder
+from flotilla_common.control.journal import Journal
 from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 from flotilla_webhook import wire
 from flotilla_webhook.app import handlers_of
+from flotilla_webhook.budgetrecords import COMPONENT, BudgetRecords
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.metrics import process_metrics
 from tests.simulation.apiserver import errors, json_patch
@@ -53,13 +56,17 @@ class Replica:
     def __init__(self, server: ApiServer, bus: Bus, settings: Settings, name: str, wire: Wire | None) -> None:
         self._api, self._clock = SimulatedApi(server, name, wire), server.clock
         gates = settings.gates()
-        self._chain = chain_of(self._api, bus, self._clock, SeededEntropy(name), settings, gates)
+        self._events = Recorder(self._api, self._clock, SeededEntropy(name), COMPONENT)
+        journal = Journal(bus, self._clock, "webhook", name)
+        records = BudgetRecords(journal, self._events, process_metrics(), lambda _: None)
+        self._chain = chain_of(self._api, bus, self._clock, SeededEntropy(name), settings, gates, records)
         handlers = handlers_of(self._api, self._clock, settings, gates, process_metrics())
         self.handlers = handlers | self._chain.pods.handlers() | self._chain.checks.handlers()
 
     def follow(self, loop: SimulatedLoop) -> None:
         """Watch what the process remembers, and answer other replicas, from now on."""
         loop.create_task(self._chain.serve(), context=Context())
+        loop.create_task(self._events.run(), context=Context())
         for cache in self._chain.caches:
             loop.create_task(cache.follow(self._api, self._clock), context=Context())
 

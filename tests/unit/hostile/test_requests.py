@@ -25,7 +25,7 @@ from tests.support.hostile.amount import amount
 from tests.support.hostile.reviews import Reviews
 from tests.support.timing import measured
 from tests.unit.webhook.asgi import call
-from tests.unit.webhook.fakes import FakeApi
+from tests.unit.webhook.fakes import FakeApi, records
 
 REQUESTS = 700
 MOST_SECONDS = 3.0
@@ -55,7 +55,8 @@ def _application() -> tuple[FastAPI, list[str]]:
     api, clock, settings, gates = FakeApi().api, FakeClock(), Settings(), Gates.parse("")
     metrics = Metrics(CollectorRegistry())
     handlers = handlers_of(api, clock, settings, gates, metrics)
-    handlers |= chain_of(api, FakeBus(), clock, Dice(), settings, gates).pods.handlers()
+    chain = chain_of(api, FakeBus(), clock, Dice(), settings, gates, records(FakeApi()))
+    handlers |= chain.pods.handlers() | chain.checks.handlers()
     return build(handlers, convert, metrics, SystemClock()), sorted([*handlers, CONVERT_PATH])
 
 

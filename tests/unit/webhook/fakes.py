@@ -9,12 +9,17 @@ from prometheus_client import CollectorRegistry
 from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import Resource
+from flotilla_common.control.events import Recorder
+from flotilla_common.control.journal import Journal
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Page
+from flotilla_webhook.budgetrecords import COMPONENT, BudgetRecords
 from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.tools import LiveTools
+from tests.support.dice import Dice
+from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 
 Json = dict[str, Any]
@@ -128,6 +133,15 @@ def tools(cluster: FakeApi, gates: str = "") -> LiveTools:
     parsed = Gates.parse(gates)
     protection = Protection(parsed, LiveCounts(cluster.api), Metrics(CollectorRegistry()), lambda _: None)
     return LiveTools(cluster.api, FakeClock(), parsed, protection, "kruise-system")
+
+
+def records(
+    cluster: FakeApi, bus: FakeBus | None = None, log: Callable[[bytes], None] = lambda _: None
+) -> BudgetRecords:
+    """What is told of budgets, over a fake cluster and a fake bus."""
+    clock = FakeClock()
+    journal, events = Journal(bus or FakeBus(), clock, "webhook", "1"), Recorder(cluster.api, clock, Dice(), COMPONENT)
+    return BudgetRecords(journal, events, Metrics(CollectorRegistry()), log)
 
 
 def applied(document: Json, answer: Answer) -> Json:

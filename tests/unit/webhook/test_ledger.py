@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.workloadspread.book import token_of
-from flotilla_common.api.kinds.workloadspread.types import PLACE, WORKLOAD_SPREAD, WorkloadSpread
+from flotilla_common.api.kinds.workloadspread.types import PLACE, WORKLOAD_SPREAD
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import BusError
 from flotilla_common.kube.interface import ApiError, Unreachable
@@ -37,11 +37,12 @@ async def turns(count: int) -> None:
 class Distant(FakeApi):
     """An apiserver that answers after a while, and tells those who watch a while later."""
 
-    def __init__(self, lag: int = THERE_AND_BACK) -> None:
-        """`lag`: turns until those who watch hear of a write."""
+    def __init__(self, lag: int = THERE_AND_BACK, watched: Resource = WORKLOAD_SPREAD) -> None:
+        """`lag`: turns until those who watch hear of a write of what is watched."""
         super().__init__()
         self.lag = lag
-        self.watching: list[Cache[WorkloadSpread]] = []
+        self.watched = watched
+        self.watching: list[Cache[Any]] = []
         self.conflicts = 0
         self.before_write: Callable[[], None] = lambda: None
         self.after_write: Callable[[], None] = lambda: None
@@ -49,7 +50,7 @@ class Distant(FakeApi):
 
     def put(self, resource: Resource, document: Json) -> Json:
         stored = super().put(resource, document)
-        if resource == WORKLOAD_SPREAD and self.watching:
+        if resource == self.watched and self.watching:
             self._told = asyncio.ensure_future(self._tell(self._told, msgspec.json.encode(stored)))
         return stored
 

@@ -24,7 +24,7 @@ from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.support.random_pods import random_pod
-from tests.unit.webhook.fakes import FakeApi, Json, applied
+from tests.unit.webhook.fakes import FakeApi, Json, applied, records
 
 PODS = int(os.environ.get("FLOTILLA_RANDOM_PODS", "3000"))
 BEFORE, AFTER = "BeforeAppContainer", "AfterAppContainer"
@@ -83,7 +83,7 @@ ADDED = {"hot": {"mesh-proxy-1", "mesh-proxy-2"}, "sharing": {"agent"}, "sized":
 
 async def chain() -> Chain:
     cluster = FakeApi()
-    made = chain_of(cluster.api, FakeBus(), FakeClock(), Dice(), Settings(), Gates.parse(""))
+    made = chain_of(cluster.api, FakeBus(), FakeClock(), Dice(), Settings(), Gates.parse(""), records(cluster))
     (cache,) = (one for one in made.caches if one.resource == SIDECAR_SET)
     await cache.listing()
     for name, (selector, spec) in SETS.items():

@@ -22,7 +22,7 @@ from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, files
 from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
-from tests.unit.webhook.fakes import FakeApi
+from tests.unit.webhook.fakes import FakeApi, records
 
 SERVICE_NAME = "kruise-webhook-service.kruise-system.svc"
 
@@ -75,7 +75,7 @@ def test_every_entry_has_a_handler(gates: str) -> None:
     parsed = Gates.parse(gates)
     wired = Wired(feature_gates=gates)
     api, settings = wired.context.api, wired.settings
-    chain = chain_of(api, FakeBus(), wired.clock, Dice(), settings, parsed)
+    chain = chain_of(api, FakeBus(), wired.clock, Dice(), settings, parsed, records(FakeApi()))
     served = {
         **app.handlers_of(api, wired.clock, settings, parsed, process_metrics()),
         **chain.pods.handlers(),
@@ -89,9 +89,15 @@ def test_every_entry_has_a_handler(gates: str) -> None:
 
 def test_steps_of_pods_are_in_order() -> None:
     wired = Wired()
-    chain = chain_of(wired.context.api, FakeBus(), wired.clock, Dice(), wired.settings, wired.gates)
-    names = [step.name for step in chain.pods.steps]
-    assert names == ["readiness gate", "WorkloadSpread", "SidecarSet", "launch priority", "PersistentPodState"]
+    chain = chain_of(wired.context.api, FakeBus(), wired.clock, Dice(), wired.settings, wired.gates, records(FakeApi()))
+    assert [step.name for step in chain.pods.steps] == [
+        "readiness gate",
+        "WorkloadSpread",
+        "SidecarSet",
+        "launch priority",
+        "PodUnavailableBudget",
+        "PersistentPodState",
+    ]
 
 
 def test_metrics_tell_when_the_certificate_ends(tmp_path: Path) -> None:

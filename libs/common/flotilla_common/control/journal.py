@@ -37,6 +37,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[Json]  # `discreet.told_changes`
     refusal: str = ""  # the text, if it was refused
     seconds: float = 0.0  # that the answer took
+    owner: Subject | None = None  # the object that had a say, if that is another one
 
 
 def admission_context(admission: Admission) -> SpanContext:
@@ -120,6 +121,7 @@ class Journal:
 
     def admitted(self, resource: Resource, admission: Admission) -> None:
         """A user's write, admitted or refused."""
+        owner = admission.owner or Subject(resource, admission.namespace, admission.name)
         message: Json = {
             "at": rfc3339(self._clock),
             "service": self._service,
@@ -132,7 +134,7 @@ class Journal:
             "namespace": admission.namespace,
             "name": admission.name,
             "uid": admission.uid,
-            "owner": {"kind": resource.kind, "namespace": admission.namespace, "name": admission.name},
+            "owner": {"kind": owner.resource.kind, "namespace": owner.namespace, "name": owner.name},
             "generation": admission.generation,
             "user": admission.user,
             "manager": admission.manager,

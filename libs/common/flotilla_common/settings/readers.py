@@ -75,6 +75,17 @@ def choice(*allowed: str) -> Reader:
     return read
 
 
+def one_of(*allowed: int) -> Reader:
+    """One of a few numbers."""
+
+    def read(value: str) -> int:
+        if value.isdecimal() and len(value) < 10 and int(value) in allowed:
+            return int(value)
+        raise ValueError("must be one of " + ", ".join(map(str, allowed)))
+
+    return read
+
+
 def log_level(value: str) -> str:
     """A level by name, or a klog verbosity (`--v=5`)."""
     if value.isdigit():

@@ -255,6 +255,11 @@ class Settings:
         "Seconds that a finished pull stays in a NodeImage beyond what its job asks for.",
         readers.integer(0, 2678400),
     )
+    pub_eviction_denied_code: int = _behaviour(
+        429,
+        "The code of evictions that a PodUnavailableBudget refuses: 429, and `kubectl drain` tries again, or 403.",
+        readers.one_of(403, 429),
+    )
     protection_log_path: str = _behaviour("", "The directory of protection.log; empty: the log only.")
 
     # Seeing what happens

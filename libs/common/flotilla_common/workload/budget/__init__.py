@@ -7,6 +7,7 @@ pod is (§8.3), `decision` whether a request needs budget (§8.4), and `taking` 
 
 from flotilla_common.workload.budget.availability import is_available, is_consistent, is_ready, is_unavailable_by_label
 from flotilla_common.workload.budget.decision import (
+    TRUE_TEXTS,
     Pass,
     is_exempt,
     protected_operations,
@@ -27,6 +28,7 @@ from flotilla_common.workload.budget.taking import (
 from flotilla_common.workload.budget.updates import operation_of_update
 
 __all__ = [
+    "TRUE_TEXTS",
     "Disruptions",
     "Pass",
     "Refusal",

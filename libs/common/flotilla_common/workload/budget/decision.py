@@ -24,7 +24,8 @@ from flotilla_common.workload.budget.taking import is_recorded
 RESIZE_GATE = "InPlacePodVerticalScaling"
 """The gate that tells resizes from updates."""
 
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+TRUE_TEXTS = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+"""What an annotation says that is true."""
 
 
 class Pass(Enum):
@@ -47,7 +48,7 @@ def related_budget(pod: ObjectMeta) -> str:
 
 def is_exempt(pod: ObjectMeta) -> bool:
     """Return whether the pod says that no budget protects it."""
-    return pod.annotations.get(NOT_PROTECTED) in _TRUE
+    return pod.annotations.get(NOT_PROTECTED) in TRUE_TEXTS
 
 
 def protected_operations(budget: PodUnavailableBudget, gates: Gates) -> frozenset[str]:

@@ -1,0 +1,74 @@
+"""What the check of budgets leaves behind for people: events, a metric, the protection log, records on the bus
+(podunavailablebudget.md §10)."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from flotilla_common.api.documents import text
+from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
+from flotilla_common.api.meta import ObjectMeta, controller_of
+from flotilla_common.api.resources import POD
+from flotilla_common.control.events import Recorder
+from flotilla_common.control.journal import Admission, Journal
+from flotilla_common.control.plan import Event
+from flotilla_common.control.subject import Subject
+from flotilla_webhook.metrics import Metrics
+from flotilla_webhook.podchecks import PodChange
+
+COMPONENT = "pub-controller"
+_PREVENTED = Event("PubPreventPodDeletion", "openkruise pub prevents pod deletion", warning=True)
+
+
+class BudgetRecords(msgspec.Struct, frozen=True):
+    """Tells of units that were taken, and of requests that found none. Never waits."""
+
+    journal: Journal
+    events: Recorder
+    metrics: Metrics
+    log: Callable[[bytes], None]
+    """Appends a line to the protection log."""
+
+    def taken(self, change: PodChange, pod: ObjectMeta, budget: str, seconds: float) -> None:
+        """Tell that a unit was taken. `seconds`: how long the answer took."""
+        self._publish(change, pod, budget, "", seconds)
+
+    def refused(self, change: PodChange, pod: ObjectMeta, budget: str, message: str, seconds: float) -> None:
+        """Tell that there was none."""
+        user = change.request.user_info.username
+        self._publish(change, pod, budget, message, seconds)
+        self.events.record(Subject.of(POD, pod), _PREVENTED)
+        self.metrics.budgets.count(_series(pod), user)
+        line = {
+            "Event": "PodUnavailableBudget",
+            "Kind": POD.kind,
+            "Namespace": change.namespace,
+            "Name": pod.name,
+            "UserAgent": user,
+        }
+        self.log(msgspec.json.encode(line))
+
+    def _publish(self, change: PodChange, pod: ObjectMeta, budget: str, refusal: str, seconds: float) -> None:
+        options = change.request.options or {}
+        self.journal.admitted(
+            POD,
+            Admission(
+                action=change.operation.lower(),
+                namespace=change.namespace,
+                name=pod.name,
+                uid=pod.uid,
+                generation=0,
+                user=change.request.user_info.username,
+                manager=text(options.get("fieldManager")),
+                changes=[],
+                refusal=refusal,
+                seconds=seconds,
+                owner=Subject(POD_UNAVAILABLE_BUDGET, change.namespace, budget),
+            ),
+        )
+
+
+def _series(pod: ObjectMeta) -> str:
+    """Return the value of the metric's label: which workload the pod belongs to."""
+    owner, namespace = controller_of(pod), pod.namespace or "default"
+    return f"unknown_{namespace}_{pod.name}" if owner is None else f"{owner.kind}_{namespace}_{owner.name}"

@@ -1,0 +1,252 @@
+"""The check of PodUnavailableBudgets: who deletes, evicts or updates an available pod takes a unit of its budget, or is
+refused (podunavailablebudget.md §8).
+
+What is decided from the pod alone needs no look at the budget. Everything else is decided in the budget's ledger: a
+unit counts once it is written, and everything that is no such write (a refusal, a budget that lets the pod pass, a dry
+run) is decided on a copy that was read after the request came. So neither a watch that lags nor another replica changes
+what comes out.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+import structlog
+
+from flotilla_common.api.admission.review import Answer, error
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json, typed
+from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.kinds.podunavailablebudget.types import (
+    DELETE_GATE,
+    POD_UNAVAILABLE_BUDGET,
+    UPDATE_GATE,
+    BudgetStatus,
+    PodUnavailableBudget,
+)
+from flotilla_common.api.meta import ObjectMeta
+from flotilla_common.api.podrules import PodRule
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api
+from flotilla_common.workload.budget import (
+    Pass,
+    Refusal,
+    changes_of,
+    operation_of_update,
+    related_budget,
+    take,
+    why_free,
+    without_entry,
+)
+from flotilla_webhook.budgetrecords import BudgetRecords
+from flotilla_webhook.budgetrules import going_rule, updated_rule
+from flotilla_webhook.cache import Cache
+from flotilla_webhook.endings import Endings
+from flotilla_webhook.ledger import Gone, Ledger, Page
+from flotilla_webhook.podchecks import EVICT, UPDATE, Check, PodChange, Verdict
+
+TOLD_APART = 64
+"""Up to how many budgets are named in the rules: each of them makes the configuration longer."""
+
+_LEDGERS = 1000
+"""Ledgers that are kept, beyond those of budgets that exist."""
+
+_TOO_MANY_REQUESTS = 429
+
+_log = structlog.get_logger()
+
+
+class _Draft:
+    """The status as the requests of one write leave it."""
+
+    def __init__(self, status: BudgetStatus) -> None:
+        self.status = status
+
+
+def _changes(budget: PodUnavailableBudget, draft: _Draft) -> Json:
+    return changes_of(budget.status, draft.status)
+
+
+_PAGE: Page[PodUnavailableBudget, _Draft] = Page(
+    POD_UNAVAILABLE_BUDGET, PodUnavailableBudget, lambda budget: _Draft(budget.status), _changes
+)
+_BudgetLedger = Ledger[PodUnavailableBudget, _Draft]
+
+
+class _Wanted(msgspec.Struct, frozen=True):
+    """A pod that somebody wants to make unavailable, the operation, and the budget that the pod names."""
+
+    pod: Pod
+    operation: str
+    budget: str
+    change: PodChange
+
+
+class Budgets:
+    """The check, and the budgets that make it necessary."""
+
+    def __init__(
+        self, api: Api, clock: Clock, entropy: Entropy, gates: Gates, records: BudgetRecords, *, eviction_code: int
+    ) -> None:
+        """Prepare the check. `eviction_code`: the HTTP code of evictions that are refused."""
+        self.cache = Cache(POD_UNAVAILABLE_BUDGET, _readable, _needed)
+        self._api = api
+        self._clock = clock
+        self._entropy = entropy
+        self._gates = gates
+        self._records = records
+        self._endings = Endings(api)
+        self._eviction_code = eviction_code
+        self._ledgers: dict[tuple[str, str], _BudgetLedger] = {}  # by namespace and name
+
+    @property
+    def on(self) -> bool:
+        """Whether pods are protected from anything."""
+        return self._gates.on(DELETE_GATE) or self._gates.on(UPDATE_GATE)
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known what budgets there are."""
+        return self.cache.known or not self.on
+
+    def check(self) -> Check:
+        """Return the check."""
+        return Check("PodUnavailableBudget", self.rules, self.judge, lambda: self.known)
+
+    async def rules(self) -> list[PodRule]:
+        """Return the rules of pods of the namespaces that have a budget."""
+        budgets = self.cache.values() if self.on else []
+        names: dict[str, set[str]] = {}
+        for budget in budgets:
+            names.setdefault(budget.metadata.namespace, set()).add(budget.metadata.name)
+        found: list[PodRule] = []
+        for namespace, these in sorted(names.items()):
+            told = these if len(budgets) <= TOLD_APART else ()
+            if self._gates.on(DELETE_GATE):
+                found.append(going_rule(namespace, told))
+            if self._gates.on(UPDATE_GATE):
+                found.append(updated_rule(namespace, told))
+        return found
+
+    async def judge(self, change: PodChange) -> Verdict:
+        """Return whether the change may be made, and take a unit of the budget where it needs one."""
+        began = self._clock.monotonic()
+        try:
+            wanted = self._wanted(change)
+            if wanted is None:
+                return Verdict()
+            outcome = await self._ledger(change.namespace, wanted.budget).write(
+                partial(self._decide, wanted), is_sure=lambda outcome: outcome is None and not change.dry_run
+            )
+        except Gone:
+            return Verdict()
+        except (ApiError, Unreachable) as failure:
+            return Verdict(self._denied(change, str(failure)))
+        except ValueError as fault:
+            return Verdict(error(400, str(fault)))
+        if isinstance(outcome, Refusal):
+            return await self._refused(wanted, outcome, began)
+        if outcome is not None or change.dry_run:
+            return Verdict()
+        self._records.taken(change, wanted.pod.metadata, wanted.budget, self._clock.monotonic() - began)
+        return Verdict(take_back=partial(self._take_back, wanted))
+
+    def _wanted(self, change: PodChange) -> _Wanted | None:
+        """Return what needs a look at a budget; None where the pod alone says that it does not. Raises ValueError: the
+        pod cannot be read."""
+        if not self._gates.on(UPDATE_GATE if change.operation == UPDATE else DELETE_GATE):
+            return None
+        operation, after = change.operation, change.request.object
+        if operation == UPDATE and after is not None:
+            if not related_budget(_metadata(after)):
+                return None
+            operation = operation_of_update(change.pod, after)
+        name = related_budget(_metadata(change.pod))
+        if not name or not operation:
+            return None
+        pod = typed(change.pod, Pod)
+        if why_free(pod, None, operation, self._gates) is not Pass.NO_BUDGET:
+            return None
+        return _Wanted(pod, operation, name, change)
+
+    def _decide(self, wanted: _Wanted, budget: PodUnavailableBudget, draft: _Draft) -> Pass | Refusal | None:
+        """Return why the pod needs no budget, why there is none, or None once a unit is taken. A dry run takes none.
+        Raises ValueError."""
+        now = msgspec.structs.replace(budget, status=draft.status)
+        free = why_free(wanted.pod, now, wanted.operation, self._gates)
+        if free is not None:
+            return free
+        taken = take(draft.status, wanted.pod, wanted.operation, self._clock.now())
+        if isinstance(taken, Refusal):
+            return taken
+        if not wanted.change.dry_run:
+            draft.status = taken
+        return None
+
+    async def _refused(self, wanted: _Wanted, refusal: Refusal, began: float) -> Verdict:
+        change = wanted.change
+        if await self._endings.has_begun(change.namespace):  # everything in it may go
+            return Verdict()
+        answer = self._denied(
+            change, f'podunavailablebudget.policy.kruise.io "{wanted.budget}" is forbidden: {refusal.message}'
+        )
+        self._records.refused(
+            change, wanted.pod.metadata, wanted.budget, answer.message, self._clock.monotonic() - began
+        )
+        return Verdict(answer)
+
+    def _denied(self, change: PodChange, message: str) -> Answer:
+        """Return the refusal: eviction clients wait and try again after 429."""
+        if change.operation == EVICT and self._eviction_code == _TOO_MANY_REQUESTS:
+            return Answer(allowed=False, code=_TOO_MANY_REQUESTS, message=message, reason="TooManyRequests")
+        return Answer(allowed=False, code=403, message=message, reason="Forbidden")
+
+    async def _take_back(self, wanted: _Wanted) -> None:
+        """Write down that the pod stays as it is after all. Raises ApiError, Unreachable, ValueError."""
+
+        def remove(budget: PodUnavailableBudget, draft: _Draft) -> None:
+            del budget
+            draft.status = without_entry(draft.status, wanted.pod, wanted.operation)
+
+        with suppress(Gone):
+            await self._ledger(wanted.change.namespace, wanted.budget).write(remove)
+
+    def _ledger(self, namespace: str, name: str) -> _BudgetLedger:
+        """Return the ledger of a budget. Whether the budget exists turns out when it is looked at: pods may name
+        anything."""
+        key = namespace, name
+        if key not in self._ledgers:
+            if len(self._ledgers) >= _LEDGERS:
+                self._ledgers = dict(self._kept())
+            self._ledgers[key] = Ledger(self._api, self._clock, self._entropy, _PAGE, self.cache, namespace, name)
+        return self._ledgers[key]
+
+    def _kept(self) -> Iterable[tuple[tuple[str, str], _BudgetLedger]]:
+        return ((key, one) for key, one in self._ledgers.items() if one.busy or self.cache.get(*key) is not None)
+
+
+class _Named(msgspec.Struct):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+def _metadata(pod: Json) -> ObjectMeta:
+    """Return the metadata of a pod. Raises ValueError: they cannot be read."""
+    return typed(pod, _Named).metadata
+
+
+def _readable(item: msgspec.Raw) -> PodUnavailableBudget | None:
+    """Return a stored budget; one that cannot be read makes nothing necessary."""
+    try:
+        return msgspec.json.decode(item, type=PodUnavailableBudget)
+    except msgspec.MsgspecError as fault:
+        _log.warning("cannot read a PodUnavailableBudget", error=str(fault))
+        return None
+
+
+def _needed(budget: PodUnavailableBudget) -> tuple[str, ...]:
+    """Return what rules depend on."""
+    target, selector = budget.spec.target_ref, budget.spec.selector
+    chosen = msgspec.json.encode(selector).decode()
+    return *budget.metadata.key, *(target.identity if target is not None else ()), chosen

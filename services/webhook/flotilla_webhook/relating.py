@@ -1,0 +1,86 @@
+"""Step 5 of the pod webhook: a new pod is told which PodUnavailableBudget protects it (podunavailablebudget.md §5.1).
+
+Nothing that goes wrong here keeps a pod from being created: the budget's controller gives existing pods their
+annotations, too.
+"""
+
+import msgspec
+import structlog
+
+from flotilla_common.api.admission.review import Request
+from flotilla_common.api.documents import Json, ensured, member, strings, without_nulls
+from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.kinds.podunavailablebudget.types import (
+    LEGACY_RELATED_BUDGET,
+    RELATED_BUDGET,
+    PodUnavailableBudget,
+)
+from flotilla_common.api.meta import LabelSelector, OwnerReference
+from flotilla_common.api.podrules import PodRule
+from flotilla_common.api.selectors import Selector
+from flotilla_webhook.budgetrules import created_rule
+from flotilla_webhook.budgets import Budgets
+from flotilla_webhook.owners import Owners, controller_in
+from flotilla_webhook.pods import Step
+
+_log = structlog.get_logger()
+
+
+class Relating:
+    """The step."""
+
+    def __init__(self, budgets: Budgets, owners: Owners) -> None:
+        self._budgets = budgets
+        self._owners = owners
+
+    def step(self) -> Step:
+        """Return the step; idle without the gates."""
+        return Step("PodUnavailableBudget", self.rules, self.change, lambda: self._budgets.known)
+
+    async def rules(self) -> list[PodRule]:
+        """Return the rules of new pods that some budget is for."""
+        if not self._budgets.on:
+            return []
+        return [rule for budget in self._budgets.cache.values() for rule in _rules(budget, budget.metadata.namespace)]
+
+    async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
+        """Return what a budget that is about to be stored makes necessary. Raises ValueError: it cannot be read."""
+        if not self._budgets.on:
+            return []
+        return _rules(msgspec.convert(without_nulls(document), PodUnavailableBudget), namespace)
+
+    async def change(self, pod: Json, request: Request) -> None:
+        """Set both annotations."""
+        if not self._budgets.on:
+            return
+        name = await self._budget_of(pod, request.namespace)
+        if name:
+            annotations = ensured(ensured(pod, "metadata"), "annotations")
+            annotations[RELATED_BUDGET] = annotations[LEGACY_RELATED_BUDGET] = name
+
+    async def _budget_of(self, pod: Json, namespace: str) -> str:
+        """Return the name of the first budget that is for the pod; empty without one. A budget of which that cannot be
+        told is passed over."""
+        owner, labels = controller_in(pod), strings(member(pod, "metadata").get("labels"))
+        for budget in self._budgets.cache.values():
+            try:
+                if budget.metadata.namespace == namespace and await self._is_for(budget, owner, labels):
+                    return budget.metadata.name
+            except (ApiError, Unreachable, ValueError) as failure:
+                _log.warning("cannot tell whether a budget is for a pod", budget=budget.metadata.name, why=str(failure))
+        return ""
+
+    async def _is_for(self, budget: PodUnavailableBudget, owner: OwnerReference | None, labels: dict[str, str]) -> bool:
+        """Return whether the budget is for a pod of this controller with these labels. Raises ApiError, Unreachable,
+        ValueError."""
+        spec = budget.spec
+        if spec.target_ref is not None:
+            namespace = budget.metadata.namespace
+            return owner is not None and await self._owners.lead_to(spec.target_ref, owner, namespace, ())
+        selector = spec.selector
+        return selector not in (None, LabelSelector()) and Selector.compile(selector).matches(labels)
+
+
+def _rules(budget: PodUnavailableBudget, namespace: str) -> list[PodRule]:
+    rule = created_rule(namespace, budget.spec)
+    return [] if rule is None else [rule]
