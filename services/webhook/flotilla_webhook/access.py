@@ -29,19 +29,10 @@ from flotilla_common.control.watches import Access
 from flotilla_common.settings import Settings
 from flotilla_webhook.registration import GROUPS
 
-_LEFT_BY_OTHERS = frozenset(
-    {
-        "podunavailablebudgets.policy.kruise.io",
-    }
-)
-"""CRDs with conversion by webhook that an earlier installation may have left, and that we have no kind for yet
-(install.md §2). An entry ends when its kind comes."""
-
 
 def converted() -> tuple[str, ...]:
     """CRDs whose conversion the webhook keeps right, by name."""
-    ours = {kind.definition_name for kind in catalogue.KINDS if kind.rules().convert}
-    return tuple(sorted(ours | _LEFT_BY_OTHERS))
+    return tuple(sorted(kind.definition_name for kind in catalogue.KINDS if kind.rules().convert))
 
 
 def access() -> tuple[Access, ...]:

@@ -15,11 +15,9 @@ from flotilla_cli.install.manifests import manifests
 from flotilla_cli.install.remove import removal_order
 from flotilla_cli.install_verbs import install
 from flotilla_common.api import crds
-from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
-from flotilla_webhook import access
 from tests.support.fake_clock import FakeClock
 
 GATES = Gates.parse("")
@@ -184,14 +182,13 @@ def test_only_the_watcher_reads_and_never_writes():
     assert {verb for rule in rules if rule not in questions for verb in rule["verbs"]} == {"get", "list", "watch"}
 
 
-def test_what_earlier_installations_left_is_listed_only_until_its_kind_comes():
-    assert not {kind.definition_name for kind in catalogue.KINDS} & access._LEFT_BY_OTHERS
+def test_the_webhook_may_patch_the_definitions_that_it_converts():
     rules = find("ClusterRole", "flotilla-webhook")["rules"]
     (patches,) = (
         rule for rule in rules if "patch" in rule["verbs"] and "customresourcedefinitions" in rule["resources"]
     )
     converting = {name_of(crd) for crd in crds.manifests() if crd["spec"]["conversion"]["strategy"] == "Webhook"}
-    assert set(patches["resourceNames"]) == converting | access._LEFT_BY_OTHERS
+    assert set(patches["resourceNames"]) == converting
 
 
 def test_webhook_url_replaces_the_service_everywhere():

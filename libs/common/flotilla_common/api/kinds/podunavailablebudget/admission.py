@@ -40,4 +40,4 @@ def _readable(bodies: Iterable[bytes | msgspec.Raw]) -> Iterator[PodUnavailableB
             yield msgspec.json.decode(body, type=PodUnavailableBudget)
 
 
-RULES = Rules(schema=crd.version, convert=convert, admission=Admission(validate=validate))
+RULES = Rules(schema=crd.version, convert=convert, admission=Admission(validate=validate, arms_pods=True))
