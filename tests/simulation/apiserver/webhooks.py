@@ -2,8 +2,9 @@
 
 Which requests it is asked about is read from the webhook configurations that our webhook would register. Objects cross
 as AdmissionReview bytes and come back as JSON patches, so that encoding, decoding and patches are the real ones too.
-Pods are asked about while something needs it: no SidecarSet, PersistentPodState or WorkloadSpread is stored before the
-entry that calls for it is in use. What conditions in CEL tell apart, `_is_needed` does here.
+Pods are asked about while something needs it: no SidecarSet, PersistentPodState, WorkloadSpread or
+PodUnavailableBudget is stored before the entry that calls for it is in use. What conditions in CEL tell apart,
+`_is_needed` and `_is_checked` do here.
 
 There may be several replicas of the webhook, which take turns: each has a memory of its own.
 """
@@ -15,9 +16,11 @@ from itertools import cycle
 import msgspec
 
 from flotilla_common.api.admission.review import Answer
-from flotilla_common.api.documents import mapping, mappings, member
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import mapping, mappings, member, typed
 from flotilla_common.api.keys import CONTAINER_PRIORITY_ENV, LAUNCH_PRIORITY, LAUNCHED_IN_ORDER
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
+from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, UPDATE_GATE
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.kinds.workloadspread.types import MATCHED, WORKLOAD_SPREAD
 from flotilla_common.api.meta import LabelSelector
@@ -31,6 +34,7 @@ from flotilla_common.control.journal import Journal
 from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
+from flotilla_common.workload.budget import is_exempt, is_ready, operation_of_update, related_budget
 from flotilla_webhook import wire
 from flotilla_webhook.app import handlers_of
 from flotilla_webhook.budgetrecords import COMPONENT, BudgetRecords
@@ -110,7 +114,9 @@ class Webhooks:
         self._mutating = [_Entry(entry) for entry in mutating_entries()]
         self._pods = [_Entry(entry) for entry in pod_entries([PodRule("any step", "true", probed=False)])]
         self._validating = [_Entry(entry) for entry in validating_entries(gates)]
-        self._removing = [_Entry(entry) for entry in check_entries([PodRule("any check", "true")])]
+        self._updates = gates.on(UPDATE_GATE)
+        rules = [PodRule("any check", "true", updates=updates) for updates in (False, self._updates)]
+        self._checking = [_Entry(entry) for entry in check_entries(rules)]
         self._concerned: dict[tuple[str, str], bool] = {}  # by resource and operation: asked before every write
         self._all_pods = gates.on("KruisePodReadinessGate")
         self.reachable = True
@@ -121,8 +127,8 @@ class Webhooks:
         key = (kind.resource.id, operation)
         if key not in self._concerned:
             self._concerned[key] = any(entry.asks(kind, operation) for entry in (*self._mutating, *self._validating))
-        about_pods = kind.resource == POD and operation in ("CREATE", "DELETE")
-        return self._concerned[key] or about_pods
+        checked = ("CREATE", "DELETE", *(("UPDATE",) if self._updates else ()))
+        return self._concerned[key] or (kind.resource == POD and operation in checked)
 
     async def mutate(self, attributes: Attributes) -> Json:
         document = attributes.document or {}
@@ -134,7 +140,7 @@ class Webhooks:
         return document
 
     async def validate(self, attributes: Attributes) -> None:
-        for entry in [*(self._removing if self._gives_place_back(attributes) else ()), *self._validating]:
+        for entry in [*(self._checking if self._is_checked(attributes) else ()), *self._validating]:
             await self._ask(entry, attributes)
 
     def _is_needed(self, attributes: Attributes) -> bool:
@@ -143,20 +149,25 @@ class Webhooks:
             return False
         if self._all_pods or self._server.store.table(SIDECAR_SET).objects:
             return True
-        needed = self._has(PERSISTENT_POD_STATE, attributes.namespace) or self._has(
-            WORKLOAD_SPREAD, attributes.namespace
-        )
+        kinds = (PERSISTENT_POD_STATE, WORKLOAD_SPREAD, POD_UNAVAILABLE_BUDGET)
+        needed = any(self._has(kind, attributes.namespace) for kind in kinds)
         return needed or _starts_in_order(attributes.document)
 
-    def _gives_place_back(self, attributes: Attributes) -> bool:
-        """Some check has to see that such a pod goes. An eviction does not show what it is about."""
-        if attributes.kind.resource == POD and attributes.subresource == EVICTION:
-            return self._has(WORKLOAD_SPREAD, attributes.namespace)
-        if (attributes.kind.resource, attributes.operation) != (POD, "DELETE"):
+    def _is_checked(self, attributes: Attributes) -> bool:
+        """Some check has to see such a pod. An eviction does not show what it is about."""
+        if attributes.kind.resource != POD:
             return False
-        metadata = member(attributes.old or {}, "metadata")
-        placed = MATCHED in member(metadata, "annotations") and "deletionTimestamp" not in metadata
-        return placed and self._has(WORKLOAD_SPREAD, attributes.namespace)
+        budgets = self._has(POD_UNAVAILABLE_BUDGET, attributes.namespace)
+        if attributes.subresource == EVICTION:
+            return budgets or self._has(WORKLOAD_SPREAD, attributes.namespace)
+        old = attributes.old or {}
+        protected = budgets and _is_protected(old)
+        if attributes.operation == "UPDATE":
+            return protected and bool(operation_of_update(old, attributes.document or {}))
+        if attributes.operation != "DELETE":
+            return False
+        placed = MATCHED in member(old, "metadata", "annotations") and "deletionTimestamp" not in old["metadata"]
+        return protected or (placed and self._has(WORKLOAD_SPREAD, attributes.namespace))
 
     def _has(self, resource: Resource, namespace: str) -> bool:
         return any(place[0] == namespace for place in self._server.store.table(resource).objects)
@@ -208,6 +219,12 @@ def _starts_in_order(pod: Json | None) -> bool:
     names = {entry.get("name") for one in containers for entry in mappings(one.get("env"))}
     ordered = member(pod or {}, "metadata", "annotations").get(LAUNCH_PRIORITY) == LAUNCHED_IN_ORDER
     return len(containers) > 1 and (ordered or CONTAINER_PRIORITY_ENV in names)
+
+
+def _is_protected(pod: Json) -> bool:
+    """What the rules of budgets say of a stored pod."""
+    named = typed(pod, Pod)
+    return bool(related_budget(named.metadata)) and not is_exempt(named.metadata) and is_ready(named)
 
 
 def _compiled(selector: Json) -> Selector:
