@@ -1,41 +1,147 @@
 """The PodUnavailableBudget controller: what it watches and writes, and what it plans from."""
 
-from flotilla_common.api.core import Pod
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import msgspec
+
+from flotilla_common.api.core import ConfigMap, Pod
 from flotilla_common.api.documents import Json, member
+from flotilla_common.api.keys import CONFIGURATION
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
+from flotilla_common.api.kinds.persistentpodstate.whitelist import custom_workloads
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, PodUnavailableBudget
-from flotilla_common.api.resources import POD
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.resources import CONFIG_MAP, JOB, POD, Resource
 from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.customkinds import GroupKind
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import IN_NAMESPACE, Access, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring
+from flotilla_common.workload.budget import related_budget
+from flotilla_policy.podunavailablebudget.entries import ended
+from flotilla_policy.podunavailablebudget.finding import MIRRORED, OWNERS, Finder, Pending, Unresolvable, owner_uids
+from flotilla_policy.podunavailablebudget.lookups import Lookups, Session
 from flotilla_policy.podunavailablebudget.plan import plan
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
+from flotilla_policy.podunavailablebudget.triggers import Triggers
+from flotilla_policy.workload import Workload
 
 
 def _in_its_namespace(budget: Json, other: Json) -> bool:
     return member(budget, "metadata").get("namespace") == member(other, "metadata").get("namespace")
 
 
-BUDGETS = Watch(POD_UNAVAILABLE_BUDGET, PodUnavailableBudget, subresources=("status",))
-PODS = Watch(POD, Pod, writes=("patch",), concerns=_in_its_namespace)
+BUDGETS = Watch(
+    POD_UNAVAILABLE_BUDGET,
+    PodUnavailableBudget,
+    indexes={IN_NAMESPACE: namespace_of},
+    subresources=("status",),
+    concerns=_in_its_namespace,
+)
+PODS = Watch(
+    POD,
+    Pod,
+    indexes={IN_NAMESPACE: namespace_of, OWNERS: owner_uids},
+    writes=("patch",),
+    concerns=_in_its_namespace,
+)
+WORKLOADS = {
+    resource: Watch(resource, Workload, indexes={OWNERS: owner_uids}, concerns=_in_its_namespace)
+    for resource in MIRRORED
+}
+CONFIGURATIONS = Watch(CONFIG_MAP, ConfigMap, private="namespace")
+"""Of Flotilla's own namespace: one of them names more kinds of workloads."""
+
+_SCALES = Resource("*", "v1", "*", "")
+"""Any kind of workload says by its scale how many pods it is to have. What has no scale is only looked for."""
+_BUILT_IN_DAEMON_SET = Resource("apps", "v1", "daemonsets", "DaemonSet")
 
 
 class Gatherer:
-    """Builds the snapshot of one budget from the mirror's tables."""
+    """Builds the snapshot of one budget from the mirror's tables, and from what the apiserver was asked."""
 
     def __init__(self, wiring: Wiring, options: None) -> None:
+        self._wiring = wiring
         self._budgets = wiring.table(BUDGETS)
+        self._pods = wiring.table(PODS)
+        self._workloads = {resource: wiring.table(watch) for resource, watch in WORKLOADS.items()}
+        self._configurations = wiring.table(CONFIGURATIONS)
+        self._lookups = Lookups(wiring, self._whitelist)
+        triggers = Triggers(wiring, self._budgets, self._workloads)
+        wiring.wake(BUDGETS, triggers.of_budget)
+        wiring.wake(PODS, triggers.of_pod)
+        wiring.wake(CONFIGURATIONS, lambda old, new: self._budgets.keys())
+        for resource, watch in WORKLOADS.items():
+            wiring.wake(watch, partial(triggers.of_workload, resource))
 
     def gather(self, key: Key, memory: Memory) -> BudgetSnapshot | None:
-        """Return the budget and its surroundings; None when it does not exist."""
+        """Return the budget and its surroundings; None when it does not exist, or is about not to."""
         budget = self._budgets.get(*key)
-        return None if budget is None else BudgetSnapshot(budget=budget)
+        if budget is None or budget.metadata.deletion_timestamp is not None:
+            self._lookups.forget(key)
+            return None
+        session = self._lookups.begin(key)
+        snapshot = self._look(budget, session)
+        look_again = self._lookups.end(key, session)
+        return msgspec.structs.replace(snapshot, look_again=look_again, notes=memory.notes)
+
+    def _look(self, budget: PodUnavailableBudget, session: Session) -> BudgetSnapshot:
+        snapshot = BudgetSnapshot(budget=budget, gates=self._wiring.gates)
+        try:
+            members = Finder(budget, self._pods, self._workloads, session).find()
+        except Pending as asked:
+            return msgspec.structs.replace(snapshot, pending=str(asked))
+        except (Unresolvable, ValueError) as fault:
+            return msgspec.structs.replace(snapshot, fault=str(fault))
+        return msgspec.structs.replace(
+            snapshot,
+            pods=members.pods,
+            workloads=members.workloads,
+            expected=members.expected,
+            named=dict(self._named(budget)),
+            looked_at=frozenset(self._looked_at(budget, session)),
+            missing_budgets=frozenset(self._missing(budget, members.pods, session)),
+        )
+
+    def _named(self, budget: PodUnavailableBudget) -> Iterator[tuple[str, Pod]]:
+        """Yield the pods by whose names the status has entries."""
+        for name in {*budget.status.disrupted_pods, *budget.status.unavailable_pods}:
+            pod = self._pods.get(budget.metadata.namespace, name)
+            if pod is not None:
+                yield name, pod
+
+    def _looked_at(self, budget: PodUnavailableBudget, session: Session) -> list[str]:
+        """Return the names of pods that were read from the apiserver after their entries had ended."""
+        over = ended(budget.status, self._wiring.clock.now())
+        return [name for name, at in over if session.was_read(POD, name, rfc3339(at))]
+
+    def _missing(self, budget: PodUnavailableBudget, pods: Iterable[Pod], session: Session) -> Iterator[str]:
+        """Yield the budgets that the pods name and that do not exist, as the apiserver says."""
+        namespace = budget.metadata.namespace
+        for name in {related_budget(pod.metadata) for pod in pods} - {"", budget.metadata.name}:
+            is_known = self._budgets.get(namespace, name) is not None
+            if not is_known and session.was_read(POD_UNAVAILABLE_BUDGET, name):
+                yield name
+
+    def _whitelist(self) -> list[GroupKind]:
+        """Return the kinds that the ConfigMap names. One that cannot be read names none."""
+        found = self._configurations.get(self._wiring.settings.namespace, CONFIGURATION)
+        try:
+            return [(one.group, one.kind) for one in custom_workloads({} if found is None else found.data)]
+        except ValueError:
+            return []
 
 
 CONTROLLER = ControllerSpec(
     name="podunavailablebudget-controller",
     primary=BUDGETS,
-    watches=(PODS,),
+    watches=(*WORKLOADS.values(), PODS, CONFIGURATIONS),
+    access=(
+        Access(_SCALES, ("get",), "scale"),
+        *(Access(one, ("get",)) for one in (_BUILT_IN_DAEMON_SET, DAEMON_SET, JOB, BROADCAST_JOB)),
+    ),
     build=Gatherer,
     plan=plan,
 )

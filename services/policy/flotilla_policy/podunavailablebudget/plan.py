@@ -1,11 +1,163 @@
-"""What becomes of one PodUnavailableBudget (podunavailablebudget.md §7)."""
+"""What becomes of one PodUnavailableBudget (podunavailablebudget.md §7): its pods get its name, and its status is
+counted anew.
 
+The status is shared with everybody who takes budget. It is written on exactly the version that was counted from, so
+nothing that was taken meanwhile gets lost.
+"""
+
+from collections.abc import Iterator
 from datetime import datetime
 
-from flotilla_common.control.plan import Plan
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.podunavailablebudget.types import (
+    LEGACY_RELATED_BUDGET,
+    POD_UNAVAILABLE_BUDGET,
+    RELATED_BUDGET,
+    BudgetSpec,
+    BudgetStatus,
+    PodUnavailableBudget,
+)
+from flotilla_common.api.numbers import strict_value
+from flotilla_common.api.resources import POD
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Chain, Event, Intent, Patch, PatchType, Plan, State
+from flotilla_common.control.subject import Subject
+from flotilla_common.control.writes import patch_of, write_status
+from flotilla_common.workload.budget import changes_of, is_recorded, related_budget, status_document
+from flotilla_policy.podunavailablebudget.entries import Entries, keep_entries
+from flotilla_policy.podunavailablebudget.serving import serves
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
+from flotilla_policy.podunavailablebudget.why import give_reasons
+
+_ASKING = "asking"
+"""A note: the pass before waited for an answer."""
+_NO_PODS = Event("NoPods", "No matching pods found")
+_NUMBERS = ("unavailableAllowed", "currentAvailable", "desiredAvailable", "totalReplicas")
 
 
 def plan(snapshot: BudgetSnapshot, now: datetime) -> Plan:
     """Return the plan of one pass."""
-    return Plan()
+    draft = Draft()
+    draft.waits.until(snapshot.look_again)
+    if snapshot.pending:
+        return _pending(snapshot, draft)
+    try:
+        desired = _desired(snapshot)
+    except ValueError as fault:
+        return _failed(snapshot, draft, str(fault))
+    if not snapshot.pods:
+        draft.tell_once(_NO_PODS, snapshot.notes)
+    draft.stage(list(_stampings(snapshot)))
+    entries = keep_entries(snapshot, now, draft.waits)
+    draft.events += [_not_deleted(snapshot.budget, pod) for pod in entries.not_deleted]
+    after = _status(snapshot, desired, entries)
+    give_reasons(snapshot, after, draft)
+    patch = _write(snapshot.budget, after)
+    return draft.plan(
+        status=patch,
+        status_after_success=True,  # a pod that does not name the budget yet is not protected by it
+        urgent_status=_is_urgent(snapshot.budget.status, after),
+        numbers=_numbers(after),
+    )
+
+
+def _pending(snapshot: BudgetSnapshot, draft: Draft) -> Plan:
+    """Return the plan of a budget about which the apiserver is asked first. It says so if that takes long: nearly
+    always the next pass has the answer."""
+    draft.notes |= {**snapshot.notes, _ASKING: snapshot.pending}
+    if _ASKING in snapshot.notes:
+        draft.reason(State.WAITING, "AskingApiserver", f"the apiserver is asked about {snapshot.pending}")
+    return draft.plan()
+
+
+def _failed(snapshot: BudgetSnapshot, draft: Draft, fault: str) -> Plan:
+    """Return the plan of a budget that cannot be counted: its status stays as it is."""
+    message = f"Failed to calculate the number of expected pods: {fault}"
+    draft.tell_once(Event("CalculateExpectedPodCountFailed", message, warning=True), snapshot.notes)
+    draft.reason(State.STUCK, "CalculateExpectedPodCountFailed", f"the number of pods cannot be told: {fault}")
+    draft.errors.append(("count", fault))
+    return draft.plan()
+
+
+def _desired(snapshot: BudgetSnapshot) -> int:
+    """Return how many pods have to be available. Raises ValueError."""
+    if snapshot.fault:
+        raise ValueError(snapshot.fault)
+    return max(0, _least(snapshot.budget.spec, snapshot.expected))
+
+
+def _least(spec: BudgetSpec, expected: int) -> int:
+    if spec.max_unavailable is not None:
+        return expected - strict_value(spec.max_unavailable, expected, round_up=True)
+    if spec.min_available is not None:
+        return strict_value(spec.min_available, expected, round_up=True)
+    raise ValueError("neither maxUnavailable nor minAvailable is set")
+
+
+def _stampings(snapshot: BudgetSnapshot) -> Iterator[Chain]:
+    """Yield the writes that give pods the name of the budget: of those that name none, or one that does not exist."""
+    name = snapshot.budget.metadata.name
+    nameless = [pod for pod in snapshot.pods if related_budget(pod.metadata) in ("", *snapshot.missing_budgets)]
+    body: Json = {"metadata": {"annotations": {RELATED_BUDGET: name, LEGACY_RELATED_BUDGET: name}}}
+    for pod in nameless[:MAX_CHAINS_PER_PASS]:
+        cause = f"PodUnavailableBudget {name} protects the pod"
+        yield (patch_of(POD, pod.metadata, Intent.UPDATE, cause, body=body, patch_type=PatchType.STRATEGIC),)
+
+
+def _status(snapshot: BudgetSnapshot, desired: int, entries: Entries) -> BudgetStatus:
+    budget = snapshot.budget
+    kept = msgspec.structs.replace(
+        budget.status, disrupted_pods=entries.disrupted, unavailable_pods=entries.unavailable
+    )
+    available = sum(serves(pod, snapshot.gates) and not is_recorded(kept, pod) for pod in snapshot.pods)
+    return msgspec.structs.replace(
+        kept,
+        observed_generation=budget.metadata.generation,
+        unavailable_allowed=max(0, available - desired),
+        current_available=available,
+        desired_available=desired,
+        total_replicas=snapshot.expected,
+    )
+
+
+def _write(budget: PodUnavailableBudget, after: BudgetStatus) -> Patch | None:
+    """Return the write of the status; None if nothing differs. The four numbers are always in it: the first write has
+    to bring them."""
+    changes = changes_of(budget.status, after)
+    if not changes:
+        return None
+    document = status_document(after)
+    changes |= {name: document[name] for name in _NUMBERS}
+    return write_status(POD_UNAVAILABLE_BUDGET, budget.metadata, changes)
+
+
+def _is_urgent(before: BudgetStatus, after: BudgetStatus) -> bool:
+    """Return whether somebody may be refused or let go wrongly until the status is written. More budget where there is
+    some left can wait to be written with what follows."""
+    grows = 0 < before.unavailable_allowed <= after.unavailable_allowed
+    same = (before.observed_generation, before.desired_available, before.total_replicas) == (
+        after.observed_generation,
+        after.desired_available,
+        after.total_replicas,
+    )
+    return not (grows and same)
+
+
+def _not_deleted(budget: PodUnavailableBudget, pod: Pod) -> Event:
+    namespace, name = budget.metadata.key
+    message = f"Pod was expected by PUB {namespace}/{name} to be deleted but it wasn't"
+    return Event("NotDeleted", message, warning=True, about=Subject.of(POD, pod.metadata))
+
+
+def _numbers(status: BudgetStatus) -> dict[str, int]:
+    return {
+        "expected": status.total_replicas,
+        "desired": status.desired_available,
+        "available": status.current_available,
+        "allowed": status.unavailable_allowed,
+        "disrupted": len(status.disrupted_pods),
+        "updating": len(status.unavailable_pods),
+    }

@@ -42,7 +42,7 @@ def is_recorded(status: BudgetStatus, pod: Pod) -> bool:
     """Return whether budget was taken for this very pod."""
     name = pod.metadata.name
     entries = (status.disrupted_pods.get(name), status.unavailable_pods.get(name))
-    return any(entry is not None and _is_about(entry, pod) for entry in entries)
+    return any(entry is not None and is_about(entry, pod) for entry in entries)
 
 
 def take(status: BudgetStatus, pod: Pod, operation: str, now: datetime) -> BudgetStatus | Refusal:
@@ -103,7 +103,7 @@ def changes_of(before: BudgetStatus, after: BudgetStatus) -> Json:
     return merge_patch(status_document(before), status_document(after))
 
 
-def _is_about(entry: datetime, pod: Pod) -> bool:
+def is_about(entry: datetime, pod: Pod) -> bool:
     """Return whether the entry was made for this pod, and not for an earlier one of its name. Times count seconds: of
     an entry from the second in which the pod was created it is the pod's own if the pod was ready by then, because
     only ready pods take budget."""

@@ -1,0 +1,78 @@
+"""Which entries of a budget's maps are kept (podunavailablebudget.md §7.3).
+
+An entry says that budget was taken for a pod. It goes when the pod is seen to be on its way out, or is another one, or
+when its time is over and the apiserver has been asked about the pod since: the mirror may be older than the entry. A
+pod that is not known keeps its entry until then, because it may be known later.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.podunavailablebudget.types import DISRUPTED_SECONDS, UNAVAILABLE_SECONDS, BudgetStatus
+from flotilla_common.api.moments import Moment, later
+from flotilla_common.control.draft import Waits
+from flotilla_common.workload.budget import is_about
+from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
+
+
+class Entries(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of the maps."""
+
+    disrupted: dict[str, Moment]
+    unavailable: dict[str, Moment]
+    not_deleted: list[Pod]  # pods that were to be deleted, and are there still
+    unconfirmed: list[str]  # names of pods whose entries have ended, and about which the apiserver is asked first
+
+
+def ended(status: BudgetStatus, now: datetime) -> Iterator[tuple[str, datetime]]:
+    """Yield the entries whose time is over: name and time of each."""
+    for entries, seconds in (
+        (status.disrupted_pods, DISRUPTED_SECONDS),
+        (status.unavailable_pods, UNAVAILABLE_SECONDS),
+    ):
+        yield from ((name, at) for name, at in entries.items() if later(at, seconds) <= now)
+
+
+def keep_entries(snapshot: BudgetSnapshot, now: datetime, waits: Waits) -> Entries:
+    """Return the entries that are kept, and wait for the end of each."""
+    status = snapshot.budget.status
+    disrupted = _Sorting(snapshot, now, waits)
+    unavailable = _Sorting(snapshot, now, waits)
+    return Entries(
+        disrupted=disrupted.kept(status.disrupted_pods, DISRUPTED_SECONDS),
+        unavailable=unavailable.kept(status.unavailable_pods, UNAVAILABLE_SECONDS),
+        not_deleted=disrupted.over,
+        unconfirmed=[*disrupted.unconfirmed, *unavailable.unconfirmed],
+    )
+
+
+class _Sorting:
+    """Goes through the entries of one map."""
+
+    def __init__(self, snapshot: BudgetSnapshot, now: datetime, waits: Waits) -> None:
+        self._snapshot = snapshot
+        self._counted = {pod.metadata.name for pod in snapshot.pods}
+        self._now = now
+        self._waits = waits
+        self.over: list[Pod] = []  # pods that are there still after the time of their entries
+        self.unconfirmed: list[str] = []
+
+    def kept(self, entries: Mapping[str, Moment], seconds: float) -> dict[str, Moment]:
+        """Return the entries that are kept for up to so many seconds."""
+        return {name: at for name, at in entries.items() if self._is_kept(name, at, seconds)}
+
+    def _is_kept(self, name: str, at: datetime, seconds: float) -> bool:
+        pod = self._snapshot.named.get(name)
+        if pod is not None and not (name in self._counted and is_about(at, pod)):
+            return False
+        if not self._waits.passed(later(at, seconds), self._now):
+            return True
+        if name not in self._snapshot.looked_at:
+            self.unconfirmed.append(name)
+            return True
+        if pod is not None:
+            self.over.append(pod)
+        return False

@@ -1,0 +1,208 @@
+"""Which pods a budget is about, and how many of them there are to be (podunavailablebudget.md §5.3)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.meta import LabelSelector, Object, OwnerReference, TargetRef, controller_of, group_of
+from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, REPLICA_SET, Resource
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.customkinds import GroupKind
+from flotilla_common.control.watches import IN_NAMESPACE
+from flotilla_common.mirror.table import Table
+from flotilla_common.workload.budget import protected_replicas
+from flotilla_policy.podunavailablebudget.lookups import UNKNOWN, Found, Reference, Session
+from flotilla_policy.podunavailablebudget.snapshot import Counted
+from flotilla_policy.workload import Workload
+
+MIRRORED = (DEPLOYMENT, REPLICA_SET, BUILT_IN_STATEFUL_SET, CLONE_SET, STATEFUL_SET)
+"""Kinds of workloads that are watched."""
+
+OWNERS = "owners"
+"""Index: objects by namespace and by the uids of all their owners, of whatever kind."""
+
+_KINDS: Mapping[GroupKind, Resource] = {(one.group, one.kind): one for one in MIRRORED}
+
+
+def owner_uids(obj: Object) -> Iterable[tuple[str, str]]:
+    """Return namespace and uid of each owner."""
+    return [(obj.metadata.namespace, reference.uid) for reference in obj.metadata.owner_references]
+
+
+def resource_of(group: str, kind: str) -> Resource | None:
+    """Return the resource of a kind that is mirrored; None for others."""
+    return _KINDS.get((group, kind))
+
+
+class Members(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found for a budget."""
+
+    pods: list[Pod] = []
+    workloads: list[Counted] = []
+    expected: int = 0
+
+
+class Pending(Exception):
+    """The apiserver is asked, and has not answered yet."""
+
+
+class Unresolvable(Exception):
+    """What a workload is cannot be found out."""
+
+
+class _Resolved(msgspec.Struct, frozen=True):
+    """A workload that exists."""
+
+    kind: str
+    name: str
+    found: Found
+    resource: Resource | None = None  # None: it is not mirrored
+
+
+class Finder:
+    """Looks around for one budget, in tables, and asks where they do not say."""
+
+    def __init__(
+        self,
+        budget: PodUnavailableBudget,
+        pods: Table[Pod],
+        workloads: Mapping[Resource, Table[Workload]],
+        session: Session,
+    ) -> None:
+        self._budget = budget
+        self._namespace = budget.metadata.namespace
+        self._pods = pods
+        self._workloads = workloads
+        self._session = session
+
+    def find(self) -> Members:
+        """Return the pods and how many are expected. Raises Pending, Unresolvable; ValueError for a selector that
+        cannot be read."""
+        spec = self._budget.spec
+        if spec.target_ref is not None:
+            return self._of_target(spec.target_ref)
+        return self._of_selector(spec.selector)
+
+    def _of_selector(self, selector: LabelSelector | None) -> Members:
+        pods = [] if selector is None else list(self._selected(Selector.compile(selector)))
+        protected = protected_replicas(self._budget)
+        if protected is not None:
+            return Members(pods=pods, expected=protected)
+        workloads = list(self._controllers(pods))
+        expected = sum(one.found.replicas for one in workloads)
+        self._confirm(workloads, expected)
+        return Members(pods=pods, workloads=[_counted(one) for one in workloads], expected=expected)
+
+    def _of_target(self, target: TargetRef) -> Members:
+        resolved = self._resolve(target.api_version, target.kind, target.name)
+        if resolved is None:
+            return Members()
+        replicas, protected = resolved.found.replicas, protected_replicas(self._budget)
+        expected = replicas if protected is None or replicas == 0 else protected
+        self._confirm([resolved], expected)
+        pods = list(self._owned(target, resolved)) if replicas else []
+        return Members(pods=pods, workloads=[_counted(resolved)], expected=expected)
+
+    def _selected(self, selector: Selector) -> Iterator[Pod]:
+        """Yield the active pods; an empty selector selects none."""
+        for pod in () if selector.empty else self._pods.by_index(IN_NAMESPACE, self._namespace):
+            if pod.active and selector.matches(pod.metadata.labels):
+                yield pod
+
+    def _controllers(self, pods: Iterable[Pod]) -> Iterator[_Resolved]:
+        """Yield the workloads of the pods, each once. Raises Pending once it has asked about all of them."""
+        owners = {owner.uid: owner for pod in pods if (owner := controller_of(pod.metadata)) is not None}
+        seen: set[str] = set()
+        pending: Pending | None = None
+        for owner in owners.values():
+            try:
+                resolved = self._resolve(owner.api_version, owner.kind, owner.name, owner.uid)
+            except Pending as asked:
+                pending = asked
+                continue
+            if resolved is not None and resolved.found.uid not in seen:
+                seen.add(resolved.found.uid)
+                yield resolved
+        if pending is not None:
+            raise pending
+
+    def _owned(self, target: TargetRef, resolved: _Resolved) -> Iterator[Pod]:
+        """Yield the active pods of the workload."""
+        pods = [pod for uid in self._owner_uids(target, resolved) for pod in self._of_owner(uid)]
+        if not pods and resolved.resource is None and resolved.found.selector is not None:
+            yield from self._selected(resolved.found.selector)
+        yield from pods
+
+    def _owner_uids(self, target: TargetRef, resolved: _Resolved) -> Iterator[str]:
+        if resolved.resource == DEPLOYMENT and target.kind == REPLICA_SET.kind:
+            named = self._workloads[REPLICA_SET].get(self._namespace, target.name)
+            yield from [] if named is None else [named.metadata.uid]
+        elif resolved.resource == DEPLOYMENT:
+            for one in self._workloads[REPLICA_SET].by_index(OWNERS, (self._namespace, resolved.found.uid)):
+                controller = controller_of(one.metadata)
+                is_its = controller is not None and controller.uid == resolved.found.uid
+                if is_its and one.metadata.deletion_timestamp is None:
+                    yield one.metadata.uid
+        else:
+            yield resolved.found.uid
+
+    def _of_owner(self, uid: str) -> list[Pod]:
+        return [pod for pod in self._pods.by_index(OWNERS, (self._namespace, uid)) if pod.active]
+
+    def _resolve(self, api_version: str, kind: str, name: str, uid: str = "") -> _Resolved | None:
+        """Return the workload; None if there is none. Raises Pending, Unresolvable."""
+        resource = resource_of(group_of(api_version), kind)
+        if resource is not None:
+            return self._mirrored(resource, name, uid)
+        found = self._session.workload(Reference(api_version, kind, name, uid))
+        if found is None:
+            raise Pending(f"{kind} {name}")
+        if found.fault:
+            raise Unresolvable(found.fault)
+        return _Resolved(kind, name, found) if found.uid else None
+
+    def _mirrored(self, resource: Resource, name: str, uid: str) -> _Resolved | None:
+        workload = self._there(resource, name, uid)
+        if workload is None or workload.metadata.deletion_timestamp is not None:
+            return None
+        owner = controller_of(workload.metadata)
+        if resource == REPLICA_SET and owner is not None and _is_deployment(owner):
+            above = self._there(DEPLOYMENT, owner.name, owner.uid)
+            if above is None:  # it has just gone, and the ReplicaSet is about to follow
+                return _Resolved(resource.kind, name, Found(workload.metadata.uid, UNKNOWN), resource)
+            if above.metadata.deletion_timestamp is not None:
+                return None
+            resource, workload = DEPLOYMENT, above
+        meta = workload.metadata
+        return _Resolved(resource.kind, meta.name, Found(meta.uid, workload.replicas), resource)
+
+    def _there(self, resource: Resource, name: str, uid: str) -> Workload | None:
+        """Return the object. One that the mirror does not have is looked for before it counts as gone."""
+        held = self._workloads[resource].get(self._namespace, name)
+        if held is not None and uid in ("", held.metadata.uid):
+            return held
+        if not self._session.was_read(resource, name):
+            raise Pending(f"{resource.kind} {name}")
+        return None
+
+    def _confirm(self, workloads: Iterable[_Resolved], expected: int) -> None:
+        """Have the workloads read before fewer pods are expected than the status says: the mirror may be older than
+        the status, and fewer pods make a larger budget. Raises Pending."""
+        if expected >= self._budget.status.total_replicas:
+            return
+        mirrored = [one for one in workloads if one.resource is not None]
+        unread = [one for one in mirrored if one.resource and not self._session.was_read(one.resource, one.name)]
+        if unread:
+            raise Pending(f"{unread[0].kind} {unread[0].name}")
+
+
+def _is_deployment(owner: OwnerReference) -> bool:
+    return (group_of(owner.api_version), owner.kind) == (DEPLOYMENT.group, DEPLOYMENT.kind)
+
+
+def _counted(resolved: _Resolved) -> Counted:
+    return Counted(resolved.kind, resolved.name, resolved.found.replicas)

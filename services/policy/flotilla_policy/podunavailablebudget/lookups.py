@@ -1,0 +1,238 @@
+"""What the controller of budgets asks the apiserver, beside planning.
+
+Mirrors lag, and each resource by itself. So before a budget is loosened because of what is not there any more, or
+because nothing happened for some time, the apiserver is asked; and workloads of kinds that nobody mirrors are only
+known from there. A pass that lacks an answer goes without it, and the budget is planned again once it has come.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime, timedelta
+from itertools import count
+from typing import NamedTuple
+
+import msgspec
+
+from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.errors import ApiError, found_or_none
+from flotilla_common.api.meta import group_of, metadata_of
+from flotilla_common.api.resources import Resource
+from flotilla_common.api.selectors import Selector
+from flotilla_common.clock import Clock
+from flotilla_common.control.controller import Key
+from flotilla_common.control.customkinds import GroupKind
+from flotilla_common.control.questions import Questions
+from flotilla_common.control.wiring import Wiring
+from flotilla_common.kube.discovery import served
+from flotilla_common.kube.interface import Unreachable
+
+FRESH_SECONDS = 1.0
+"""For how long an answer is used again."""
+
+UNUSED_SECONDS = 30.0
+"""For how long one is kept for the pass that it was asked for."""
+
+POLL_SECONDS = 10.0
+"""Between two looks at a workload that nobody watches."""
+
+UNKNOWN = -1
+"""The replicas of a workload that does not say how many it has."""
+
+NODE_KIND: GroupKind = ("", "Node")
+"""What controls static pods. It is in no namespace, and has no scale."""
+
+
+class Reference(NamedTuple):
+    """A workload of a kind that is not mirrored. `uid` is empty where any object of the name is meant."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str = ""
+
+
+class Read(NamedTuple):
+    """A mirrored object that is read from the apiserver into its table."""
+
+    resource: Resource
+    name: str
+    occasion: str = ""  # an answer holds for the same one only
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A workload, or that there is none (no uid), or why that is not known (`fault`)."""
+
+    uid: str = ""
+    replicas: int = UNKNOWN
+    selector: Selector | None = None  # of its pods, where its scale has one
+    fault: str = ""
+
+
+class _Question(NamedTuple):
+    wanted: frozenset[Reference | Read]
+    number: int
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    at: float  # monotonic seconds
+    found: Mapping[Reference, Found]
+    read: frozenset[Read]
+
+
+_NOTHING = _Answer(float("-inf"), {}, frozenset())
+
+
+class Session:
+    """What one pass wants to know."""
+
+    def __init__(self, answer: _Answer) -> None:
+        self._answer = answer
+        self.wanted: set[Reference | Read] = set()
+
+    def workload(self, reference: Reference) -> Found | None:
+        """Return the workload; None until the apiserver has answered."""
+        self.wanted.add(reference)
+        return self._answer.found.get(reference)
+
+    def was_read(self, resource: Resource, name: str, occasion: str = "") -> bool:
+        """Return whether the table has the object as the apiserver had it a moment ago."""
+        read = Read(resource, name, occasion)
+        self.wanted.add(read)
+        return read in self._answer.read
+
+    @property
+    def complete(self) -> bool:
+        """Return whether there is an answer to everything."""
+        return all(one in self._answer.read or one in self._answer.found for one in self.wanted)
+
+    @property
+    def polls(self) -> bool:
+        """Return whether something is not watched."""
+        return any(isinstance(one, Reference) for one in self.wanted)
+
+
+class _Recorded(Session):
+    """Of a pass that is planned again from a recording: that holds what is mirrored, and nothing else."""
+
+    def workload(self, reference: Reference) -> Found | None:
+        return Found(fault=f"{reference.kind} {reference.name}: a recording does not hold it")
+
+    def was_read(self, resource: Resource, name: str, occasion: str = "") -> bool:
+        return True
+
+
+class Lookups:
+    """The questions of all budgets, and the last answers."""
+
+    def __init__(self, wiring: Wiring, whitelist: Callable[[], Collection[GroupKind]]) -> None:
+        """`whitelist`: the kinds that administrators name, whose objects are read instead of their scales."""
+        self._wiring = wiring
+        self._offline = _is_offline(wiring)
+        self._whitelist = whitelist
+        self._answers: dict[Key, _Answer] = {}
+        self._used: set[Key] = set()
+        self._open: dict[Key, _Question] = {}
+        self._numbers = count()
+        self._questions = Questions(self._read, wiring.clock, wiring.again)
+        wiring.beside(self._questions.run)
+
+    @property
+    def _clock(self) -> Clock:
+        return self._wiring.clock
+
+    def begin(self, key: Key) -> Session:
+        """Return what is known for a pass over the budget."""
+        if self._offline:
+            return _Recorded(_NOTHING)
+        answer = self._answers.get(key, _NOTHING)
+        kept = FRESH_SECONDS if key in self._used else UNUSED_SECONDS
+        return Session(answer if self._clock.monotonic() < answer.at + kept else _NOTHING)
+
+    def end(self, key: Key, session: Session) -> datetime | None:
+        """Ask what the pass did not know. Return when the budget is to be planned again because nobody watches what it
+        depends on; None if that is not so."""
+        if not session.wanted:
+            self.forget(key)
+            return None
+        if not session.complete:
+            self._ask(key, frozenset(session.wanted))
+            return None
+        seconds = FRESH_SECONDS if key in self._used else POLL_SECONDS  # what came after the answer may be newer
+        self._used.add(key)
+        return self._clock.now() + timedelta(seconds=seconds) if session.polls else None
+
+    def forget(self, key: Key) -> None:
+        """Drop what was asked for the budget."""
+        self._open.pop(key, None)
+        self._answers.pop(key, None)
+        self._used.discard(key)
+        self._questions.forget(key)
+
+    def _ask(self, key: Key, wanted: frozenset[Reference | Read]) -> None:
+        held = self._open.get(key)
+        if held is None or not wanted <= held.wanted:
+            self._open[key] = held = _Question(wanted, next(self._numbers))
+        self._questions.ask(key, held)
+
+    async def _read(self, key: Key, question: _Question) -> None:
+        """Find the answers. Raises ApiError, Unreachable."""
+        at = self._clock.monotonic()
+        found: dict[Reference, Found] = {}
+        read: set[Read] = set()
+        for one in question.wanted:
+            if isinstance(one, Read):
+                await self._wiring.read(one.resource, key[0], one.name)
+                read.add(one)
+            else:
+                found[one] = await self._find(key[0], one)
+        self._answers[key] = _Answer(at, found, frozenset(read))
+        self._used.discard(key)
+        if self._open.get(key) == question:
+            del self._open[key]
+
+    async def _find(self, namespace: str, reference: Reference) -> Found:
+        try:
+            found = await self._resolve(namespace, reference)
+        except (ApiError, ValueError) as fault:
+            return Found(fault=f"{reference.kind} {reference.name}: {fault}")
+        return Found() if reference.uid and found.uid != reference.uid else found
+
+    async def _resolve(self, namespace: str, reference: Reference) -> Found:
+        """Return the workload as the apiserver has it (podunavailablebudget.md §5.3, 2 to 4). Raises ApiError,
+        Unreachable; ValueError for a kind that is not served."""
+        group, version = group_of(reference.api_version), reference.api_version.rpartition("/")[2]
+        if (group, reference.kind) == NODE_KIND:
+            return Found(reference.uid)
+        kind = await served(self._wiring.api, group, version, reference.kind)
+        listed = (group, reference.kind) in self._whitelist()
+        if kind.scaled and not listed:
+            body = await found_or_none(self._wiring.api.get(kind.resource, namespace, reference.name, "scale"))
+            if body is not None:
+                return _of_scale(body)
+        body = await found_or_none(self._wiring.api.get(kind.resource, namespace, reference.name))
+        if body is None or (meta := metadata_of(body)).deletion_timestamp is not None:
+            return Found()
+        return Found(meta.uid, _replicas_in(body, 0) if listed else UNKNOWN)
+
+
+def _of_scale(body: bytes) -> Found:
+    document: Json = msgspec.json.decode(body, type=Json)
+    written = text(member(document, "status").get("selector"))
+    try:
+        selector = Selector.read(written) if written else None
+    except ValueError:
+        selector = None
+    return Found(metadata_of(body).uid, _replicas_in(body, 0), selector)
+
+
+def _replicas_in(body: bytes, absent: int) -> int:
+    replicas = member(msgspec.json.decode(body, type=Json), "spec").get("replicas")
+    return replicas if isinstance(replicas, int) else absent
+
+
+def _is_offline(wiring: Wiring) -> bool:
+    """Return whether there is no apiserver to ask: a recording is planned again."""
+    try:
+        wiring.api  # noqa: B018 - raises
+    except Unreachable:
+        return True
+    return False

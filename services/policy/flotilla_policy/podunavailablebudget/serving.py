@@ -1,0 +1,22 @@
+"""Which pods serve, and why one does not. Asked of each version of a pod once."""
+
+from flotilla_common.api.core import Pod
+from flotilla_common.gates import Gates
+from flotilla_common.workload.budget import is_consistent, is_ready, is_unavailable_by_label
+
+_MEMO = "serves a budget"
+
+
+def serves(pod: Pod, gates: Gates) -> bool:
+    """Return whether the pod is ready and runs what its spec says: all that counts besides entries of the budget."""
+    held = pod.memo.get(_MEMO)
+    if held is None:
+        held = pod.memo[_MEMO] = is_ready(pod) and is_consistent(pod, gates)
+    return bool(held)
+
+
+def why_not(pod: Pod) -> str:
+    """Return why the pod does not serve, in two or three words."""
+    if is_unavailable_by_label(pod.metadata.labels):
+        return "unavailable by a label"
+    return "being updated in place" if is_ready(pod) else "not ready"

@@ -1,0 +1,158 @@
+"""Which budgets are planned after a change (podunavailablebudget.md §7.1)."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
+from flotilla_common.api.meta import controller_of, group_of
+from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET, Resource
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.controller import Key
+from flotilla_common.control.watches import IN_NAMESPACE
+from flotilla_common.control.wiring import Wiring
+from flotilla_common.gates import Gates
+from flotilla_common.mirror.table import Table
+from flotilla_common.workload.budget import is_recorded, related_budget
+from flotilla_policy.podunavailablebudget.serving import serves
+from flotilla_policy.workload import Workload
+
+TERMINATION_SECONDS = 5.0
+"""After a pod for which budget was taken began to terminate. The status says already that it is not available."""
+
+_Identity = tuple[str, str, str]
+
+
+class _Due(NamedTuple):
+    at: float  # monotonic seconds
+    key: Key
+
+
+class Triggers:
+    """What changes concern, by the tables of the controller."""
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        budgets: Table[PodUnavailableBudget],
+        workloads: Mapping[Resource, Table[Workload]],
+    ) -> None:
+        self._wiring = wiring
+        self._budgets = budgets
+        self._workloads = workloads
+        self._selectors: dict[str, Selector | None] = {}  # by the uid of the budget: it never changes
+        self._later = Later(wiring)
+
+    def of_budget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> list[Key]:
+        """Return the others of the namespace when one is gone: its pods may be theirs."""
+        if old is None or new is not None:
+            return []
+        self._selectors.pop(old.metadata.uid, None)
+        return [one.metadata.key for one in self._budgets.by_index(IN_NAMESPACE, old.metadata.namespace)]
+
+    def of_pod(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
+        """Return the budgets that count the pod, now or before."""
+        pod = new or old
+        if pod is None or not self._budgets.by_index(IN_NAMESPACE, pod.metadata.namespace):
+            return []
+        gates = self._wiring.gates
+        if old is not None and (_seen(old, gates) == (None if new is None else _seen(new, gates))):
+            return []
+        if new is None and not pod.active:
+            return []
+        keys = {key for one in (old, new) if one is not None for key in self._that_count(one)}
+        if old is None or new is None or not (old.active and new.metadata.deletion_timestamp is not None):
+            return keys
+        return [key for key in keys if not self._is_put_off(key, new)]
+
+    def of_workload(self, resource: Resource, old: Workload | None, new: Workload | None) -> Iterable[Key]:
+        """Return the budgets that are about the workload, or about its pods."""
+        workload = new or old
+        if workload is None or (old is not None and new is not None and _says(old) == _says(new)):
+            return []
+        meta = workload.metadata
+        identities = {(resource.group, resource.kind, meta.name)}
+        owner = controller_of(meta)
+        if owner is not None and resource == REPLICA_SET:
+            identities.add((DEPLOYMENT.group, DEPLOYMENT.kind, owner.name))
+        budgets = self._budgets.by_index(IN_NAMESPACE, meta.namespace)
+        labels = workload.pod_labels if budgets else {}
+        return [one.metadata.key for one in budgets if self._is_about(one, labels, identities)]
+
+    def _that_count(self, pod: Pod) -> Iterator[Key]:
+        namespace = pod.metadata.namespace
+        named = related_budget(pod.metadata)
+        above = set(self._above(pod))
+        for budget in self._budgets.by_index(IN_NAMESPACE, namespace):
+            if budget.metadata.name == named or self._is_about(budget, pod.metadata.labels, above):
+                yield budget.metadata.key
+
+    def _above(self, pod: Pod) -> Iterator[_Identity]:
+        """Yield group, kind and name of the pod's controller, and of the Deployment of a ReplicaSet."""
+        owner = controller_of(pod.metadata)
+        while owner is not None:
+            group = group_of(owner.api_version)
+            yield group, owner.kind, owner.name
+            is_replica_set = (group, owner.kind) == (REPLICA_SET.group, REPLICA_SET.kind)
+            held = self._workloads[REPLICA_SET].by_uid(owner.uid) if is_replica_set else None
+            owner = controller_of(held.metadata) if held is not None else None
+
+    def _is_about(self, budget: PodUnavailableBudget, labels: Mapping[str, str], above: set[_Identity]) -> bool:
+        if budget.spec.target_ref is not None:
+            return budget.spec.target_ref.identity in above
+        selector = self._selector(budget)
+        return selector is not None and selector.matches(labels)
+
+    def _selector(self, budget: PodUnavailableBudget) -> Selector | None:
+        """Return what selects the budget's pods; None where nothing does, or it cannot be read."""
+        uid, given = budget.metadata.uid, budget.spec.selector
+        if uid not in self._selectors:
+            try:
+                selector = None if given is None else Selector.compile(given)
+            except ValueError:
+                selector = None
+            self._selectors[uid] = None if selector is None or selector.empty else selector
+        return self._selectors[uid]
+
+    def _is_put_off(self, key: Key, pod: Pod) -> bool:
+        """Return whether the budget is planned a while later: the pod's end is in its numbers already."""
+        budget = self._budgets.get(*key)
+        if budget is None or not is_recorded(budget.status, pod):
+            return False
+        self._later.plan(key)
+        return True
+
+
+class Later:
+    """Budgets that are planned when some seconds have passed."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._due: deque[_Due] = deque()
+        wiring.beside(self._run)
+
+    def plan(self, key: Key) -> None:
+        """Have the budget planned in `TERMINATION_SECONDS`, unless it is to be already within the last second."""
+        at = self._wiring.clock.monotonic() + TERMINATION_SECONDS
+        if not self._due or self._due[-1].key != key or self._due[-1].at < at - 1:
+            self._due.append(_Due(at, key))
+
+    async def _run(self) -> None:
+        clock = self._wiring.clock
+        while True:
+            while self._due and self._due[0].at <= clock.monotonic():
+                self._wiring.again(*self._due.popleft().key)
+            until = self._due[0].at - clock.monotonic() if self._due else TERMINATION_SECONDS
+            await clock.sleep(max(until, 0.1))
+
+
+def _seen(pod: Pod, gates: Gates) -> tuple[object, ...]:
+    """Return what of a pod a budget goes by."""
+    meta = pod.metadata
+    return meta.labels, related_budget(meta), meta.owner_references, pod.active, serves(pod, gates)
+
+
+def _says(workload: Workload) -> tuple[object, ...]:
+    """Return what of a workload a budget goes by."""
+    return workload.replicas, workload.metadata.deletion_timestamp

@@ -1,0 +1,95 @@
+"""Why a budget lets so many pods go: what was counted, who uses it and until when, and which pods serve nobody."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.podunavailablebudget.types import DISRUPTED_SECONDS, UNAVAILABLE_SECONDS, BudgetStatus
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.moments import later
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import State
+from flotilla_common.control.wording import NAMED, first_names, named, pods_word
+from flotilla_common.workload.budget import is_recorded, protected_replicas, related_budget
+from flotilla_policy.podunavailablebudget.lookups import UNKNOWN
+from flotilla_policy.podunavailablebudget.serving import serves, why_not
+from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
+
+
+def give_reasons(snapshot: BudgetSnapshot, status: BudgetStatus, draft: Draft) -> None:
+    """Say what the status means. `status`: as it is written."""
+    _say_what_is_left(status, draft, snapshot)
+    _say_who_holds_it(status, draft)
+    _say_who_does_not_serve(snapshot, status, draft)
+    _say_what_is_expected(snapshot, draft)
+    _say_who_names_another(snapshot, draft)
+
+
+def _say_what_is_left(status: BudgetStatus, draft: Draft, snapshot: BudgetSnapshot) -> None:
+    counts = f"{status.current_available} of {pods_word(status.total_replicas)} available"
+    if not snapshot.pods:
+        draft.reason(State.WAITING, "NoPods", "no pod is there that it protects")
+    elif status.desired_available == 0:
+        draft.reason(State.DONE, "NothingProtected", f"no pod has to be available: {counts}")
+    elif status.unavailable_allowed > 0:
+        left = f"{status.unavailable_allowed} more may become unavailable"
+        draft.reason(State.DONE, "BudgetLeft", f"{left}: {counts}, {status.desired_available} have to be")
+    else:
+        text = f"no budget is left: {counts}, {status.desired_available} have to be"
+        draft.reason(State.WAITING, "BudgetUsedUp", text)
+
+
+def _say_who_holds_it(status: BudgetStatus, draft: Draft) -> None:
+    taken = [(later(at, DISRUPTED_SECONDS), name, "going") for name, at in status.disrupted_pods.items()]
+    taken += [(later(at, UNAVAILABLE_SECONDS), name, "being updated") for name, at in status.unavailable_pods.items()]
+    if not taken:
+        return
+    taken.sort()
+    shown = ", ".join(f"{name} ({_until(at, what)})" for at, name, what in taken[:NAMED])
+    more = f" and {len(taken) - NAMED} more" if len(taken) > NAMED else ""
+    draft.reason(State.NOTE, "BudgetHeld", f"it is used by {shown}{more}", [name for _, name, _ in taken])
+
+
+def _until(at: datetime, what: str) -> str:
+    return f"{what}, until {rfc3339(at)} at most"
+
+
+def _say_who_does_not_serve(snapshot: BudgetSnapshot, status: BudgetStatus, draft: Draft) -> None:
+    idle = [pod for pod in snapshot.pods if not serves(pod, snapshot.gates) and not is_recorded(status, pod)]
+    if idle:
+        shown = ", ".join(f"{name} ({why_not(pod)})" for name, pod in zip(first_names(idle), idle, strict=False))
+        more = f" and {len(idle) - NAMED} more" if len(idle) > NAMED else ""
+        draft.reason(State.NOTE, "PodsUnavailable", f"{pods_word(len(idle))} unavailable: {shown}{more}", idle)
+
+
+def _say_what_is_expected(snapshot: BudgetSnapshot, draft: Draft) -> None:
+    expected, workloads = pods_word(snapshot.expected), snapshot.workloads
+    if protected_replicas(snapshot.budget) == snapshot.expected:
+        draft.reason(State.NOTE, "ExpectedByBudget", f"{expected} expected, as protectTotalReplicas says")
+    elif workloads:
+        shown = ", ".join(f"{one.kind} {one.name} ({one.replicas})" for one in workloads[:NAMED])
+        more = f" and {len(workloads) - NAMED} more" if len(workloads) > NAMED else ""
+        draft.reason(State.NOTE, "ExpectedByWorkloads", f"{expected} expected: {shown}{more}", _names(snapshot))
+    elif (target := snapshot.budget.spec.target_ref) is not None:
+        draft.reason(State.NOTE, "NoTarget", f"{target.kind} {target.name} does not exist")
+    unknown = [one for one in workloads if one.replicas == UNKNOWN]
+    if unknown:
+        text = f"{unknown[0].kind} {unknown[0].name} does not say how many pods it is to have: set protectTotalReplicas"
+        draft.reason(State.STUCK, "ReplicasUnknown", text)
+
+
+def _names(snapshot: BudgetSnapshot) -> Sequence[str]:
+    return [one.name for one in snapshot.workloads]
+
+
+def _say_who_names_another(snapshot: BudgetSnapshot, draft: Draft) -> None:
+    """Say which pods another budget protects, which they got first."""
+    elsewhere: list[Pod] = [pod for pod in snapshot.pods if _names_another(snapshot, pod)]
+    if elsewhere:
+        text = f"{pods_word(len(elsewhere))} counted, and protected by another budget: {named(elsewhere)}"
+        draft.reason(State.NOTE, "OtherBudget", text, elsewhere)
+
+
+def _names_another(snapshot: BudgetSnapshot, pod: Pod) -> bool:
+    name = related_budget(pod.metadata)
+    return bool(name) and name != snapshot.budget.metadata.name and name not in snapshot.missing_budgets
