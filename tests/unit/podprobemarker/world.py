@@ -1,0 +1,226 @@
+"""A small cluster around PodProbeMarkers: both controllers' gatherers and planners over tables that follow a model of
+the apiserver, and node agents in the hands of the test."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.documents import merge
+from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, NodePodProbeStatus
+from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, PodProbeMarker
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.resources import NODE, POD, Resource
+from flotilla_common.clock import ManualClock
+from flotilla_common.control.controller import Memory
+from flotilla_common.control.plan import Action, Plan
+from flotilla_common.control.watches import Watch
+from flotilla_common.model.store import Objects
+from flotilla_common.model.writes import Write, carry_out, delete, store
+from flotilla_common.node.reports import NodePodProbeReport
+from flotilla_policy.nodepodprobe import controller as nodes
+from flotilla_policy.nodepodprobe.plan import plan as plan_node
+from flotilla_policy.podprobemarker import controller as markers
+from flotilla_policy.podprobemarker.plan import plan as plan_marker
+from tests.support.wiring import FakeWiring
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+Doc = dict[str, Any]
+
+EXEC: Doc = {"exec": {"command": ["sh", "-c", "players"]}, "periodSeconds": 3}
+POLICY: list[Doc] = [
+    {"state": "Succeeded", "labels": {"idle": "yes"}, "annotations": {"cost": "-5"}},
+    {"state": "Failed", "annotations": {"cost": "5"}},
+]
+_WATCHES: dict[Resource, tuple[Watch[Any], type[Any]]] = {
+    NODE: (nodes.NODES, Node),
+    POD: (nodes.PODS, Pod),
+    POD_PROBE_MARKER: (nodes.MARKERS, PodProbeMarker),
+    NODE_POD_PROBE: (nodes.NODE_PROBES, NodePodProbe),
+}
+
+
+def probe(name: str = "idle", **members: Any) -> Doc:
+    """A probe on container `game`; the condition type and the policy are those of the worked examples."""
+    given = {"containerName": "game", "probe": EXEC, "podConditionType": "game.io/idle", "markerPolicy": POLICY}
+    whole = {"name": name} | given | members
+    return {key: value for key, value in whole.items() if value is not None}
+
+
+class World:
+    """Nodes `n1`, `n2`, …; pods and PodProbeMarkers in namespace `ns`."""
+
+    def __init__(self, *, nodes_there: int = 1, gates: str = "") -> None:
+        self.clock = ManualClock(NOW)
+        self.objects = Objects(self.clock)
+        self.wiring = FakeWiring(gates=gates)
+        self.node_gatherer = nodes.Gatherer(self.wiring)
+        self.marker_gatherer = markers.Gatherer(self.wiring)
+        self.objects.listen(self._follow)
+        self.writes: list[Write] = []
+        self.reasons: dict[str, list[str]] = {}
+        for number in range(1, nodes_there + 1):
+            self.node(f"n{number}")
+        self.settle()
+        self.writes.clear()
+
+    # What people, kubelets and agents do.
+
+    def node(self, name: str, *, ready: bool = True, **labels: str) -> None:
+        condition = {"type": "Ready", "status": str(ready)}
+        meta = {"name": name, "uid": f"uid-{name}", "labels": labels, "creationTimestamp": rfc3339(NOW)}
+        self.objects.put(NODE, {"metadata": meta, "status": {"conditions": [condition]}})
+
+    def pod(self, name: str = "p", node: str = "n1", *, uid: str = "", **changed: Any) -> None:
+        """A pod that runs; `changed` is merged into it."""
+        container = {"name": "game", "image": "game:1", "ports": [{"name": "http", "containerPort": 8080}]}
+        conditions = [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}]
+        running = {"name": "game", "state": {"running": {"startedAt": rfc3339(self.now)}}}
+        status = {"phase": "Running", "podIP": "10.0.0.1", "conditions": conditions, "containerStatuses": [running]}
+        labels = {"app": "game"}
+        meta = {"name": name, "namespace": "ns", "uid": uid or f"uid-{name}", "labels": labels}
+        document = {"metadata": meta, "spec": {"nodeName": node, "containers": [container]}, "status": status}
+        self.objects.put(POD, merge(document, changed))
+
+    def edit(self, resource: Resource, name: str, patch: Doc) -> None:
+        """Somebody patches an object."""
+        held = self._held(resource, name)
+        after = merge(held, patch)
+        if patch.get("status") or (patch.get("metadata") or {}).keys() & {"deletionTimestamp"}:
+            self.objects.put(resource, after)
+        else:
+            store(self.objects, resource, held, after)
+
+    def remove(self, resource: Resource, name: str) -> None:
+        """Somebody deletes an object; finalizers and grace hold."""
+        delete(self.objects, resource, self._held(resource, name), {})
+
+    def vanish(self, resource: Resource, name: str) -> None:
+        """The object is gone."""
+        self.objects.remove(resource, self._held(resource, name))
+
+    def marker(self, *probes: Doc, name: str = "m", labels: Doc | None = None) -> None:
+        spec = {"selector": {"matchLabels": labels or {"app": "game"}}, "probes": list(probes) or [probe()]}
+        meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1}
+        self.objects.put(POD_PROBE_MARKER, {"metadata": meta, "spec": spec})
+
+    def report(self, node: str = "n1", /, **states: tuple[str, str]) -> Plan:
+        """The node's agent reports (state, message) of its probes, by `pod__marker__probe`; it is answered once the
+        status says it."""
+        found = self.probes(node)
+        uids = {entry.name: entry.uid for entry in found.spec.pod_probes}
+        pods: dict[str, list[Doc]] = {}
+        for place, (state, message) in states.items():
+            pod, marker, name = place.split("__")
+            said = {"name": f"{marker}#{name}", "state": state, "message": message}
+            pods.setdefault(pod, []).append(said | {"lastProbeTime": rfc3339(self.now)})
+        entries = [
+            {"name": pod, "namespace": "ns", "uid": uids.get(pod, f"uid-{pod}"), "probeStates": said}
+            for pod, said in pods.items()
+        ]
+        status = msgspec.convert({"podProbeStatuses": entries}, NodePodProbeStatus)
+        report = NodePodProbeReport(uid=found.metadata.uid, status=status)
+        self.wiring.reports[node] = report
+        made = self.pass_of_node(node)
+        assert nodes.absorbed(self.probes(node), report, self.now + timedelta(seconds=2))
+        del self.wiring.reports[node]
+        self.settle()
+        return made
+
+    def later(self, seconds: float) -> None:
+        self.clock.time += timedelta(seconds=seconds)
+
+    # What is there.
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def _held(self, resource: Resource, name: str) -> Doc:
+        held = self.objects.get(resource, "ns" if resource.namespaced else "", name)
+        assert held is not None
+        return held
+
+    def probes(self, node: str = "n1") -> NodePodProbe:
+        return msgspec.json.decode(msgspec.json.encode(self._held(NODE_POD_PROBE, node)), type=NodePodProbe)
+
+    def written(self, node: str = "n1") -> dict[str, list[str]]:
+        """The names of the probes in the node's spec, by uid of the pod."""
+        return {one.uid: [probe.name for probe in one.probes] for one in self.probes(node).spec.pod_probes}
+
+    def states(self, node: str = "n1") -> dict[str, dict[str, str]]:
+        statuses = self.probes(node).status.pod_probe_statuses
+        return {one.uid: {state.name: state.state for state in one.probe_states} for one in statuses}
+
+    def found(self, name: str = "m") -> PodProbeMarker:
+        return msgspec.json.decode(msgspec.json.encode(self._held(POD_PROBE_MARKER, name)), type=PodProbeMarker)
+
+    def exists(self, resource: Resource, name: str) -> bool:
+        return self.objects.get(resource, "ns" if resource.namespaced else "", name) is not None
+
+    def condition(self, name: str = "p", kind: str = "game.io/idle") -> Doc | None:
+        conditions = self._held(POD, name)["status"]["conditions"]
+        return next((one for one in conditions if one["type"] == kind), None)
+
+    def shown(self, name: str = "p", kind: str = "game.io/idle") -> tuple[str, str] | None:
+        """Status and message of the condition."""
+        found = self.condition(name, kind)
+        return None if found is None else (found["status"], found.get("message", ""))
+
+    def labels(self, name: str = "p") -> dict[str, str]:
+        return {key: value for key, value in self._held(POD, name)["metadata"]["labels"].items() if key != "app"}
+
+    def annotations(self, name: str = "p") -> dict[str, str]:
+        return self._held(POD, name)["metadata"].get("annotations", {})
+
+    def pod_writes(self) -> list[str]:
+        return [write.action.name for write in self.writes if write.action.resource == POD]
+
+    # What the controllers do.
+
+    def settle(self) -> None:
+        """Passes of both controllers over everything, until nothing is written any more."""
+        for _ in range(20):
+            before = len(self.writes)
+            keys = self.node_gatherer.keys()
+            for _, name in keys:
+                self.pass_of_node(name)
+            for one in self.objects.all(POD_PROBE_MARKER):
+                self.pass_of_marker(one["metadata"]["name"])
+            if len(self.writes) == before:
+                return
+        raise AssertionError(f"never settles: {self.writes[-5:]}")
+
+    def pass_of_node(self, name: str) -> Plan:
+        snapshot = self.node_gatherer.gather(("", name), Memory())
+        made = Plan() if snapshot is None else plan_node(snapshot, self.now)
+        self._carry_out(made)
+        self.reasons[name] = [reason.code for reason in made.reasons]
+        return made
+
+    def pass_of_marker(self, name: str = "m") -> Plan:
+        snapshot = self.marker_gatherer.gather(("ns", name), Memory())
+        made = Plan() if snapshot is None else plan_marker(snapshot, self.now)
+        self._carry_out(made)
+        self.reasons[name] = [reason.code for reason in made.reasons]
+        return made
+
+    def _carry_out(self, made: Plan) -> None:
+        for action in made.actions:
+            self._do(action)
+        if made.status is not None:
+            self._do(made.status)
+
+    def _do(self, action: Action) -> None:
+        write = carry_out(self.objects, action)
+        assert not write.problem, write.problem
+        self.writes.append(write)
+
+    def _follow(self, resource: Resource, before: Doc | None, after: Doc | None) -> None:
+        watch, kind = _WATCHES[resource]
+        if after is not None:
+            self.wiring.put(watch, msgspec.json.decode(msgspec.json.encode(after), type=kind))
+        elif before is not None:
+            meta = before["metadata"]
+            self.wiring.table(watch).remove(meta.get("namespace", ""), meta["name"])
