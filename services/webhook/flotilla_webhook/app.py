@@ -69,7 +69,8 @@ async def run(context: Context) -> None:
         external=context.gates.on("EnableExternalCerts"),
     )
     arming = Arming(api=context.api, clock=clock, standing=standing, register=registration.sync_pods)
-    handlers |= chain.armed_by(arming, handlers)
+    checks = Arming(api=context.api, clock=clock, standing=chain.checks.standing, register=registration.sync_checks)
+    handlers |= chain.armed_by(arming, checks, handlers)
     certificate = tls.Certificate(settings.webhook_client_ca)
     directory = Path(settings.webhook_cert_dir)
     rotator = CertificateRotator(

@@ -1,6 +1,7 @@
 """Who creates an object that makes the pod webhook necessary is answered once the apiserver uses the rule (ADR 15).
 
-A dry run of an object that only this rule lets through shows it: the pod webhook, wherever it runs, marks its answer.
+A dry run of an object that only this rule lets through shows it: the pod webhook, wherever it runs, marks its answer,
+and the checks of pods refuse it.
 Of several apiservers the one that answers us is asked; the others follow within moments.
 """
 
@@ -96,5 +97,10 @@ class Arming(msgspec.Struct, frozen=True, kw_only=True):
             "metadata": {"name": rule.probe, "namespace": PROBED_NAMESPACE},
             "template": {"spec": {"containers": [{"name": "probe", "image": "probe"}]}},
         }
-        body = await self.api.create(POD_TEMPLATE, PROBED_NAMESPACE, msgspec.json.encode(template), dry_run=True)
+        try:
+            body = await self.api.create(POD_TEMPLATE, PROBED_NAMESPACE, msgspec.json.encode(template), dry_run=True)
+        except ApiError as refusal:
+            if SEEN in refusal.message:
+                return True
+            raise
         return SEEN in member(msgspec.json.decode(body), "metadata", "annotations")

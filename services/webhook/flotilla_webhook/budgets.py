@@ -7,7 +7,7 @@ run) is decided on a copy that was read after the request came. So neither a wat
 what comes out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -16,7 +16,7 @@ import structlog
 
 from flotilla_common.api.admission.review import Answer, error
 from flotilla_common.api.core import Pod
-from flotilla_common.api.documents import Json, typed
+from flotilla_common.api.documents import Json, member, text, typed
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.podunavailablebudget.types import (
     DELETE_GATE,
@@ -117,18 +117,19 @@ class Budgets:
 
     async def rules(self) -> list[PodRule]:
         """Return the rules of pods of the namespaces that have a budget."""
-        budgets = self.cache.values() if self.on else []
-        names: dict[str, set[str]] = {}
-        for budget in budgets:
-            names.setdefault(budget.metadata.namespace, set()).add(budget.metadata.name)
-        found: list[PodRule] = []
-        for namespace, these in sorted(names.items()):
-            told = these if len(budgets) <= TOLD_APART else ()
-            if self._gates.on(DELETE_GATE):
-                found.append(going_rule(namespace, told))
-            if self._gates.on(UPDATE_GATE):
-                found.append(updated_rule(namespace, told))
-        return found
+        keys = {budget.metadata.key for budget in self.cache.values()}
+        return [rule for namespace in sorted({of for of, _ in keys}) for rule in self._rules(namespace, keys)]
+
+    async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
+        """Return what a budget that is about to be stored makes necessary."""
+        keys = {budget.metadata.key for budget in self.cache.values()}
+        return self._rules(namespace, {*keys, (namespace, text(member(document, "metadata").get("name")))})
+
+    def _rules(self, namespace: str, budgets: Collection[tuple[str, str]]) -> list[PodRule]:
+        """Return the rules of pods of a namespace. `budgets`: namespaces and names of all budgets."""
+        names = [name for of, name in budgets if of == namespace] if len(budgets) <= TOLD_APART else ()
+        going = [going_rule(namespace, names)] if self._gates.on(DELETE_GATE) else []
+        return [*going, *([updated_rule(namespace, names)] if self._gates.on(UPDATE_GATE) else [])]
 
     async def judge(self, change: PodChange) -> Verdict:
         """Return whether the change may be made, and take a unit of the budget where it needs one."""

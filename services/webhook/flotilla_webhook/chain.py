@@ -43,6 +43,8 @@ class Armed(msgspec.Struct, frozen=True):
     rules_of: RulesOf
     admitted: Callable[[Json], None]
     """Told of an object that is about to be stored."""
+    checks_of: RulesOf | None = None
+    """What it makes necessary for pods that go or are updated, if that must be in use before it is stored."""
 
 
 class Chain(msgspec.Struct, frozen=True):
@@ -57,14 +59,20 @@ class Chain(msgspec.Struct, frozen=True):
     aclose: Callable[[], Awaitable[None]]
     """Called when the webhook stops serving."""
 
-    def armed_by(self, arming: Arming, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
-        """The handlers of those kinds, by path, which arm the webhook before they answer."""
+    def armed_by(self, arming: Arming, checks: Arming, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+        """Return the handlers of those kinds, by path, which arm the webhook before they answer. `arming` brings rules
+        of new pods into use, `checks` those of pods that go or are updated."""
         return {
-            path: arming.before(handlers[path], self.armed[kind.resource].rules_of, self.armed[kind.resource].admitted)
+            path: _armed(self.armed[kind.resource], arming, checks, handlers[path])
             for kind in catalogue.KINDS
             if kind.rules().admission.arms_pods
             for path in paths(kind, "validate")
         }
+
+
+def _armed(armed: Armed, arming: Arming, checks: Arming, handler: Handler) -> Handler:
+    found = arming.before(handler, armed.rules_of, armed.admitted)
+    return found if armed.checks_of is None else checks.before(found, armed.checks_of, lambda _: None)
 
 
 def chain_of(
@@ -91,7 +99,7 @@ def chain_of(
         {
             WORKLOAD_SPREAD: Armed(spreads.rules_of, spreads.admitted),
             PERSISTENT_POD_STATE: Armed(states.rules_of, states.admitted),
-            POD_UNAVAILABLE_BUDGET: Armed(relating.rules_of, lambda _: None),
+            POD_UNAVAILABLE_BUDGET: Armed(relating.rules_of, lambda _: None, budgets.rules_of),
             SIDECAR_SET: Armed(sidecars.rules_of, sidecars.admitted),
         },
         spreads.serve,

@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 import msgspec
 import structlog
 
-from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
+from flotilla_common.api.admission.review import ALLOWED, Answer, Request, denied, error
 from flotilla_common.api.documents import Json, mapping, member, text
 from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.podrules import CHECK_PATH, PodRule, check_entries, decoded, encoded
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api
+from flotilla_webhook.pods import SEEN, is_about_probe
 from flotilla_webhook.standing import Standing
 from flotilla_webhook.wire import Handler
 
@@ -79,7 +80,10 @@ class PodChecks:
         return check_entries(rules), encoded(rules) if rules else ""
 
     async def validate(self, request: Request) -> Answer:
-        """Ask the checks one after the other; the first that refuses ends it."""
+        """Ask the checks one after the other; the first that refuses ends it. What only shows that a rule is in use is
+        refused: a check has no other mark that it could leave."""
+        if is_about_probe(request):
+            return denied(SEEN)
         try:
             change = await self._change(request)
         except (ApiError, Unreachable) as failure:

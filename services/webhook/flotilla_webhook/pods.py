@@ -17,7 +17,7 @@ from flotilla_webhook.standing import Standing
 from flotilla_webhook.wire import Handler
 
 SEEN = "kruise.io/pod-rule-in-use"
-"""The annotation that the answer to a probe carries."""
+"""The mark of an answer to a probe: an annotation, or the text of the refusal of a check."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class PodAdmission:
         """All changes as one patch. It touches nothing that no step changed, above all no namespace."""
         if request.operation != "CREATE" or request.sub_resource:
             return ALLOWED
-        if _is_probe(request):
+        if is_about_probe(request):
             return patched([Operation("add", "/metadata/annotations", {SEEN: "true"})])
         if request.object is None or not isinstance(request.object.get("spec"), dict):
             return error(400, "the request has no pod")
@@ -68,6 +68,7 @@ class PodAdmission:
         return patched(operations(request.object, pod))
 
 
-def _is_probe(request: Request) -> bool:
+def is_about_probe(request: Request) -> bool:
+    """Return whether the request only shows that a rule is in use."""
     name = text(member(request.object or {}, "metadata").get("name"))
     return request.resource.resource == "podtemplates" and request.dry_run and is_probe(name)

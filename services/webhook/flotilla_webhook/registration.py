@@ -86,10 +86,17 @@ class Registration:
         return written
 
     async def sync_pods(self) -> list[str]:
-        """Bring the entries in the path of pods into step with what they are needed for. Raises as `sync` does."""
+        """Bring the entries in the path of new pods into step with what they are needed for. Raises as `sync` does."""
+        return await self._sync_entries(MUTATING)
+
+    async def sync_checks(self) -> list[str]:
+        """Do the same with those in the path of pods that go or are updated."""
+        return await self._sync_entries(VALIDATING)
+
+    async def _sync_entries(self, resource: Resource) -> list[str]:
         if not self._ca_bundle:
             raise RegistrationError("there is no certificate yet")
-        return await self._sync_configuration(MUTATING, MUTATING_CONFIGURATION, self._ca_bundle)
+        return await self._sync_configuration(resource, CONFIGURATIONS[resource], self._ca_bundle)
 
     async def _sync_configuration(self, resource: Resource, name: str, ca_bundle: str) -> list[str]:
         async with self._writing:

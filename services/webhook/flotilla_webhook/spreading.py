@@ -107,7 +107,7 @@ class Spreads:
     async def removal_rules(self) -> list[PodRule]:
         """Return the rules of pods with a place, in the namespaces that have a WorkloadSpread."""
         namespaces = {spread.metadata.namespace for spread in self.cache.values()} if self._on else set[str]()
-        return [PodRule("WorkloadSpreads", _HAS_PLACE, namespace) for namespace in sorted(namespaces)]
+        return [PodRule("WorkloadSpreads", _HAS_PLACE, namespace, probed=False) for namespace in sorted(namespaces)]
 
     async def rules(self) -> list[PodRule]:
         """Return the rules of pods that the target of a WorkloadSpread may have made."""

@@ -327,6 +327,14 @@ async def test_rules_follow_the_gates(gates: str, operations: list[list[str]]) -
     assert [entry["rules"][0]["operations"] for entry in entries] == operations
 
 
+async def test_a_budget_that_is_about_to_be_stored_needs_the_rules_that_it_will_have() -> None:
+    world = await World(budget(name="first")).watch()
+    expected = await world.budgets.rules_of(budget(name="second"), NAMESPACE)
+    world.cluster.put(POD_UNAVAILABLE_BUDGET, budget(name="second"))
+    await world.watch()
+    assert expected == await world.budgets.rules()
+
+
 async def test_many_budgets_are_not_named() -> None:
     world = await World(*(budget(name=f"pub-{number}") for number in range(65))).watch()
     entries, _ = await world.checks.entries("")

@@ -12,6 +12,7 @@ from flotilla_common.kube.interface import ApiError
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.arming import Arming
 from flotilla_webhook.persistent import PersistentStates
+from flotilla_webhook.podchecks import PodChecks
 from flotilla_webhook.pods import SEEN, PodAdmission
 from flotilla_webhook.standing import LINGER_SECONDS, Standing
 from tests.support.fake_clock import FakeClock
@@ -207,6 +208,35 @@ async def test_nothing_is_armed(inner: Answer, dry_run: bool) -> None:
     armory = Armory(looks=0, inner=inner)
     assert await armory.ask(dry_run=dry_run) == inner
     assert armory.server.dry_runs == armory.server.registered == len(armory.admitted) == 0
+
+
+async def test_a_check_marks_a_probe_by_refusing_it() -> None:
+    armory = Armory(looks=0)
+    checks = PodChecks(armory.server.api, [], Standing(armory.world.clock))
+
+    async def create(resource: Any, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
+        asked = Named(resource=resource.plural)
+        request = Request(
+            uid="u", operation="CREATE", object=msgspec.json.decode(body), dry_run=dry_run, resource=asked
+        )
+        answer = await checks.validate(request)
+        assert not answer.allowed
+        raise ApiError(
+            answer.code, answer.reason, f'admission webhook "vpod.kb.io" denied the request: {answer.message}'
+        )
+
+    armory.server.create = create  # type: ignore[method-assign]
+    assert await armory.arming.arm([RULE])
+
+
+async def test_another_refusal_of_a_probe_is_no_mark() -> None:
+    armory = Armory(looks=0)
+
+    async def create(*_: Any, **__: Any) -> bytes:
+        raise ApiError(403, "Forbidden", "no")
+
+    armory.server.create = create  # type: ignore[method-assign]
+    assert not await armory.arming.arm([RULE])
 
 
 async def test_only_a_dry_run_is_a_probe() -> None:

@@ -83,7 +83,7 @@ def test_every_entry_has_a_handler(gates: str) -> None:
     }
     assert {path_of(entry) for entry in mutating_entries() + validating_entries(parsed)} <= served.keys()
     arming = Arming(api=api, clock=wired.clock, standing=chain.pods.standing, register=lambda: asyncio.sleep(0))
-    armed = {path.rpartition("-")[2] for path in chain.armed_by(arming, served)}
+    armed = {path.rpartition("-")[2] for path in chain.armed_by(arming, arming, served)}
     assert armed == {"persistentpodstate", "podunavailablebudget", "sidecarset", "workloadspread"}
 
 

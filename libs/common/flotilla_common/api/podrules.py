@@ -144,7 +144,7 @@ def pod_entries(rules: Collection[PodRule]) -> list[Json]:
         return []
     plain = [rule for rule in rules if not rule.namespace_labels]
     near = _any_of(plain)
-    entries = [_first(near, sorted(rule.probe for rule in rules if rule.probed))]
+    entries = [_first(near, rules)]
     for labels in sorted({rule.namespace_labels for rule in rules} - {""}):
         there = _any_of([rule for rule in rules if rule.namespace_labels == labels])
         entries.append(_selecting(labels, f"({there}) && !({near})" if near else there))
@@ -161,28 +161,35 @@ def check_entries(rules: Collection[PodRule]) -> list[Json]:
         condition = _any_of(going) or "false"
         if updated:
             condition = f"request.operation == 'UPDATE' ? ({_any_of(updated)}) : ({condition})"
-        found.append(_check(POD_CHECK_ENTRY, rule_of("", ("v1",), "pods", *operations), condition))
+        asked, condition = _with_probes([rule_of("", ("v1",), "pods", *operations)], condition, rules)
+        found.append(_check(POD_CHECK_ENTRY, asked, condition))
     if going:
         evicted = _any_of([PodRule(rule.why, "true", rule.namespace) for rule in going])
-        found.append(_check(EVICTION_ENTRY, rule_of("", ("v1",), "pods/eviction", "CREATE"), evicted))
+        found.append(_check(EVICTION_ENTRY, [rule_of("", ("v1",), "pods/eviction", "CREATE")], evicted))
     return found
 
 
-def _check(name: str, rule: Json, condition: str) -> Json:
-    return entry_of(name, CHECK_PATH, rule) | {
+def _check(name: str, asked: list[Json], condition: str) -> Json:
+    return entry_of(name, CHECK_PATH, *asked) | {
         "sideEffects": "NoneOnDryRun",
         "namespaceSelector": {"matchExpressions": [NOT_OURS, NOT_KUBE_SYSTEM]},
         "matchConditions": [{"name": "seen-by-some-check", "expression": condition}],
     }
 
 
-def _first(condition: str, probes: list[str]) -> Json:
+def _first(condition: str, rules: Collection[PodRule]) -> Json:
     asked = [rule_of("", ("v1",), "pods", "CREATE")] if condition else []
-    if probes:
-        asked.append(rule_of("", ("v1",), "podtemplates", "CREATE"))
-        probe = f"has(object.metadata.name) && object.metadata.name in {one_of(probes)}"
-        condition = f"request.resource.resource == 'podtemplates' ? {probe} : ({condition or 'false'})"
-    return _entry(POD_ENTRY, asked, condition, [])
+    return _entry(POD_ENTRY, *_with_probes(asked, condition, rules), [])
+
+
+def _with_probes(asked: list[Json], condition: str, rules: Collection[PodRule]) -> tuple[list[Json], str]:
+    """Return what an entry asks about and its condition, with what shows which of the rules are in use."""
+    probes = sorted(rule.probe for rule in rules if rule.probed)
+    if not probes:
+        return asked, condition
+    probe = f"has(object.metadata.name) && object.metadata.name in {one_of(probes)}"
+    condition = f"request.resource.resource == 'podtemplates' ? {probe} : ({condition or 'false'})"
+    return [*asked, rule_of("", ("v1",), "podtemplates", "CREATE")], condition
 
 
 def _selecting(labels: str, condition: str) -> Json:
