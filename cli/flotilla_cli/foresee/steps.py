@@ -67,7 +67,7 @@ def step_of(write: Write) -> Step | None:
         return _step(write, CREATE)
     if isinstance(action, Delete):
         return _step(write, RECREATE if action.intent is Intent.RECREATE else DELETE) if write.effective else None
-    if not write.effective or before is None or action.intent is Intent.STATUS:
+    if not write.effective or before is None or action.intent in (Intent.STATUS, Intent.BUDGET):
         return None
     if action.resource == POD and after is not None:
         return _pod_step(write, before, after)

@@ -222,3 +222,46 @@ def wordless(story: Story) -> Story:
         for wave in story.waves
     )
     return msgspec.structs.replace(story, waves=waves)
+
+
+def under_budget(world: World, most: int) -> None:
+    """Protect the world's three pods."""
+    for pod in world.objects["Pod"].values():
+        pod["metadata"].setdefault("annotations", {})["pub.kruise.io/related-pub"] = "pub"
+    world.objects["PodUnavailableBudget"]["pub"] = {
+        "metadata": {"name": "pub", "namespace": "default", "uid": "u-pub", "resourceVersion": "1", "generation": 1},
+        "spec": {"selector": {"matchLabels": {"app": "sample"}}, "maxUnavailable": most},
+        "status": {
+            "observedGeneration": 1,
+            "unavailableAllowed": most,
+            "currentAvailable": 3,
+            "desiredAvailable": 3 - most,
+            "totalReplicas": 3,
+        },
+    }
+
+
+async def test_a_budget_holds_an_update_back():
+    gate = "PodUnavailableBudgetUpdateGate=true"
+    world = settled(in_place(3, "100%"))
+    under_budget(world, 1)
+    story = await foreseen(world, in_place(3, "100%").template(NEW), gates=gate)
+    assert [len(wave) for wave in done(story)] == [1, 1, 1]
+    assert story.serving is not None
+    assert (story.serving.lowest, codes(story)) == (2, ["Complete"])
+    assert "pub" not in {step.name for wave in story.waves for step in wave.steps}
+    assert all(0 < wave.seconds < 10 for wave in story.waves[1:]), "an entry is kept for ten seconds"
+
+
+async def test_a_budget_of_none_keeps_every_pod_as_it_is():
+    world = settled(in_place(3, "100%"))
+    under_budget(world, 0)
+    story = await foreseen(world, in_place(3, "100%").template(NEW), gates="PodUnavailableBudgetUpdateGate=true")
+    assert not [step for wave in done(story) for step in wave]
+    assert codes(story) == ["WaitingForBudget"]
+
+
+async def test_updates_are_not_held_back_without_the_gate():
+    world = settled(in_place(3, "100%"))
+    under_budget(world, 0)
+    assert [len(wave) for wave in done(await foreseen(world, in_place(3, "100%").template(NEW)))] == [3]
