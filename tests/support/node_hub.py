@@ -19,6 +19,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerSnapshot,
 )
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
@@ -26,7 +27,7 @@ from flotilla_common.node import reports
 from flotilla_common.node.sealing import seal
 
 NODE = "node-1"
-STREAMS = {one.plural: one for one in (POD, NODE_IMAGE, RECREATE_REQUEST)}
+STREAMS = {one.plural: one for one in (POD, NODE_IMAGE, RECREATE_REQUEST, NODE_POD_PROBE)}
 LATENCY = 0.01
 
 
@@ -75,6 +76,9 @@ class Hub:
 
     def image(self) -> NodeImage:
         return self.objects["nodeimages", "", NODE]
+
+    def probes(self) -> NodePodProbe:
+        return self.objects["nodepodprobes", "", NODE]
 
     def pod(self, name: str, namespace: str = "ns") -> Pod:
         return self.objects["pods", namespace, name]
@@ -176,6 +180,16 @@ class Hub:
             return refused
         image = self.put(NODE_IMAGE, msgspec.structs.replace(image, status=report.status))
         return reports.Answer(accepted=True, resource_version=image.metadata.resource_version)
+
+    def _nodepodprobes(self, namespace: str, name: str, data: bytes) -> reports.Answer:
+        report = msgspec.json.decode(data, type=reports.NodePodProbeReport)
+        found = self.objects.get(("nodepodprobes", "", name))
+        if found is None or found.metadata.uid != report.uid:
+            return reports.Answer(why="gone")
+        if refused := self._take("nodepodprobes", name, report):
+            return refused
+        found = self.put(NODE_POD_PROBE, msgspec.structs.replace(found, status=report.status))
+        return reports.Answer(accepted=True, resource_version=found.metadata.resource_version)
 
     def _pods(self, namespace: str, name: str, data: bytes) -> reports.Answer:
         report = msgspec.json.decode(data, type=reports.PodReport)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextvars import Context
 
-from flotilla_nodeagent.cri.errors import CriError, NotFound, Unavailable
+from flotilla_nodeagent.cri.errors import CriError, NotFound, TimedOut, Unavailable
 from flotilla_nodeagent.cri.types import (
     CONTAINER_NAME_LABEL,
     HASH_ANNOTATION,
@@ -45,6 +45,11 @@ class Machine:
         self.passwords: dict[str, str] = {}  # repository to the password that it wants
         self.pull_annotations: dict[str, str] = {}
         self.restarts = True  # the kubelet starts exited containers again
+        self.lists = 0  # of all containers
+        self.ips: dict[str, tuple[str, ...]] = {}  # by pod
+        self.answers: dict[str, Executed | Exception] = {}  # of commands ["probe", NAME]
+        self.probe_takes: dict[str, float] = {}
+        self.probes: list[tuple[float, str, str]] = []  # time, container id, name
         self.on_started: Callable[[Container, str], None] = lambda container, pod: None
         self._numbers: dict[tuple[str, str], int] = {}
 
@@ -124,6 +129,11 @@ class FakeRuntime:
         await self._reach()
         return [one for one in self.machine.containers.values() if self.machine.pods[one.id] == pod_uid]
 
+    async def all_containers(self) -> list[Container]:
+        await self._reach()
+        self.machine.lists += 1
+        return list(self.machine.containers.values())
+
     async def container(self, container_id: str) -> Container | None:
         await self._reach()
         return self.machine.containers.get(container_id)
@@ -140,6 +150,9 @@ class FakeRuntime:
 
     async def sandbox_ip(self, sandbox_id: str) -> str:
         return "127.0.0.1"
+
+    async def sandbox_ips(self, sandbox_id: str) -> tuple[str, ...]:
+        return self.machine.ips.get(sandbox_id, ())
 
     async def stop(self, container_id: str, grace: int) -> None:
         await self._reach()
@@ -160,10 +173,28 @@ class FakeRuntime:
                 raise CriError("exec failed")
             lines = "\n".join(f"{name}={value}" for name, value in machine.environments[container_id].items())
             return Executed(0, lines.encode()[:keep], cut=len(lines.encode()) > keep)
+        if command[0] == "probe":
+            return await self._probed(container_id, command[1], seconds)
         machine.hooks.append((machine.loop.time(), container_id, "begun"))
         await self._lasting(machine.hook_takes)
         machine.hooks.append((machine.loop.time(), container_id, "done"))
         return Executed(0 if command != ["false"] else 1, b"", b"it failed")
+
+    async def _probed(self, container_id: str, name: str, seconds: int) -> Executed:
+        """A command of a probe."""
+        machine = self.machine
+        machine.probes.append((machine.loop.time(), container_id, name))
+        if machine.containers[container_id].state != State.RUNNING:
+            raise CriError("container is in CONTAINER_EXITED state")
+        takes, given = machine.probe_takes.get(name, 0.0), machine.answers.get(name, Executed(0))
+        await self._lasting(min(takes, float(seconds)))
+        if takes > seconds:
+            raise TimedOut(f"timeout {seconds}s exceeded: context deadline exceeded")
+        if machine.containers[container_id].state != State.RUNNING:
+            return Executed(137, b"", b"")
+        if isinstance(given, Exception):
+            raise given
+        return given
 
     async def images(self) -> list[Image]:
         await self._reach()

@@ -13,6 +13,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.heartbeat import HEARTBEAT_SECONDS, NODE_AGENT, VERSION, Heartbeat
@@ -29,6 +30,8 @@ from flotilla_nodeagent.images.nodeimage import NodeImages
 from flotilla_nodeagent.images.pull import Puller
 from flotilla_nodeagent.meta.pods import Pods
 from flotilla_nodeagent.meta.restarts import Restarts
+from flotilla_nodeagent.probes.nodepodprobe import NodePodProbes
+from flotilla_nodeagent.probes.results import Results
 from flotilla_nodeagent.recreate.requests import Requests
 from flotilla_nodeagent.stopping.journal import Journal
 from flotilla_nodeagent.stopping.stop import Stopper
@@ -44,9 +47,10 @@ async def run(
     runtimes: Runtimes,
     node_logins: Sequence[LoginSource] = (),
     journal: Callable[[Path], Journal] = Journal,
+    results: Callable[[Path], Results] = Results,
 ) -> None:
     """Work for the node until cancelled. `node_logins`: registry logins that are tried, in this order, after the pull
-    secrets. `journal` opens the records that an earlier process left in a folder."""
+    secrets. `journal` and `results` open the records that an earlier process left in a folder."""
     gates, state = settings.gates(), Path(settings.node_state_dir)
     host = Host(
         node=settings.node,
@@ -73,6 +77,9 @@ async def run(
     if gates.on("DaemonWatchingPod"):
         env = gates.on("InPlaceUpdateEnvFromMetadata")
         work.append(Pods(host, channel.copies(POD, Pod), environments, env=env).run)
+    if gates.on("PodProbeMarkerGate"):
+        probes = channel.copies(NODE_POD_PROBE, NodePodProbe, optional=True)
+        work.append(NodePodProbes(host, probes, results(state / "probes")).run)
     for one in (requests, restarts):
         one.load()
     async with asyncio.TaskGroup() as group:

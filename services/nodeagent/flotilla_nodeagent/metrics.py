@@ -1,6 +1,6 @@
 """What the agent has done, and how it is answered."""
 
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge
 
 PULLS = Counter("flotilla_nodeagent_pulls_total", "Pull tasks that ended, by their phase.", ["phase"])
 PLUGIN_CALLS = Counter(
@@ -9,4 +9,8 @@ PLUGIN_CALLS = Counter(
 STOPS = Counter("flotilla_nodeagent_stops_total", "Containers that were stopped to be started anew.")
 REPORTS = Counter(
     "flotilla_nodeagent_reports_total", "Reports by kind and by what became of them.", ["kind", "outcome"]
+)
+PROBES = Gauge("flotilla_nodeagent_probes", "Probes that the agent is asked to run.")
+ROUNDS = Counter(
+    "flotilla_nodeagent_probe_rounds_total", "Rounds of probes by handler and outcome.", ["handler", "outcome"]
 )

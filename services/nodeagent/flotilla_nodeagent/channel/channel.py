@@ -22,9 +22,11 @@ class Channel:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._readers: dict[str, tuple[Reader, Callable[[], bool]]] = {}
+        self._optional: set[str] = set()
 
-    def copies(self, resource: Resource, kind: type[T]) -> Copies[T]:
-        """The node's objects of the resource, decoded as `kind`. To be called before `run`."""
+    def copies(self, resource: Resource, kind: type[T], *, optional: bool = False) -> Copies[T]:
+        """The node's objects of the resource, decoded as `kind`. To be called before `run`. Without `optional` the
+        agent is not ready before it has read them; with it, the kind may be one that is not served here."""
         copies = Copies[T](resource, kind)
         reader = Reader(
             bus=self._host.bus,
@@ -36,7 +38,9 @@ class Channel:
             on_reset=copies.reset,
         )
         self._readers[resource.plural] = reader, lambda: copies.synced
-        self._host.status.ready(resource.plural, False, "not read yet")
+        if optional:
+            self._optional.add(resource.plural)
+        self._host.status.ready(resource.plural, optional, "not read yet")
         return copies
 
     async def run(self) -> None:
@@ -55,5 +59,5 @@ class Channel:
                 why = "" if synced() else "waiting for all of the node's objects"
                 if not reader.healthy:
                     why = "the watcher does not deliver"
-                status.ready(plural, not why, why)
+                status.ready(plural, not why or plural in self._optional, why)
             await self._host.clock.sleep(LOOK_SECONDS)

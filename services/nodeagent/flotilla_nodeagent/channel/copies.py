@@ -60,7 +60,7 @@ class Copies(Generic[T]):
         """Take in a message of the channel. One that cannot be read is logged and skipped."""
         try:
             self._read(message)
-        except (msgspec.DecodeError, ValueError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             self._log.warning("unreadable copy", subject=message.subject, error=str(error))
         if (marker := self._awaited.due(message)) is not None:
             self._mark(marker)

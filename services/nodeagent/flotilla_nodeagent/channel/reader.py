@@ -22,6 +22,9 @@ ASK_SECONDS = 5.0
 SILENCE_SECONDS = 12.0
 """A delivery without any message for this long counts as dead: two heartbeats and a bit."""
 
+REFUSED_SECONDS = 30.0
+"""After a refusal that does not say to ask again: the watcher may be of a release that knows less."""
+
 CHECK_SECONDS = 0.5
 """How often the delivery is looked at."""
 
@@ -95,6 +98,7 @@ class Reader:
         self._sequence = 0
         self._created = ""
         self._heard = clock.monotonic()
+        self._ask_at = self._heard
         self._trouble: str = "not asked yet"
         self._said: str = ""
         self._log = structlog.get_logger(resource=resource.id)
@@ -119,7 +123,7 @@ class Reader:
             return
         if not self._trouble and self._clock.monotonic() - self._heard > SILENCE_SECONDS:
             self._trouble = "no word from the delivery"
-        if not self._trouble:
+        if not self._trouble or self._clock.monotonic() < self._ask_at:
             return
         if self._trouble != self._said:
             self._log.info("asking for the node's objects", why=self._trouble)
@@ -144,6 +148,7 @@ class Reader:
         subject = subjects.report(self._node, FOLLOW, "", self._resource.plural)
         answer = _decode_answer(await self._bus.request(subject, msgspec.json.encode(request), ASK_SECONDS))
         if not answer.accepted:
+            self._ask_at = self._clock.monotonic() + (0.0 if answer.again else REFUSED_SECONDS)
             raise BusError(answer.why)
         if not answer.resumed:
             self._sequence = 0

@@ -64,9 +64,13 @@ class Runtime:
         chosen = wire.ContainerFilter(label_selector={POD_UID_LABEL: pod_uid})
         return await self._list(chosen)
 
+    async def all_containers(self) -> list[Container]:
+        """All containers of all pods, dead ones included."""
+        return await self._list(wire.ContainerFilter())
+
     async def holds_pods(self) -> bool:
         """The kubelet has made containers here."""
-        return any(POD_UID_LABEL in one.labels for one in await self._list(wire.ContainerFilter()))
+        return any(POD_UID_LABEL in one.labels for one in await self.all_containers())
 
     async def container(self, container_id: str) -> Container | None:
         """The container with this ID, if there is one."""
@@ -114,10 +118,15 @@ class Runtime:
 
     async def sandbox_ip(self, sandbox_id: str) -> str:
         """The pod's IP; empty for a pod in the node's network."""
+        return next(iter(await self.sandbox_ips(sandbox_id)), "")
+
+    async def sandbox_ips(self, sandbox_id: str) -> tuple[str, ...]:
+        """All IPs of the pod, its first one first; none for a pod in the node's network."""
         async with translated():
             request = wire.PodSandboxStatusRequest(pod_sandbox_id=sandbox_id)
             reply = await self._runtime.PodSandboxStatus(request, timeout=CALL_SECONDS)
-        return reply.status.network.ip
+        network = reply.status.network
+        return tuple(ip for ip in (network.ip, *(one.ip for one in network.additional_ips)) if ip)
 
     async def images(self) -> list[Image]:
         """All complete images."""

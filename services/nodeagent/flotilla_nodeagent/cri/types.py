@@ -5,6 +5,8 @@ from enum import IntEnum
 import msgspec
 
 POD_UID_LABEL = "io.kubernetes.pod.uid"
+POD_NAME_LABEL = "io.kubernetes.pod.name"
+POD_NAMESPACE_LABEL = "io.kubernetes.pod.namespace"
 CONTAINER_NAME_LABEL = "io.kubernetes.container.name"
 HASH_ANNOTATION = "io.kubernetes.container.hash"
 RESTARTS_ANNOTATION = "io.kubernetes.container.restartCount"

@@ -221,11 +221,21 @@ class PodSandboxStatusRequest(_message.Message):
     pod_sandbox_id: str
     def __init__(self, pod_sandbox_id: _Optional[str] = ...) -> None: ...
 
-class PodSandboxNetworkStatus(_message.Message):
+class PodIP(_message.Message):
     __slots__ = ("ip",)
     IP_FIELD_NUMBER: _ClassVar[int]
     ip: str
     def __init__(self, ip: _Optional[str] = ...) -> None: ...
+
+class PodSandboxNetworkStatus(_message.Message):
+    __slots__ = ("ip", "additional_ips")
+    IP_FIELD_NUMBER: _ClassVar[int]
+    ADDITIONAL_IPS_FIELD_NUMBER: _ClassVar[int]
+    ip: str
+    additional_ips: _containers.RepeatedCompositeFieldContainer[PodIP]
+    def __init__(
+        self, ip: _Optional[str] = ..., additional_ips: _Optional[_Iterable[_Union[PodIP, _Mapping]]] = ...
+    ) -> None: ...
 
 class PodSandboxStatus(_message.Message):
     __slots__ = ("id", "network")

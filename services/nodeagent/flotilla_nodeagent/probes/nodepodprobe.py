@@ -1,0 +1,171 @@
+"""The node's own NodePodProbe: its spec becomes probes, their results become its status (nodeagent.md §6.4)."""
+
+import asyncio
+from collections.abc import Mapping
+
+import structlog
+
+from flotilla_common.api.kinds.nodepodprobe.types import (
+    MESSAGE_BYTES,
+    SUCCEEDED,
+    NodePodProbe,
+    NodePodProbeStatus,
+    PodProbeStatus,
+    ProbeState,
+)
+from flotilla_common.control.queue import Backoff
+from flotilla_common.node.quota import Quota
+from flotilla_common.node.reports import NODE_POD_PROBES, EventReport, NodePodProbeReport
+from flotilla_nodeagent.channel.copies import Copies, Key
+from flotilla_nodeagent.channel.reporting import NotTaken, Refused
+from flotilla_nodeagent.host import Host
+from flotilla_nodeagent.probes import definitions
+from flotilla_nodeagent.probes.definitions import Probe, digest, read_probes
+from flotilla_nodeagent.probes.prober import Prober, Worker
+from flotilla_nodeagent.probes.results import Kept, Results
+from flotilla_nodeagent.probes.states import Progress, Result, cut, redefined
+from flotilla_nodeagent.work import Work
+
+COMPONENT = "kruise-daemon-podprobe"
+
+BURST, WRITES_PER_SECOND = 5, 1.0
+"""Reports: a change is reported at once, and many in a row with one report a second."""
+
+BACKOFF = Backoff(0.2, 5.0)
+"""Between tries of a report that was not taken."""
+
+MESSAGES_BYTES = 384 << 10
+"""All messages of a status: the object has to fit into etcd, with its spec and twice this for what JSON makes of it."""
+
+EVENT_SECONDS = 10.0
+"""Between events about one probe of which only the message changes."""
+
+
+class NodePodProbes:
+    """Handles the NodePodProbe with the node's name."""
+
+    def __init__(self, host: Host, copies: Copies[NodePodProbe], results: Results) -> None:
+        self._host = host
+        self._copies = copies
+        self._results = results
+        self._key: Key = ("", host.node)
+        self._kept: Mapping[definitions.Key, Kept] | None = results.load()  # None once it is taken over
+        self._writes = Quota(BURST, WRITES_PER_SECOND)
+        self._read: NodePodProbe | None = None  # the copy that the probes are from
+        self._said: NodePodProbeStatus | None = None  # accepted last, unless a copy says otherwise since
+        self._events: dict[definitions.Key, float] = {}  # when there was one (monotonic)
+        self._work = Work[Key]("probes", host, self._sync, workers=1, backoff=BACKOFF)
+        self._prober = Prober(host, self._changed)
+        self._log = structlog.get_logger(part="probes")
+        copies.listen(self._arrived)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._work.run())
+            group.create_task(self._prober.run())
+
+    def _arrived(self, key: Key) -> None:
+        if key == self._key and self._copies.synced:
+            self._work.add(self._key)
+
+    def _changed(self, probe: Probe, before: Result | None, after: Result) -> None:
+        self._work.add(self._key)
+        now = self._host.clock.monotonic()
+        recent = now - self._events.get(probe.key, float("-inf")) < EVENT_SECONDS
+        if before is not None and before.state == after.state and (before.message == after.message or recent):
+            return
+        self._events[probe.key] = now
+        reason = "KruiseProbeSucceeded" if after.state == SUCCEEDED else "KruiseProbeFailed"
+        event = EventReport(kind="Pod", uid=probe.uid, component=COMPONENT, reason=reason, message=after.message)
+        self._host.reporter.event(probe.namespace, probe.pod, event)
+
+    async def _sync(self, key: Key) -> float | None:
+        found = self._copies.get(key)
+        if found is None or found.metadata.deletion_timestamp is not None:
+            self._prober.sync({}, {})
+            self._read = self._said = None
+            return None
+        if found is not self._read:
+            self._take(found)
+        now = self._host.clock.monotonic()
+        if not self._writes.left(key[1], now):
+            return self._writes.wait(key[1], now)  # and not here: by then there may be something newer to write
+        status = status_of(self._prober.workers)
+        self._results.keep([one.kept for one in self._prober.workers.values() if one.kept is not None])
+        if status != (found.status if self._said is None else self._said):
+            self._writes.take(key[1], now)
+            await self._report(found, status)
+        return None
+
+    def _take(self, found: NodePodProbe) -> None:
+        """Run what the spec asks for from now on."""
+        wanted, left_out = read_probes(found.spec)
+        if left_out:
+            self._log.warning("there are too many probes; the last ones do not run", left_out=left_out)
+        self._prober.sync(wanted, self._known(wanted, found.status))
+        self._events = {one: at for one, at in self._events.items() if one in wanted}
+        more = f"; {left_out} more are too many" if left_out else ""
+        self._host.status.ready("probes", True, f"{len(wanted)} run{more}")
+        self._read = found
+        if found.status != self._said:
+            self._said = None
+
+    def _known(
+        self, wanted: Mapping[definitions.Key, Probe], status: NodePodProbeStatus
+    ) -> dict[definitions.Key, Progress]:
+        """Return what an earlier process found out, as it kept it, else as it reported it; nothing later on: a status
+        may be about a probe that had this name before."""
+        known: dict[definitions.Key, Progress] = {}
+        kept_before, self._kept = self._kept, None
+        if kept_before is None:
+            return known
+        for pod in status.pod_probe_statuses:
+            for one in pod.probe_states:
+                if one.last_probe_time is not None and one.last_transition_time is not None:
+                    result = Result(
+                        state=one.state,
+                        message=one.message,
+                        probed=one.last_probe_time,
+                        since=one.last_transition_time,
+                    )
+                    known[pod.uid, one.name] = Progress(result=result)
+        for key, kept in kept_before.items():
+            if key in wanted:
+                progress = Progress(container_id=kept.container_id, result=kept.result)
+                same = kept.handler == digest(wanted[key].handler)
+                known[key] = progress if same else redefined(progress, self._host.clock.now())
+        return known
+
+    async def _report(self, found: NodePodProbe, status: NodePodProbeStatus) -> None:
+        meta = found.metadata
+        report = NodePodProbeReport(uid=meta.uid, resource_version=meta.resource_version, status=status)
+        try:
+            await self._host.reporter.send(NODE_POD_PROBES, "", meta.name, report)
+        except NotTaken:
+            self._said = None  # it may be written all the same: the copy will tell
+            raise
+        except Refused as error:
+            self._log.warning("report refused", why=str(error))
+        self._said = status
+
+
+def status_of(workers: Mapping[definitions.Key, Worker]) -> NodePodProbeStatus:
+    """Return the results of all probes that have one, by pod and in the order of the spec."""
+    pods: dict[str, PodProbeStatus] = {}
+    most = min(MESSAGE_BYTES, MESSAGES_BYTES // max(len(workers), 1))
+    for worker in workers.values():
+        probe, result = worker.probe, worker.progress.result
+        if result is None:
+            continue
+        empty = PodProbeStatus(name=probe.pod, namespace=probe.namespace, uid=probe.uid, probe_states=[])
+        pods.setdefault(probe.uid, empty).probe_states.append(
+            ProbeState(
+                name=probe.name,
+                state=result.state,
+                last_probe_time=result.probed,
+                last_transition_time=result.since,
+                message=cut(result.message, most),
+            )
+        )
+    return NodePodProbeStatus(pod_probe_statuses=list(pods.values()))

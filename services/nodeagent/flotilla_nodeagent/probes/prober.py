@@ -1,0 +1,297 @@
+"""All probes of the node: when each is due, what its rounds do, and what they make of its result (nodeagent.md §6.1).
+
+One loop begins the rounds that are due; a round is a task only while it runs. A result changes only after another look
+at the container that it is about: what the rounds begin with may be half a second old.
+"""
+
+import asyncio
+import heapq
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import structlog
+
+from flotilla_common.clock import Clock
+from flotilla_nodeagent import metrics
+from flotilla_nodeagent.cri.errors import CriError
+from flotilla_nodeagent.cri.types import Container, State
+from flotilla_nodeagent.host import Host
+from flotilla_nodeagent.probes import handlers, states
+from flotilla_nodeagent.probes.addresses import pod_address
+from flotilla_nodeagent.probes.definitions import Exec, Impossible, Key, Probe, Refused, digest
+from flotilla_nodeagent.probes.inventory import Inventory
+from flotilla_nodeagent.probes.results import Kept
+from flotilla_nodeagent.probes.slots import Slots
+from flotilla_nodeagent.probes.states import Outcome, Progress, Result
+from flotilla_nodeagent.timing import Timing
+
+REFRESH_SECONDS = 600.0
+"""A result that is so old is reported anew (nodeagent.md §6.2). All are refreshed in the same rounds, so that it costs
+a report or two for the node and not one for each probe."""
+
+SPREAD_SECONDS = 10.0
+"""After a start of the agent the first rounds are spread over the period of each probe, and over this time at most."""
+
+LEAST_PAUSE, MOST_PAUSE = 0.02, 0.2
+"""Seconds between two looks at what is due: rounds that are due closely together begin together."""
+
+EXEC_AT_ONCE, EXEC_PER_POD = 16, 2
+"""Commands under way: each starts processes of the runtime and in the container."""
+
+NETWORK_AT_ONCE, NETWORK_PER_POD = 128, 8
+"""Connections under way."""
+
+WAIT_SECONDS = 1.0
+"""A container that is awaited is looked for this often, however long the period: it is there soon, or has ended."""
+
+Changed = Callable[[Probe, Result | None, Result], None]
+"""Called with the old and the new result of a probe: state, message, or only the time differs."""
+
+
+class Worker:
+    """One probe, and how far it is."""
+
+    def __init__(self, probe: Probe, progress: Progress, due: float, now: float) -> None:
+        self.probe = probe
+        self.progress = progress
+        self.due = due
+        self.begun = due  # when the last round was due
+        self.stored_at = now  # when the result was stored last
+        self.lamented = ""
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def kept(self) -> Kept | None:
+        """Its result and what it is about, if it has one."""
+        if self.progress.result is None:
+            return None
+        return Kept(
+            uid=self.probe.uid,
+            name=self.probe.name,
+            container_id=self.progress.container_id,
+            handler=digest(self.probe.handler),
+            result=self.progress.result,
+        )
+
+
+class Prober:
+    """Runs probes. `on_change` is called for every result that is to be reported."""
+
+    def __init__(self, host: Host, on_change: Changed) -> None:
+        self._clock: Clock = host.clock
+        self._entropy = host.entropy
+        self._inventory = Inventory(host.runtimes, host.clock)
+        self._timing = Timing(host.clock)
+        self._on_change = on_change
+        self._workers: dict[Key, Worker] = {}
+        self._due: list[tuple[float, int, Worker]] = []
+        self._pushes = 0
+        self._started = host.clock.monotonic()
+        self._refreshed = self._started
+        self._exec = Slots(EXEC_AT_ONCE, EXEC_PER_POD)
+        self._network = Slots(NETWORK_AT_ONCE, NETWORK_PER_POD)
+        self._log = structlog.get_logger(part="probes")
+
+    @property
+    def workers(self) -> Mapping[Key, Worker]:
+        """All probes, in the order of the NodePodProbe."""
+        return self._workers
+
+    def sync(self, wanted: Mapping[Key, Probe], known: Mapping[Key, Progress]) -> None:
+        """Run these probes from now on. `known`: results of an earlier process, for probes that begin."""
+        before, self._workers = self._workers, {}
+        for key, probe in wanted.items():
+            worker = before.pop(key, None)
+            if worker is not None and worker.probe.container == probe.container:
+                self._workers[key] = worker
+                self._redefine(worker, probe)
+                continue
+            if worker is not None:
+                self._stop(worker)
+            self._workers[key] = self._begin(probe, known.get(key, Progress()) if worker is None else worker.progress)
+        for worker in before.values():
+            self._stop(worker)
+        self._timing.keep({probe.uid for probe in wanted.values()})
+        metrics.PROBES.set(len(self._workers))
+
+    async def run(self) -> None:
+        """Begin what is due, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._clock.sleep(self._begin_rounds(group))
+
+    def _begin(self, probe: Probe, progress: Progress) -> Worker:
+        now = self._clock.monotonic()
+        due = now
+        if now - self._started < probe.period:
+            due += self._entropy.uniform(0, min(probe.period, SPREAD_SECONDS))
+        worker = Worker(probe, progress, due, now)
+        self._push(worker)
+        return worker
+
+    def _redefine(self, worker: Worker, probe: Probe) -> None:
+        before, worker.probe = worker.probe, probe
+        if before.period != probe.period:
+            worker.due = max(worker.begun + probe.period, self._clock.monotonic())
+            self._push(worker)
+        if (before.handler, before.refused) != (probe.handler, probe.refused):
+            self._set(worker, states.redefined(worker.progress, self._clock.now()))
+            self._hasten(worker, 0.0)
+
+    def _stop(self, worker: Worker) -> None:
+        worker.due = float("inf")
+        if worker.task is not None:
+            worker.task.cancel()
+
+    def _push(self, worker: Worker) -> None:
+        self._pushes += 1
+        heapq.heappush(self._due, (worker.due, self._pushes, worker))
+
+    def _begin_rounds(self, group: asyncio.TaskGroup) -> float:
+        """Begin what is due and has room; return in how many seconds to look again."""
+        now = self._clock.monotonic()
+        if now - self._refreshed >= REFRESH_SECONDS:
+            self._refreshed = now
+        late: list[Worker] = []
+        while self._due and self._due[0][0] <= now:
+            due, _, worker = heapq.heappop(self._due)
+            if due != worker.due:
+                continue  # it is due at another time, or is stopped
+            if worker.task is not None or not self._slots(worker).take(worker.probe.key, now):
+                late.append(worker)
+                continue
+            worker.begun, worker.due = due, max(due + worker.probe.period, now)
+            self._push(worker)
+            self._begin_round(worker, group)
+        for worker in late:
+            self._push(worker)
+        return min(max(self._due[0][0] - now if self._due else MOST_PAUSE, LEAST_PAUSE), MOST_PAUSE)
+
+    def _begin_round(self, worker: Worker, group: asyncio.TaskGroup) -> None:
+        slots, key = self._slots(worker), worker.probe.key
+
+        def ended(task: asyncio.Task[None]) -> None:
+            slots.give_back(key)
+            worker.task = None
+
+        worker.task = group.create_task(self._run(worker))
+        worker.task.add_done_callback(ended)  # a task that is cancelled before it begins does nothing by itself
+
+    def _slots(self, worker: Worker) -> Slots:
+        return self._exec if isinstance(worker.probe.handler, Exec) else self._network
+
+    async def _run(self, worker: Worker) -> None:
+        try:
+            await self._round(worker)
+        except (CriError, Impossible) as error:
+            self._lament(worker, str(error))
+        except Exception:  # noqa: BLE001 - whatever one probe provokes must not stop the others
+            self._log.exception("unexpected failure", pod=worker.probe.pod, probe=worker.probe.name)
+
+    async def _round(self, worker: Worker) -> None:
+        """One round, as nodeagent.md §6.2 has it."""
+        probe = worker.probe
+        container = await self._inventory.find(probe)
+        if container is None or not await self._see(worker, container):
+            self._hasten(worker, WAIT_SECONDS)
+            return
+        try:
+            outcome = await self._outcome(worker, container)
+        except Refused as error:
+            refused = states.refused(worker.progress, str(error), self._clock.now(), refresh=self._stale(worker))
+            self._set(worker, refused)
+        except CriError:
+            await self._still_there(worker, container)  # the reason may be that the container has ended
+            raise
+        else:
+            if outcome is not None and worker.probe.handler == probe.handler:
+                await self._take(worker, container, outcome)
+
+    async def _see(self, worker: Worker, container: Container) -> bool:
+        """Let the probe know its container; return whether that runs."""
+        progress = worker.progress
+        if progress.result is not None and not progress.container_id:
+            progress = states.placed(progress, container, await self._inventory.started(container))
+        self._set(worker, states.seen(progress, container, self._clock.now(), refresh=self._stale(worker)))
+        return container.state is State.RUNNING
+
+    async def _still_there(self, worker: Worker, container: Container) -> bool:
+        """Look again, and return whether the container is still the newest one and runs."""
+        found = await self._inventory.look(worker.probe)
+        if found is not None and (found.id, found.state) == (container.id, container.state):
+            return True
+        if found is not None:
+            await self._see(worker, found)
+        self._hasten(worker, WAIT_SECONDS)
+        return False
+
+    async def _outcome(self, worker: Worker, container: Container) -> Outcome | None:
+        """Return what a probe of the container shows; None while it has not run for long enough. Raises Refused,
+        Impossible, CriError."""
+        probe = worker.probe
+        if probe.refused:
+            raise Refused(probe.refused)
+        if probe.handler is None:
+            raise Impossible(probe.problem)
+        started = datetime.fromtimestamp(await self._inventory.started(container), UTC)
+        if (left := self._timing.remaining((probe.uid, container.id), started, probe.delay)) > 0:
+            self._hasten(worker, left)
+            return None
+        ip = ""
+        if not isinstance(probe.handler, Exec):
+            ip = pod_address(probe.ip, await self._inventory.ips(container))
+        sort = type(probe.handler).__struct_config__.tag
+        try:
+            outcome = await handlers.run(
+                probe.handler,
+                container=container,
+                ip=ip,
+                timeout=probe.timeout,
+                runtime=self._inventory.runtime,
+                clock=self._clock,
+            )
+        except (CriError, Impossible):
+            metrics.ROUNDS.labels(sort, "impossible").inc()
+            raise
+        metrics.ROUNDS.labels(sort, "succeeded" if outcome.succeeded else "failed").inc()
+        return outcome
+
+    async def _take(self, worker: Worker, container: Container, outcome: Outcome) -> None:
+        """Count the outcome; before it changes the state, look whether it is about the container that there is now."""
+        handler, changes = worker.probe.handler, _state(self._counted(worker, outcome)) != _state(worker.progress)
+        if changes and not (await self._still_there(worker, container) and worker.probe.handler == handler):
+            return
+        worker.lamented = ""
+        self._set(worker, self._counted(worker, outcome))
+
+    def _counted(self, worker: Worker, outcome: Outcome) -> Progress:
+        return states.probed(worker.progress, worker.probe, outcome, self._clock.now(), refresh=self._stale(worker))
+
+    def _hasten(self, worker: Worker, seconds: float) -> None:
+        """Have the next round in so many seconds if it is due later."""
+        due = self._clock.monotonic() + seconds
+        if due < worker.due < float("inf"):
+            worker.due = due
+            self._push(worker)
+
+    def _stale(self, worker: Worker) -> bool:
+        return worker.stored_at < self._refreshed
+
+    def _set(self, worker: Worker, progress: Progress) -> None:
+        if self._workers.get(worker.probe.key) is not worker:
+            return  # it was stopped meanwhile
+        before, worker.progress = worker.progress.result, progress
+        if progress.result is None or progress.result == before:
+            return
+        worker.stored_at = self._clock.monotonic()
+        self._on_change(worker.probe, before, progress.result)
+
+    def _lament(self, worker: Worker, why: str) -> None:
+        """Log why a probe cannot be carried out, once for each reason."""
+        if why != worker.lamented:
+            worker.lamented = why
+            self._log.info("a probe cannot be carried out", pod=worker.probe.pod, probe=worker.probe.name, why=why)
+
+
+def _state(progress: Progress) -> str:
+    return progress.result.state if progress.result is not None else ""

@@ -1,0 +1,63 @@
+"""The results on the node's own disk, so that a restart of the agent alone changes none of them.
+
+The NodePodProbe's status does not say which container a result is about, nor which handler had it. With that known, an
+agent that starts again keeps a result only for the same instance of the container and the same handler. The file is
+written before a report. It need not survive a power cut, after which no container is the same, so nothing is flushed.
+"""
+
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from flotilla_nodeagent.probes.definitions import Key
+from flotilla_nodeagent.probes.states import Result
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The result of one probe, and what it is about."""
+
+    uid: str
+    name: str
+    container_id: str
+    handler: str  # its digest
+    result: Result
+
+
+_decode = msgspec.json.Decoder(list[Kept]).decode
+FILE = "results.json"
+
+
+class Results:
+    """All results, in one file. Without a writable folder nothing is kept, which is logged once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log = structlog.get_logger(folder=str(folder))
+        self._durable = True
+        self._written: list[Kept] | None = None
+
+    def load(self) -> dict[Key, Kept]:
+        """Return what an earlier process kept. A file that cannot be read counts as not written."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            found = _decode((self._folder / FILE).read_bytes())
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError) as error:
+            self._log.warning("unreadable results of probes", error=str(error))
+            return {}
+        return {(one.uid, one.name): one for one in found}
+
+    def keep(self, results: list[Kept]) -> None:
+        """Write all results, if they differ from those that were written last."""
+        if results == self._written or not self._durable:
+            return
+        new = self._folder / f"{FILE}.new"
+        try:
+            new.write_bytes(msgspec.json.encode(results))
+            new.replace(self._folder / FILE)
+        except OSError as error:
+            self._log.warning("results of probes cannot be kept; a restart may reset some", error=str(error))
+            self._durable = False
+        self._written = results
