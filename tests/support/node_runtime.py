@@ -53,7 +53,15 @@ class Machine:
         self.on_started: Callable[[Container, str], None] = lambda container, pod: None
         self._numbers: dict[tuple[str, str], int] = {}
 
-    def start(self, pod: str, name: str, *, plain_hash: int = 7, env: dict[str, str] | None = None) -> Container:
+    def start(
+        self,
+        pod: str,
+        name: str,
+        *,
+        plain_hash: int = 7,
+        env: dict[str, str] | None = None,
+        labels: dict[str, str] | None = None,
+    ) -> Container:
         """A new instance of a container."""
         number = self._numbers[pod, name] = self._numbers.get((pod, name), -1) + 1
         container = Container(
@@ -61,7 +69,7 @@ class Machine:
             state=State.RUNNING,
             created_at=int(self.loop.time() * 1e9) + len(self.containers),
             sandbox=pod,
-            labels={CONTAINER_NAME_LABEL: name, POD_UID_LABEL: pod},
+            labels={CONTAINER_NAME_LABEL: name, POD_UID_LABEL: pod} | (labels or {}),
             annotations={HASH_ANNOTATION: f"{plain_hash:x}", RESTARTS_ANNOTATION: str(number)},
         )
         self.containers[container.id] = container

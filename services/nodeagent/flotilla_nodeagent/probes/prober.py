@@ -157,18 +157,23 @@ class Prober:
             due, _, worker = heapq.heappop(self._due)
             if due != worker.due:
                 continue  # it is due at another time, or is stopped
-            if worker.task is not None or not self._slots(worker).take(worker.probe.key, now):
-                late.append(worker)
-                continue
-            worker.begun, worker.due = due, max(due + worker.probe.period, now)
-            self._push(worker)
-            self._begin_round(worker, group)
+            slots, key = self._slots(worker), worker.probe.key
+            if worker.task is not None or not slots.pod_has_room(key):
+                worker.due = now + MOST_PAUSE
+                self._push(worker)
+            elif not slots.node_has_room(now):
+                late.append(worker)  # keeps its place
+            else:
+                worker.begun, worker.due = due, max(due + worker.probe.period, now)
+                self._push(worker)
+                self._begin_round(worker, slots, group)
         for worker in late:
             self._push(worker)
         return min(max(self._due[0][0] - now if self._due else MOST_PAUSE, LEAST_PAUSE), MOST_PAUSE)
 
-    def _begin_round(self, worker: Worker, group: asyncio.TaskGroup) -> None:
-        slots, key = self._slots(worker), worker.probe.key
+    def _begin_round(self, worker: Worker, slots: Slots, group: asyncio.TaskGroup) -> None:
+        key = worker.probe.key
+        slots.take(key, self._clock.monotonic())
 
         def ended(task: asyncio.Task[None]) -> None:
             slots.give_back(key)

@@ -4,6 +4,8 @@ A round that takes long counts for its pod until it ends, and for the node only 
 few by the bound for their pods, and must not hold up the rest.
 """
 
+from collections import Counter, OrderedDict
+
 from flotilla_nodeagent.probes.definitions import Key
 
 SLOT_SECONDS = 2.0
@@ -16,17 +18,27 @@ class Slots:
     def __init__(self, at_once: int, per_pod: int) -> None:
         self._at_once = at_once
         self._per_pod = per_pod
-        self._held: dict[Key, float] = {}  # since when
+        self._of_pod: Counter[str] = Counter()
+        self._young: OrderedDict[Key, float] = OrderedDict()  # since when, the oldest first
 
-    def take(self, key: Key, now: float) -> bool:
-        """Begin a round if there is room."""
-        young = sum(now - since < SLOT_SECONDS for since in self._held.values())
-        of_pod = sum(uid == key[0] for uid, _ in self._held)
-        if young >= self._at_once or of_pod >= self._per_pod or key in self._held:
-            return False
-        self._held[key] = now
-        return True
+    def pod_has_room(self, key: Key) -> bool:
+        """Whether another round of the probe's pod may be under way."""
+        return self._of_pod[key[0]] < self._per_pod
+
+    def node_has_room(self, now: float) -> bool:
+        """Whether another round on the node may be under way."""
+        while self._young and now - next(iter(self._young.values())) >= SLOT_SECONDS:
+            self._young.popitem(last=False)
+        return len(self._young) < self._at_once
+
+    def take(self, key: Key, now: float) -> None:
+        """The round of a probe begins."""
+        self._of_pod[key[0]] += 1
+        self._young[key] = now
 
     def give_back(self, key: Key) -> None:
         """The round has ended."""
-        self._held.pop(key, None)
+        self._young.pop(key, None)
+        self._of_pod[key[0]] -= 1
+        if not self._of_pod[key[0]]:
+            del self._of_pod[key[0]]

@@ -3,12 +3,7 @@
 import msgspec
 import pytest
 
-from flotilla_common.api.kinds.nodepodprobe.types import (
-    PROBE_BYTES,
-    PROBES_PER_NODE,
-    PROBES_PER_POD,
-    NodePodProbeSpec,
-)
+from flotilla_common.api.kinds.nodepodprobe.types import PROBE_BYTES, PROBES_PER_NODE, PROBES_PER_POD, NodePodProbeSpec
 from flotilla_nodeagent.probes.definitions import Exec, HttpGet, Probe, TcpSocket, digest, read_probes
 
 
