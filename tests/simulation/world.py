@@ -60,6 +60,9 @@ SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_aft
 fallback has to be longer than the five seconds between two markers. Fewer workers, for there are few CloneSets and
 every change wakes all workers."""
 
+PROBING = "policy"
+"""The service that asks the nodes' agents for probes."""
+
 WEBHOOKS = ("webhook-0", "webhook-1")
 """Replicas of the webhook that answer from within the apiserver, in turns."""
 
@@ -267,7 +270,8 @@ class World:
     def _agent(self, number: int, socket: Socket) -> Process:
         node = f"node-{number}"
         machine = self.machines[node] = Machine(node, f"{AGENT}-{number}", self.cluster, socket)
-        process = Process(self, machine.agent, agent_of(machine), inbox_prefix=subjects.node_inbox(node))
+        service = agent_of(machine, probes=PROBING in self._served)
+        process = Process(self, machine.agent, service, inbox_prefix=subjects.node_inbox(node))
         self._agents[node] = process
         return process
 

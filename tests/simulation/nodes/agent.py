@@ -14,14 +14,19 @@ NAME = "agent"
 """Agents are `agent-1`, `agent-2`, … as processes, on `node-1`, `node-2`, …"""
 
 
-def agent_of(machine: Machine) -> Service:
-    """The agent of one node, as a service that the simulation can run."""
+def agent_of(machine: Machine, *, probes: bool) -> Service:
+    """The agent of one node, as a service that the simulation can run. `probes`: somebody asks it for probes."""
 
     async def run(context: Context) -> None:
         status = _Status(context.health)
         context.started()
         await app.run(
-            settings=dataclasses.replace(context.settings, node=machine.name, cri_socket=SOCKET),
+            settings=dataclasses.replace(
+                context.settings,
+                node=machine.name,
+                cri_socket=SOCKET,
+                feature_gates=f"{context.settings.feature_gates},PodProbeMarkerGate={str(probes).lower()}".lstrip(","),
+            ),
             bus=context.bus,
             clock=context.clock,
             entropy=context.entropy,
@@ -33,6 +38,7 @@ def agent_of(machine: Machine) -> Service:
                 connect=lambda _: SimulatedRuntime(machine),
             ),
             journal=machine.journal,
+            results=machine.results,
         )
 
     return Service(NAME, run)

@@ -10,6 +10,8 @@ import msgspec
 
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.control.plan import Json
+from flotilla_nodeagent.probes.definitions import Key
+from flotilla_nodeagent.probes.results import Kept, Results
 from flotilla_nodeagent.stopping.journal import Entry, Journal
 from tests.simulation.cluster.cluster import Cluster
 
@@ -61,7 +63,10 @@ class Machine:
         self.broken: set[str] = set()
         """References that no registry has."""
         self.pull_seconds = PULL_SECONDS
+        self.answers: dict[str, tuple[int, str]] = {}
+        """By command of a probe: its exit code and what it writes; any other one succeeds without a word."""
         self.files: dict[Path, dict[tuple[str, str], Entry]] = {}
+        self.probe_results: list[Kept] = []
 
     def wanted(self) -> bool:
         """The status of the NodeImage does not speak of its spec yet: something is to be pulled, or to be told."""
@@ -77,6 +82,10 @@ class Machine:
     def journal(self, folder: Path) -> Journal:
         """The journal in a folder of this node's disk."""
         return DiskJournal(folder, self.files)
+
+    def results(self, folder: Path) -> Results:
+        """The results of probes on this node's disk."""
+        return DiskResults(folder, self.probe_results)
 
     def pods(self) -> list[Json]:
         """What the kubelet of this node runs."""
@@ -100,3 +109,17 @@ class DiskJournal(Journal):
         for key in [key for key in self._entries if key[0] == cause]:
             del self._entries[key]
             self._files.pop(key, None)
+
+
+class DiskResults(Results):
+    """Results of probes on the disk of a machine."""
+
+    def __init__(self, folder: Path, kept: list[Kept]) -> None:
+        super().__init__(folder)
+        self._kept = kept
+
+    def load(self) -> dict[Key, Kept]:
+        return {(one.uid, one.name): one for one in self._kept}
+
+    def keep(self, results: list[Kept]) -> None:
+        self._kept[:] = results

@@ -18,6 +18,7 @@ from flotilla_nodeagent.cri.types import (
     POD_UID_LABEL,
     RESTARTS_ANNOTATION,
     Container,
+    Executed,
     Image,
     Login,
     State,
@@ -62,6 +63,12 @@ class SimulatedRuntime(Runtime):
 
         return await self._call("ListContainers", serve)
 
+    async def all_containers(self) -> list[Container]:
+        async def serve() -> list[Container]:
+            return [one for pod in self._machine.pods() for one in _containers(pod)]
+
+        return await self._call("ListContainers", serve)
+
     async def container(self, container_id: str) -> Container | None:
         async def serve() -> Container | None:
             found = self._find(container_id)
@@ -95,6 +102,16 @@ class SimulatedRuntime(Runtime):
             await self._end_of(container_id)
 
         await self._call("StopContainer", serve)
+
+    async def execute(self, container_id: str, command: list[str], *, keep: int, seconds: int = 0) -> Executed:
+        async def serve() -> Executed:
+            found = self._find(container_id)
+            if found is None or found[1].state is not State.RUNNING:
+                raise CriError("the container does not run")
+            code, text = self._machine.answers.get(" ".join(command), (0, ""))
+            return Executed(code, text.encode()[:keep], text.encode()[:keep])
+
+        return await self._call("ExecSync", serve)
 
     async def images(self) -> list[Image]:
         async def serve() -> list[Image]:
