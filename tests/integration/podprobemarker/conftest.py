@@ -1,0 +1,104 @@
+"""One namespace per scenario, on the control plane that all share; agents are played by the tests."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from flotilla_cli.cluster.nats import NatsServer
+from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbeStatus
+from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
+from flotilla_common.node.reports import Answer, NodePodProbeReport
+from tests.support.fleet import Fleet
+from tests.support.probe_reports import report, statuses
+from tests.support.workspace import Json, Workspace, condition, is_ready, watched
+
+NODE = "node-0"
+FINALIZER = "kruise.io/node-pod-probe-cleanup"
+POLICY = [
+    {"state": "Succeeded", "labels": {"idle": "yes"}, "annotations": {"cost": "-5"}},
+    {"state": "Failed", "annotations": {"cost": "5"}},
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first scenario waits for its control plane, too; on a busy machine that takes half a minute."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(300))
+
+
+def probe(name: str = "idle", **members: object) -> Json:
+    """A probe of container `game`, as the worked examples have it."""
+    how = {"exec": {"command": ["sh", "-c", "players"]}, "periodSeconds": 3}
+    given = {"containerName": "game", "probe": how, "podConditionType": "game.io/idle", "markerPolicy": POLICY}
+    return {"name": name} | given | members
+
+
+def marker(*probes: Json, name: str = "m") -> Json:
+    return {
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "PodProbeMarker",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": {"app": "game"}}, "probes": list(probes) or [probe()]},
+    }
+
+
+class Game(msgspec.Struct, frozen=True):
+    """Pods of a game on one node, in a namespace of their own, and what the node's agent says of them."""
+
+    space: Workspace
+    bus: NatsServer
+
+    def start(self, *names: str) -> None:
+        """Make pods of these names and wait until they are ready."""
+        port = {"name": "http", "containerPort": 8080}
+        spec = {"nodeName": NODE, "containers": [{"name": "game", "image": "game:1", "ports": [port]}]}
+        pods = [
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "game"}}, "spec": spec}
+            for name in names
+        ]
+        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
+        self.space.kubectl("create", "-f", "-", stdin=listed)
+        self.space.until(lambda: all(is_ready(self.space.pod(name)) for name in names))
+
+    def observed(self, name: str = "m", **fields: object) -> Json:
+        """Wait until the newest spec is everywhere and the status has these fields, a count of 0 when it is absent."""
+
+        def holds() -> bool:
+            status = self.space.status(name)
+            return bool(status) and all(status.get(field, 0) == value for field, value in fields.items())
+
+        self.space.until(holds)
+        return self.space.status(name)
+
+    def probes(self, part: str = "spec") -> dict[str, Json]:
+        """The entries of the node for pods of the namespace, by the pods' names."""
+        found = self.space.read("nodepodprobe", NODE).get(part, {})
+        entries = found.get("podProbes" if part == "spec" else "podProbeStatuses", [])
+        return {entry["name"]: entry for entry in entries if entry["namespace"] == self.space.name}
+
+    def say(self, **states: tuple[str, str]) -> None:
+        """The agent of the node reports (state, message) by `pod__marker__probe`, and is believed."""
+        answer = self.send(statuses(self.space.pods, **states))
+        assert answer.accepted, answer
+
+    def send(self, status: NodePodProbeStatus, *, sender: str = NODE, about: str = NODE, uid: str = "") -> Answer:
+        uid = uid or self.space.read("nodepodprobe", about)["metadata"]["uid"]
+        return report(self.bus, sender, NodePodProbeReport(uid=uid, status=status), about)
+
+    def marks(self, name: str) -> tuple[str, str, Json, Json]:
+        """Status and message of the condition, labels and annotations, as the apiserver has them now."""
+        pod = self.space.read("pod", name)
+        found, meta = condition(pod, "game.io/idle"), pod["metadata"]
+        labels = {key: value for key, value in meta["labels"].items() if key == "idle"}
+        return found.get("status", ""), found.get("message", ""), labels, meta.get("annotations", {})
+
+
+@pytest.fixture
+def game(shared: Fleet, request: pytest.FixtureRequest) -> Iterator[Game]:
+    """A fresh namespace, named after the test."""
+    with watched(shared.cluster, request.node.nodeid, POD_PROBE_MARKER) as space:
+        yield Game(space, shared.nats)

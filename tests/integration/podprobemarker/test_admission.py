@@ -1,0 +1,27 @@
+"""PodProbeMarkers as kubectl writes them: what is refused in which words (podprobemarker.md §3, rows 26 to 28)."""
+
+import json
+
+from tests.integration.podprobemarker.conftest import Game, marker, probe
+
+
+def test_refusals(game: Game):
+    def http(**members: object) -> object:
+        return {"httpGet": {"path": "/", "port": 80} | members}
+
+    rows = [
+        (probe(probe=http()), 'spec.probe.httpGet.scheme: Unsupported value: ""'),
+        (probe(probe=http(scheme="http")), 'spec.probe.httpGet.scheme: Unsupported value: "http"'),
+        (probe(probe=http(scheme="HTTP", host="10.0.0.1")), "host field in probes is not allowed"),
+        (probe(probe=http(scheme="HTTP", httpHeaders=[{"name": "HOST", "value": "a"}])), "host header"),
+        (probe("Ready"), "spec.probes: Invalid value"),
+        (probe("a#b"), "spec.probes: Invalid value"),
+        (probe(probe={"grpc": {"port": 80}}), "must specify a handler type"),
+        (probe(probe={"tcpSocket": {"port": 70000}}), "spec.probe.tcpSocket.port: Invalid value"),
+    ]
+    for one, message in rows:
+        assert message in game.space.refused("create", "-f", "-", stdin=json.dumps(marker(one)))
+    game.space.apply(marker(probe(probe=http(scheme="HTTP"))))
+    other = {"spec": {"selector": {"matchLabels": {"app": "other"}}}}
+    said = game.space.refused("patch", "podprobemarker", "m", "--type=merge", "-p", json.dumps(other))
+    assert "selector must be immutable" in said
