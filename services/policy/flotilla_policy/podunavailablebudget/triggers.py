@@ -1,5 +1,6 @@
 """Which budgets are planned after a change (podunavailablebudget.md §7.1)."""
 
+import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -130,6 +131,7 @@ class Later:
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
         self._due: deque[_Due] = deque()
+        self._wake = asyncio.Event()
         wiring.beside(self._run)
 
     def plan(self, key: Key) -> None:
@@ -137,14 +139,16 @@ class Later:
         at = self._wiring.clock.monotonic() + TERMINATION_SECONDS
         if not self._due or self._due[-1].key != key or self._due[-1].at < at - 1:
             self._due.append(_Due(at, key))
+            self._wake.set()
 
     async def _run(self) -> None:
         clock = self._wiring.clock
         while True:
-            while self._due and self._due[0].at <= clock.monotonic():
+            while self._due:
+                await clock.sleep(max(self._due[0].at - clock.monotonic(), 0))
                 self._wiring.again(*self._due.popleft().key)
-            until = self._due[0].at - clock.monotonic() if self._due else TERMINATION_SECONDS
-            await clock.sleep(max(until, 0.1))
+            await self._wake.wait()
+            self._wake.clear()
 
 
 def _seen(pod: Pod, gates: Gates) -> tuple[object, ...]:

@@ -1,0 +1,132 @@
+"""What a pass over a budget writes and says besides the numbers (podunavailablebudget.md §5.2, §7.2)."""
+
+from typing import Any
+
+import pytest
+
+from flotilla_common.api.core import Pod
+from flotilla_common.control.plan import Patch, Plan
+from flotilla_policy.podunavailablebudget.plan import plan
+from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
+from tests.unit.podunavailablebudget.build import BY, NOW, ago, budget, pod, pods, snapshot
+
+STORED = {"observedGeneration": 1, "totalReplicas": 3, "desiredAvailable": 2, "currentAvailable": 3}
+
+
+def codes(made: Plan) -> list[str]:
+    return [reason.code for reason in made.reasons]
+
+
+def stamped(made: Plan) -> dict[str, dict[str, Any]]:
+    return {one.name: one.body["metadata"]["annotations"] for one in made.actions if isinstance(one, Patch)}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "missing", "is_stamped"),
+    [
+        pytest.param({}, (), True, id="names none"),
+        pytest.param({BY: ""}, (), True, id="an empty name"),
+        pytest.param({BY: "pub"}, (), False, id="names it"),
+        pytest.param({"kruise.io/related-pub": "other"}, (), False, id="names another under the old key"),
+        pytest.param({BY: "other"}, (), False, id="names another"),
+        pytest.param({BY: "other"}, ("other",), True, id="names one that does not exist"),
+    ],
+)
+def test_pods_get_the_name(annotations: dict[str, str], missing: tuple[str, ...], is_stamped: bool) -> None:
+    counted = [pod("a", annotations=annotations)]
+    made = plan(snapshot(budget(maxUnavailable=1), 1, counted, missing_budgets=frozenset(missing)), NOW)
+    both = {BY: "pub", "kruise.io/related-pub": "pub"}
+    assert stamped(made) == ({"a": both} if is_stamped else {})
+    assert made.status_after_success
+
+
+def test_nothing_is_written_where_nothing_differs() -> None:
+    given = budget(maxUnavailable=1, status=STORED | {"unavailableAllowed": 1})
+    assert plan(snapshot(given, 3, pods(3)), NOW).status is None
+
+
+def test_the_maps_are_compared_as_instants() -> None:
+    entry = ago(1).replace("Z", "+00:00")
+    status = STORED | {"unavailableAllowed": 0, "currentAvailable": 2, "disruptedPods": {"p-0": entry}}
+    assert plan(snapshot(budget(maxUnavailable=1, status=status), 3, pods(3)), NOW).status is None
+
+
+@pytest.mark.parametrize(
+    ("allowed", "counted", "urgent"),
+    [
+        pytest.param(1, pods(3, unready=1), True, id="less is left"),
+        pytest.param(0, pods(3), True, id="something is left again"),
+        pytest.param(1, pods(4), False, id="more is left than before"),
+    ],
+)
+def test_what_cannot_wait(allowed: int, counted: list[Pod], urgent: bool) -> None:
+    given = budget(maxUnavailable=1, status=STORED | {"unavailableAllowed": allowed})
+    assert plan(snapshot(given, 3, counted), NOW).urgent_status is urgent
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        pytest.param(snapshot(budget(maxUnavailable="many"), 3, pods(3)), "invalid value 'many'", id="a limit"),
+        pytest.param(snapshot(budget(), 3, pods(3)), "neither maxUnavailable nor minAvailable is set", id="no limit"),
+        pytest.param(snapshot(budget(maxUnavailable=1), 3, [], fault="no such kind"), "no such kind", id="no kind"),
+    ],
+)
+def test_a_number_that_cannot_be_told(given: BudgetSnapshot, fault: str) -> None:
+    made = plan(given, NOW)
+    (event,) = made.events
+    assert (event.reason, event.warning) == ("CalculateExpectedPodCountFailed", True)
+    assert event.message.startswith(f"Failed to calculate the number of expected pods: {fault}")
+    assert made.status is None
+    assert made.errors
+    assert codes(made) == ["CalculateExpectedPodCountFailed"]
+
+
+def test_it_tells_once_that_there_are_no_pods() -> None:
+    given = snapshot(budget(maxUnavailable=1), 0, [])
+    first = plan(given, NOW)
+    assert plan(snapshot(budget(maxUnavailable=1), 0, [], notes=first.notes), NOW).events == ()
+
+
+def test_nothing_is_written_while_the_apiserver_is_asked() -> None:
+    first = plan(snapshot(budget(maxUnavailable=1), 0, [], pending="CloneSet web"), NOW)
+    again = plan(snapshot(budget(maxUnavailable=1), 0, [], pending="CloneSet web", notes=first.notes), NOW)
+    assert [(one.status, one.actions, codes(one)) for one in (first, again)] == [
+        (None, [], []),
+        (None, [], ["AskingApiserver"]),
+    ]
+
+
+def test_who_uses_it_and_until_when() -> None:
+    status = {"disruptedPods": {"p-0": ago(5)}, "unavailablePods": {"p-1": ago(1)}}
+    made = plan(snapshot(budget(maxUnavailable=2, status=status), 4, pods(4, unready=1)), NOW)
+    assert {reason.code: reason.message for reason in made.reasons} == {
+        "BudgetUsedUp": "no budget is left: 1 of 4 pods available, 2 have to be",
+        "BudgetHeld": "it is used by p-1 (being updated, until 2026-03-01T08:00:39Z at most), "
+        "p-0 (going, until 2026-03-01T08:00:45Z at most)",
+        "PodsUnavailable": "1 pod unavailable: p-3 (not ready)",
+        "ExpectedByWorkloads": "4 pods expected: CloneSet web (4)",
+    }
+    assert made.numbers == {"expected": 4, "desired": 2, "available": 1, "allowed": 0, "disrupted": 1, "updating": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        pytest.param(snapshot(budget(maxUnavailable=1), 4, pods(4)), "BudgetLeft", id="some is left"),
+        pytest.param(snapshot(budget(maxUnavailable=4), 4, pods(4)), "NothingProtected", id="no pod has to be there"),
+        pytest.param(
+            snapshot(budget(maxUnavailable=1), -1, pods(2), workloads=[Counted("DaemonSet", "web", -1)]),
+            "ReplicasUnknown",
+            id="a DaemonSet",
+        ),
+        pytest.param(
+            snapshot(budget(maxUnavailable=1, protectTotalReplicas=4), 4, pods(4)), "ExpectedByBudget", id="as it says"
+        ),
+        pytest.param(
+            snapshot(budget(maxUnavailable=1), 1, [pod("a", annotations={BY: "other"})]), "OtherBudget", id="another's"
+        ),
+    ],
+)
+def test_reasons(given: BudgetSnapshot, code: str) -> None:
+    assert code in codes(plan(given, NOW))
