@@ -4,6 +4,7 @@ from flotilla_common.access import EVENTS, OWN_NAMESPACE, READ, reading
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
+from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.api.kinds.resourcedistribution.types import DISTRIBUTED
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
@@ -54,6 +55,7 @@ def access() -> tuple[Access, ...]:
         Access(WORKLOAD_SPREAD, ("patch",), "status"),  # who has which place
         Access(POD_UNAVAILABLE_BUDGET, READ),  # which pods must not become unavailable
         Access(POD_UNAVAILABLE_BUDGET, ("patch",), "status"),  # who takes how much of it
+        Access(POD_PROBE_MARKER, READ),  # which probes pods for virtual nodes carry
         EVENTS,  # what a budget refuses
         *(Access(one, ("get",)) for one in SPREAD),  # whose pods these are, and how many there are to be
         Access(NAMESPACE, ("get",)),  # whose labels a SidecarSet may select, or that is being deleted with all its pods

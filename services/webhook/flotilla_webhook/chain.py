@@ -10,6 +10,7 @@ from flotilla_common.api.documents import Json, fill, mapping, mappings
 from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
+from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
@@ -31,6 +32,7 @@ from flotilla_webhook.persistent import PersistentStates
 from flotilla_webhook.podchecks import PodChecks
 from flotilla_webhook.pods import PodAdmission, Step
 from flotilla_webhook.relating import Relating
+from flotilla_webhook.serverless import ServerlessProbes
 from flotilla_webhook.sidecars import Sidecars
 from flotilla_webhook.spreading import Spreads
 from flotilla_webhook.standing import Standing
@@ -83,6 +85,7 @@ def chain_of(
     sidecars = Sidecars(api, clock, entropy, gates, settings.namespace)
     spreads = Spreads(api, bus, clock, entropy, on=gates.on("WorkloadSpread"), settings=settings)
     budgets = Budgets(api, clock, entropy, gates, records, eviction_code=settings.pub_eviction_denied_code)
+    probes = ServerlessProbes(api, gates)
     relating = Relating(budgets, Owners(api, clock))
     steps = [
         readiness_step(gates),
@@ -91,14 +94,16 @@ def chain_of(
         launch_step(gates, entropy),
         relating.step(),
         states.step(),
+        probes.step(),
     ]
     return Chain(
         PodAdmission(steps, Standing(clock)),
         PodChecks(api, [spreads.check(), budgets.check()], Standing(clock)),
-        (states.namespaces, sidecars.cache, spreads.cache, budgets.cache),
+        (states.namespaces, sidecars.cache, spreads.cache, budgets.cache, *probes.caches),
         {
             WORKLOAD_SPREAD: Armed(spreads.rules_of, spreads.admitted),
             PERSISTENT_POD_STATE: Armed(states.rules_of, states.admitted),
+            POD_PROBE_MARKER: Armed(probes.rules_of, lambda _: None),
             POD_UNAVAILABLE_BUDGET: Armed(relating.rules_of, lambda _: None, budgets.rules_of),
             SIDECAR_SET: Armed(sidecars.rules_of, sidecars.admitted),
         },

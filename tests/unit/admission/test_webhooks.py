@@ -32,6 +32,7 @@ VALIDATING = {
     "vephemeraljobs.kb.io",
     "vpersistentpodstate.kb.io",
     "vpodprobemarker.kb.io",
+    "vpodunavailablebudget.kb.io",
     "vresourcedistribution.kb.io",
     "vsidecarset.kb.io",
     "vstatefulset.kb.io",
@@ -39,7 +40,13 @@ VALIDATING = {
     "vworkloadspread.kb.io",
     *(name.format("v") for name in PULLS),
 }
-ARMING = {"vpersistentpodstate.kb.io", "vsidecarset.kb.io", "vworkloadspread.kb.io"}
+ARMING = {
+    "vpersistentpodstate.kb.io",
+    "vpodprobemarker.kb.io",
+    "vpodunavailablebudget.kb.io",
+    "vsidecarset.kb.io",
+    "vworkloadspread.kb.io",
+}
 """Their objects bring the pod webhook into use."""
 
 SEVEN = {

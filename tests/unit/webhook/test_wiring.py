@@ -84,7 +84,7 @@ def test_every_entry_has_a_handler(gates: str) -> None:
     assert {path_of(entry) for entry in mutating_entries() + validating_entries(parsed)} <= served.keys()
     arming = Arming(api=api, clock=wired.clock, standing=chain.pods.standing, register=lambda: asyncio.sleep(0))
     armed = {path.rpartition("-")[2] for path in chain.armed_by(arming, arming, served)}
-    assert armed == {"persistentpodstate", "podunavailablebudget", "sidecarset", "workloadspread"}
+    assert armed == {"persistentpodstate", "podprobemarker", "podunavailablebudget", "sidecarset", "workloadspread"}
 
 
 def test_steps_of_pods_are_in_order() -> None:
@@ -97,6 +97,7 @@ def test_steps_of_pods_are_in_order() -> None:
         "launch priority",
         "PodUnavailableBudget",
         "PersistentPodState",
+        "PodProbeMarker",
     ]
 
 

@@ -28,4 +28,4 @@ async def _judge(write: Write, _: Tools) -> Judgement:
     return Judgement(faults_of(write.document, write.old), code=400)
 
 
-RULES = Rules(schema=crd.version, admission=Admission(validate=validate))
+RULES = Rules(schema=crd.version, admission=Admission(validate=validate, arms_pods=True))
