@@ -17,7 +17,7 @@ from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.podchecks import PodChange
 
 COMPONENT = "pub-controller"
-_PREVENTED = Event("PubPreventPodDeletion", "openkruise pub prevents pod deletion", warning=True)
+PREVENTED = Event("PubPreventPodDeletion", "openkruise pub prevents pod deletion", warning=True)
 
 
 class BudgetRecords(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class BudgetRecords(msgspec.Struct, frozen=True):
         """Tell that there was none."""
         user = change.request.user_info.username
         self._publish(change, pod, budget, message, seconds)
-        self.events.record(Subject.of(POD, pod), _PREVENTED)
+        self.events.record(Subject.of(POD, pod), PREVENTED)
         self.metrics.budgets.count(_series(pod), user)
         line = {
             "Event": "PodUnavailableBudget",

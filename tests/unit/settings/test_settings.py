@@ -95,7 +95,10 @@ def test_workers_of_kinds(settings_file):
         "ImageListPullJob": 3,
         "ImagePullJob": 3,
         "NodeImage": 4,
+        "NodePodProbe": 3,
         "PersistentPodState": 8,
+        "PodProbeMarker": 3,
+        "PodUnavailableBudget": 3,
         "ResourceDistribution": 3,
         "SidecarSet": 3,
         "StatefulSet": 32,
@@ -179,9 +182,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path):
     assert len(caught.value.problems) == 4
 
 
-@pytest.mark.parametrize(
-    "flag", ["podprobemarker-workers", "logtostderr", "sync-period", "enable-leader-election", "pprof-addr"]
-)
+@pytest.mark.parametrize("flag", ["logtostderr", "sync-period", "enable-leader-election", "pprof-addr"])
 def test_flags_of_the_reference_without_meaning_are_accepted(flag: str):
     assert load({flag: "7"}, {}) == Settings()
 
