@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
+from datetime import datetime
 
 import structlog
 
 from flotilla_common.api.kinds.nodepodprobe.types import (
     MESSAGE_BYTES,
+    MESSAGES_BYTES,
     SUCCEEDED,
     NodePodProbe,
     NodePodProbeStatus,
@@ -34,11 +36,13 @@ BURST, WRITES_PER_SECOND = 5, 1.0
 BACKOFF = Backoff(0.2, 5.0)
 """Between tries of a report that was not taken."""
 
-MESSAGES_BYTES = 384 << 10
-"""All messages of a status: the object has to fit into etcd, with its spec and twice this for what JSON makes of it."""
-
 EVENT_SECONDS = 10.0
 """Between events about one probe of which only the message changes."""
+
+
+Gist = dict[definitions.Key, tuple[str, str, datetime | None]]
+"""What a status says that only we know: state, message and time of each probe. Order and times of transitions are the
+receiver's."""
 
 
 class NodePodProbes:
@@ -52,7 +56,7 @@ class NodePodProbes:
         self._kept: Mapping[definitions.Key, Kept] | None = results.load()  # None once it is taken over
         self._writes = Quota(BURST, WRITES_PER_SECOND)
         self._read: NodePodProbe | None = None  # the copy that the probes are from
-        self._said: NodePodProbeStatus | None = None  # accepted last, unless a copy says otherwise since
+        self._said: Gist | None = None  # accepted last, unless a copy says otherwise since
         self._events: dict[definitions.Key, float] = {}  # when there was one (monotonic)
         self._work = Work[Key]("probes", host, self._sync, workers=1, backoff=BACKOFF)
         self._prober = Prober(host, self._changed)
@@ -94,7 +98,7 @@ class NodePodProbes:
             return max(self._writes.wait(key[1], now), LEAST_PAUSE)
         status = status_of(self._prober.workers)
         self._results.keep([one.kept for one in self._prober.workers.values() if one.kept is not None])
-        if status != (found.status if self._said is None else self._said):
+        if gist(status) != (gist(found.status) if self._said is None else self._said):
             self._writes.take(key[1], now)
             await self._report(found, status)
         return None
@@ -109,7 +113,7 @@ class NodePodProbes:
         more = f"; {left_out} more are too many" if left_out else ""
         self._host.status.ready("probes", True, f"{len(wanted)} run{more}")
         self._read = found
-        if found.status != self._said:
+        if gist(found.status) != self._said:
             self._said = None
 
     def _known(
@@ -148,7 +152,7 @@ class NodePodProbes:
             raise
         except Refused as error:
             self._log.warning("report refused", why=str(error))
-        self._said = status
+        self._said = gist(status)
 
 
 def status_of(workers: Mapping[definitions.Key, Worker]) -> NodePodProbeStatus:
@@ -170,3 +174,12 @@ def status_of(workers: Mapping[definitions.Key, Worker]) -> NodePodProbeStatus:
             )
         )
     return NodePodProbeStatus(pod_probe_statuses=list(pods.values()))
+
+
+def gist(status: NodePodProbeStatus) -> Gist:
+    """Return what of the status is ours to say."""
+    return {
+        (pod.uid, one.name): (one.state, one.message, one.last_probe_time)
+        for pod in status.pod_probe_statuses
+        for one in pod.probe_states
+    }
