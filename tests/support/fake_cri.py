@@ -24,6 +24,7 @@ class FakeCri:
         self.images: list[wire.Image] = []
         self.environment: list[str] | None = ["A=1", "B=two\nlines", "C="]
         self.output = b"out"  # of every command
+        self.ip = "10.0.0.7"  # of every pod
         self.fails: dict[str, GRPCError] = {}  # by method
         self.hangs: set[str] = set()
         self.asked: list[tuple[str, object]] = []
@@ -100,7 +101,7 @@ class Runtimes(RuntimeServiceBase):
 
     async def PodSandboxStatus(self, stream: Stream) -> None:  # noqa: N802
         await self._cri.called("PodSandboxStatus", stream)
-        network = wire.PodSandboxNetworkStatus(ip="10.0.0.7")
+        network = wire.PodSandboxNetworkStatus(ip=self._cri.ip)
         await stream.send_message(wire.PodSandboxStatusResponse(status=wire.PodSandboxStatus(network=network)))
 
 
