@@ -27,7 +27,6 @@ from flotilla_webhook.budgetrecords import BudgetRecords
 from flotilla_webhook.budgets import Budgets
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.launch import launch_step
-from flotilla_webhook.owners import Owners
 from flotilla_webhook.persistent import PersistentStates
 from flotilla_webhook.podchecks import PodChecks
 from flotilla_webhook.pods import PodAdmission, Step
@@ -86,7 +85,7 @@ def chain_of(
     spreads = Spreads(api, bus, clock, entropy, on=gates.on("WorkloadSpread"), settings=settings)
     budgets = Budgets(api, clock, entropy, gates, records, eviction_code=settings.pub_eviction_denied_code)
     probes = ServerlessProbes(api, gates)
-    relating = Relating(budgets, Owners(api, clock))
+    relating = Relating(api, clock, budgets)
     steps = [
         readiness_step(gates),
         spreads.step(),

@@ -12,26 +12,37 @@ from flotilla_common.api.documents import Json, ensured, member, strings, withou
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.podunavailablebudget.types import (
     LEGACY_RELATED_BUDGET,
+    POD_UNAVAILABLE_BUDGET,
     RELATED_BUDGET,
     PodUnavailableBudget,
 )
 from flotilla_common.api.meta import LabelSelector, OwnerReference
 from flotilla_common.api.podrules import PodRule
 from flotilla_common.api.selectors import Selector
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api
 from flotilla_webhook.budgetrules import created_rule
 from flotilla_webhook.budgets import Budgets
 from flotilla_webhook.owners import Owners, controller_in
 from flotilla_webhook.pods import Step
+from flotilla_webhook.tools import read_all
 
 _log = structlog.get_logger()
+
+
+ASKED_SECONDS = 2.0
+"""How long it counts that the apiserver has no budget for the pods of a namespace."""
 
 
 class Relating:
     """The step."""
 
-    def __init__(self, budgets: Budgets, owners: Owners) -> None:
+    def __init__(self, api: Api, clock: Clock, budgets: Budgets) -> None:
+        self._api = api
+        self._clock = clock
         self._budgets = budgets
-        self._owners = owners
+        self._owners = Owners(api, clock)
+        self._asked: dict[str, float] = {}  # namespaces, and until when the apiserver's answer about them counts
 
     def step(self) -> Step:
         """Return the step; idle without the gates."""
@@ -54,9 +65,27 @@ class Relating:
         if not self._budgets.on:
             return
         name = await self._budget_of(pod, request.namespace)
+        if not name and await self._has_more(request.namespace):
+            name = await self._budget_of(pod, request.namespace)
         if name:
             annotations = ensured(ensured(pod, "metadata"), "annotations")
             annotations[RELATED_BUDGET] = annotations[LEGACY_RELATED_BUDGET] = name
+
+    async def _has_more(self, namespace: str) -> bool:
+        """Return whether the apiserver was asked about budgets of the namespace just now: one that another replica has
+        admitted may be new to the watch of this one."""
+        now = self._clock.monotonic()
+        if self._asked.get(namespace, 0.0) > now:
+            return False
+        self._asked = {of: until for of, until in self._asked.items() if until > now}
+        self._asked[namespace] = now + ASKED_SECONDS
+        try:
+            for item in await read_all(self._api, POD_UNAVAILABLE_BUDGET, namespace):
+                self._budgets.cache.take(bytes(item))
+        except (ApiError, Unreachable) as failure:
+            _log.warning("cannot read the budgets of a namespace", namespace=namespace, why=str(failure))
+            return False
+        return True
 
     async def _budget_of(self, pod: Json, namespace: str) -> str:
         """Return the name of the first budget that is for the pod; empty without one. A budget of which that cannot be

@@ -9,6 +9,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import BudgetStatus
 from flotilla_common.workload.budget import (
     Refusal,
     changes_of,
+    has_taken,
     held_by,
     is_recorded,
     status_document,
@@ -85,19 +86,21 @@ def ready_at(moment: datetime) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("entry", "ready", "expected"),
+    ("entry", "ready", "recorded", "certain"),
     [
-        (NOW + A_MOMENT, NOW + 9 * A_MOMENT, True),
-        (NOW, NOW, True),
-        (NOW, NOW + A_MOMENT, False),
-        (NOW - A_MOMENT, NOW, False),
+        (NOW + A_MOMENT, NOW + 9 * A_MOMENT, True, True),
+        (NOW, NOW, True, True),
+        (NOW, NOW + A_MOMENT, True, False),
+        (NOW - A_MOMENT, NOW, False, False),
     ],
     ids=["after it was made", "made, ready and taken in one second", "made in the second of the other's end", "before"],
 )
-def test_an_entry_is_about_the_pod_that_was_there(entry: datetime, ready: datetime, expected: bool) -> None:
+def test_an_entry_is_about_the_pod_that_was_there(
+    entry: datetime, ready: datetime, recorded: bool, certain: bool
+) -> None:
     made = pod(metadata={"creationTimestamp": NOW}, status=ready_at(ready))
-    assert is_recorded(BudgetStatus(disrupted_pods={"a": entry}), made) is expected
-    assert is_recorded(BudgetStatus(unavailable_pods={"a": entry}), made) is expected
+    for status in (BudgetStatus(disrupted_pods={"a": entry}), BudgetStatus(unavailable_pods={"a": entry})):
+        assert (is_recorded(status, made), has_taken(status, made)) == (recorded, certain)
 
 
 def test_holders_are_named_by_when_they_end() -> None:

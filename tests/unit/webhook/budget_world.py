@@ -12,7 +12,6 @@ from flotilla_common.clock import SystemEntropy
 from flotilla_common.gates import Gates
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.budgets import Budgets
-from flotilla_webhook.owners import Owners
 from flotilla_webhook.podchecks import Check, PodChecks
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.relating import Relating
@@ -106,7 +105,7 @@ class World:
             self.records,
             eviction_code=eviction_code,
         )
-        self.relating = Relating(self.budgets, Owners(self.cluster.api, self.clock))
+        self.relating = Relating(self.cluster.api, self.clock, self.budgets)
         self.pods = PodAdmission([self.relating.step()], Standing(self.clock))
         checks = [*before, self.budgets.check(), *after]
         self.checks = PodChecks(self.cluster.api, checks, Standing(self.clock))

@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.podunavailablebudget.types import LEGACY_RELATED_BUDGET, RELATED_BUDGET
+from flotilla_common.api.kinds.podunavailablebudget.types import (
+    LEGACY_RELATED_BUDGET,
+    POD_UNAVAILABLE_BUDGET,
+    RELATED_BUDGET,
+)
 from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET
 from flotilla_common.kube.interface import ApiError
 from tests.unit.webhook.budget_world import NAMESPACE, World, budget
@@ -83,6 +87,22 @@ async def test_which_budget(budgets: list[Json], pod: Json, expected: str) -> No
 async def test_budgets_of_other_namespaces_are_not_its_own() -> None:
     world = await World(budget()).watch()
     assert told(await world.create(newcomer(), namespace="other")) == ""
+
+
+async def test_a_budget_that_another_replica_has_just_admitted() -> None:
+    """The watch of this one has not shown it yet. The apiserver is asked once in a while."""
+    world = await World().watch()
+    world.cluster.put(POD_UNAVAILABLE_BUDGET, budget())
+    assert told(await world.create(newcomer())) == "pub"
+    for _ in range(3):
+        assert told(await world.create(newcomer(labels={}))) == ""
+    assert world.cluster.lists.count(POD_UNAVAILABLE_BUDGET.plural) == 1
+
+
+async def test_budgets_that_cannot_be_read_stop_no_pod() -> None:
+    world = await World().watch()
+    world.cluster.fail_lists = ApiError(503, "", "busy")
+    assert told(await world.create(newcomer())) == ""
 
 
 async def test_an_owner_that_cannot_be_read_stops_no_pod() -> None:

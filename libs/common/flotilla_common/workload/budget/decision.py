@@ -19,7 +19,7 @@ from flotilla_common.api.numbers import whole_number
 from flotilla_common.api.selectors import Selector
 from flotilla_common.gates import Gates
 from flotilla_common.workload.budget.availability import is_consistent, is_ready
-from flotilla_common.workload.budget.taking import is_recorded
+from flotilla_common.workload.budget.taking import has_taken
 
 RESIZE_GATE = "InPlacePodVerticalScaling"
 """The gate that tells resizes from updates."""
@@ -88,7 +88,7 @@ def _why_budget_lets_pass(pod: Pod, budget: PodUnavailableBudget, operation: str
         return Pass.NOTHING_DESIRED
     if operation not in protected_operations(budget, gates):
         return Pass.NOT_PROTECTED
-    return Pass.RECORDED if is_recorded(budget.status, pod) else None
+    return Pass.RECORDED if has_taken(budget.status, pod) else None
 
 
 def _matches(selector: LabelSelector | None, pod: Pod) -> bool:

@@ -1,7 +1,9 @@
 """Taking a unit of budget for a pod (podunavailablebudget.md §8.6): on paper. Whoever takes it writes the status, on
 condition that it is the version that was read.
 
-An entry of the maps is about a pod of a name. A pod that was created after the entry is another pod.
+An entry of the maps is about a pod of a name. A pod that was created after the entry is another pod. Times count
+seconds, so of an entry from the second in which a pod was created it may not be certain whose it is: then the pod
+counts as one that is about to become unavailable, and takes a unit of its own before it does.
 """
 
 from collections.abc import Iterator
@@ -39,10 +41,18 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 def is_recorded(status: BudgetStatus, pod: Pod) -> bool:
-    """Return whether budget was taken for this very pod."""
-    name = pod.metadata.name
-    entries = (status.disrupted_pods.get(name), status.unavailable_pods.get(name))
-    return any(entry is not None and is_about(entry, pod) for entry in entries)
+    """Return whether budget may have been taken for this very pod: it does not count as available."""
+    return any(is_about(entry, pod) for entry in _entries_of(status, pod))
+
+
+def has_taken(status: BudgetStatus, pod: Pod) -> bool:
+    """Return whether budget has certainly been taken for this very pod: it needs no second unit."""
+    created, ready = pod.metadata.creation_timestamp, pod.ready_since
+    return any(
+        # Only ready pods take budget: one that became ready later was not ready yet, or has been unready since.
+        is_about(entry, pod) and not (entry == created and ready is not None and ready > entry)
+        for entry in _entries_of(status, pod)
+    )
 
 
 def take(status: BudgetStatus, pod: Pod, operation: str, now: datetime) -> BudgetStatus | Refusal:
@@ -104,13 +114,14 @@ def changes_of(before: BudgetStatus, after: BudgetStatus) -> Json:
 
 
 def is_about(entry: datetime, pod: Pod) -> bool:
-    """Return whether the entry was made for this pod, and not for an earlier one of its name. Times count seconds: of
-    an entry from the second in which the pod was created it is the pod's own if the pod was ready by then, because
-    only ready pods take budget."""
-    created, ready = pod.metadata.creation_timestamp, pod.ready_since
-    if created is None or entry != created:
-        return created is None or entry > created
-    return ready is None or ready <= entry
+    """Return whether the entry may have been made for this pod, and not for an earlier one of its name."""
+    created = pod.metadata.creation_timestamp
+    return created is None or created <= entry
+
+
+def _entries_of(status: BudgetStatus, pod: Pod) -> list[datetime]:
+    name = pod.metadata.name
+    return [at for at in (status.disrupted_pods.get(name), status.unavailable_pods.get(name)) if at is not None]
 
 
 def _holders(status: BudgetStatus) -> Iterator[tuple[datetime, str, str]]:

@@ -1,0 +1,236 @@
+"""What budgets allow and refuse, with kubectl, on a real apiserver with two replicas of the webhook
+(podunavailablebudget.md §8, worked examples 26 to 54)."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, RELATED_BUDGET
+from tests.support.balancer import Webhooks, balanced_webhooks
+from tests.support.budgets import (
+    REFUSED,
+    allows,
+    at_once,
+    attempt,
+    bare,
+    budget,
+    counted,
+    create,
+    evict,
+    remove,
+    serving,
+)
+from tests.support.cluster import control_plane
+from tests.support.fleet import Fleet, fleet
+from tests.support.shared_plane import KUBELET, NODES
+from tests.support.workspace import Workspace, is_ready, watched
+
+FLAGS = ("--feature-gates=PodUnavailableBudgetUpdateGate=true",)
+CALLS = 'controller_runtime_webhook_requests_total{code="200",webhook="/validate-pod"}'
+PREVENTED = "PubPreventPodDeletion"
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+
+
+class Site(NamedTuple):
+    """The services, and the replicas of the webhook among them."""
+
+    flotilla: Fleet
+    webhooks: Webhooks
+
+    @property
+    def calls(self) -> float:
+        """How often the apiserver has asked about pods that go or are updated."""
+        members = (one for one in self.flotilla.members.values() if one.name == "webhook")
+        return sum(one.metric(CALLS) for one in members)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+    async with (
+        control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, kubelet=KUBELET) as cluster,
+        fleet(cluster, ("watcher", "policy"), flags=FLAGS) as services,
+        balanced_webhooks(services, 2) as webhooks,
+    ):
+        yield Site(services, webhooks)
+
+
+@pytest.fixture
+def space(request: pytest.FixtureRequest, site: Site) -> Iterator[Workspace]:
+    with watched(site.flotilla.cluster, request.node.nodeid, CLONE_SET, POD_UNAVAILABLE_BUDGET) as made:
+        yield made
+
+
+async def test_deletions(space: Workspace) -> None:
+    """26 to 29."""
+    space.apply(budget(protectTotalReplicas=3))
+    create(space, ["a", "b", "c"])
+    assert {pod["metadata"]["annotations"][RELATED_BUDGET] for pod in space.pods.values()} == {"pub"}
+    allows(space, 1, currentAvailable=3)
+    assert remove(space, "a", "--dry-run=server")[0]  # 40
+    allows(space, 1)
+    space.set_finalizers("a", "example.com/keep")
+    assert remove(space, "a")[0]
+    deleted, told = remove(space, "b")
+    assert not deleted
+    assert f'admission webhook "vpod.kb.io" denied the request: {REFUSED}: ' in told
+    assert "must be" in told  # what is added follows the exact words
+    assert remove(space, "a")[0]  # it is terminating
+    evicted, told = evict(space, "b")
+    assert not evicted
+    assert "TooManyRequests" in told  # 41b
+    assert REFUSED in told
+    assert not evict(space, "b", dryRun=["All"])[0]  # 41
+    space.until(lambda: any(event["reason"] == PREVENTED for event in space.read("events")["items"]))
+    space.evict("b")  # it fails, and is not ready any more
+    assert remove(space, "b")[0]  # 29
+    space.patch({"metadata": {"finalizers": None}}, "a", "pod")
+
+
+async def test_what_pods_and_budgets_say(space: Workspace) -> None:
+    """36, 38, 39."""
+    ignored = {"matchExpressions": [{"key": "expendable", "operator": "Exists"}]}
+    space.apply(budget(maxUnavailable=0, protectTotalReplicas=4, ignoredPodSelector=ignored))
+    create(space, ["a", "b", "c", "d"])
+    allows(space, 0, currentAvailable=4, desiredAvailable=4)
+    assert not remove(space, "a")[0]
+    space.annotate("a", "pub.kruise.io/no-protect=yes")
+    assert not remove(space, "a")[0]
+    space.annotate("a", "pub.kruise.io/no-protect=T")
+    assert remove(space, "a")[0]
+    space.label("b", "expendable=")
+    assert evict(space, "b")[0]
+    assert not evict(space, "c")[0]
+    space.patch({"spec": {"protectOperations": ["EVICT"]}}, "pub", "podunavailablebudget")
+    assert not evict(space, "c")[0]
+    assert remove(space, "c")[0]
+    space.kubectl("delete", "podunavailablebudget", "pub")
+    assert evict(space, "d")[0]  # 54
+
+
+async def test_the_older_version(space: Workspace) -> None:
+    """37."""
+    annotations = {"kruise.io/pub-protect-operations": "UPDATE", "pub.kruise.io/protect-total-replicas": "2"}
+    space.apply(budget(version="v1alpha1", annotations=annotations, maxUnavailable=0))
+    create(space, ["a", "b"])
+    allows(space, 0, currentAvailable=2)
+    assert not attempt(space, "set", "image", "pod/b", "main=nginx:2")[0]
+    assert remove(space, "b")[0]
+
+
+async def test_updates(site: Site, space: Workspace) -> None:
+    """30, 31, 33 to 35; and what disrupts nothing costs no call."""
+    space.apply(budget(protectTotalReplicas=3))
+    create(space, ["a", "b", "c"])
+    allows(space, 1, currentAvailable=3)
+    before = site.calls
+    space.annotate("a", "note=changed")
+    space.label("a", "note=changed")
+    space.set_finalizers("a", "example.com/keep")
+    space.patch({"metadata": {"finalizers": None}}, "a", "pod")
+    assert site.calls == before
+    space.kubectl("set", "image", "pod/a", "main=nginx:broken")
+    assert site.calls == before + 1
+    space.until(lambda: not is_ready(space.pod("a")))
+    allowed, told = attempt(space, "label", "pod", "b", "unavailable-pod.kruise.io/x=")
+    assert (allowed, REFUSED in told) == (False, True)
+    assert not attempt(space, "set", "image", "pod/b", "main=nginx:2")[0]
+    space.kubectl("set", "image", "pod/a", "main=nginx:2")  # 31: it is not ready
+    space.until(lambda: is_ready(space.pod("a")))
+    allows(space, 1, currentAvailable=3)  # once its entry has timed out
+    space.label("b", "unavailable-pod.kruise.io/x=")
+    space.label("b", "unavailable-pod.kruise.io/y=")  # 34
+    assert remove(space, "b")[0]  # 32
+
+
+async def test_namespaces_that_are_deleted(space: Workspace) -> None:
+    space.apply(budget(maxUnavailable=0, protectTotalReplicas=3))
+    create(space, ["a", "b", "c"])
+    allows(space, 0, currentAvailable=3)
+    assert not remove(space, "a", "--force", "--grace-period=0")[0]
+    space.kubectl("delete", "namespace", space.name, "--timeout=50s")
+
+
+async def test_pods_of_no_budget_cost_no_call(site: Site, space: Workspace) -> None:
+    space.apply(budget(protectTotalReplicas=1))
+    create(space, ["a"])
+    allows(space, 1)
+    before = site.calls
+    space.kubectl("create", "-f", "-", stdin=json.dumps(bare(["x", "y"], labels={"app": "other"})))
+    space.until(lambda: {"x", "y"} <= space.pods.keys() and all(map(is_ready, space.pods.values())))
+    assert RELATED_BUDGET not in space.pod("x")["metadata"].get("annotations", {})
+    space.kubectl("set", "image", "pod/x", "main=nginx:2")
+    assert remove(space, "x")[0]
+    assert site.calls == before
+
+
+async def test_a_budget_counts_from_its_first_status_on(space: Workspace) -> None:
+    """Of pods that were there before, too: the apiserver asks about them before the budget is stored."""
+    create(space, ["a", "b", "c", "d"])
+    space.apply(budget(maxUnavailable=0, protectTotalReplicas=4))
+    allows(space, 0, currentAvailable=4)
+    assert at_once(space, ["a", "b", "c", "d"], together=4) == []
+
+
+DRAINED = {"app": "drained"}
+DISRUPTION_BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "pdb"},
+    "spec": {"minAvailable": 2, "selector": {"matchLabels": DRAINED}},
+}
+
+
+async def test_a_drain_waits_for_the_budget(space: Workspace) -> None:
+    """Evictions that are refused are tried again; a PodDisruptionBudget over the same pods has its say, too."""
+    template = {"metadata": {"labels": DRAINED}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
+    spec = {"replicas": 4, "selector": {"matchLabels": DRAINED}, "template": template}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "sample"}
+    space.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "sample"}, "spec": spec})
+    space.apply(budget(targetRef=target))
+    space.apply(DISRUPTION_BUDGET)
+    allows(space, 1, totalReplicas=4)
+    space.until(lambda: serving(space.pods) == 4)
+    node = next(iter(space.pods.values()))["spec"]["nodeName"]
+    since = space.now()
+    try:
+        drain = ("drain", node, "--ignore-daemonsets", "--timeout=120s", "--pod-selector=app=drained")
+        await asyncio.to_thread(space.cluster.kubectl, *drain, timeout=130)
+    finally:
+        space.cluster.kubectl("uncordon", node)
+    space.until(lambda: serving(space.pods) == 4)
+    assert all(pod["spec"]["nodeName"] != node for pod in space.pods.values())
+    assert min(map(serving, space.moments(since))) >= 3
+
+
+PODS, BUDGET = 40, 5
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_storm_on_two_replicas(site: Site, space: Workspace, killed: bool) -> None:
+    """42: never more than the budget has, whatever happens to a replica meanwhile."""
+    names = [f"p-{number}" for number in range(PODS)]
+    spec = {"minAvailable": PODS - BUDGET, "protectTotalReplicas": PODS}
+    space.apply(budget(**spec))
+    create(space, names)
+    allows(space, BUDGET, currentAvailable=PODS)
+    storm = asyncio.create_task(asyncio.to_thread(at_once, space, names))
+    if killed:
+        await asyncio.to_thread(space.until, lambda: bool(counted(space).get("disruptedPods")))
+        site.flotilla.kill("webhook-0")
+    try:
+        admitted = await storm
+    finally:
+        if killed:
+            await site.webhooks.start("webhook-0")
+    space.catch_up()
+    # What a killed replica has taken for requests that were never admitted is free again after its time.
+    assert len(admitted) <= BUDGET if killed else len(admitted) == BUDGET
+    assert PODS - serving(space.pods) == len(admitted)
+    if not killed:
+        assert at_once(space, sorted(set(names) - set(admitted))) == []

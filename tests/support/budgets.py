@@ -1,0 +1,98 @@
+"""PodUnavailableBudgets with kubectl: what tests write, and what comes of it."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
+from tests.support.workspace import Json, Workspace, is_ready, terminating
+
+NAME = "pub"
+LABELS = {"app": "sample"}
+REFUSED = f'podunavailablebudget.policy.kruise.io "{NAME}" is forbidden: pub unavailable allowed is negative'
+
+
+def budget(*, name: str = NAME, version: str = "v1beta1", annotations: Json | None = None, **spec: object) -> Json:
+    """A budget over the pods of the sample, of which one may be unavailable unless `spec` says otherwise."""
+    limit = {} if {"maxUnavailable", "minAvailable"} & spec.keys() else {"maxUnavailable": 1}
+    chosen = {} if "targetRef" in spec else {"selector": {"matchLabels": LABELS}}
+    return {
+        "apiVersion": f"policy.kruise.io/{version}",
+        "kind": POD_UNAVAILABLE_BUDGET.kind,
+        "metadata": {"name": name, "annotations": annotations or {}},
+        "spec": chosen | limit | spec,
+    }
+
+
+def bare(names: Sequence[str], **metadata: object) -> Json:
+    """Pods without a controller: nothing replaces them."""
+    spec = {"containers": [{"name": "main", "image": "nginx:alpine"}], "terminationGracePeriodSeconds": 1}
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": LABELS} | metadata,
+            "spec": spec,
+        }
+        for name in names
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": pods}
+
+
+def create(space: Workspace, names: Sequence[str], **metadata: object) -> None:
+    """Create such pods, and wait until they are ready."""
+    space.kubectl("create", "-f", "-", stdin=json.dumps(bare(names, **metadata)))
+    space.until(lambda: all(is_ready(space.pod(name)) for name in names if space.pod(name)))
+    space.until(lambda: set(names) <= space.pods.keys() and all(map(is_ready, space.pods.values())))
+
+
+def counted(space: Workspace, name: str = NAME) -> Json:
+    """The status as last seen."""
+    return space.object(POD_UNAVAILABLE_BUDGET.kind, name).get("status", {})
+
+
+def allows(space: Workspace, units: int, name: str = NAME, **fields: int) -> None:
+    """Wait until the budget allows so much, and has these fields."""
+    wanted = {"unavailableAllowed": units} | fields
+    space.until(lambda: wanted.items() <= counted(space, name).items())
+
+
+def evict(space: Workspace, name: str, **options: object) -> tuple[bool, str]:
+    """Evict a pod by its subresource; whether that was admitted, and what kubectl says."""
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": space.name},
+        "deleteOptions": options,
+    }
+    path = f"/api/v1/namespaces/{space.name}/pods/{name}/eviction"
+    return attempt(space, "create", "--raw", path, "-f", "-", stdin=json.dumps(body))
+
+
+def attempt(space: Workspace, *arguments: str, stdin: str = "") -> tuple[bool, str]:
+    """Run kubectl; whether it succeeded, and what it says."""
+    line = [space.cluster.program("kubectl"), f"--kubeconfig={space.cluster.kubeconfig}", "-n", space.name, *arguments]
+    done = subprocess.run(line, input=stdin, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+def remove(space: Workspace, name: str, *arguments: str) -> tuple[bool, str]:
+    """Delete a pod without waiting for its end."""
+    return attempt(space, "delete", "pod", name, "--wait=false", *arguments)
+
+
+def at_once(space: Workspace, names: Sequence[str], together: int = 8) -> list[str]:
+    """Delete half of these pods and evict the others, all at the same time; who was admitted."""
+
+    def go(number: int) -> bool:
+        return (remove if number % 2 else evict)(space, names[number])[0]
+
+    with ThreadPoolExecutor(together) as pool:
+        admitted = list(pool.map(go, range(len(names))))
+    return [name for name, gone in zip(names, admitted, strict=True) if gone]
+
+
+def serving(pods: dict[str, Json]) -> int:
+    """How many of these pods are ready and are not going."""
+    return sum(is_ready(pod) and not terminating(pod) for pod in pods.values())
