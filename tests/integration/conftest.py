@@ -49,6 +49,7 @@ SPREAD = (
     "podprobemarker/test_admission.py",
     "podprobemarker/test_markers.py",
     "podprobemarker/test_verbs.py",
+    "podunavailablebudget/test_budgets.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
     "resourcedistribution/test_distribution.py",

@@ -29,8 +29,9 @@ def budget(name: str = "pub", version: str = V1BETA1, annotations: dict[str, str
     return {"apiVersion": version, "kind": "PodUnavailableBudget", "metadata": metadata, "spec": spec}
 
 
-def good(**spec: Any) -> Doc:
-    return budget(**({"selector": SELECTOR, "maxUnavailable": 1} | spec))
+def good(annotations: dict[str, str] | None = None, **spec: Any) -> Doc:
+    whole: dict[str, Any] = {"selector": SELECTOR, "maxUnavailable": 1} | spec
+    return budget(annotations=annotations, **whole)
 
 
 def typed(document: Doc) -> PodUnavailableBudget:

@@ -1,0 +1,25 @@
+"""One namespace per scenario, on the control plane that all share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
+from tests.support.fleet import Fleet
+from tests.support.workspace import Workspace, watched
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first scenario waits for its control plane, too; on a busy machine that takes half a minute."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture
+def space(request: pytest.FixtureRequest, shared: Fleet) -> Iterator[Workspace]:
+    """A fresh namespace, named after the test. Its budget protects no pod from the end of the test."""
+    with watched(shared.cluster, request.node.nodeid, POD_UNAVAILABLE_BUDGET) as made:
+        yield made
+    shared.cluster.kubectl("delete", "namespace", made.name, "--wait=false")
