@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import structlog
 
+from flotilla_common.api.kinds.nodepodprobe.types import UNKNOWN
 from flotilla_common.clock import Clock
 from flotilla_nodeagent import metrics
 from flotilla_nodeagent.cri.errors import CriError
@@ -195,9 +196,13 @@ class Prober:
 
     async def _round(self, worker: Worker) -> None:
         """One round, as nodeagent.md §6.2 has it."""
-        probe = worker.probe
+        probe, before = worker.probe, worker.progress.result
         container = await self._inventory.find(probe)
         if container is None or not await self._see(worker, container):
+            self._hasten(worker, WAIT_SECONDS)
+            return
+        if before is not None and _state(worker.progress) == UNKNOWN != before.state:
+            # Its container was replaced. An outcome right now would leave nobody the time to see that on the pod.
             self._hasten(worker, WAIT_SECONDS)
             return
         try:
