@@ -89,9 +89,13 @@ class Game(msgspec.Struct, frozen=True):
         uid = uid or self.space.read("nodepodprobe", about)["metadata"]["uid"]
         return report(self.bus, sender, NodePodProbeReport(uid=uid, status=status), about)
 
+    def shows(self, name: str, *marks: object) -> None:
+        """Wait until the pod has these marks; that takes no longer than the write of one pod after the answer."""
+        self.space.until(lambda: self.marks(name) == marks, 1.0)
+
     def marks(self, name: str) -> tuple[str, str, Json, Json]:
-        """Status and message of the condition, labels and annotations, as the apiserver has them now."""
-        pod = self.space.read("pod", name)
+        """Status and message of the condition, labels and annotations, as last seen."""
+        pod = self.space.pod(name)
         found, meta = condition(pod, "game.io/idle"), pod["metadata"]
         labels = {key: value for key, value in meta["labels"].items() if key == "idle"}
         return found.get("status", ""), found.get("message", ""), labels, meta.get("annotations", {})

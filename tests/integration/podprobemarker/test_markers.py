@@ -22,13 +22,13 @@ def test_results_reach_the_pod(game: Game):
     assert [one["name"] for one in entry["probes"]] == ["m#idle"]
     since = game.space.now()
     game.say(p__m__idle=(OK, "0 players"))
-    assert game.marks("p") == ("True", "0 players", {"idle": "yes"}, {"cost": "-5"})
+    game.shows("p", "True", "0 players", {"idle": "yes"}, {"cost": "-5"})
     game.say(p__m__idle=(OK, "1 player"))
-    assert game.marks("p") == ("True", "1 player", {"idle": "yes"}, {"cost": "-5"})
+    game.shows("p", "True", "1 player", {"idle": "yes"}, {"cost": "-5"})
     game.say(p__m__idle=(BAD, "busy"))
-    assert game.marks("p") == ("False", "busy", {}, {"cost": "5"})
+    game.shows("p", "False", "busy", {}, {"cost": "5"})
     game.say(p__m__idle=(NOTHING, ""))
-    assert game.marks("p") == ("False", "", {}, {})
+    game.shows("p", "False", "", {}, {})
     assert "message" not in condition(game.space.read("pod", "p"), "game.io/idle")
     game.space.catch_up()
     assert len(game.space.history(since)) == 4
@@ -53,7 +53,7 @@ def test_another_spec_and_the_end(game: Game):
     assert [one["name"] for one in game.probes()["p"]["probes"]] == ["m#idle"]
     game.space.kubectl("delete", "podprobemarker", "m")
     assert game.probes() == {}
-    assert game.marks("p") == ("True", "", {"idle": "yes"}, {"cost": "-5"})
+    game.shows("p", "True", "", {"idle": "yes"}, {"cost": "-5"})
 
 
 def test_pods_come_and_go(game: Game):
@@ -81,9 +81,9 @@ def test_reports_that_do_not_count(game: Game):
     assert "no such object" in game.send(said, uid="other").why
     assert "no state" in game.send(statuses(game.space.pods, p__m__idle=("Maybe", ""))).why
     assert game.send(statuses(game.space.pods, p__m__other=(OK, ""))).accepted
-    assert game.marks("p") == ("", "", {}, {})
+    game.shows("p", "", "", {}, {})
     game.say(p__m__idle=(OK, "é" * 600))
-    assert game.marks("p")[1] == "é" * 512
+    game.shows("p", "True", "é" * 512, {"idle": "yes"}, {"cost": "-5"})
 
 
 def test_many_pods_at_once(game: Game):
@@ -97,6 +97,7 @@ def test_many_pods_at_once(game: Game):
     body = json.dumps({"status": {"conditions": [{"type": "kubelet.io/says", "status": "True"}]}})
     for name in names[:3]:
         game.space.kubectl("patch", "pod", name, "--subresource=status", "--type=strategic", "-p", body)
+    game.space.until(lambda: all("idle" in pod["metadata"]["labels"] for pod in game.space.pods.values()), 5.0)
     game.space.catch_up()
     assert len(game.space.history(since)) == len(names) + 3
     for pod in game.space.pods.values():

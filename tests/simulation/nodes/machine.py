@@ -9,6 +9,14 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.kinds.nodepodprobe.types import (
+    FAILED,
+    NODE_POD_PROBE,
+    SUCCEEDED,
+    NodePodProbe,
+    NodeProbe,
+    ProbeSpec,
+)
 from flotilla_common.control.plan import Json
 from flotilla_nodeagent.probes.definitions import Key
 from flotilla_nodeagent.probes.results import Kept, Results
@@ -69,7 +77,29 @@ class Machine:
         self.probe_results: list[Kept] = []
 
     def wanted(self) -> bool:
-        """The status of the NodeImage does not speak of its spec yet: something is to be pulled, or to be told."""
+        """Something is to be pulled or probed, or to be told."""
+        return self._pull_wanted() or self._probe_wanted()
+
+    def _probe_wanted(self) -> bool:
+        """The status of the NodePodProbe does not say what its probes say now."""
+        document = self.cluster.kubelets.stored(("", self.name), NODE_POD_PROBE)
+        if document is None or self.name in self.cluster.kubelets.dead:
+            return False
+        found = msgspec.json.decode(msgspec.json.encode(document), type=NodePodProbe)
+        running = {pod["metadata"]["uid"] for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]}
+        for entry in found.spec.pod_probes if running else ():
+            told = {state.name: (state.state, state.message) for state in found.results_of(entry.uid)}
+            if entry.uid in running and any(told.get(one.name) != self._answer(one) for one in entry.probes):
+                return True
+        return False
+
+    def _answer(self, probe: NodeProbe) -> tuple[str, str]:
+        spec = msgspec.json.decode(probe.probe, type=ProbeSpec)
+        code, text = self.answers.get(" ".join(spec.exec.command if spec.exec is not None else ()), (0, ""))
+        return (SUCCEEDED if code == 0 else FAILED), text
+
+    def _pull_wanted(self) -> bool:
+        """The status of the NodeImage does not speak of its spec yet."""
         document = self.cluster.kubelets.stored(("", self.name), NODE_IMAGE)
         if document is None or self.name in self.cluster.kubelets.dead:
             return False

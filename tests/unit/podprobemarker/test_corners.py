@@ -79,8 +79,9 @@ def test_what_the_report_does_not_change_is_not_written():
 def test_the_pod_is_marked_in_the_pass_that_takes_the_report():
     world = world_of()
     made = world.report(p0__m__idle=(OK, ""))
-    assert [action.name for action in made.actions] == ["p0"]
-    assert made.status is not None
+    first, second = made.stages
+    assert [action.name for stage in (first, second) for chain in stage.chains for action in chain] == ["n1", "p0"]
+    assert first.stop_on_failure, "the status stands before a pod shows it"
 
 
 def test_an_empty_message_takes_the_old_one_away():

@@ -53,21 +53,21 @@ def _created(snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec) -> Plan:
 
 
 def _kept(snapshot: NodePodProbeSnapshot, found: NodePodProbe, spec: NodePodProbeSpec, now: datetime) -> Plan:
-    draft = Draft()
+    """First the status, then the pods: whoever takes over in between has the newest result in the status, and must not
+    bring an older one back. A spec that cannot be written keeps no result from its pod."""
+    draft, meta = Draft(), found.metadata
     status = reported(found, snapshot.report, now)
-    chains = [(patch,) for patch in _pod_patches(snapshot, spec, status)]
     if change := merge_patch(_document(found.spec), _document(spec)):
         # On the version that was planned with: a controller that is being replaced may write here, too.
-        meta, cause = found.metadata, "probes of its pods"
-        chains.insert(
-            0, (patch_of(NODE_POD_PROBE, meta, Intent.UPDATE, cause, body={"spec": change}, on_version=True),)
-        )
-    draft.stage(chains, stop_on_failure=False)
+        cause = "probes of its pods"
+        write = patch_of(NODE_POD_PROBE, meta, Intent.UPDATE, cause, body={"spec": change}, on_version=True)
+        draft.stage([(write,)], stop_on_failure=False)
+    # On any version: nobody else writes the status.
+    if (results := status_patch(NODE_POD_PROBE, meta, found.status, status)) is not None:
+        draft.stage([(results,)])
+    draft.stage([(patch,) for patch in _pod_patches(snapshot, spec, status)], stop_on_failure=False)
     _give_reasons(snapshot, msgspec.structs.replace(found, spec=spec, status=status), now, draft)
     return draft.plan(
-        # On any version: nobody else writes the status.
-        status=status_patch(NODE_POD_PROBE, found.metadata, found.status, status),
-        urgent_status=True,
         numbers={
             "pods": len(spec.pod_probes),
             "probes": sum(len(pod.probes) for pod in spec.pod_probes),
