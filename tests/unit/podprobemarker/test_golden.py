@@ -1,0 +1,72 @@
+"""The PodProbeMarker and the NodePodProbes that OpenKruise left, with their pods: nothing is written when they are
+taken over, and reports go on where they stood."""
+
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe, NodePodProbeStatus
+from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
+from flotilla_common.control.controller import Memory
+from flotilla_common.control.plan import Patch, Plan
+from flotilla_common.node.reports import NodePodProbeReport
+from flotilla_policy.nodepodprobe import controller as nodes
+from flotilla_policy.nodepodprobe.plan import plan as plan_node
+from flotilla_policy.podprobemarker import controller as markers
+from flotilla_policy.podprobemarker.plan import plan as plan_marker
+from tests.support.wiring import FakeWiring
+from tests.unit.podprobemarker.world import NOW
+from tests.unit.workload.openkruise import documents, encoded
+
+NAMES = ("node1", "node2", "node3")
+
+
+class Cluster:
+    """The golden objects in the tables of both controllers."""
+
+    def __init__(self) -> None:
+        self.wiring = FakeWiring()
+        self.nodes, self.markers = nodes.Gatherer(self.wiring), markers.Gatherer(self.wiring)
+        ready: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
+        for name in NAMES:
+            self.wiring.put(nodes.NODES, msgspec.convert({"metadata": {"name": name}, "status": ready}, Node))
+        for document in documents("pods"):
+            self.wiring.put(nodes.PODS, msgspec.json.decode(encoded(document), type=Pod))
+        for document in documents("nodepodprobes"):
+            self.wiring.put(nodes.NODE_PROBES, msgspec.json.decode(encoded(document), type=NodePodProbe))
+        for document in documents("podprobemarkers"):
+            self.wiring.put(nodes.MARKERS, msgspec.json.decode(encoded(document), type=PodProbeMarker))
+
+    def node(self, name: str) -> Plan:
+        snapshot = self.nodes.gather(("", name), Memory())
+        assert snapshot is not None
+        return plan_node(snapshot, NOW)
+
+    def marker(self) -> Plan:
+        snapshot = self.markers.gather(("golden", "ppm"), Memory())
+        assert snapshot is not None
+        return plan_marker(snapshot, NOW)
+
+
+def test_nothing_is_written_when_they_are_taken_over():
+    cluster = Cluster()
+    plans = [cluster.marker(), *map(cluster.node, NAMES)]
+    assert [(made.actions, made.status) for made in plans] == [([], None)] * 4
+    assert [reason.code for reason in plans[0].reasons] == ["PodsProbed"]
+    assert plans[0].numbers == {"matchedPods": 4, "pendingNodes": 0}
+
+
+def test_the_next_report_is_taken_in():
+    cluster = Cluster()
+    found = cluster.wiring.table(nodes.NODE_PROBES).get("", "node1")
+    assert found is not None
+    first, second = found.status.pod_probe_statuses
+    failed = [msgspec.structs.replace(state, state="Failed", message="busy") for state in first.probe_states]
+    said = [msgspec.structs.replace(first, probe_states=failed), second]
+    report = NodePodProbeReport(uid=found.metadata.uid, status=NodePodProbeStatus(pod_probe_statuses=said))
+    cluster.wiring.reports["node1"] = report
+    status, pod = (action for action in cluster.node("node1").actions if isinstance(action, Patch))
+    assert (status.subresource, status.name) == ("status", "node1")
+    assert (pod.name, pod.body["metadata"]) == (first.name, {"labels": {"idle": None}})
+    assert [one["message"] for one in pod.body["status"]["conditions"]] == ["busy"]
