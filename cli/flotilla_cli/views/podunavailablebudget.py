@@ -1,14 +1,18 @@
 """PodUnavailableBudget: what is left of it, and who uses it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.views.kindview import KindView, Summary
+from flotilla_cli.views.kindview import KindView, PodQuestion, Related, Summary
+from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, strings
+from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds.podunavailablebudget.types import (
+    DELETE,
     DISRUPTED_SECONDS,
+    EVICT,
     LEGACY_RELATED_BUDGET,
     POD_UNAVAILABLE_BUDGET,
     RELATED_BUDGET,
@@ -18,6 +22,11 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
 )
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.moments import later
+from flotilla_common.api.resources import POD
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api, pages
+from flotilla_common.workload.budget import held_by, protected_operations, related_budget, why_free
+from flotilla_common.workload.causes import Around
 
 _COLUMNS = ("POD", "TAKEN FOR", "SINCE", "UNTIL AT MOST")
 
@@ -50,4 +59,49 @@ def _concerns(stored: Json, pod: Json) -> bool:
     return (name, other.get("namespace")) == (mine.get("name"), mine.get("namespace"))
 
 
-VIEW = KindView(resource=POD_UNAVAILABLE_BUDGET, summary=summary, concerns=_concerns, plays_along=True)
+async def _related(api: Api, raw: bytes, now: datetime) -> Related:
+    """Read the pods that name the budget: what keeps them from being available uses it up."""
+    budget = msgspec.json.decode(raw, type=PodUnavailableBudget)
+    namespace, name = budget.metadata.key
+    there = [msgspec.json.decode(item, type=Pod) async for page in pages(api, POD, namespace) for item in page.items]
+    return Related(pods=[pod for pod in there if related_budget(pod.metadata) == name], basis=Around(now=now))
+
+
+async def _about_pod(about: PodQuestion) -> Sequence[str]:
+    """Tell which budget protects the pod, and whether it may go now."""
+    name = related_budget(about.pod.metadata)
+    if not name:
+        return []
+    stored = await found_or_none(about.api.get(POD_UNAVAILABLE_BUDGET, about.pod.metadata.namespace, name))
+    if stored is None:
+        return [f"PodUnavailableBudget {name}, which it names, does not exist: it may go"]
+    return [_told(about.pod, msgspec.json.decode(stored, type=PodUnavailableBudget))]
+
+
+def _told(pod: Pod, budget: PodUnavailableBudget) -> str:
+    name, status = budget.metadata.name, budget.status
+    operations = protected_operations(budget, Gates.parse(""))
+    try:
+        free = why_free(pod, budget, _asked(operations), Gates.parse(""))
+    except ValueError as fault:
+        return f"PodUnavailableBudget {name} cannot be asked: {fault}"
+    protects = f"PodUnavailableBudget {name} protects it ({', '.join(sorted(operations))})"
+    if free is not None:
+        return f"{protects}; it may go now: {free.value}"
+    if status.unavailable_allowed > 0:
+        return f"{protects}; it may go now: {status.unavailable_allowed} more may become unavailable"
+    return f"{protects}; it may not go now: {held_by(status)}"
+
+
+def _asked(operations: Collection[str]) -> str:
+    """Return the operation that users mean by going, as far as the budget protects from any."""
+    return next((one for one in (DELETE, EVICT, *sorted(operations)) if one in operations), DELETE)
+
+
+VIEW = KindView(
+    resource=POD_UNAVAILABLE_BUDGET,
+    summary=summary,
+    related=_related,
+    concerns=_concerns,
+    about_pod=_about_pod,
+)

@@ -9,6 +9,7 @@ from flotilla_cli.doctor.facts import Backend, Certificate, Fact, Leases
 from flotilla_cli.install import rbac
 from flotilla_cli.install.endpoint import TEMPLATE
 from flotilla_common.api.documents import Json
+from flotilla_common.api.podrules import RULES, PodRule, check_entries, encoded
 from tests.unit.doctor import build
 from tests.unit.doctor.build import NOW, well, workload
 
@@ -61,6 +62,18 @@ def entries_without(name: str, *, template: bool = True) -> Fact[Any]:
 def entry_changed(**change: Any) -> Fact[Any]:
     mutating, validating = build.configurations()
     mutating["webhooks"][0] |= change
+    return Fact([mutating, validating])
+
+
+def with_check_of_pods() -> Fact[Any]:
+    """A budget is there: its pods are asked about."""
+    mutating, validating = build.configurations()
+    rules = [PodRule("PodUnavailableBudget shop/web", "true", "shop")]
+    client = validating["webhooks"][0]["clientConfig"]
+    for entry in check_entries(rules):
+        own = client | {"service": client["service"] | {"path": entry["clientConfig"]["service"]["path"]}}
+        validating["webhooks"].append(entry | {"clientConfig": own})
+    validating["metadata"].setdefault("annotations", {})[RULES] = encoded(rules)
     return Fact([mutating, validating])
 
 

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from flotilla_cli.doctor.catalogue import CHECKS
-from flotilla_cli.doctor.facts import Certificate, Fact, Facts, Leases
+from flotilla_cli.doctor.facts import Certificate, Fact, Facts, Leases, Probe
+from flotilla_cli.doctor.gather.probes import OLD
 from flotilla_cli.install import rbac
 from flotilla_common.control.leases import micro_time
 from tests.unit.doctor import build
@@ -23,6 +24,7 @@ from tests.unit.doctor.spoil import (
     foreign_configuration,
     instead,
     others,
+    with_check_of_pods,
     with_leases,
 )
 
@@ -93,6 +95,7 @@ HEALTHY: dict[str, Facts] = {
         heard=beside(heard("jobs", "new", version="9.9.9", gates="SidecarTerminator=true")),
         enrolled=frozenset[str]({"worker-1"}),
     ),
+    "a budget": well(hooks=with_check_of_pods()),
     "others' webhooks": well(**beside_hooks(foreign_configuration(service="there"))),
     "rights by another role": well(
         rights=bound_beside("view-more", [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}])
@@ -109,6 +112,13 @@ HEALTHY: dict[str, Facts] = {
 def test_what_is_meant_so_is_no_fault(name: str) -> None:
     allowed = {"an upgrade of the chart": set[str](), "short certificates from outside": {"GatesDiffer"}}
     assert set(codes(HEALTHY[name])) <= allowed.get(name, set()), "\n".join(map(str, found(HEALTHY[name])))
+
+
+@pytest.mark.parametrize("budget", [False, True])
+def test_what_stops_while_the_webhook_is_away_is_said(budget: bool) -> None:
+    hooks = with_check_of_pods() if budget else well().hooks
+    (one,) = found(well(hooks=hooks, probes=Fact(build.probes(old=Probe(OLD, 0, "no answer")))))
+    assert ("that a PodUnavailableBudget protects can be neither deleted nor evicted" in str(one)) is budget
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from flotilla_cli.doctor.gather.probes import INVALID, OLD, VALID
 from flotilla_cli.install.endpoint import clients, services_behind, template_of
 from flotilla_cli.install.kinds import name_of
 from flotilla_common.api.documents import Json, mappings, member, sequence, strings, text
-from flotilla_common.api.podrules import RULES, decoded, pod_entries
+from flotilla_common.api.podrules import EVICTION_ENTRY, POD_CHECK_ENTRY, RULES, check_entries, decoded, pod_entries
 from flotilla_common.api.webhooks import (
     MUTATING_CONFIGURATION,
     NOT_OURS,
@@ -51,7 +51,7 @@ def check_webhook(facts: Facts) -> Looked:
     if "clonesets.apps.kruise.io" in (facts.definitions.found or {"clonesets.apps.kruise.io": {}}):
         probes = {probe.name: probe for probe in facts.probes.get()}
         unreached = next((probe for probe in probes.values() if _unreached(probe)), None)
-        yield from [_unreachable(unreached)] if unreached else _behaviour(probes)
+        yield from [_unreachable(unreached, facts)] if unreached else _behaviour(probes)
     answered = f"{len(facts.probes.get())} dry runs that the webhook answered"
     checks = {one.beat.checks_callers for one in facts.heard.found or () if one.beat.service == "webhook"}
     if False in checks:
@@ -65,14 +65,23 @@ def _unreached(probe: Probe) -> bool:
     return not probe.code or bool(_UNREACHED.search(probe.message))
 
 
-def _unreachable(probe: Probe) -> Finding:
+def _unreachable(probe: Probe, facts: Facts) -> Finding:
     untrusted = "x509:" in probe.message or "tls:" in probe.message
+    said = f"the apiserver {'does not believe' if untrusted else 'does not reach'} the webhook: {probe.message}"
     return broken(
         "WebhookUntrusted" if untrusted else "WebhookUnreachable",
         "webhook",
-        f"the apiserver {'does not believe' if untrusted else 'does not reach'} the webhook: {probe.message}",
+        "; ".join([said, *_what_stops(facts)]),
         _TRUST if untrusted else _ADVICE,
     )
+
+
+def _what_stops(facts: Facts) -> Iterator[str]:
+    """Yield what cannot be done to pods meanwhile, by the entries in their path that are in use."""
+    hooks = [hook for one in facts.hooks.found or () if is_ours(one) for hook in mappings(one.get("webhooks"))]
+    stopping = {text(hook.get("name")) for hook in hooks if hook.get("failurePolicy") != "Ignore"}
+    if stopping & {POD_CHECK_ENTRY, EVICTION_ENTRY}:
+        yield "until then, pods that a PodUnavailableBudget protects can be neither deleted nor evicted"
 
 
 def _behaviour(probes: dict[str, Probe]) -> Iterator[Finding]:
@@ -127,7 +136,8 @@ def _complete(name: str, live: Json, wanted: list[Json]) -> Iterator[Finding]:
     if of_other_release:
         said = f"{', '.join(of_other_release)} are asked about other objects than this release wants"
         yield warning("WebhookEntriesOtherRelease", name, said, APPLY)
-    should = {**template, **_named(pod_entries(decoded(text(member(live, "metadata", "annotations").get(RULES)))))}
+    of_pods = pod_entries if name == MUTATING_CONFIGURATION else check_entries
+    should = {**template, **_named(of_pods(decoded(text(member(live, "metadata", "annotations").get(RULES)))))}
     differing = sorted(key for key in should if key in entries and _bare(entries[key]) != _bare(should[key]))
     absent = sorted(key for key in should if key not in entries and key not in _SWITCHED)
     if differing or absent:
