@@ -4,6 +4,7 @@ It is the one of the 1.9.0 release, which stores CloneSets and others in v1alpha
 conversion, and converts what it wrote before OpenKruise comes back.
 """
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -11,21 +12,25 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 
+from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbeStatus
 from flotilla_common.api.resources import CONFIG_MAP, POD, REVISION
+from flotilla_common.node.reports import NodePodProbeReport
 from tests.support import broadcast, cron, midway, openkruise
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, fleet
+from tests.support.probe_reports import report
 from tests.support.recorder import Recorder
 from tests.support.stateful import first_seen, serving
-from tests.support.workspace import PATIENCE, Workspace, image, is_ready, restarts, revision_of, state
+from tests.support.workspace import PATIENCE, Workspace, condition, image, is_ready, restarts, revision_of, state
 
 GOLDEN = Path(__file__).parent / "golden"
-SERVICES = ("watcher", "cloneset", "statefulset", "daemonset", "sidecar", "jobs", "topology", "webhook")
+SERVICES = ("watcher", "cloneset", "statefulset", "daemonset", "sidecar", "jobs", "policy", "topology", "webhook")
 GATES = "CloneSetShortHash=true,SidecarSetPatchPodMetadataDefaultsAllowed=true"
-PLANNED = {"cloneset": 6, "statefulset": 5, "daemonset": 1, "sidecar": 2, "jobs": 16, "topology": 3}
+PLANNED = {"cloneset": 6, "statefulset": 5, "daemonset": 1, "sidecar": 2, "jobs": 16, "policy": 5, "topology": 3}
 """How many objects each service finds."""
 FLAGS = (f"--feature-gates={GATES}", "--lease-duration=5s", "--lease-retry-period=1s")
 """The gates were on in the OpenKruise that made the objects; leases of services that are killed shall run out soon."""
@@ -122,17 +127,16 @@ def take(cluster: Cluster) -> None:
     """Take the cluster over, as a user does."""
     openkruise.lead(cluster, seconds=5)
     assert "flotilla adopt takes it over first" in flotilla(cluster, "install").stderr
-    assert "1 podunavailablebudgets.policy.kruise.io" in adopt(cluster, "--dry-run").stderr
-    planned = adopt(cluster, "--dry-run", "--leave-unserved")
+    planned = adopt(cluster, "--dry-run")
     for rollout in ("CloneSet golden/clone", "StatefulSet golden/asts"):
         assert f"{rollout}: 2 of 4 pods updated, partition 2" in planned.stdout, planned.stderr
     assert "DaemonSet golden/ads: 2 of 3 nodes updated, partition 1" in planned.stdout
     assert "SidecarSet side: 1 of 3 pods have the newest sidecars, partition 2" in planned.stdout
     assert "scale Deployment kruise-controller-manager in kruise-system from 2 to 0" in planned.stdout, planned.stderr
     assert cluster.read(MANAGER, *SYSTEM)["spec"]["replicas"] == 2
-    done = adopt(cluster, "--leave-unserved")
+    done = adopt(cluster)
     assert done.returncode == 0, done.stderr + done.stdout
-    again = adopt(cluster, "--leave-unserved")
+    again = adopt(cluster)
     assert again.stdout.endswith("nothing to do\n"), again.stdout + again.stderr
 
 
@@ -190,6 +194,7 @@ async def test_take_over_and_back(cluster: Cluster):
             kept_its_place(space)
             await followed(cluster)
             ran_once_more(space)
+            await asyncio.to_thread(probes_went_on, space, services)
             for workload in UNDERWAY:
                 await unhooked(underway, workload)
             await services.healthy()
@@ -240,6 +245,21 @@ async def unhooked(space: Workspace, workload: midway.Midway) -> None:
     await eventually(lambda: served(space, workload.name, workload.name, updatedReadyReplicas=4, replicas=4))
     assert deleted["metadata"]["uid"] not in {pod["metadata"]["uid"] for pod in space.pods.values()}
     assert {workload.done, workload.grace, workload.held} < space.pods.keys()
+
+
+def probes_went_on(space: Workspace, services: Fleet) -> None:
+    """What an agent reports of a probe that OpenKruise has written reaches the pod."""
+    found = msgspec.convert(space.cluster.read("nodepodprobe", "node1")["status"], NodePodProbeStatus)
+    first, *others = found.pod_probe_statuses
+    assert space.pod(first.name)["metadata"]["labels"]["idle"] == "true"
+    failed = [msgspec.structs.replace(state, state="Failed", message="busy") for state in first.probe_states]
+    said = [msgspec.structs.replace(first, probe_states=failed), *others]
+    uid = space.cluster.read("nodepodprobe", "node1")["metadata"]["uid"]
+    body = NodePodProbeReport(uid=uid, status=NodePodProbeStatus(pod_probe_statuses=said))
+    assert report(services.nats, "node1", body).accepted
+    space.until(lambda: "idle" not in space.pod(first.name)["metadata"]["labels"])
+    shown = condition(space.pod(first.name), "example.com/idle")
+    assert (shown["status"], shown["message"]) == ("False", "busy")
 
 
 def sidecars_and_copies(cluster: Cluster) -> dict[str, str]:
