@@ -103,5 +103,6 @@ VIEW = KindView(
     summary=summary,
     related=_related,
     concerns=_concerns,
+    plays_along=True,
     about_pod=_about_pod,
 )
