@@ -66,8 +66,8 @@ PROBING = "policy"
 WEBHOOKS = ("webhook-0", "webhook-1")
 """Replicas of the webhook that answer from within the apiserver, in turns."""
 
-WRITING = "topology"
-"""The service whose objects the webhook writes as well: there are two replicas then, and they watch. Otherwise one is
+WRITING = frozenset({"topology", "policy"})
+"""The services whose objects the webhook writes as well: there are two replicas then, and they watch. Otherwise one is
 enough, and what it remembers is looked up each time."""
 
 NAMESPACES = (SETTINGS.namespace, SETTINGS.daemon_config_namespace, "default", "shop")
@@ -161,7 +161,7 @@ class World:
                     process = Process(self, writer, self._service(name), skew=(skews or {}).get(writer, 0.0))
                 self.processes[process.name] = process
         self.history.listeners.append(self._notice)
-        names = WEBHOOKS if WRITING in self._served else WEBHOOKS[:1]
+        names = WEBHOOKS if WRITING & self._served else WEBHOOKS[:1]
         self.webhooks = our_webhooks(self.server, self._bus_of, settings, {name: self.wire(name) for name in names})
         self.server.admission = self.webhooks
 
@@ -204,7 +204,7 @@ class World:
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             await self.api.create(NAMESPACE, "", msgspec.json.encode(body))
         await self.cluster.add_nodes(NODES)
-        if WRITING in self._served:
+        if WRITING & self._served:
             for replica in self.webhooks.replicas:
                 replica.follow(self.loop)
         for process in self.processes.values():

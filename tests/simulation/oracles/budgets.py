@@ -1,0 +1,166 @@
+"""Budgets of pods: nobody takes more than there is, and nobody's share is forgotten or kept for too long
+(podunavailablebudget.md §7, §8). What a budget allows is reckoned here from pods and workloads, never from its status.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from fractions import Fraction
+from math import ceil
+
+import msgspec
+
+from flotilla_common.api.documents import mappings, member, strings
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, RELATED_BUDGET, UNAVAILABLE
+from flotilla_common.api.resources import DEPLOYMENT, POD
+from flotilla_common.control.plan import Json
+from tests.simulation.oracles.copies import Past, lately
+from tests.simulation.oracles.scene import Scene, Step
+
+TARGETS = (CLONE_SET, DEPLOYMENT)
+KEPT_SECONDS: Mapping[str, int] = {"disruptedPods": 20, "unavailablePods": 10}
+"""How long an entry of each map is kept."""
+
+LOST_SECONDS = 5.0
+"""For so long a pod that became unavailable by itself counts as available: nobody can know at once."""
+
+ANSWER_SECONDS = 10.0
+"""How much longer an entry may stay until the apiserver has said that its pod is still there."""
+
+
+class Budgets:
+    """What budgets, their workloads and pods were, to judge who takes pods out of service."""
+
+    def __init__(self) -> None:
+        self._budgets: dict[tuple[str, str], Past] = {}  # by namespace and name
+        self._workloads: dict[tuple[str, ...], Past] = {}  # by namespace, kind and name
+        self._pods: dict[str, Json] = {}  # by uid
+        self._lost: dict[str, float] = {}  # pods that became unavailable by themselves, and when
+
+    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
+        version = step.version
+        entry = (version.at, version.after)
+        if version.resource == POD_UNAVAILABLE_BUDGET:
+            self._budgets.setdefault((version.namespace, version.name), []).append(entry)
+            if version.writer.startswith("policy-") and version.before is not None and version.after is not None:
+                yield from self._counted(scene, version.before, version.after)
+        elif version.resource in TARGETS:
+            place = (version.namespace, version.resource.kind, version.name)
+            self._workloads.setdefault(place, []).append(entry)
+        elif version.resource == POD:
+            yield from self._pod(scene, step)
+
+    def _pod(self, scene: Scene, step: Step) -> Iterator[str]:
+        before, after = step.version.before, step.version.after
+        if is_available(before) and not is_available(after):
+            if before is not None and (step.marked_deleted or step.ours):
+                yield from self._taken(scene, before)
+            else:
+                self._lost[step.version.uid] = scene.at
+        if after is None:
+            self._pods.pop(step.version.uid, None)
+        else:
+            self._pods[step.version.uid] = after
+
+    def _taken(self, scene: Scene, pod: Json) -> Iterator[str]:
+        """Somebody takes a pod out of service: its budget must have allowed it."""
+        meta = pod["metadata"]
+        name = strings(meta.get("annotations")).get(RELATED_BUDGET, "")
+        known = lately(self._budgets.get((meta["namespace"], name), []), scene.since)
+        if any(one is None or not one.get("status", {}).get("observedGeneration") for one in known):
+            return  # it protects from its first status on
+        available = [one for one in self._pods.values() if selects(known[-1], one) and self._counts(scene, one)]
+        desired = [least for one in known if one is not None for least in self._least(scene, one)]
+        stored = [one["status"]["desiredAvailable"] for one in known if one is not None]  # what was changed just now
+        least = min([*desired, *stored])
+        if least > 0 and len(available) <= least:
+            yield f"takes {meta['name']}, though {least} of {len(available)} available pods have to stay"
+
+    def _counts(self, scene: Scene, pod: Json) -> bool:
+        lost = self._lost.get(pod["metadata"]["uid"], float("-inf"))
+        is_lost = scene.at - lost < LOST_SECONDS and "deletionTimestamp" not in pod["metadata"]
+        return is_available(pod) or is_lost
+
+    def _least(self, scene: Scene, budget: Json) -> Iterator[int]:
+        """How many pods have to be available, by any number of pods that was wanted of late."""
+        for replicas in self._replicas(scene, budget):
+            yield least_of(budget["spec"], replicas)
+
+    def _replicas(self, scene: Scene, budget: Json) -> list[int]:
+        """How many pods the workload `web` of the scenario is to have: budgets here are about no other."""
+        namespace = budget["metadata"]["namespace"]
+        pasts = [self._workloads.get((namespace, one.kind, "web"), []) for one in TARGETS]
+        states = [state for past in pasts if past for state in lately(past, scene.since)]
+        return [wanted(state) for state in states] or [0]
+
+    def _counted(self, scene: Scene, before: Json, after: Json) -> Iterator[str]:
+        """The controller has counted: not fewer than have to be, and without forgetting anybody."""
+        desired, least = after.get("status", {}).get("desiredAvailable", 0), [*self._least(scene, after)]
+        if desired < min(least):
+            yield f"wants {desired} pods to be available, and {min(least)} have to be"
+        for name, seconds in KEPT_SECONDS.items():
+            held, kept = (strings(member(one, "status").get(name)) for one in (before, after))
+            for pod, at in held.items():
+                age = (scene.now - datetime.fromisoformat(at)).total_seconds()
+                there = next((one for one in self._pods.values() if one["metadata"]["name"] == pod), None)
+                if pod not in kept and age < seconds and is_available(there) and is_older(there, at):
+                    yield f"forgets after {age:.0f} s that budget was taken for {pod}, which is still there"
+                if pod in kept and age > seconds + ANSWER_SECONDS:
+                    yield f"keeps what was taken for {pod} for {age:.0f} s"
+
+
+def is_available(pod: Json | None) -> bool:
+    """The pod serves, by the words of podunavailablebudget.md §6."""
+    if pod is None or "deletionTimestamp" in pod["metadata"] or pod.get("status", {}).get("phase") != "Running":
+        return False
+    labels = strings(pod["metadata"].get("labels"))
+    ready = any((one["type"], one["status"]) == ("Ready", "True") for one in mappings(pod["status"].get("conditions")))
+    return ready and not any(key.startswith(UNAVAILABLE) for key in labels)
+
+
+def is_older(pod: Json | None, at: str) -> bool:
+    """The pod was there before the second of the entry, so that it is this one that the entry is about."""
+    made = (pod or {}).get("metadata", {}).get("creationTimestamp", "")
+    return bool(made) and datetime.fromisoformat(made) + timedelta(seconds=1) <= datetime.fromisoformat(at)
+
+
+def selects(budget: Json | None, pod: Json) -> bool:
+    """The budget is about the pod: by label, or by the workload `web` that all pods of a scenario are of."""
+    if budget is None or budget["metadata"]["namespace"] != pod["metadata"]["namespace"]:
+        return False
+    equal = strings(member(budget, "spec", "selector").get("matchLabels")) or {"app": "web"}
+    return equal.items() <= strings(pod["metadata"].get("labels")).items()
+
+
+def wanted(workload: Json | None) -> int:
+    """How many pods the workload is to have."""
+    if workload is None or "deletionTimestamp" in workload["metadata"]:
+        return 0
+    return int(workload["spec"].get("replicas", 1))
+
+
+def least_of(spec: Json, replicas: int) -> int:
+    """How many pods have to be available of so many."""
+    if spec.get("maxUnavailable") is not None:
+        return max(0, replicas - share(spec["maxUnavailable"], replicas))
+    return share(spec["minAvailable"], replicas)
+
+
+def share(value: int | str, total: int) -> int:
+    """A number, or so many percent, rounded up."""
+    return value if isinstance(value, int) else ceil(Fraction(int(value.rstrip("%")), 100) * total)
+
+
+def wrong_at_rest(budget: Json, pods: list[Json], replicas: int) -> Iterator[str]:
+    """What of the status is not as it must be when nothing has happened for long."""
+    available = sum(is_available(pod) for pod in pods if selects(budget, pod))
+    least = least_of(budget["spec"], replicas)
+    expected: Json = {
+        "observedGeneration": budget["metadata"]["generation"],
+        "totalReplicas": replicas,
+        "desiredAvailable": least,
+        "currentAvailable": available,
+        "unavailableAllowed": max(0, available - least),
+    }
+    if (status := msgspec.to_builtins(budget.get("status", {}))) != expected:
+        yield f"the status is {status}, not {expected}"
