@@ -30,7 +30,9 @@ DISRUPTED, UPDATED = "disruptedPods", "unavailablePods"
         pytest.param(DISRUPTED, 1, NONE, [pod("a", labels={})], False, False, id="no longer selected"),
         pytest.param(DISRUPTED, 1, NONE, NONE, False, True, id="a pod that is not known yet, or gone"),
         pytest.param(DISRUPTED, 20, NONE, NONE, False, True, id="not known, and nobody has asked"),
-        pytest.param(DISRUPTED, 20, NONE, NONE, True, False, id="not known, and surely gone"),
+        pytest.param(DISRUPTED, 1, NONE, NONE, True, False, id="not known, and surely gone"),
+        pytest.param(UPDATED, 1, NONE, NONE, True, False, id="not known, and gone before its update"),
+        pytest.param(DISRUPTED, 1, [A], NONE, True, True, id="known to the apiserver"),
         pytest.param(
             DISRUPTED, 5, [pod("a", creationTimestamp=ago(2))], NONE, False, False, id="of an earlier pod of the name"
         ),

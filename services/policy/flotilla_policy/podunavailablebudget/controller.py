@@ -1,6 +1,6 @@
 """The PodUnavailableBudget controller: what it watches and writes, and what it plans from."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 import msgspec
@@ -20,7 +20,7 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Access, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.workload.budget import related_budget
-from flotilla_policy.podunavailablebudget.entries import ended
+from flotilla_policy.podunavailablebudget.entries import in_doubt
 from flotilla_policy.podunavailablebudget.finding import MIRRORED, OWNERS, Finder, Pending, Unresolvable, owner_uids
 from flotilla_policy.podunavailablebudget.lookups import Lookups, Session
 from flotilla_policy.podunavailablebudget.plan import plan
@@ -95,13 +95,14 @@ class Gatherer:
             return msgspec.structs.replace(snapshot, pending=str(asked))
         except (Unresolvable, ValueError) as fault:
             return msgspec.structs.replace(snapshot, fault=str(fault))
+        named = dict(self._named(budget))
         return msgspec.structs.replace(
             snapshot,
             pods=members.pods,
             workloads=members.workloads,
             expected=members.expected,
-            named=dict(self._named(budget)),
-            looked_at=frozenset(self._looked_at(budget, session)),
+            named=named,
+            looked_at=frozenset(self._looked_at(budget, named, session)),
             missing_budgets=frozenset(self._missing(budget, members.pods, session)),
         )
 
@@ -112,10 +113,10 @@ class Gatherer:
             if pod is not None:
                 yield name, pod
 
-    def _looked_at(self, budget: PodUnavailableBudget, session: Session) -> list[str]:
-        """Return the names of pods that were read from the apiserver after their entries had ended."""
-        over = ended(budget.status, self._wiring.clock.now())
-        return [name for name, at in over if session.was_read(POD, name, rfc3339(at))]
+    def _looked_at(self, budget: PodUnavailableBudget, named: Mapping[str, Pod], session: Session) -> list[str]:
+        """Return the names of pods that were read from the apiserver because their entries were in doubt."""
+        doubtful = in_doubt(budget.status, named, self._wiring.clock.now())
+        return [name for name, at in doubtful if session.was_read(POD, name, rfc3339(at))]
 
     def _missing(self, budget: PodUnavailableBudget, pods: Iterable[Pod], session: Session) -> Iterator[str]:
         """Yield the budgets that the pods name and that do not exist, as the apiserver says."""

@@ -2,10 +2,10 @@
 
 An entry says that budget was taken for a pod. It goes when the pod is seen to be on its way out, or is another one, or
 when its time is over and the apiserver has been asked about the pod since: the mirror may be older than the entry. A
-pod that is not known keeps its entry until then, because it may be known later.
+pod that is not known keeps its entry until the apiserver says that it is gone.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from datetime import datetime
 
 import msgspec
@@ -24,16 +24,16 @@ class Entries(msgspec.Struct, frozen=True, kw_only=True):
     disrupted: dict[str, Moment]
     unavailable: dict[str, Moment]
     not_deleted: list[Pod]  # pods that were to be deleted, and are there still
-    unconfirmed: list[str]  # names of pods whose entries have ended, and about which the apiserver is asked first
 
 
-def ended(status: BudgetStatus, now: datetime) -> Iterator[tuple[str, datetime]]:
-    """Yield the entries whose time is over: name and time of each."""
+def in_doubt(status: BudgetStatus, known: Container[str], now: datetime) -> Iterator[tuple[str, datetime]]:
+    """Yield the entries about whose pods the apiserver is asked: name and time of each. Their time is over, or the pod
+    is none of those that are known."""
     for entries, seconds in (
         (status.disrupted_pods, DISRUPTED_SECONDS),
         (status.unavailable_pods, UNAVAILABLE_SECONDS),
     ):
-        yield from ((name, at) for name, at in entries.items() if later(at, seconds) <= now)
+        yield from ((name, at) for name, at in entries.items() if name not in known or later(at, seconds) <= now)
 
 
 def keep_entries(snapshot: BudgetSnapshot, now: datetime, waits: Waits) -> Entries:
@@ -45,7 +45,6 @@ def keep_entries(snapshot: BudgetSnapshot, now: datetime, waits: Waits) -> Entri
         disrupted=disrupted.kept(status.disrupted_pods, DISRUPTED_SECONDS),
         unavailable=unavailable.kept(status.unavailable_pods, UNAVAILABLE_SECONDS),
         not_deleted=disrupted.over,
-        unconfirmed=[*disrupted.unconfirmed, *unavailable.unconfirmed],
     )
 
 
@@ -58,20 +57,18 @@ class _Sorting:
         self._now = now
         self._waits = waits
         self.over: list[Pod] = []  # pods that are there still after the time of their entries
-        self.unconfirmed: list[str] = []
 
     def kept(self, entries: Mapping[str, Moment], seconds: float) -> dict[str, Moment]:
         """Return the entries that are kept for up to so many seconds."""
         return {name: at for name, at in entries.items() if self._is_kept(name, at, seconds)}
 
     def _is_kept(self, name: str, at: datetime, seconds: float) -> bool:
-        pod = self._snapshot.named.get(name)
+        pod, asked = self._snapshot.named.get(name), name in self._snapshot.looked_at
+        if pod is None and asked:
+            return False
         if pod is not None and not (name in self._counted and is_about(at, pod)):
             return False
-        if not self._waits.passed(later(at, seconds), self._now):
-            return True
-        if name not in self._snapshot.looked_at:
-            self.unconfirmed.append(name)
+        if not self._waits.passed(later(at, seconds), self._now) or not asked:
             return True
         if pod is not None:
             self.over.append(pod)

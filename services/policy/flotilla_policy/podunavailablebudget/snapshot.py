@@ -28,7 +28,7 @@ class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     workloads: Sequence[Counted] = ()  # of these pods, or the one that is meant
     expected: int = 0  # how many pods there are to be
     named: Mapping[str, Pod] = {}  # pods by whose names the status has entries, whatever their state
-    looked_at: frozenset[str] = frozenset()  # those names that the apiserver was asked about since their entries ended
+    looked_at: frozenset[str] = frozenset()  # names among the entries that the apiserver was asked about just now
     missing_budgets: frozenset[str] = frozenset()  # budgets that these pods name and that do not exist
     pending: str = ""  # what the apiserver is asked before anything can be said
     fault: str = ""  # why the expected number cannot be told
