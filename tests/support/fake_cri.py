@@ -25,6 +25,7 @@ class FakeCri:
         self.environment: list[str] | None = ["A=1", "B=two\nlines", "C="]
         self.output = b"out"  # of every command
         self.ip = "10.0.0.7"  # of every pod
+        self.exits: dict[str, int] = {}  # exit codes of commands, by container
         self.fails: dict[str, GRPCError] = {}  # by method
         self.hangs: set[str] = set()
         self.asked: list[tuple[str, object]] = []
@@ -96,7 +97,7 @@ class Runtimes(RuntimeServiceBase):
 
     async def ExecSync(self, stream: Stream) -> None:  # noqa: N802
         request = await self._cri.called("ExecSync", stream)
-        code = 3 if request.cmd[0] == "false" else 0
+        code = 3 if request.cmd[0] == "false" else self._cri.exits.get(request.container_id, 0)
         await stream.send_message(wire.ExecSyncResponse(stdout=self._cri.output, stderr=b"err", exit_code=code))
 
     async def PodSandboxStatus(self, stream: Stream) -> None:  # noqa: N802

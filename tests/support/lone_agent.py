@@ -82,11 +82,12 @@ class Services:
 class Agent:
     """The process."""
 
-    def __init__(self, folder: Path, bus: BusAt, port: int) -> None:
+    def __init__(self, folder: Path, bus: BusAt, port: int, *, node: str = NODE, credentials: str = "") -> None:
+        """Without `credentials`, a file with those of the node, the agent comes as somebody who may do everything."""
         self._port = port
         self._log = (folder / "agent.log").open("wb")
-        argv = [sys.executable, "-m", "flotilla_nodeagent", f"--node={NODE}", f"--nats={bus.nats_url}"]
-        argv += [f"--creds={bus.nats_creds}"]
+        argv = [sys.executable, "-m", "flotilla_nodeagent", f"--node={node}", f"--nats={bus.nats_url}"]
+        argv += [f"--creds={credentials or bus.nats_creds}"]
         argv += [f"--cri-socket={folder / 'cri.sock'}", f"--node-state-dir={folder / 'state'}"]
         argv += [f"--health-port={port}", "--metrics-port=0"]
         self.process = subprocess.Popen(argv, stdout=self._log, stderr=self._log)

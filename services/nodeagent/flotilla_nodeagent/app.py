@@ -79,7 +79,7 @@ async def run(
         work.append(Pods(host, channel.copies(POD, Pod), environments, env=env).run)
     if gates.on("PodProbeMarkerGate"):
         probes = channel.copies(NODE_POD_PROBE, NodePodProbe, optional=True)
-        work.append(NodePodProbes(host, probes, results(state / "probes")).run)
+        work.append(NodePodProbes(host, probes, results(state / "probes"), settings.node_ips).run)
     for one in (requests, restarts):
         one.load()
     async with asyncio.TaskGroup() as group:

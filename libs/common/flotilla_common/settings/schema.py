@@ -168,6 +168,11 @@ class Settings:
         flags=("socket-file",),
     )
     host_root: str = _node("", "Where the host's /run is mounted, if the agent runs in a container of its own.")
+    node_ips: str = _node(
+        "",
+        "The node's addresses, separated by commas, for an agent in a network of its own; pods in the node's network "
+        "are probed there.",
+    )
     node_state_dir: str = _node(
         "/var/lib/flotilla/nodeagent", "Where the agent notes what it has begun, to survive its own restart."
     )

@@ -1,7 +1,8 @@
 """Where tcp and http probes may connect to: the pod's own IP, as the container runtime knows it, and nowhere else.
 
-A pod in the node's network has no IP of its own in the runtime. Its IP is the node's then, so the one that is asked for
-must be one that this machine has; the loopback addresses are not, for they are nobody's pod IP.
+A pod in the node's network has no IP of its own in the runtime. Its IP is the node's then, so the one that is asked
+for must be one that this machine has, or, for an agent in a network of its own, one that the settings say the node has.
+Loopback addresses are not, for they are nobody's pod IP.
 """
 
 import socket
@@ -22,7 +23,13 @@ def is_own_address(ip: str) -> bool:
     return True
 
 
-def pod_address(asked: str, known: Sequence[str], is_own: Callable[[str], bool] = is_own_address) -> str:
+def addresses_of_node(listed: str) -> Callable[[str], bool]:
+    """Return what says whether an address is the node's: one of this list, separated by commas, or of this machine."""
+    told = frozenset(str(ip_address(one.strip())) for one in listed.split(",") if one.strip())
+    return lambda ip: ip in told or is_own_address(ip)
+
+
+def pod_address(asked: str, known: Sequence[str], is_own: Callable[[str], bool]) -> str:
     """Return the IP to connect to. `asked`: the one in the NodePodProbe, empty if it was not known then; `known`: those
     that the runtime knows of the pod, none for a pod in the node's network. Raises Refused, Impossible."""
     if not asked:

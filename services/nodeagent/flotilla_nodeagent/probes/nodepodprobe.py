@@ -22,6 +22,7 @@ from flotilla_nodeagent.channel.copies import Copies, Key
 from flotilla_nodeagent.channel.reporting import NotTaken, Refused
 from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.probes import definitions
+from flotilla_nodeagent.probes.addresses import addresses_of_node
 from flotilla_nodeagent.probes.definitions import Probe, digest, read_probes
 from flotilla_nodeagent.probes.prober import LEAST_PAUSE, Prober, Worker
 from flotilla_nodeagent.probes.results import Kept, Results
@@ -48,7 +49,8 @@ receiver's."""
 class NodePodProbes:
     """Handles the NodePodProbe with the node's name."""
 
-    def __init__(self, host: Host, copies: Copies[NodePodProbe], results: Results) -> None:
+    def __init__(self, host: Host, copies: Copies[NodePodProbe], results: Results, node_ips: str) -> None:
+        """`node_ips`: those of the node, if they are not this machine's."""
         self._host = host
         self._copies = copies
         self._results = results
@@ -59,7 +61,7 @@ class NodePodProbes:
         self._said: Gist | None = None  # accepted last, unless a copy says otherwise since
         self._events: dict[definitions.Key, float] = {}  # when there was one (monotonic)
         self._work = Work[Key]("probes", host, self._sync, workers=1, backoff=BACKOFF)
-        self._prober = Prober(host, self._changed)
+        self._prober = Prober(host, self._changed, addresses_of_node(node_ips))
         self._log = structlog.get_logger(part="probes")
         copies.listen(self._arrived)
 

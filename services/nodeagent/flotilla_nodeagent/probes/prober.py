@@ -78,7 +78,9 @@ class Worker:
 class Prober:
     """Runs probes. `on_change` is called for every result that is to be reported."""
 
-    def __init__(self, host: Host, on_change: Changed) -> None:
+    def __init__(self, host: Host, on_change: Changed, is_node: Callable[[str], bool]) -> None:
+        """`is_node`: whether an address is the node's own."""
+        self._is_node = is_node
         self._clock: Clock = host.clock
         self._entropy = host.entropy
         self._inventory = Inventory(host.runtimes, host.clock)
@@ -249,7 +251,7 @@ class Prober:
             return None
         ip = ""
         if not isinstance(probe.handler, Exec):
-            ip = pod_address(probe.ip, await self._inventory.ips(container))
+            ip = pod_address(probe.ip, await self._inventory.ips(container), self._is_node)
         sort = type(probe.handler).__struct_config__.tag
         try:
             outcome = await handlers.run(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flotilla_nodeagent.probes.addresses import is_own_address, pod_address
+from flotilla_nodeagent.probes.addresses import addresses_of_node, is_own_address, pod_address
 from flotilla_nodeagent.probes.definitions import Impossible, Refused
 
 POD = ("10.0.0.7", "fd00::7")
@@ -53,5 +53,16 @@ def test_an_ip_that_nobody_knows() -> None:
 
 def test_addresses_of_this_machine() -> None:
     assert is_own_address("127.0.0.1")
-    assert not is_own_address("192.0.2.1")
+    assert not is_own_address("198.51.100.1")
     assert not is_own_address("2001:db8::1")
+
+
+def test_addresses_that_the_agent_was_told() -> None:
+    is_node = addresses_of_node("198.51.100.1, 2001:DB8::1,")
+    assert is_node("198.51.100.1")
+    assert is_node("2001:db8::1")
+    assert is_node("127.0.0.1")
+    assert not is_node("198.51.100.2")
+    assert pod_address("198.51.100.1", (), is_node) == "198.51.100.1"
+    with pytest.raises(Refused):
+        pod_address("198.51.100.1", POD, is_node)
