@@ -5,13 +5,14 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_RE
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.control.spec import served
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 
 NO_AGENT = "off: gate KruiseDaemon"
 
-recreates_off = served(RECREATE_REQUEST)
+recreates_off, probes_off = served(RECREATE_REQUEST), served(POD_PROBE_MARKER)
 
 
 def images_off(settings: Settings, gates: Gates) -> str:
@@ -34,6 +35,8 @@ def reports_off(settings: Settings, gates: Gates) -> str:
     """Why agents are not listened to; empty when they are."""
     if not gates.on("KruiseDaemon"):
         return NO_AGENT
-    if gates.on("DaemonWatchingPod") or not (recreates_off(settings, gates) and images_off(settings, gates)):
+    if gates.on("DaemonWatchingPod") or not all(
+        off(settings, gates) for off in (recreates_off, images_off, probes_off)
+    ):
         return ""
     return "off: gate DaemonWatchingPod, and no kind that needs agents is in CUSTOM_RESOURCE_ENABLE"

@@ -26,3 +26,13 @@ def test_what_a_probe_said_last(game: Game, shared: Fleet, tmp_path: Path):
     assert f"{game.space.name}/p" in flotilla.run("get", "nodepodprobe", NODE)
     assert "results of its probes" in flotilla.run("history", "nodepodprobe", NODE)
     assert "decisions are those of the service" in flotilla.replayed(tmp_path, "podprobemarker", "m")
+
+
+def test_a_change_is_foreseen(game: Game, shared: Fleet, tmp_path: Path):
+    flotilla = Verbs(game.space, shared)
+    game.start("p")
+    manifest = tmp_path / "marker.json"
+    manifest.write_text(json.dumps(marker()))
+    planned = flotilla.run("plan", "-f", str(manifest), "-n", game.space.name, codes=(1,))
+    assert "write PodProbeMarker m: finalizer" in planned
+    assert "its probes are on their way to 1 node: node-0" in planned

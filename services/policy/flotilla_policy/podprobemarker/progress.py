@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe, NodeProbe, PodProbe, split
 from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
-from flotilla_policy.nodepodprobe.wanted import room_in
+from flotilla_policy.nodepodprobe.wanted import Room, room_in
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
 from flotilla_policy.probing.resolving import Skipped, probes_of, same
 
@@ -18,11 +18,12 @@ class Progress(msgspec.Struct):
     pending: dict[str, None]  # nodes whose NodePodProbe says something else than it is to say
     skipped: list[Skipped]  # probes that a pod cannot have
     left_out: dict[str, None]  # pods for whose probes there is no room
+    rooms: dict[str, Room]  # what nodes have left
 
 
 def progress_of(snapshot: PodProbeMarkerSnapshot) -> Progress:
     """Compare the NodePodProbes with what the PodProbeMarker asks for. One that is deleted asks for nothing."""
-    marker, progress = snapshot.marker, Progress({}, [], {})
+    marker, progress = snapshot.marker, Progress({}, [], {}, {})
     wanted: dict[str, set[str]] = {}
     for pod in snapshot.normal if marker.metadata.deletion_timestamp is None else ():
         probes = [*probes_of(marker, pod)]
@@ -47,11 +48,18 @@ def _compare(snapshot: PodProbeMarkerSnapshot, pod: Pod, probes: Iterable[NodePr
         there = held.get(probe.name)
         if there is not None and same(there, probe):
             continue
-        if there is None and found is not None and not room_in(found.spec).take(probe, len(held)):
+        if there is None and found is not None and not _has_room(found, probe, len(held), progress):
             progress.left_out[pod.metadata.name] = None
         else:
             progress.pending[node] = None
     return names
+
+
+def _has_room(found: NodePodProbe, probe: NodeProbe, of_pod: int, progress: Progress) -> bool:
+    name = found.metadata.name
+    if name not in progress.rooms:
+        progress.rooms[name] = room_in(found.spec)
+    return progress.rooms[name].take(probe, of_pod)
 
 
 def entry_of(found: NodePodProbe | None, pod: Pod) -> PodProbe | None:

@@ -48,7 +48,8 @@ def explain(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft, 
     if not normal and not virtual:
         draft.reason(State.DONE, "NoPods", "no pod that its selector matches can be probed now")
         return
-    message = f"{pods_word(len(normal))} on {nodes_word(len({pod.spec.node_name for pod in normal}))} are probed"
+    nodes = {pod.spec.node_name for pod in normal}
+    message = f"its probes are for {pods_word(len(normal))} on {nodes_word(len(nodes))}"
     draft.reason(State.DONE, "PodsProbed", message)
 
 
