@@ -25,7 +25,8 @@ def test_what_a_probe_said_last(game: Game, shared: Fleet, tmp_path: Path):
     assert "0 players" in flotilla.run("explain", "pod", "p")
     assert f"{game.space.name}/p" in flotilla.run("get", "nodepodprobe", NODE)
     assert "results of its probes" in flotilla.run("history", "nodepodprobe", NODE)
-    assert "decisions are those of the service" in flotilla.replayed(tmp_path, "podprobemarker", "m")
+    for kind, name in (("podprobemarker", "m"), ("nodepodprobe", NODE)):
+        assert "decisions are those of the service" in flotilla.replayed(tmp_path, kind, name)
 
 
 def test_a_change_is_foreseen(game: Game, shared: Fleet, tmp_path: Path):

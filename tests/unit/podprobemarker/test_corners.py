@@ -204,6 +204,13 @@ def test_a_probe_that_is_too_large_is_left_out():
     assert (world.written(), world.reasons["m"][0]) == ({}, "ProbeSkipped")
 
 
+def test_what_was_stored_past_admission_costs_its_owner_only():
+    world = world_of(probe(), probe(probe={"exec": {"command": ["other"]}}), probe("b") | {"probe": None})
+    assert world.written() == {"uid-p0": ["m#idle"]}
+    assert world.reasons["m"].count("ProbeSkipped") == 2
+    assert world.found().status.observed_generation == 1
+
+
 def test_a_port_is_needed_with_its_container():
     world = world_of(probe(probe={"httpGet": {"port": 80, "path": "/", "scheme": "HTTP"}}, containerName="other"))
     assert (world.written(), world.reasons["m"]) == ({}, ["ProbeSkipped", "PodsProbed"])

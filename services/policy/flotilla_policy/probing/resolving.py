@@ -28,7 +28,12 @@ class Unresolved(Exception):
 
 def probes_of(marker: PodProbeMarker, pod: Pod) -> Iterator[NodeProbe | Skipped]:
     """Yield the probes that the pod gets of the PodProbeMarker, and those that it cannot have."""
+    seen: set[str] = set()
     for probe in marker.spec.probes:
+        if probe.name in seen:
+            yield Skipped(pod.metadata.name, probe.name, "another probe has its name")
+            continue
+        seen.add(probe.name)
         try:
             yield _resolved(marker, probe, pod)
         except Unresolved as why:
@@ -40,6 +45,8 @@ def _resolved(marker: PodProbeMarker, probe: ContainerProbe, pod: Pod) -> NodePr
     raw = bytes(probe.probe)
     if len(raw) > PROBE_BYTES:
         raise Unresolved(f"it is longer than {PROBE_BYTES} bytes")
+    if not raw.lstrip().startswith(b"{"):  # the apiserver would refuse all probes of the node for it
+        raise Unresolved("it cannot be read: it is no object")
     name = joined(marker.metadata.name, probe.name)
     if not any(handler.encode() in raw for handler in _WITH_PORT):
         return NodeProbe(name=name, container_name=probe.container_name, probe=probe.probe)
