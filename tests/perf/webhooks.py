@@ -1,10 +1,17 @@
 """The metrics of the pod webhook."""
 
 _LATENCY = "controller_runtime_webhook_latency_seconds"
-CALLS = f'{_LATENCY}_count{{webhook="/mutate-pod"}}'
-"""All calls."""
+MUTATE, CHECK = "/mutate-pod", "/validate-pod"
 
 
-def calls_within(seconds: float) -> str:
+def calls(path: str) -> str:
+    """All calls of a path."""
+    return f'{_LATENCY}_count{{webhook="{path}"}}'
+
+
+CALLS = calls(MUTATE)
+
+
+def calls_within(seconds: float, path: str = MUTATE) -> str:
     """Those that took no longer."""
-    return f'{_LATENCY}_bucket{{le="{seconds}",webhook="/mutate-pod"}}'
+    return f'{_LATENCY}_bucket{{le="{seconds}",webhook="{path}"}}'

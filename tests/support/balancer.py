@@ -25,6 +25,8 @@ class Balancer:
     def __init__(self, ports: Sequence[int]) -> None:
         self._ports = ports
         self._next = 0
+        self.left_out: set[int] = set()
+        """Ports of replicas that are being stopped: a Service leads nobody to them."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
@@ -72,6 +74,8 @@ class Balancer:
         for _ in self._ports:
             port = self._ports[self._next % len(self._ports)]
             self._next += 1
+            if port in self.left_out:
+                continue
             with contextlib.suppress(OSError):
                 return await asyncio.open_connection(HOST, port)
         return None
@@ -97,9 +101,16 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 class Webhooks:
     """The replicas: `webhook-0` and so on."""
 
-    def __init__(self, flotilla: Fleet, ports: Sequence[int]) -> None:
+    def __init__(self, flotilla: Fleet, ports: Sequence[int], balancer: Balancer) -> None:
         self._flotilla = flotilla
+        self._balancer = balancer
         self._ports = {f"webhook-{number}": port for number, port in enumerate(ports)}
+
+    async def stop(self, name: str) -> None:
+        """End one as Kubernetes does: it gets SIGTERM, and no new connections. Returns when it has ended."""
+        self._balancer.left_out.add(self._ports[name])
+        await self._flotilla.terminate(name)
+        self._balancer.left_out.clear()
 
     async def start(self, *names: str) -> None:
         """Start these, by default all of them, and wait until they are ready."""
@@ -116,7 +127,7 @@ async def balanced_webhooks(flotilla: Fleet, count: int) -> AsyncGenerator[Webho
     ports = free_ports(count)
     balancer = Balancer(ports)
     await balancer.serve(flotilla.webhook_port)
-    webhooks = Webhooks(flotilla, ports)
+    webhooks = Webhooks(flotilla, ports, balancer)
     try:
         await webhooks.start()
         yield webhooks

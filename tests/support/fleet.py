@@ -165,6 +165,17 @@ class Fleet:
         send(process, signal.SIGKILL)
         reap(process.pid)
 
+    async def terminate(self, name: str) -> None:
+        """SIGTERM, and wait for its end."""
+        process = self.members.pop(name).process
+        send(process, signal.SIGTERM)
+
+        def ended() -> bool:
+            reap(process.pid)
+            return not is_alive(process)
+
+        await eventually(ended)
+
     def pause(self, name: str) -> None:
         """SIGSTOP."""
         send(self.members[name].process, signal.SIGSTOP)

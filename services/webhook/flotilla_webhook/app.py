@@ -8,7 +8,7 @@ So it serves while NATS is down. It stands in the path of pods only while someth
 import asyncio
 import gc
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -86,7 +86,7 @@ async def run(context: Context) -> None:
     callers = {name.strip() for name in settings.webhook_client_names.split(",")} - {""}
     app = build(handlers, convert, metrics, clock, callers=callers)
     sock = tls.listen(settings.webhook_port)
-    async with aclosing(chain), asyncio.TaskGroup() as group:
+    async with aclosing(chain), asyncio.TaskGroup() as group, AsyncExitStack() as stack:
         await chain.serve()
         group.create_task(rotator.run())
         group.create_task(events.run())
@@ -99,11 +99,13 @@ async def run(context: Context) -> None:
             group.create_task(follower.run())
         await _in_time(settings, rotator, rotator.certified)
         context.health.ready("webhook-ready", ok=False, why="not serving yet")
-        group.create_task(tls.serve(app, certificate, sock))
+        # It ends before all else: requests that come to it to the last rest on what is watched.
+        server = await stack.enter_async_context(tls.serving(app, certificate, sock, clock))
         group.create_task(_report(context, rotator, certificate, sock.getsockname()[1]))
         await _in_time(settings, rotator, rotator.initialised)
         gc.freeze()  # the application is there to stay: looking through it would keep calls waiting
         context.started()
+        await server
 
 
 def handlers_of(api: Api, clock: Clock, settings: Settings, gates: Gates, metrics: Metrics) -> dict[str, Handler]:

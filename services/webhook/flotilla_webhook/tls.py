@@ -8,12 +8,14 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
+from flotilla_common.clock import Clock
 from flotilla_common.health import PortTaken
 from flotilla_webhook.bounded import BoundedProtocol
 
@@ -53,8 +55,30 @@ class Certificate:
         self.context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
 
 
+_FAREWELL_SECONDS, _LAST_WORDS_SECONDS = 1.0, 1.0
+"""How long a server that stops goes on: at first as always, until nobody is led to it any more, and then on the
+connections that there are. With each answer it asks the client to use another connection."""
+
+
 class _Server(uvicorn.Server):
-    """uvicorn as a part of a process: signals belong to the process, not to it."""
+    """uvicorn as a part of a process: signals belong to the process, not to it.
+
+    Nothing is sent into a connection that is just being closed, because a POST is not sent again: each is closed by its
+    client, after the next answer on it, as far as that comes in time.
+    """
+
+    def __init__(self, config: uvicorn.Config, clock: Clock) -> None:
+        super().__init__(config)
+        self._clock = clock
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say farewell to clients, and stop."""
+        self.server_state.default_headers.append((b"connection", b"close"))
+        await self._clock.sleep(_FAREWELL_SECONDS)
+        for server in self.servers:
+            server.close()
+        await self._clock.sleep(_LAST_WORDS_SECONDS)  # connections in their handshake are not known yet
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -73,8 +97,12 @@ def listen(port: int, host: str = "0.0.0.0") -> socket.socket:  # noqa: S104 - t
     return sock
 
 
-async def serve(app: FastAPI, certificate: Certificate, sock: socket.socket) -> None:
-    """Serve until cancelled; then finish what is being answered."""
+@asynccontextmanager
+async def serving(
+    app: FastAPI, certificate: Certificate, sock: socket.socket, clock: Clock
+) -> AsyncGenerator[asyncio.Future[None]]:
+    """Serve for the time of the block, and finish what is being answered at its end. Yields what ends with the
+    server."""
     config = uvicorn.Config(
         app,
         ssl_context_factory=lambda _config, _default: certificate.context,
@@ -88,10 +116,10 @@ async def serve(app: FastAPI, certificate: Certificate, sock: socket.socket) -> 
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    server = _Server(config)
+    server = _Server(config, clock)
     task = asyncio.ensure_future(server.serve(sockets=[sock]))
     try:
-        await asyncio.shield(task)
+        yield asyncio.shield(task)
     finally:
         server.should_exit = True
         await task

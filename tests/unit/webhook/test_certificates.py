@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
 
+import aiohttp
 import msgspec
 import pytest
 from cryptography import x509
@@ -17,9 +18,11 @@ from cryptography.x509.oid import NameOID
 from fastapi import FastAPI
 
 from flotilla_common.api.resources import SECRET
+from flotilla_common.clock import SystemClock
 from flotilla_webhook import tls
 from flotilla_webhook.certificates import Bundle, issue, problem
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, StoreError, files_of, read_files, write_files
+from tests.support.fake_clock import FakeClock
 from tests.unit.webhook.fakes import FakeApi
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -222,19 +225,47 @@ async def test_a_running_server_takes_a_new_certificate(tmp_path: Path) -> None:
     app.add_api_route("/healthz", lambda: "ok")
     sock = tls.listen(0, "127.0.0.1")
     port = sock.getsockname()[1]
-    server = asyncio.create_task(tls.serve(app, certificate, sock))
     ca = directory / "ca-cert.pem"
-    while await tls.probe(port, ca):
-        assert not server.done()
-    assert ssl.DER_cert_to_PEM_cert(await shown(port)).encode() == first.cert
+    async with tls.serving(app, certificate, sock, FakeClock()) as server:
+        while await tls.probe(port, ca):
+            assert not server.done()
+        assert ssl.DER_cert_to_PEM_cert(await shown(port)).encode() == first.cert
 
-    write_files(directory, files_of(second))
-    assert "CERTIFICATE_VERIFY_FAILED" in await tls.probe(port, ca)
+        write_files(directory, files_of(second))
+        assert "CERTIFICATE_VERIFY_FAILED" in await tls.probe(port, ca)
+        certificate.use(directory)
+        assert ssl.DER_cert_to_PEM_cert(await shown(port)).encode() == second.cert
+        assert await tls.probe(port, ca) == ""
+
+
+async def test_a_server_that_stops_asks_its_clients_to_go(tmp_path: Path) -> None:
+    """Nobody sends into a connection that is just being closed; who comes meanwhile is answered."""
+    directory = tmp_path / "certs"
+    certificate = tls.Certificate()
+    write_files(directory, files_of(issue("localhost", datetime.now(UTC))))
     certificate.use(directory)
-    assert ssl.DER_cert_to_PEM_cert(await shown(port)).encode() == second.cert
-    assert await tls.probe(port, ca) == ""
-    server.cancel()
-    await asyncio.gather(server, return_exceptions=True)
+    app = FastAPI()
+    app.add_api_route("/healthz", lambda: "ok")
+    sock = tls.listen(0, "127.0.0.1")
+    url = f"https://localhost:{sock.getsockname()[1]}/healthz"
+    trust = ssl.create_default_context(cafile=directory / "ca-cert.pem")
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
+        async with tls.serving(app, certificate, sock, SystemClock()) as server:
+            while await tls.probe(sock.getsockname()[1], directory / "ca-cert.pem"):
+                assert not server.done()
+            async with session.get(url) as reply:
+                assert "connection" not in reply.headers
+            stopping = asyncio.create_task(_until_asked_to_go(session, url))
+        assert await stopping == 200
+
+
+async def _until_asked_to_go(session: aiohttp.ClientSession, url: str) -> int:
+    """Ask over and over again; the code of the answer that ends the connection."""
+    while True:
+        async with session.get(url) as reply:
+            assert reply.status == 200
+            if reply.headers.get("connection") == "close":
+                return reply.status
 
 
 def test_a_taken_port_is_named() -> None:

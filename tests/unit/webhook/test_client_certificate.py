@@ -1,6 +1,5 @@
 """Who may ask for admission, where the apiserver shows a certificate."""
 
-import asyncio
 import ssl
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from flotilla_webhook import tls
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.server import build
 from tests.support.certificates import Authority
+from tests.support.fake_clock import FakeClock
 
 
 async def allow(_: Request) -> Answer:
@@ -33,7 +33,6 @@ async def test_only_who_shows_a_certificate_is_asked_for_admission(
     certificate.context.load_cert_chain(ours.pair())
     sock = tls.listen(0, HOST)
     app = build({"/allow": allow}, lambda body: b"{}", Metrics(CollectorRegistry()), SystemClock(), callers=callers)
-    server = asyncio.create_task(tls.serve(app, certificate, sock))
 
     async def ask(path: str, pair: Path | None = None) -> int:
         trust = ssl.create_default_context(cafile=str(ours.file))
@@ -51,7 +50,7 @@ async def test_only_who_shows_a_certificate_is_asked_for_admission(
         except aiohttp.ClientConnectorError:
             return False
 
-    try:
+    async with tls.serving(app, certificate, sock, FakeClock()) as server:
         while not await serves():
             assert not server.done()
         assert await ask("/allow", theirs.pair()) == code
@@ -61,6 +60,3 @@ async def test_only_who_shows_a_certificate_is_asked_for_admission(
         theirs.file.write_bytes(theirs.file.read_bytes() + ours.file.read_bytes())
         certificate.believe()
         assert await ask("/allow", ours.pair()) == code, "their authority was renewed"
-    finally:
-        server.cancel()
-        await asyncio.gather(server, return_exceptions=True)
