@@ -126,7 +126,7 @@ def test_daemons(status: Json, rolling: Json, said: str):
         pytest.param("AdvancedCronJob", {}, {"active": [{"name": "a-1"}]}, "1 run active", id="has a run"),
         pytest.param("EphemeralJob", {}, {"match": 3, "succeeded": 1, "failed": 1}, "2 of 3 pods done", id="injects"),
         pytest.param("EphemeralJob", {}, {"match": 1, "completionTime": "2026-11-24T00:00:00Z"}, "", id="injected all"),
-        pytest.param("PodUnavailableBudget", {}, {}, "", id="not served"),
+        pytest.param("PodUnavailableBudget", {}, {"unavailableAllowed": 0}, "", id="protects"),
         pytest.param("SidecarSet", {}, {"matchedPods": 3, "updatedPods": 3}, "", id="injected"),
         pytest.param(
             "SidecarSet", {"updateStrategy": {"type": "NotUpdate"}}, {"matchedPods": 3}, "", id="injected for good"
