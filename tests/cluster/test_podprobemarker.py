@@ -169,3 +169,16 @@ def test_a_pod_that_is_recreated_under_its_name(game: Workspace) -> None:
     game.kubectl("delete", "podprobemarker", "m", "--timeout=30s")
     game.until(lambda: game.name not in str(game.cluster.read("nodepodprobe", node)), PATIENCE)
     assert shown(game) == "True"
+
+
+def test_a_pod_in_the_nodes_network(staffed: Staffed, request: pytest.FixtureRequest) -> None:
+    """Its IP is the node's, where the kubelet listens; the runtime knows no IP of it."""
+    namespace = new_namespace(staffed.cluster, request.node.nodeid)
+    space = Workspace(staffed.cluster, staffed.recorder, namespace, STATEFUL_SET)
+    sleeping = {"name": "nginx", "image": "nginx:alpine", "command": ["sleep", "infinity"]}
+    metadata = {"name": POD_NAME, "labels": {"app": "web"}}
+    spec = {"hostNetwork": True, "terminationGracePeriodSeconds": 1, "containers": [sleeping]}
+    space.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    space.apply(marker(open={"tcpSocket": {"port": 10250}}, closed={"tcpSocket": {"port": 1}}))
+    space.until(lambda: shown(space, "open") == "True", PATIENCE)
+    space.until(lambda: "connection refused" in message(space, "closed"), PATIENCE)
