@@ -1,6 +1,7 @@
 """The agent's copies: what a marker means when a stream is read again, and what a delivery says of itself."""
 
 import msgspec
+import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
@@ -50,11 +51,15 @@ def test_a_marker_with_nothing_behind_it_holds_at_once() -> None:
     assert copies.synced
 
 
-def test_something_unreadable_behind_the_marker_holds_nothing_up() -> None:
+@pytest.mark.parametrize(
+    "data", [b"{", b"null", b'{"metadata": null}', b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"]
+)
+def test_something_unreadable_behind_the_marker_holds_nothing_up(data: bytes) -> None:
     copies = Copies(POD, Pod)
     copies.receive(marker("e1", 5, pending=1))
-    copies.receive(msgspec.structs.replace(pod("bad", 6, "e1"), data=b"{"))
+    copies.receive(msgspec.structs.replace(pod("bad", 6, "e1"), data=data))
     assert copies.synced
+    assert names(copies) == set()
 
 
 def delivered(reply: str) -> Delivered:

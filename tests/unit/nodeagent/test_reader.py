@@ -99,6 +99,22 @@ def test_it_asks_once_and_takes_what_comes() -> None:
     tell(story)
 
 
+@pytest.mark.parametrize(("again", "most"), [(False, 3), (True, 200)])
+def test_a_watcher_that_does_not_know_the_kind_is_asked_rarely(again: bool, most: int) -> None:
+    """It counts against what the node may ask for, with what it needs of other kinds."""
+
+    async def story(it: Story) -> None:
+        it.wire.answer = FollowAnswer(why="nodes get none", again=again)
+        it.wire.send("a", skip=1)
+        await asyncio.sleep(70)
+        assert most / 2 < len(it.wire.requests) - 1 <= most
+        it.wire.answer = FollowAnswer(accepted=True, created="c1")
+        await asyncio.sleep(31)
+        assert it.reader.healthy
+
+    tell(story)
+
+
 def test_a_gap_has_it_asked_again_from_where_it_was() -> None:
     async def story(it: Story) -> None:
         it.wire.send("a")
