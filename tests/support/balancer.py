@@ -71,9 +71,9 @@ class Balancer:
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         """A connection to the next replica that answers; None if none does."""
-        for _ in self._ports:
-            port = self._ports[self._next % len(self._ports)]
-            self._next += 1
+        first, self._next = self._next, self._next + 1  # others choose theirs while this one waits for an answer
+        for offset in range(len(self._ports)):
+            port = self._ports[(first + offset) % len(self._ports)]
             if port in self.left_out:
                 continue
             with contextlib.suppress(OSError):
