@@ -34,6 +34,7 @@ from flotilla_common.workload.budget import (
     Pass,
     Refusal,
     changes_of,
+    has_just_taken,
     operation_of_update,
     related_budget,
     take,
@@ -139,7 +140,7 @@ class Budgets:
             if wanted is None:
                 return Verdict()
             outcome = await self._ledger(change.namespace, wanted.budget).write(
-                partial(self._decide, wanted), is_sure=lambda outcome: outcome is None and not change.dry_run
+                partial(self._decide, wanted), is_sure=lambda outcome: _is_sure(outcome, dry_run=change.dry_run)
             )
         except Gone:
             return Verdict()
@@ -177,6 +178,8 @@ class Budgets:
         Raises ValueError."""
         now = msgspec.structs.replace(budget, status=draft.status)
         free = why_free(wanted.pod, now, wanted.operation, self._gates)
+        if free is Pass.RECORDED and has_just_taken(draft.status, wanted.pod, self._clock.now()):
+            return Pass.JUST_RECORDED
         if free is not None:
             return free
         taken = take(draft.status, wanted.pod, wanted.operation, self._clock.now())
@@ -226,6 +229,12 @@ class Budgets:
 
     def _kept(self) -> Iterable[tuple[tuple[str, str], _BudgetLedger]]:
         return ((key, one) for key, one in self._ledgers.items() if one.busy or self.cache.get(*key) is not None)
+
+
+def _is_sure(outcome: Pass | Refusal | None, *, dry_run: bool) -> bool:
+    """Return whether the outcome holds although the copy it was decided on may be old: a unit counts once it is
+    written, and one that was taken a moment ago is there still. The apiserver often asks twice about one request."""
+    return outcome is Pass.JUST_RECORDED or (outcome is None and not dry_run)
 
 
 class _Named(msgspec.Struct):

@@ -19,6 +19,7 @@ from flotilla_common.workload.budget.disruptions import Disruptions
 from flotilla_common.workload.budget.taking import (
     Refusal,
     changes_of,
+    has_just_taken,
     has_taken,
     held_by,
     is_about,
@@ -35,6 +36,7 @@ __all__ = [
     "Pass",
     "Refusal",
     "changes_of",
+    "has_just_taken",
     "has_taken",
     "held_by",
     "is_about",

@@ -39,6 +39,7 @@ class Pass(Enum):
     NOTHING_DESIRED = "no pod has to be available"
     NOT_PROTECTED = "the budget does not protect pods from this operation"
     RECORDED = "the budget was taken for the pod already"
+    JUST_RECORDED = "the budget was taken for the pod a moment ago"
 
 
 def related_budget(pod: ObjectMeta) -> str:

@@ -29,6 +29,9 @@ EXHAUSTED = "pub unavailable allowed is negative"
 TOO_MANY = "DisruptedPods and UnavailablePods map too big"
 """What refusals begin with; scripts look for these words (§8.7)."""
 
+JUST_SECONDS = 5.0
+"""For so long an entry certainly stays while its pod does: clocks may differ, and the shortest time is ten seconds."""
+
 _NAMED = 5
 
 
@@ -53,6 +56,13 @@ def has_taken(status: BudgetStatus, pod: Pod) -> bool:
         is_about(entry, pod) and not (entry == created and ready is not None and ready > entry)
         for entry in _entries_of(status, pod)
     )
+
+
+def has_just_taken(status: BudgetStatus, pod: Pod, now: datetime) -> bool:
+    """Return whether budget has been taken for this very pod so lately that no newer status can be without the entry,
+    unless the pod has gone meanwhile."""
+    young = any(now < later(entry, JUST_SECONDS) for entry in _entries_of(status, pod))
+    return young and has_taken(status, pod)
 
 
 def take(status: BudgetStatus, pod: Pod, operation: str, now: datetime) -> BudgetStatus | Refusal:
