@@ -37,7 +37,7 @@ AGENT = ("DaemonSet", "flotilla-nodeagent")
         ("daemon.nodeSelector.a=b", AGENT, "nodeSelector.a", "b"),
         ("daemon.affinity.nodeAffinity=null", AGENT, "affinity.nodeAffinity", ABSENT),
         ("daemon.resources.limits.memory=1Gi", AGENT, "containers.0.resources.limits.memory", "1Gi"),
-        ("daemon.extraEnvs[0].name=HTTPS_PROXY,daemon.extraEnvs[0].value=p", AGENT, "containers.0.env.1.value", "p"),
+        ("daemon.extraEnvs[0].name=HTTPS_PROXY,daemon.extraEnvs[0].value=p", AGENT, "containers.0.env.2.value", "p"),
     ],
 )  # fmt: skip
 def test_values_of_pods(chart: Helm, value: str, owner: tuple[str, str], path: str, expected: object) -> None:

@@ -146,7 +146,7 @@ def _named(document: object, name: str) -> object:
         ("services.cloneset.replica=2", "at '/services/cloneset': additional properties 'replica' not allowed"),
         (
             "services.clonesets.replicas=2",
-            "services.clonesets: there is no such service; there are cloneset, daemonset, jobs, sidecar, statefulset",
+            "services.clonesets: there is no such service; there are cloneset, daemonset, jobs, policy, sidecar, statefulset",
         ),
         ("services.webhook.shards=2", "services.webhook.shards: this service has no shards"),
         ("services.webhook.enabled=false", "services.webhook.enabled: it cannot be left out"),
@@ -235,7 +235,7 @@ def test_one_process_runs_all_and_is_the_webhook(chart: Helm) -> None:
     pod = made.one("Deployment", "flotilla-compact")["spec"]["template"]
     assert pod["spec"]["containers"][0]["command"] == ["flotilla"]
     everybody = ["cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology", "watcher", "webhook"]
-    assert made.args("Deployment", "flotilla-compact")[:9] == ["run", *everybody]
+    assert made.args("Deployment", "flotilla-compact")[:10] == ["run", *everybody]
     service = made.one("Service", "kruise-webhook-service")["spec"]
     assert service["selector"].items() <= pod["metadata"]["labels"].items()
     assert {source["secret"]["name"] for source in at(pod, "spec.volumes.1.projected.sources")} == {
@@ -249,7 +249,7 @@ def test_one_process_runs_all_and_is_the_webhook(chart: Helm) -> None:
 def test_a_compact_set_may_leave_a_service_out(chart: Helm) -> None:
     made = rendered(chart, NO_CRDS, "profile=compact", "services.jobs.enabled=false")
     others = ["cloneset", "daemonset", "policy", "sidecar", "statefulset", "topology", "watcher", "webhook"]
-    assert made.args("Deployment", "flotilla-compact")[:8] == ["run", *others]
+    assert made.args("Deployment", "flotilla-compact")[:9] == ["run", *others]
     assert "flotilla-jobs" not in made.names("ClusterRoleBinding")
 
 
