@@ -146,7 +146,7 @@ def _named(document: object, name: str) -> object:
         ("services.cloneset.replica=2", "at '/services/cloneset': additional properties 'replica' not allowed"),
         (
             "services.clonesets.replicas=2",
-            "services.clonesets: there is no such service; there are cloneset, daemonset, jobs, policy, sidecar, statefulset",
+            "services.clonesets: there is no such service; there are cloneset, daemonset, jobs, policy, sidecar",
         ),
         ("services.webhook.shards=2", "services.webhook.shards: this service has no shards"),
         ("services.webhook.enabled=false", "services.webhook.enabled: it cannot be left out"),
