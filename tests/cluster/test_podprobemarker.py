@@ -124,6 +124,11 @@ def reasons(space: Workspace) -> set[str]:
     return {one["reason"] for one in ours}
 
 
+def end_container(game: Workspace) -> None:
+    """End the container from within, a moment after the command has returned: it would end with the container."""
+    game.kubectl("exec", POD_NAME, "-c", "nginx", "--", "sh", "-c", "(sleep 1; kill 1) >/dev/null 2>&1 &")
+
+
 async def test_an_agent_that_is_killed_changes_no_result(game: Workspace, staffed: Staffed) -> None:
     node, mark = pod(game)["spec"]["nodeName"], game.now()
     await staffed.agents.kill(node)
@@ -139,7 +144,7 @@ async def test_a_container_that_restarts_while_the_agent_is_away(game: Workspace
     """Its result was about another instance: it becomes Unknown, whatever the new one says later."""
     node, mark = pod(game)["spec"]["nodeName"], game.now()
     await staffed.agents.kill(node)
-    game.kubectl("exec", POD_NAME, "-c", "nginx", "--", "sh", "-c", "kill 1")
+    end_container(game)
     game.until(lambda: pod(game)["status"]["containerStatuses"][0]["restartCount"] == 1, PATIENCE)
     game.until(lambda: is_ready(pod(game)), PATIENCE)
     await staffed.agents.start(node)
@@ -149,7 +154,7 @@ async def test_a_container_that_restarts_while_the_agent_is_away(game: Workspace
 
 def test_a_container_that_restarts(game: Workspace) -> None:
     mark = game.now()
-    game.kubectl("exec", POD_NAME, "-c", "nginx", "--", "sh", "-c", "kill 1")
+    end_container(game)
     game.until(lambda: pod(game)["status"]["containerStatuses"][0]["restartCount"] == 1, PATIENCE)
     game.until(lambda: shown(game) == "True" and "False" in told(game, mark), PATIENCE)
 

@@ -59,7 +59,7 @@ LONG = 700.0
 """Fake seconds within which everything that nobody works on is given up, and then deleted by age."""
 
 SERVICES = ("watcher", "cloneset", "sidecar", "statefulset", "daemonset", "jobs", "topology", "policy")
-REPLICAS = dict.fromkeys(SERVICES, 1)
+REPLICAS: dict[str, int] = dict.fromkeys(SERVICES, 1)
 GATES = (
     "InPlaceWorkloadVerticalScaling",
     "PreDownloadImageForDaemonSetUpdate",
