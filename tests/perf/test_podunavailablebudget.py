@@ -120,7 +120,9 @@ async def test_the_check(site: Site) -> None:
     apps = [f"budget-{number}" for number in range(BUDGETS)]
     names = [f"{app}-{number}" for number in range(PODS_EACH) for app in apps]
     for app in apps:
-        await site.api.create(POD_UNAVAILABLE_BUDGET, NAMESPACE, budget(app, maxUnavailable="99%"))
+        await site.api.create(
+            POD_UNAVAILABLE_BUDGET, NAMESPACE, budget(app, maxUnavailable="99%", protectTotalReplicas=PODS_EACH)
+        )
         status = {"unavailableAllowed": 10_000, "currentAvailable": 1, "desiredAvailable": 1, "totalReplicas": 1}
         body = msgspec.json.encode({"status": status})
         await site.api.patch(POD_UNAVAILABLE_BUDGET, NAMESPACE, app, body, PatchType.MERGE, subresource="status")
