@@ -86,12 +86,13 @@ def test_a_budget_that_is_used_up(space: Workspace) -> None:
     space.event("NoPods", "No matching pods found")
     space.apply(plain(OURS, "CloneSet", 3))
     shows(space, 1, 3, 2, 3)
+    space.until(lambda: len(ready(space)) == 3)
     first, second, _ = ready(space)
     space.set_finalizers(first, "test.example/stay")
     space.kubectl("delete", "pod", first, "--wait=false")
     said = space.refused("delete", "pod", second)
     assert REFUSED in said
-    assert first in said
+    assert "2 of 3 pods are available and 2 must be" in said
     space.kubectl("delete", "pod", first, "--wait=false")
     space.set_finalizers(first)
     shows(space, 1, 3, 2, 3)
