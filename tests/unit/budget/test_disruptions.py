@@ -14,11 +14,13 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
 )
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.control.controller import Key
+from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_common.gates import Gates
+from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.gathering import BUDGETS, BudgetsOfPods
 from tests.support.wiring import FakeWiring
-from tests.unit.budget.build import GATES, RESIZE_GATES, budget, pod
+from tests.unit.budget.build import GATES, NOW, RESIZE_GATES, budget, pod
 from tests.unit.cloneset import build as cloneset
 from tests.unit.daemonset import build as daemonset
 from tests.unit.sidecarset import build as sidecarset
@@ -128,6 +130,22 @@ def test_deletions_are_planned_as_far_as_the_budget_reaches() -> None:
     assert why(result)
     result = cloneset.planned(builder, there, budgets=budgets(0), gates="PodUnavailableBudgetDeleteGate=false")
     assert sum(one.startswith("delete") for one in cloneset.summary(result)) == 3
+
+
+def test_a_pod_that_is_asked_about_twice_takes_budget_once() -> None:
+    disruptions = Disruptions(budgets(1), GATES, NOW)
+    first, second = pod("a"), pod("b")
+    assert [disruptions.may(one, "DELETE") for one in (first, first, second, second)] == [True, True, False, False]
+    draft = Draft()
+    disruptions.stage(draft)
+    assert [reason.objects for reason in draft.reasons] == [("b",)]
+
+
+def test_a_held_pod_is_recreated_under_a_budget_of_one() -> None:
+    builder = statefulset.sts(1).hook("inPlaceUpdate")
+    held = protected(statefulset.pods("0A:PreparingUpdate"))
+    result = statefulset.planned(builder, held, budgets=budgets(1))
+    assert statefulset.summary(result) == ["delete 0"]
 
 
 def test_a_budget_that_cannot_be_read_keeps_its_pods() -> None:

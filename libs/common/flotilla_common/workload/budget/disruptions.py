@@ -21,6 +21,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
     UPDATE_GATE,
     PodUnavailableBudget,
 )
+from flotilla_common.api.resources import POD
 from flotilla_common.control.controller import Key
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import UPDATES_IN_PLACE, Chain, Delete, Intent, State
@@ -44,7 +45,8 @@ class Disruptions:
         self._statuses = {key: budget.status for key, budget in budgets.items()}  # as this pass makes them
         self._taken: dict[Key, list[Pod]] = {}
         self._deleted: dict[Key, int] = {}
-        self._waiting: dict[Key, list[Pod]] = {}
+        self._admitted: set[str] = set()  # uids of pods that may be disrupted
+        self._waiting: dict[Key, dict[str, Pod]] = {}  # by budget and uid
         self._faults: dict[Key, str] = {}
 
     def admits(self, pod: Pod, chain: Chain) -> bool:
@@ -54,10 +56,11 @@ class Disruptions:
 
     def may(self, pod: Pod, operation: str) -> bool:
         """Return whether the pod may be disrupted now, and take budget if it needs any. `operation`: DELETE, UPDATE or
-        RESIZE."""
+        RESIZE. Steps of a pass may ask about the same pod again: it takes budget once."""
         key = pod.metadata.namespace, related_budget(pod.metadata)
         budget = self._budgets.get(key)
-        if budget is None or not self._gates.on(_GATES[operation]):
+        uid = pod.metadata.uid
+        if budget is None or uid in self._admitted or not self._gates.on(_GATES[operation]):
             return True
         try:
             free = why_free(pod, budget, operation, self._gates) is not None
@@ -65,8 +68,9 @@ class Disruptions:
             self._faults[key] = str(fault)
             free = False
         if free or (key not in self._faults and self._take(key, pod, operation)):
+            self._admitted.add(uid)
             return True
-        self._waiting.setdefault(key, []).append(pod)
+        self._waiting.setdefault(key, {})[uid] = pod
         return False
 
     def stage(self, draft: Draft) -> None:
@@ -88,7 +92,7 @@ class Disruptions:
         ]
         draft.stage(chains, at=0)
         for key, pods in self._waiting.items():
-            self._explain(key, pods, draft)
+            self._explain(key, list(pods.values()), draft)
 
     def _take(self, key: Key, pod: Pod, operation: str) -> bool:
         status, deleted = self._statuses[key], self._deleted.get(key, 0)
@@ -113,7 +117,7 @@ class Disruptions:
 
 def _operation_of(chain: Chain) -> str:
     """Return what the writes do to the pod: DELETE, UPDATE, RESIZE, or an empty text if they disrupt nothing."""
-    if any(isinstance(action, Delete) and action.intent is not Intent.CLAIM for action in chain):
+    if any(isinstance(action, Delete) and action.resource == POD for action in chain):
         return DELETE
     intents = {action.intent for action in chain}
     if Intent.RESIZE in intents:
