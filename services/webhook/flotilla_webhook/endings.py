@@ -1,4 +1,4 @@
-"""Whether namespaces are being deleted, by what the apiserver says. Those who ask at the same time share a read."""
+"""Find out at the apiserver whether namespaces are being deleted. Requests at the same time share a read."""
 
 import asyncio
 

@@ -1,4 +1,5 @@
-"""Step 5 of the pod webhook: a new pod is told which PodUnavailableBudget protects it (podunavailablebudget.md §5.1).
+"""Annotate new pods with the PodUnavailableBudget that protects them: step 5 of the pod webhook
+(podunavailablebudget.md §5.1).
 
 Nothing that goes wrong here keeps a pod from being created: the budget's controller gives existing pods their
 annotations, too.

@@ -13,7 +13,7 @@ from flotilla_nodeagent.probes.definitions import Impossible, Refused
 
 
 def is_own_address(ip: str) -> bool:
-    """Whether this machine has the address: only then can a socket have it."""
+    """Return whether this machine has the address: only then can a socket have it."""
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

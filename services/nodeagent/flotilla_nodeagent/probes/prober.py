@@ -197,7 +197,7 @@ class Prober:
             self._log.exception("unexpected failure", pod=worker.probe.pod, probe=worker.probe.name)
 
     async def _round(self, worker: Worker) -> None:
-        """One round, as nodeagent.md §6.2 has it."""
+        """Carry out one round, as nodeagent.md §6.2 has it."""
         probe, before = worker.probe, worker.progress.result
         container = await self._inventory.find(probe)
         if container is None or not await self._see(worker, container):

@@ -22,22 +22,22 @@ class Slots:
         self._young: OrderedDict[Key, float] = OrderedDict()  # since when, the oldest first
 
     def pod_has_room(self, key: Key) -> bool:
-        """Whether another round of the probe's pod may be under way."""
+        """Return whether another round of the probe's pod may be under way."""
         return self._of_pod[key[0]] < self._per_pod
 
     def node_has_room(self, now: float) -> bool:
-        """Whether another round on the node may be under way."""
+        """Return whether another round on the node may be under way."""
         while self._young and now - next(iter(self._young.values())) >= SLOT_SECONDS:
             self._young.popitem(last=False)
         return len(self._young) < self._at_once
 
     def take(self, key: Key, now: float) -> None:
-        """The round of a probe begins."""
+        """Count the round of a probe that begins."""
         self._of_pod[key[0]] += 1
         self._young[key] = now
 
     def give_back(self, key: Key) -> None:
-        """The round has ended."""
+        """Stop counting the round, which has ended."""
         self._young.pop(key, None)
         self._of_pod[key[0]] -= 1
         if not self._of_pod[key[0]]:
