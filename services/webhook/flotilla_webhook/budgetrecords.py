@@ -1,4 +1,4 @@
-"""What the check of budgets leaves behind for people: events, a metric, the protection log, records on the bus
+"""Publish what the check of budgets has decided: events, a metric, the protection log, records on the bus
 (podunavailablebudget.md §10)."""
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ PREVENTED = Event("PubPreventPodDeletion", "openkruise pub prevents pod deletion
 
 
 class BudgetRecords(msgspec.Struct, frozen=True):
-    """Tells of units that were taken, and of requests that found none. Never waits."""
+    """The places where units that were taken, and requests that found none, are recorded. No method waits."""
 
     journal: Journal
     events: Recorder
@@ -30,11 +30,11 @@ class BudgetRecords(msgspec.Struct, frozen=True):
     """Appends a line to the protection log."""
 
     def taken(self, change: PodChange, pod: ObjectMeta, budget: str, seconds: float) -> None:
-        """Tell that a unit was taken. `seconds`: how long the answer took."""
+        """Record that a unit was taken. `seconds`: how long the answer took."""
         self._publish(change, pod, budget, "", seconds)
 
     def refused(self, change: PodChange, pod: ObjectMeta, budget: str, message: str, seconds: float) -> None:
-        """Tell that there was none."""
+        """Record a request that was refused because there was no unit. `seconds`: how long the answer took."""
         user = change.request.user_info.username
         self._publish(change, pod, budget, message, seconds)
         self.events.record(Subject.of(POD, pod), PREVENTED)
@@ -69,6 +69,6 @@ class BudgetRecords(msgspec.Struct, frozen=True):
 
 
 def _series(pod: ObjectMeta) -> str:
-    """Return the value of the metric's label: which workload the pod belongs to."""
+    """Return the value of the metric's label: the workload of the pod, or the pod itself if it has none."""
     owner, namespace = controller_of(pod), pod.namespace or "default"
     return f"unknown_{namespace}_{pod.name}" if owner is None else f"{owner.kind}_{namespace}_{owner.name}"

@@ -1,8 +1,8 @@
-"""Which pods are asked about for PodUnavailableBudgets, in CEL: those that a budget may protect.
+"""The rules of the pod check for PodUnavailableBudgets, in CEL: they select the pods that a budget may protect.
 
-The apiserver leaves out what no budget ever refuses (podunavailablebudget.md §8.4): pods that are not ready, or are
-terminating, or say that no budget protects them, and what the namespace controller does. So they go their way also
-while every webhook is away.
+The apiserver does not ask about pods that no budget protects (podunavailablebudget.md §8.4): pods that are not ready,
+or are terminating, or have the annotation that exempts them; nor about requests of the namespace controller. So these
+requests succeed also while every webhook is away.
 """
 
 from collections.abc import Collection, Iterable
@@ -27,7 +27,8 @@ _KEYS = (RELATED_BUDGET, LEGACY_RELATED_BUDGET)
 
 
 def going_rule(namespace: str, names: Collection[str] = ()) -> PodRule:
-    """Return the rule of pods of a namespace that go. `names`: its budgets, none if they are too many to name."""
+    """Return the rule of pods of a namespace that are deleted or evicted. `names`: its budgets, none if they are too
+    many to name."""
     somebody = f"request.userInfo.username != {quoted(NAMESPACE_CONTROLLER)}"
     return PodRule(_WHY, f"{somebody} && {_is_protected(names)}", namespace)
 

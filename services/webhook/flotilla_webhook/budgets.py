@@ -1,10 +1,10 @@
-"""The check of PodUnavailableBudgets: who deletes, evicts or updates an available pod takes a unit of its budget, or is
-refused (podunavailablebudget.md §8).
+"""The check of PodUnavailableBudgets: a request that deletes, evicts or updates an available pod takes a unit of its
+budget, or is refused (podunavailablebudget.md §8).
 
-What is decided from the pod alone needs no look at the budget. Everything else is decided in the budget's ledger: a
-unit counts once it is written, and everything that is no such write (a refusal, a budget that lets the pod pass, a dry
+Requests that the pod alone decides need no look at the budget. All others are decided in the budget's ledger: a unit
+counts once it is written, and every outcome without such a write (a refusal, a budget that lets the pod pass, a dry
 run) is decided on a copy that was read after the request came. So neither a watch that lags nor another replica changes
-what comes out.
+the outcome.
 """
 
 from collections.abc import Collection, Iterable
@@ -104,12 +104,12 @@ class Budgets:
 
     @property
     def on(self) -> bool:
-        """Whether pods are protected from anything."""
+        """Return whether any gate of the check is on."""
         return self._gates.on(DELETE_GATE) or self._gates.on(UPDATE_GATE)
 
     @property
     def known(self) -> bool:
-        """Whether it is known what budgets there are."""
+        """Return whether all budgets of the cluster are known."""
         return self.cache.known or not self.on
 
     def check(self) -> Check:
@@ -122,7 +122,7 @@ class Budgets:
         return [rule for namespace in sorted({of for of, _ in keys}) for rule in self._rules(namespace, keys)]
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
-        """Return what a budget that is about to be stored makes necessary."""
+        """Return the rules that a budget that is about to be stored makes necessary."""
         keys = {budget.metadata.key for budget in self.cache.values()}
         return self._rules(namespace, {*keys, (namespace, text(member(document, "metadata").get("name")))})
 
@@ -156,8 +156,8 @@ class Budgets:
         return Verdict(take_back=partial(self._take_back, wanted))
 
     def _wanted(self, change: PodChange) -> _Wanted | None:
-        """Return what needs a look at a budget; None where the pod alone says that it does not. Raises ValueError: the
-        pod cannot be read."""
+        """Return the pod, the operation and the budget to look at; None where the pod alone shows that it needs no
+        budget. Raises ValueError: the pod cannot be read."""
         if not self._gates.on(UPDATE_GATE if change.operation == UPDATE else DELETE_GATE):
             return None
         operation, after = change.operation, change.request.object
@@ -208,7 +208,7 @@ class Budgets:
         return Answer(allowed=False, code=403, message=message, reason="Forbidden")
 
     async def _take_back(self, wanted: _Wanted) -> None:
-        """Write down that the pod stays as it is after all. Raises ApiError, Unreachable, ValueError."""
+        """Remove the entry of a pod that stays as it is after all. Raises ApiError, Unreachable, ValueError."""
 
         def remove(budget: PodUnavailableBudget, draft: _Draft) -> None:
             del budget
@@ -218,8 +218,8 @@ class Budgets:
             await self._ledger(wanted.change.namespace, wanted.budget).write(remove)
 
     def _ledger(self, namespace: str, name: str) -> _BudgetLedger:
-        """Return the ledger of a budget. Whether the budget exists turns out when it is looked at: pods may name
-        anything."""
+        """Return the ledger of a budget, which need not exist: pods may name anything, and the first read of the ledger
+        shows it."""
         key = namespace, name
         if key not in self._ledgers:
             if len(self._ledgers) >= _LEDGERS:
@@ -256,7 +256,7 @@ def _readable(item: msgspec.Raw) -> PodUnavailableBudget | None:
 
 
 def _needed(budget: PodUnavailableBudget) -> tuple[str, ...]:
-    """Return what rules depend on."""
+    """Return the members of the budget that the rules are made of."""
     target, selector = budget.spec.target_ref, budget.spec.selector
     chosen = msgspec.json.encode(selector).decode()
     return *budget.metadata.key, *(target.identity if target is not None else ()), chosen

@@ -20,7 +20,7 @@ class Endings:
         self._reading: dict[str, asyncio.Task[bool]] = {}  # by namespace
 
     async def has_begun(self, namespace: str) -> bool:
-        """Return whether the namespace is being deleted, or is gone. False where that cannot be read."""
+        """Return whether the namespace is being deleted, or is gone; False where it cannot be read."""
         reading = self._reading.get(namespace)
         if reading is None:
             reading = self._reading[namespace] = asyncio.create_task(self._read(namespace))

@@ -1,15 +1,15 @@
 """Writes to a status that many requests share: the places of a WorkloadSpread (workloadspread.md §7), the budget of a
 PodUnavailableBudget (podunavailablebudget.md §8.6).
 
-Each write holds for exactly the version that it was decided on; where somebody was faster, what is decided is decided
-anew on what there is now. Requests that come while a write is under way share the next one: a burst of pods costs few
-writes, and two replicas get in each other's way seldom.
+Each write is conditional on the version that it was decided on; after a conflict, its requests are decided anew on the
+newest version. Requests that come while a write is under way share the next one: a burst of pods costs few writes, and
+two replicas seldom conflict.
 
-What is decided without a write, above all a refusal, could rest on an old copy. Where that matters, all that wait for
-the write are decided anew on a copy that is read after they came: they share one read.
+An outcome without a write, above all a refusal, could rest on an old copy. Where that matters, all requests that wait
+for the write are decided anew on a copy that is read after they came: they share one read.
 
-Where nobody knows whether a write arrived, the apiserver is asked what there is, and what is decided is decided anew:
-what a request has taken already is found in the status.
+Where the outcome of a write is unknown, the object is read from the apiserver, and the requests are decided anew: what
+a request has taken already is found in the status.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ D = TypeVar("D")
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 5.0
-"""How long others may keep being faster. The apiserver waits for thirty seconds."""
+"""Seconds after which a write that keeps meeting conflicts fails. The apiserver waits for thirty seconds."""
 
 _FIRST_PAUSE, _LAST_PAUSE, _JITTER = 0.005, 0.08, 0.5
 """Seconds before the apiserver is asked again what there is. At first it is asked at once, and where the watch has
@@ -41,9 +41,9 @@ _LOOKS, _LOOK_SECONDS = 4, 0.002
 """After a conflict, the number of looks at the watch cache, and the seconds between them, before a GET."""
 
 _AT_ONCE, _LEAST_SHARE, _MOST_SHARE = 2, 1.0, 2.0
-"""So many writes follow each other at once; then each waits, in times of what the last one took. Whoever has just
-written knows what there is, and others have yet to hear of it: a replica that always has something to write would leave
-none of the others a turn."""
+"""The number of writes that follow each other at once, and the pause before each further one, in multiples of the time
+that the last write took. A replica that has just written has the newest version before all others: without a pause, one
+that always has something to write would win every time."""
 
 Decide = Callable[[V, D], T]
 """Decides on an object and a draft of its status, which it changes in place. Raises ValueError: this request cannot be
@@ -85,7 +85,7 @@ class _Entry(Generic[V, D, T]):
 
     @property
     def doubtful(self) -> bool:
-        """What was decided has to be decided on a copy that was read after the request came."""
+        """Return whether the request has to be decided again, on a copy that was read after it came."""
         result: Any = self._result
         return not (self.answer.done() or isinstance(result, Exception) or self._is_sure(result))
 
@@ -127,7 +127,7 @@ class Ledger(Generic[V, D]):
 
     @property
     def busy(self) -> bool:
-        """Whether a request waits for its write."""
+        """Return whether a request waits for its write."""
         return self._writer is not None and not self._writer.done()
 
     def known(self) -> V | None:
@@ -140,9 +140,10 @@ class Ledger(Generic[V, D]):
         stored: Callable[[T], None] = lambda _: None,
         is_sure: Callable[[T], bool] = lambda _: True,
     ) -> T:
-        """Return what is decided once it is stored, or nothing is to be stored; `stored` is called with it before
-        anything else is decided. What is not sure is decided anew on a copy that is read after this call. Raises Gone,
-        ApiError, Unreachable, and ValueError for what cannot be decided."""
+        """Wait for the write of what `decide` decides, and return that; also where there is nothing to write. `stored`
+        is called with it before anything else is decided. Outcomes that `is_sure` rejects are decided anew on a copy
+        that is read after this call. Raises Gone, ApiError, Unreachable, and ValueError for a request that cannot be
+        decided."""
         entry = _Entry(decide, stored, is_sure)
         self._waiting.append(entry)
         if not self.busy:
@@ -193,8 +194,8 @@ class Ledger(Generic[V, D]):
                 pause = min(max(pause * 2, _FIRST_PAUSE), _LAST_PAUSE)
 
     async def _newer(self, tried: V) -> V | None:
-        """Return what the watch shows now, or within the time that a request would take; None if that is no newer than
-        what was tried."""
+        """Return what the watch shows now, or within the time that a request would take; None if that is the version
+        that was tried."""
         for _ in range(_LOOKS):
             known = self.known()
             if known is not None and known.metadata.resource_version != tried.metadata.resource_version:
@@ -211,7 +212,7 @@ class Ledger(Generic[V, D]):
         return msgspec.json.decode(body, type=self._page.type)
 
     def _decided(self, entries: Sequence[_Entry[V, D, Any]], value: V) -> Json:
-        """Return what the status changes by."""
+        """Return the merge patch of the status that all of these requests come to; empty if it changes nothing."""
         draft = self._page.draft(value)
         for entry in entries:
             entry.decide(value, draft)

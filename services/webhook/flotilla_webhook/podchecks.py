@@ -1,8 +1,8 @@
-"""What is asked before a pod is deleted, evicted or updated (webhooks.md §8): a chain of checks, each of which may
-refuse. What one has written down for the request is taken back where a later one refuses it.
+"""The checks before a pod is deleted, evicted or updated (webhooks.md §8). They are asked one after the other, and each
+may refuse. What one has written down for the request is taken back where a later one refuses it.
 
-The entries in the way of these requests are made of rules, as those in the way of creations are, and stand only while
-some object needs them.
+The webhook entries for these requests are made of rules, as those for creations are, and stand only while some object
+needs them.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -35,7 +35,7 @@ class PodChange(msgspec.Struct, frozen=True):
 
     @property
     def namespace(self) -> str:
-        """The namespace of the pod."""
+        """Return the namespace of the pod."""
         return self.request.namespace
 
 
@@ -80,8 +80,8 @@ class PodChecks:
         return check_entries(rules), encoded(rules) if rules else ""
 
     async def validate(self, request: Request) -> Answer:
-        """Ask the checks one after the other; the first that refuses ends it. What only shows that a rule is in use is
-        refused: a check has no other mark that it could leave."""
+        """Ask the checks one after the other until one refuses. Refuse the dry runs that show that a rule is in use:
+        unlike a mutation, a check has no other mark to leave."""
         if is_about_probe(request):
             return denied(SEEN)
         try:
@@ -101,7 +101,7 @@ class PodChecks:
         return ALLOWED
 
     async def _change(self, request: Request) -> PodChange | None:
-        """Return what the request is about; None if it is about no pod."""
+        """Return the change that the request asks for; None if it is about no pod."""
         if (request.operation, request.sub_resource) == ("CREATE", "eviction"):
             return await self._eviction(request)
         if request.operation not in (DELETE, UPDATE) or request.sub_resource or request.old_object is None:

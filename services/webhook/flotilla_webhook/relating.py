@@ -56,13 +56,14 @@ class Relating:
         return [rule for budget in self._budgets.cache.values() for rule in _rules(budget, budget.metadata.namespace)]
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
-        """Return what a budget that is about to be stored makes necessary. Raises ValueError: it cannot be read."""
+        """Return the rules that a budget that is about to be stored makes necessary. Raises ValueError: it cannot be
+        read."""
         if not self._budgets.on:
             return []
         return _rules(msgspec.convert(without_nulls(document), PodUnavailableBudget), namespace)
 
     async def change(self, pod: Json, request: Request) -> None:
-        """Set both annotations."""
+        """Set both annotations on a pod that a budget is for."""
         if not self._budgets.on:
             return
         name = await self._budget_of(pod, request.namespace)
@@ -73,8 +74,8 @@ class Relating:
             annotations[RELATED_BUDGET] = annotations[LEGACY_RELATED_BUDGET] = name
 
     async def _has_more(self, namespace: str) -> bool:
-        """Return whether the apiserver was asked about budgets of the namespace just now: one that another replica has
-        admitted may be new to the watch of this one."""
+        """Return whether the budgets of the namespace have just been read from the apiserver: the watch of this replica
+        may not show yet what another replica has admitted."""
         now = self._clock.monotonic()
         if self._asked.get(namespace, 0.0) > now:
             return False
@@ -89,8 +90,8 @@ class Relating:
         return True
 
     async def _budget_of(self, pod: Json, namespace: str) -> str:
-        """Return the name of the first budget that is for the pod; empty without one. A budget of which that cannot be
-        told is passed over."""
+        """Return the name of the first budget that is for the pod; empty without one. Budgets for which this cannot be
+        found out are skipped."""
         owner, labels = controller_in(pod), strings(member(pod, "metadata").get("labels"))
         for budget in self._budgets.cache.values():
             try:

@@ -1,9 +1,9 @@
-"""Step 8 of the pod webhook: a pod carries the probes of its PodProbeMarkers, for a virtual node runs them itself
-(podprobemarker.md §7, webhooks.md §7.4).
+"""Step 8 of the pod webhook: write the probes of PodProbeMarkers into a pod's annotations, where virtual nodes look for
+them (podprobemarker.md §7, webhooks.md §7.4).
 
-The node of a new pod is not known, so every pod that matches gets them; all of it is idle without the gate. The
-PodProbeMarkers of the namespace are listed at the apiserver for each such pod: these annotations are written once, so
-what a late watch does not show would be missing for good.
+The node of a new pod is not known, so every pod that matches gets the annotations. Without the gate the step does
+nothing. The PodProbeMarkers of the namespace are listed at the apiserver for each such pod: the annotations are written
+once, so a PodProbeMarker that a late watch does not show would be missing for good.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,7 +41,7 @@ class ServerlessProbes:
 
     @property
     def caches(self) -> Sequence[Cache[PodRule]]:
-        """What is watched: nothing without the gate."""
+        """Return the caches to watch; none without the gate."""
         return (self._cache,) if self._on else ()
 
     def step(self) -> Step:
@@ -53,8 +53,8 @@ class ServerlessProbes:
         return self._cache.values() if self._on else []
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
-        """Return what a PodProbeMarker that is about to be stored makes necessary. Raises ValueError: it cannot be
-        read."""
+        """Return the rules that a PodProbeMarker that is about to be stored makes necessary. Raises ValueError: it
+        cannot be read."""
         if not self._on:
             return []
         marker = msgspec.json.decode(msgspec.json.encode(without_nulls(document)), type=PodProbeMarker)
@@ -62,7 +62,8 @@ class ServerlessProbes:
         return [] if rule is None else [rule]
 
     async def change(self, pod: Json, request: Request) -> None:
-        """Set both annotations, if there is anything to probe. A list that fails keeps no pod from being created."""
+        """Set both annotations, if there is anything to probe. Where the list fails, leave the pod as it is: its
+        creation is not refused."""
         if not self._on:
             return
         try:
@@ -82,7 +83,8 @@ def _rule_of(item: msgspec.Raw) -> PodRule | None:
 
 
 def rule_for(marker: PodProbeMarker, namespace: str) -> PodRule | None:
-    """Return the rule of the pods that the PodProbeMarker selects, or that name theirs; None if it selects none."""
+    """Return the rule of the pods that the PodProbeMarker selects, or whose annotation names PodProbeMarkers; None if
+    its selector selects no pod."""
     if marker.query is None:
         return None
     selected = labels_match(marker.spec.selector or LabelSelector())
@@ -90,7 +92,8 @@ def rule_for(marker: PodProbeMarker, namespace: str) -> PodRule | None:
 
 
 def hand_over(pod: Json, markers: Iterable[Json]) -> None:
-    """Write the probes that the pod gets into its annotations. What several would have alike is the first one's."""
+    """Write the probes that the pod gets into its annotations. Of probes with one name in a container, or one condition
+    type, the first is kept."""
     containers = _containers(pod)
     taken: list[Json] = []
     names: list[str] = []
@@ -108,7 +111,7 @@ def hand_over(pod: Json, markers: Iterable[Json]) -> None:
 
 
 def _of_pod(pod: Json, markers: Iterable[Json]) -> list[Json]:
-    """Return those that the pod names, or else those that select it; not those that are being deleted."""
+    """Return the PodProbeMarkers that the pod names, or else those that select it; not those that are being deleted."""
     metadata = member(pod, "metadata")
     named = strings(metadata.get("annotations")).get(MARKERS)
     wanted = None if named is None else {name.strip() for name in named.split(",")}
@@ -130,7 +133,7 @@ def _is_for(marker: Json, wanted: set[str] | None, labels: dict[str, str]) -> bo
 
 
 def _containers(pod: Json) -> set[str]:
-    """Return the names of the containers that run beside each other."""
+    """Return the names of the containers that run side by side: all but init containers that end."""
     spec = member(pod, "spec")
     sidecars = [one for one in mappings(spec.get("initContainers")) if one.get("restartPolicy") == "Always"]
     return {text(one.get("name")) for one in (*mappings(spec.get("containers")), *sidecars)}

@@ -1,7 +1,7 @@
 """Which pods count as available for a budget (podunavailablebudget.md §6).
 
 A pod is consistent when its containers run the images that its spec names. Between an update in place and the restart
-of the container the pod is Ready for the kubelet still, and does not count.
+of the container the kubelet still reports the pod as Ready, but it does not count.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def is_consistent(pod: Pod, gates: Gates) -> bool:
-    """Return whether the containers run what the pod's spec says after its latest update in place. False while the
+    """Return whether the containers run what the pod's spec says after its latest update in place; False while the
     annotations about that cannot be read."""
     statuses = {status.name: status for status in pod.status.container_statuses}
     with_digest = [container for container in pod.spec.containers if "@" in container.image]

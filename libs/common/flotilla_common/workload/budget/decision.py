@@ -1,4 +1,4 @@
-"""Whether a request needs budget (podunavailablebudget.md §8.4), and what of a budget and a pod says so."""
+"""Whether a request needs budget (podunavailablebudget.md §8.4), and the fields of budgets and pods that decide it."""
 
 from enum import Enum
 
@@ -43,12 +43,12 @@ class Pass(Enum):
 
 
 def related_budget(pod: ObjectMeta) -> str:
-    """Return the name of the budget that protects the pod; empty if none does."""
+    """Return the name of the budget that the pod's annotations say protects it; empty if there is none."""
     return pod.annotations.get(RELATED_BUDGET) or pod.annotations.get(LEGACY_RELATED_BUDGET, "")
 
 
 def is_exempt(pod: ObjectMeta) -> bool:
-    """Return whether the pod says that no budget protects it."""
+    """Return whether an annotation exempts the pod from budgets."""
     return pod.annotations.get(NOT_PROTECTED) in TRUE_TEXTS
 
 
@@ -61,7 +61,7 @@ def protected_operations(budget: PodUnavailableBudget, gates: Gates) -> frozense
 
 
 def protected_replicas(budget: PodUnavailableBudget) -> int | None:
-    """Return the number of pods that the budget says there are to be; None if workloads say that (§3.3)."""
+    """Return the number of pods that the budget itself asks for; None if it is that of the workloads (§3.3)."""
     if budget.spec.protect_total_replicas is not None:
         return budget.spec.protect_total_replicas
     try:
@@ -71,7 +71,7 @@ def protected_replicas(budget: PodUnavailableBudget) -> int | None:
 
 
 def why_free(pod: Pod, budget: PodUnavailableBudget | None, operation: str, gates: Gates) -> Pass | None:
-    """Return why the operation on the pod needs no budget; None if it does (§8.4). `budget` is the one that the pod
+    """Return why the operation on the pod needs no budget; None if it needs one (§8.4). `budget`: the one that the pod
     names, None where it does not exist. Raises ValueError: the selector of ignored pods cannot be read."""
     if is_exempt(pod.metadata):
         return Pass.EXEMPT

@@ -35,10 +35,10 @@ _GATES = {DELETE: DELETE_GATE, UPDATE: UPDATE_GATE, RESIZE: UPDATE_GATE}
 
 
 class Disruptions:
-    """The pods that one pass disrupts, and those that their budgets keep as they are for now."""
+    """The pods that one pass disrupts, and those that wait for budget."""
 
     def __init__(self, budgets: Mapping[Key, PodUnavailableBudget], gates: Gates, now: datetime) -> None:
-        """Begin with none. `budgets` are those that the pods name, by namespace and name."""
+        """Begin a pass in which no pod is disrupted yet. `budgets`: those that the pods name, by namespace and name."""
         self._budgets = budgets
         self._gates = gates
         self._now = now
@@ -50,7 +50,7 @@ class Disruptions:
         self._faults: dict[Key, str] = {}
 
     def admits(self, pod: Pod, chain: Chain) -> bool:
-        """Return whether the writes on the pod may be made now; those that disrupt it take budget."""
+        """Return whether the writes on the pod may be made now, and take budget if they disrupt it."""
         operation = _operation_of(chain)
         return not operation or self.may(pod, operation)
 
@@ -74,7 +74,8 @@ class Disruptions:
         return False
 
     def stage(self, draft: Draft) -> None:
-        """Put the writes that take budget before all others of the plan, and say which pods wait for budget."""
+        """Put the writes that take budget before all others of the plan, and add a reason with the pods that wait for
+        budget."""
         chains = [
             (
                 patch_of(

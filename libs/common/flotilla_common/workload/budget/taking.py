@@ -1,9 +1,9 @@
-"""Taking a unit of budget for a pod (podunavailablebudget.md §8.6): on paper. Whoever takes it writes the status, on
-condition that it is the version that was read.
+"""Taking a unit of budget for a pod (podunavailablebudget.md §8.6), as functions over the status. The caller writes the
+status, on condition that it is still the version that was read.
 
-An entry of the maps is about a pod of a name. A pod that was created after the entry is another pod. Times count
-seconds, so of an entry from the second in which a pod was created it may not be certain whose it is: then the pod
-counts as one that is about to become unavailable, and takes a unit of its own before it does.
+The entries of the maps have the names of pods. A pod that was created after its entry is another pod of that name.
+Entries have whole seconds, so if an entry and the creation of a pod fall into the same second, the entry may be that of
+an earlier pod. Such a pod does not count as available, and still takes a unit of its own before it is disrupted.
 """
 
 from collections.abc import Iterator
@@ -44,12 +44,12 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 def is_recorded(status: BudgetStatus, pod: Pod) -> bool:
-    """Return whether budget may have been taken for this very pod: it does not count as available."""
+    """Return whether budget may have been taken for this very pod; then it does not count as available."""
     return any(is_about(entry, pod) for entry in _entries_of(status, pod))
 
 
 def has_taken(status: BudgetStatus, pod: Pod) -> bool:
-    """Return whether budget has certainly been taken for this very pod: it needs no second unit."""
+    """Return whether budget has certainly been taken for this very pod; then it needs no second unit."""
     created, ready = pod.metadata.creation_timestamp, pod.ready_since
     return any(
         # Only ready pods take budget: one that became ready later was not ready yet, or has been unready since.
@@ -59,14 +59,14 @@ def has_taken(status: BudgetStatus, pod: Pod) -> bool:
 
 
 def has_just_taken(status: BudgetStatus, pod: Pod, now: datetime) -> bool:
-    """Return whether budget has been taken for this very pod so lately that no newer status can be without the entry,
-    unless the pod has gone meanwhile."""
+    """Return whether budget was taken for this very pod so recently that the newest status still has the entry, unless
+    the pod is gone."""
     young = any(now < later(entry, JUST_SECONDS) for entry in _entries_of(status, pod))
     return young and has_taken(status, pod)
 
 
 def take(status: BudgetStatus, pod: Pod, operation: str, now: datetime) -> BudgetStatus | Refusal:
-    """Return the status with a unit of budget taken for the pod, or why there is none to take."""
+    """Return the status with a unit of budget taken for the pod, or a Refusal if there is none to take."""
     if status.unavailable_allowed <= 0:
         return Refusal(f"{EXHAUSTED}: {held_by(status)}")
     entries = len(status.disrupted_pods) + len(status.unavailable_pods)
@@ -83,8 +83,8 @@ def take(status: BudgetStatus, pod: Pod, operation: str, now: datetime) -> Budge
 
 
 def without_entry(status: BudgetStatus, pod: Pod, operation: str) -> BudgetStatus:
-    """Return the status without what was taken for a pod that stays as it is after all. How much may be taken is left
-    to the controller, which counts anew: the pod may have become unavailable meanwhile."""
+    """Return the status without the entry of a pod that stays as it is after all. `unavailableAllowed` stays: the
+    controller counts it anew, because the pod may have become unavailable meanwhile."""
     name = pod.metadata.name
     if operation == UPDATE:
         return msgspec.structs.replace(status, unavailable_pods=_without(status.unavailable_pods, name))
@@ -92,7 +92,7 @@ def without_entry(status: BudgetStatus, pod: Pod, operation: str) -> BudgetStatu
 
 
 def held_by(status: BudgetStatus) -> str:
-    """Return who has the budget, and until when at most, as a sentence."""
+    """Return a sentence with the numbers of the budget, the pods that hold it, and until when at most."""
     counted = f"{status.current_available} of {status.total_replicas} pods are available and "
     counted += f"{status.desired_available} must be"
     holders = sorted(_holders(status))
@@ -119,12 +119,12 @@ def status_document(status: BudgetStatus) -> Json:
 
 
 def changes_of(before: BudgetStatus, after: BudgetStatus) -> Json:
-    """Return the merge patch of the status that makes `after` of `before`; empty if they are equal."""
+    """Return the merge patch of the status that turns `before` into `after`; empty if they are equal."""
     return merge_patch(status_document(before), status_document(after))
 
 
 def is_about(entry: datetime, pod: Pod) -> bool:
-    """Return whether the entry may have been made for this pod, and not for an earlier one of its name."""
+    """Return whether the entry may have been made for this pod, rather than for an earlier one of its name."""
     created = pod.metadata.creation_timestamp
     return created is None or created <= entry
 

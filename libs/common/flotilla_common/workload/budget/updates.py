@@ -1,6 +1,6 @@
-"""What an update of a pod is for its budget: nothing, an update, or a resize (podunavailablebudget.md §8.3).
+"""What an update of a pod means for its budget: nothing, an update, or a resize (podunavailablebudget.md §8.3).
 
-Any difference of the specs counts, also of members that no type of ours has. So raw documents are compared.
+Any difference of the specs counts, also in members that our types leave out. So raw documents are compared.
 """
 
 from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text
@@ -14,8 +14,8 @@ _WITHOUT_RESTART = ("", "NotRequired")
 
 
 def operation_of_update(before: Json, after: Json) -> str:
-    """Return `UPDATE` or `RESIZE`, or an empty text for an update that disrupts nothing. Both are pods as documents,
-    the stored one and the one that is to replace it."""
+    """Return `UPDATE` or `RESIZE`, or an empty text for an update that disrupts nothing. `before` and `after`: the
+    stored pod and the one that is to replace it, as documents."""
     if _becomes_unavailable(before, after):
         return UPDATE
     old, new = member(before, "spec"), member(after, "spec")
