@@ -9,9 +9,9 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.workload import Workload
 from flotilla_common.gates import Gates
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
-from flotilla_policy.workload import Workload
 
 Json = dict[str, Any]
 

@@ -8,8 +8,8 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET
+from flotilla_common.api.workload import Workload
 from flotilla_policy.podunavailablebudget.controller import BUDGETS, PODS, WORKLOADS, Gatherer
-from flotilla_policy.workload import Workload
 from tests.support.wiring import FakeWiring
 from tests.unit.podunavailablebudget.build import BY, LABELS, Json, budget, owner, pod, workload
 

@@ -9,11 +9,11 @@ import msgspec
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.documents import is_object
 from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment
+from flotilla_common.api.workload import Workload
 from flotilla_common.control.plan import Create, Delete, Patch, Plan
 from flotilla_topology.uniteddeployment.children import CLONE_SETS, ChildKind
 from flotilla_topology.uniteddeployment.plan import plan
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
-from flotilla_topology.workload import Workload
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.uniteddeployment.types import SUBSET_LABEL, UnitedDeployment
+from flotilla_common.api.workload import Workload
 from flotilla_topology.uniteddeployment.children import CLONE_SETS, DEPLOYMENTS
 from flotilla_topology.uniteddeployment.controller import REPLICA_SETS, UNITED_DEPLOYMENTS, WORKLOADS, Gatherer
-from flotilla_topology.workload import Workload
 from tests.support.wiring import FakeWiring
 from tests.unit.uniteddeployment.build import OWNER
 

@@ -10,12 +10,12 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset import crd as cloneset
 from flotilla_common.api.kinds.statefulset import crd as statefulset
 from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment
+from flotilla_common.api.workload import Workload
 from flotilla_common.control.plan import Plan
 from flotilla_common.workload.hashing import revision_hash
 from flotilla_topology.uniteddeployment import revisions as recipe
 from flotilla_topology.uniteddeployment.plan import plan
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
-from flotilla_topology.workload import Workload
 from tests.unit.uniteddeployment.build import codes, intents
 from tests.unit.workload.openkruise import decoded, documents, encoded, revisions
 

@@ -10,8 +10,8 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.workloadspread.book import chosen, matched_of
 from flotilla_common.api.kinds.workloadspread.types import VERSION_IGNORED, WorkloadSpread
+from flotilla_common.api.workload import Workload
 from flotilla_common.control.plan import Plan
-from flotilla_topology.workload import Workload
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
 from flotilla_topology.workloadspread.targets import target_of

@@ -14,6 +14,7 @@ from flotilla_common.api.kinds.persistentpodstate.whitelist import custom_worklo
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, PodUnavailableBudget
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CONFIG_MAP, JOB, POD, Resource
+from flotilla_common.api.workload import Workload
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.customkinds import GroupKind
 from flotilla_common.control.spec import ControllerSpec
@@ -26,7 +27,6 @@ from flotilla_policy.podunavailablebudget.lookups import Lookups, Session
 from flotilla_policy.podunavailablebudget.plan import plan
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
 from flotilla_policy.podunavailablebudget.triggers import Triggers
-from flotilla_policy.workload import Workload
 
 
 def _in_its_namespace(budget: Json, other: Json) -> bool:

@@ -11,13 +11,13 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.meta import LabelSelector, Object, OwnerReference, TargetRef, controller_of, group_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, REPLICA_SET, Resource
 from flotilla_common.api.selectors import Selector
+from flotilla_common.api.workload import Workload
 from flotilla_common.control.customkinds import GroupKind
 from flotilla_common.control.watches import IN_NAMESPACE
 from flotilla_common.mirror.table import Table
 from flotilla_common.workload.budget import protected_replicas
 from flotilla_policy.podunavailablebudget.lookups import UNKNOWN, Found, Reference, Session
 from flotilla_policy.podunavailablebudget.snapshot import Counted
-from flotilla_policy.workload import Workload
 
 MIRRORED = (DEPLOYMENT, REPLICA_SET, BUILT_IN_STATEFUL_SET, CLONE_SET, STATEFUL_SET)
 """Kinds of workloads that are watched."""

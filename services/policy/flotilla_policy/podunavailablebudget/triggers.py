@@ -10,6 +10,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableB
 from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET, Resource
 from flotilla_common.api.selectors import Selector
+from flotilla_common.api.workload import Workload
 from flotilla_common.control.controller import Key
 from flotilla_common.control.watches import IN_NAMESPACE
 from flotilla_common.control.wiring import Wiring
@@ -17,7 +18,6 @@ from flotilla_common.gates import Gates
 from flotilla_common.mirror.table import Table
 from flotilla_common.workload.budget import is_recorded, related_budget
 from flotilla_policy.podunavailablebudget.serving import serves
-from flotilla_policy.workload import Workload
 
 TERMINATION_SECONDS = 5.0
 """After a pod for which budget was taken began to terminate. The status says already that it is not available."""

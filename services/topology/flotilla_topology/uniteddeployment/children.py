@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.uniteddeployment.types import PATCH_ANNOTATION, R
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, Resource
-from flotilla_topology.workload import Workload
+from flotilla_common.api.workload import Workload
 
 
 class ChildKind(msgspec.Struct, frozen=True):

@@ -8,9 +8,9 @@ import msgspec
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.moments import EARLIEST
 from flotilla_common.api.selectors import Selector
+from flotilla_common.api.workload import Workload
 from flotilla_topology.uniteddeployment.children import KINDS, Child, ChildKind, subset_of
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
-from flotilla_topology.workload import Workload
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT, 
 from flotilla_common.api.meta import LabelSelector, Object, ObjectMeta, controller_of
 from flotilla_common.api.resources import POD, REPLICA_SET, REVISION
 from flotilla_common.api.selectors import Selector
+from flotilla_common.api.workload import CONTROLLED, Workload, controller_uid
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import (
@@ -23,7 +24,6 @@ from flotilla_common.control.wiring import Wiring
 from flotilla_topology.uniteddeployment.children import DEPLOYMENTS, KINDS, ChildKind, kind_of, subset_of
 from flotilla_topology.uniteddeployment.plan import plan
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
-from flotilla_topology.workload import CONTROLLED, Workload, controller_uid
 
 
 def _matches(owner: Json, obj: Json) -> bool:

@@ -28,9 +28,9 @@ from flotilla_common.api.kinds.uniteddeployment.types import (
 )
 from flotilla_common.api.podtemplate import canonical_template
 from flotilla_common.api.strategic import merge
+from flotilla_common.api.workload import Workload
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_topology.uniteddeployment.children import CLONE_SETS, DEPLOYMENTS, STATEFUL_SETS, ChildKind
-from flotilla_topology.workload import Workload
 
 _DOCUMENTS: Reader[Json] = Reader(Json)
 

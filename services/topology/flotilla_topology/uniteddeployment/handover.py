@@ -12,13 +12,13 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment
 from flotilla_common.api.moments import EARLIEST, later
+from flotilla_common.api.workload import Workload
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
 from flotilla_topology.uniteddeployment.allocation import Allocation
 from flotilla_topology.uniteddeployment.children import ADVANCED_STATEFUL_SETS, STATEFUL_SETS, Child, ChildKind, ordinal
 from flotilla_topology.uniteddeployment.claiming import Family
 from flotilla_topology.uniteddeployment.schedulability import Schedulability
-from flotilla_topology.workload import Workload
 
 PROGRESS_DEADLINE = 600
 """Seconds after the creation of its youngest pod for which a child's missing pods are expected, as long as a Deployment

@@ -9,6 +9,7 @@ import msgspec
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.uniteddeployment.types import REVISION_LABEL, SUBSET_LABEL, Subset, UnitedDeployment
 from flotilla_common.api.resources import POD
+from flotilla_common.api.workload import Workload
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Delete, Event, Intent, State
 from flotilla_common.control.writes import create_of, delete_of, patch_of
@@ -17,7 +18,6 @@ from flotilla_topology.uniteddeployment.children import STATEFUL_SETS, Child, Ch
 from flotilla_topology.uniteddeployment.claiming import Family
 from flotilla_topology.uniteddeployment.desired import Desired, Wanted, changes, desired, lacks, new_child, same_patch
 from flotilla_topology.uniteddeployment.schedulability import Schedulability
-from flotilla_topology.workload import Workload
 
 PROVISION, UPDATE = "provision", "update"
 """Phases of writes."""

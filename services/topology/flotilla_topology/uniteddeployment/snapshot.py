@@ -6,8 +6,8 @@ import msgspec
 
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT, UnitedDeployment
+from flotilla_common.api.workload import Workload
 from flotilla_common.control.subject import Subject
-from flotilla_topology.workload import Workload
 
 
 class UnitedDeploymentSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,13 +13,13 @@ from flotilla_common.api.kinds.workloadspread.targets import DEPLOYMENTS, SPREAD
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, WorkloadSpread
 from flotilla_common.api.meta import Object, controller_of
 from flotilla_common.api.resources import DEPLOYMENT, NODE, POD, REPLICA_SET, Resource
+from flotilla_common.api.workload import CONTROLLED, Workload, controller_uid
 from flotilla_common.control import spec
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
-from flotilla_topology.workload import CONTROLLED, Workload, controller_uid
 from flotilla_topology.workloadspread.custom import CONFIGURATIONS, TARGET, CustomTarget, CustomTargets, Unknown
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot

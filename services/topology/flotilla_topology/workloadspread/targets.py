@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.workloadspread.targets import (
 )
 from flotilla_common.api.kinds.workloadspread.types import VERSION_IGNORED
 from flotilla_common.api.resources import Resource
-from flotilla_topology.workload import Workload
+from flotilla_common.api.workload import Workload
 from flotilla_topology.workloadspread.snapshot import Target
 
 

@@ -1,11 +1,15 @@
-"""A workload of any kind, as both controllers of this service read it: one process holds one shape of an object."""
+"""A workload of any kind: the members that all kinds have in common, typed.
+
+Services that mirror workloads of several kinds share this type, because a process decodes each object once, into one
+type.
+"""
 
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from flotilla_common.api.documents import Json
+from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.facts import Fact
 from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.meta import Model, Object, ObjectMeta, controller_of
@@ -17,12 +21,14 @@ _SPECS: Reader[dict[str, Any]] = Reader(dict[str, Any])
 
 
 def controller_uid(obj: Object) -> Iterable[str]:
-    """Return the uid of the object's controller."""
+    """Return the uid of the object's controller, if it has one."""
     controller = controller_of(obj.metadata)
     return [controller.uid] if controller is not None else []
 
 
 class WorkloadStatus(Model):
+    """The status of a workload, as far as kinds agree on it."""
+
     observed_generation: int = 0
     replicas: int = 0
     ready_replicas: int = 0
@@ -30,7 +36,7 @@ class WorkloadStatus(Model):
 
 
 class Workload(Model, dict=True):
-    """What all kinds have in common is typed."""
+    """A workload, whose spec is decoded when it is first needed."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
@@ -38,7 +44,7 @@ class Workload(Model, dict=True):
 
     @Fact
     def document(self) -> Json:
-        """The whole spec; empty where it cannot be read."""
+        """Return the whole spec; empty where it cannot be read."""
         try:
             return _SPECS.read(self.spec)
         except ValueError:
@@ -46,6 +52,11 @@ class Workload(Model, dict=True):
 
     @property
     def replicas(self) -> int:
-        """`spec.replicas`."""
+        """Return `spec.replicas`; 1 where it is absent."""
         replicas = self.document.get("replicas")
         return replicas if isinstance(replicas, int) else 1
+
+    @property
+    def pod_labels(self) -> dict[str, str]:
+        """Return the labels of its pod template."""
+        return strings(member(self.document, "template", "metadata").get("labels"))
