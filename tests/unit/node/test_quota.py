@@ -31,3 +31,16 @@ def test_only_so_many_sources_are_known(monkeypatch: pytest.MonkeyPatch) -> None
     assert it.take("c", 1)
     assert not it.take("a", 1)
     assert it.take("b", 1)
+
+
+def test_a_wait_is_long_enough_for_time_to_pass() -> None:
+    """A source that tries again when it is told to gets its turn, however little is left to wait."""
+    it = Quota(burst=1, per_second=0.5)
+    assert it.take("a", 254.4)
+    now = 254.4 + 0.7
+    tries = 0
+    while not it.left("a", now):  # after the first wait, 3e-14 s are left: less than such a time can be told apart by
+        now += it.wait("a", now)
+        tries += 1
+        assert tries < 5
+    assert it.wait("a", now) == 0

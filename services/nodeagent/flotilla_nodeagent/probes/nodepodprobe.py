@@ -24,7 +24,7 @@ from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.probes import definitions
 from flotilla_nodeagent.probes.addresses import addresses_of_node
 from flotilla_nodeagent.probes.definitions import Probe, digest, read_probes
-from flotilla_nodeagent.probes.prober import LEAST_PAUSE, Prober, Worker
+from flotilla_nodeagent.probes.prober import Prober, Worker
 from flotilla_nodeagent.probes.results import Kept, Results
 from flotilla_nodeagent.probes.states import Progress, Result, cut, redefined
 from flotilla_nodeagent.work import Work
@@ -96,8 +96,7 @@ class NodePodProbes:
             self._take(found)
         now = self._host.clock.monotonic()
         if not self._writes.left(key[1], now):
-            # Not here: by then there may be something newer to write. What is left may be too little for time to pass.
-            return max(self._writes.wait(key[1], now), LEAST_PAUSE)
+            return self._writes.wait(key[1], now)  # and not here: by then there may be something newer to write
         status = status_of(self._prober.workers)
         self._results.keep([one.kept for one in self._prober.workers.values() if one.kept is not None])
         if gist(status) != (gist(found.status) if self._said is None else self._said):
