@@ -146,7 +146,7 @@ class Budgets:
             return Verdict()
         except (ApiError, Unreachable) as failure:
             return Verdict(self._denied(change, str(failure)))
-        except ValueError as fault:
+        except ValueError as fault:  # NotRead, too
             return Verdict(error(400, str(fault)))
         if isinstance(outcome, Refusal):
             return await self._refused(wanted, outcome, began)

@@ -54,6 +54,11 @@ class Gone(Exception):
     """The object does not exist any more."""
 
 
+class NotRead(ValueError):
+    """The object could not be read from the apiserver; the text says why. A failed write raises ApiError or
+    Unreachable instead: the two are answered differently (podunavailablebudget.md §8.7)."""
+
+
 class Page(msgspec.Struct, Generic[V, D], frozen=True):
     """What is written of the objects of a resource."""
 
@@ -142,8 +147,8 @@ class Ledger(Generic[V, D]):
     ) -> T:
         """Wait for the write of what `decide` decides, and return that; also where there is nothing to write. `stored`
         is called with it before anything else is decided. Outcomes that `is_sure` rejects are decided anew on a copy
-        that is read after this call. Raises Gone, ApiError, Unreachable, and ValueError for a request that cannot be
-        decided."""
+        that is read after this call. Raises Gone, ApiError and Unreachable for a write that fails, NotRead, and
+        ValueError for a request that cannot be decided."""
         entry = _Entry(decide, stored, is_sure)
         self._waiting.append(entry)
         if not self.busy:
@@ -167,7 +172,7 @@ class Ledger(Generic[V, D]):
 
     async def _write(self, entries: Sequence[_Entry[V, D, Any]]) -> bool:
         """Decide, and store it; return whether there was something to store. Raises Gone, ApiError (409 when others
-        keep being faster), Unreachable, and ValueError for an object that cannot be read."""
+        keep being faster) and Unreachable for the write, NotRead, and ValueError for an object that is not readable."""
         value, pause = self.known(), 0.0
         is_newest = False
         end = self._clock.monotonic() + PATIENCE_SECONDS
@@ -186,6 +191,8 @@ class Ledger(Generic[V, D]):
                     self._cache.forget(*self._place)
                     raise Gone from failure
                 if (0 < code < 500 and code not in (409, 429)) or self._clock.monotonic() > end:
+                    if value is None:
+                        raise NotRead(str(failure)) from failure
                     raise
                 value = await self._newer(value) if value is not None and code == 409 else None
                 is_newest = False

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.admission.review import ALLOWED, Answer, denied
+from flotilla_common.api.admission.review import ALLOWED, Answer, denied, error
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.api.podrules import PodRule
 from flotilla_common.api.resources import NAMESPACE as NAMESPACES
+from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.podchecks import Check, PodChange, Verdict
 from tests.unit.webhook.budget_world import NAMESPACE, NOW, World, budget, pod, with_image, with_metadata
@@ -242,6 +243,26 @@ async def test_what_cannot_be_written_is_refused(failure: Exception, message: st
     assert await world.delete(pod()) == refused(message)
     assert await world.evict(pod()) == put_off(message)
     assert world.log == []  # §8.6: only what finds no budget is counted
+
+
+@pytest.mark.parametrize(
+    "failure", [ApiError(403, "Forbidden", "no"), ApiError(500, "", "no"), Unreachable("no")], ids=str
+)
+@pytest.mark.parametrize("units", [0, 1], ids=["before a refusal", "after a conflict"])
+async def test_a_budget_that_cannot_be_read_is_an_error(failure: Exception, units: int) -> None:
+    """§8.7: unlike one that cannot be written."""
+    world = await World(budget(units)).watch()
+    world.cluster.put(POD_UNAVAILABLE_BUDGET, budget(units))  # the watch has not shown this version
+
+    async def get(*call: Any) -> bytes:
+        raise failure
+
+    document = pod()
+    world.cluster.put(POD, document)
+    world.cluster.get = get  # type: ignore[method-assign]
+    assert await world.delete(document) == error(400, "no")
+    assert await world.update(document, with_image(document, "nginx:2")) == error(400, "no")
+    assert world.log == []
 
 
 async def test_a_selector_that_cannot_be_read_is_an_error() -> None:
