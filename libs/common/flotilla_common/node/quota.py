@@ -1,4 +1,4 @@
-"""How often a source may do something: some times at once, and then so many times per second; each source for itself."""
+"""How often each source may do something: so many times at once, and then so many times per second."""
 
 from collections import OrderedDict
 
@@ -6,8 +6,8 @@ SOURCES = 10_000
 """Sources that are known at a time, those that were active last: more than a cluster has nodes."""
 
 LEAST_WAIT = 0.02
-"""Seconds. What is left to wait may be too little for a clock to advance: whoever waits for exactly that would try again
-at the same moment, for ever."""
+"""Seconds. What is left to wait may be too little for a clock to advance: a source that waits for exactly that would
+try again at the same moment, for ever."""
 
 
 class Quota:
