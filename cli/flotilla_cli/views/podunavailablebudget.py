@@ -45,7 +45,7 @@ def summary(raw: bytes) -> Summary:
 
 def _entries(status: BudgetStatus) -> Iterator[tuple[datetime, str, str, float]]:
     """Yield since when, which pod, for what, and for how many seconds at most."""
-    for name, at in status.disrupted_pods.items():
+    for name, at in status.disruptions.items():
         yield at, name, "deletion", DISRUPTED_SECONDS
     for name, at in status.unavailable_pods.items():
         yield at, name, "update", UNAVAILABLE_SECONDS

@@ -108,7 +108,7 @@ class Gatherer:
 
     def _named(self, budget: PodUnavailableBudget) -> Iterator[tuple[str, Pod]]:
         """Yield the pods by whose names the status has entries."""
-        for name in {*budget.status.disrupted_pods, *budget.status.unavailable_pods}:
+        for name in {*budget.status.disruptions, *budget.status.unavailable_pods}:
             pod = self._pods.get(budget.metadata.namespace, name)
             if pod is not None:
                 yield name, pod

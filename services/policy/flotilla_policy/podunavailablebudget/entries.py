@@ -3,6 +3,9 @@
 An entry says that budget was taken for a pod. It goes when the pod is seen to be on its way out, or is another one, or
 when its time is over and the apiserver has been asked about the pod since: the mirror may be older than the entry. A
 pod that is not known keeps its entry until the apiserver says that it is gone.
+
+Units that replicas of the webhook have taken ahead stand among the entries until a replica gives them to pods or
+returns them. One that is left behind goes when its time is over.
 """
 
 from collections.abc import Container, Iterator, Mapping
@@ -11,11 +14,19 @@ from datetime import datetime
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.podunavailablebudget.types import DISRUPTED_SECONDS, UNAVAILABLE_SECONDS, BudgetStatus
+from flotilla_common.api.kinds.podunavailablebudget.types import (
+    DISRUPTED_SECONDS,
+    UNAVAILABLE_SECONDS,
+    BudgetStatus,
+    is_ahead,
+)
 from flotilla_common.api.moments import Moment, later
 from flotilla_common.control.draft import Waits
 from flotilla_common.workload.budget import is_about
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
+
+FAST_SECONDS = 2.0
+"""By so much the clock of whoever takes budget may be fast; entries have full seconds."""
 
 
 class Entries(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +41,7 @@ def in_doubt(status: BudgetStatus, known: Container[str], now: datetime) -> Iter
     """Yield the entries about whose pods the apiserver is asked: name and time of each. Their time is over, or the pod
     is none of those that are known."""
     for entries, seconds in (
-        (status.disrupted_pods, DISRUPTED_SECONDS),
+        (status.disruptions, DISRUPTED_SECONDS),
         (status.unavailable_pods, UNAVAILABLE_SECONDS),
     ):
         yield from ((name, at) for name, at in entries.items() if name not in known or later(at, seconds) <= now)
@@ -60,9 +71,16 @@ class _Sorting:
 
     def kept(self, entries: Mapping[str, Moment], seconds: float) -> dict[str, Moment]:
         """Return the entries that are kept for up to so many seconds."""
-        return {name: at for name, at in entries.items() if self._is_kept(name, at, seconds)}
+        known = {name: self._no_later_than_now(at) for name, at in entries.items()}
+        return {name: at for name, at in known.items() if self._is_kept(name, at, seconds)}
+
+    def _no_later_than_now(self, at: datetime) -> datetime:
+        """Return the time of an entry, which a clock that is fast may have written: it would be kept for too long."""
+        return min(at, self._now.replace(microsecond=0)) if at > later(self._now, FAST_SECONDS) else at
 
     def _is_kept(self, name: str, at: datetime, seconds: float) -> bool:
+        if is_ahead(name):
+            return not self._waits.passed(later(at, seconds), self._now)
         pod, asked = self._snapshot.named.get(name), name in self._snapshot.looked_at
         if pod is None and asked:
             return False

@@ -116,7 +116,7 @@ def _status(snapshot: BudgetSnapshot, desired: int, entries: Entries) -> BudgetS
     return msgspec.structs.replace(
         kept,
         observed_generation=budget.metadata.generation,
-        unavailable_allowed=max(0, available - desired),
+        unavailable_allowed=max(0, available - desired - kept.units_ahead),
         current_available=available,
         desired_available=desired,
         total_replicas=snapshot.expected,
@@ -158,6 +158,7 @@ def _numbers(status: BudgetStatus) -> dict[str, int]:
         "desired": status.desired_available,
         "available": status.current_available,
         "allowed": status.unavailable_allowed,
-        "disrupted": len(status.disrupted_pods),
+        "disrupted": len(status.disruptions),
+        "ahead": status.units_ahead,
         "updating": len(status.unavailable_pods),
     }

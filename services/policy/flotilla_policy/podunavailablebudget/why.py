@@ -40,8 +40,11 @@ def _say_what_is_left(status: BudgetStatus, draft: Draft, snapshot: BudgetSnapsh
 
 
 def _say_who_holds_it(status: BudgetStatus, draft: Draft) -> None:
-    taken = [(later(at, DISRUPTED_SECONDS), name, "going") for name, at in status.disrupted_pods.items()]
+    taken = [(later(at, DISRUPTED_SECONDS), name, "going") for name, at in status.disruptions.items()]
     taken += [(later(at, UNAVAILABLE_SECONDS), name, "being updated") for name, at in status.unavailable_pods.items()]
+    if ahead := status.units_ahead:
+        text = f"the webhook holds {ahead} more for requests that come now, until they are used or returned"
+        draft.reason(State.NOTE, "BudgetTakenAhead", text)
     if not taken:
         return
     taken.sort()

@@ -6,7 +6,7 @@ Entries have whole seconds, so if an entry and the creation of a pod fall into t
 an earlier pod. Such a pod does not count as available, and still takes a unit of its own before it is disrupted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 
 import msgspec
@@ -72,35 +72,46 @@ def take(status: BudgetStatus, pod: Pod, operation: str, now: datetime) -> Budge
     entries = len(status.disrupted_pods) + len(status.unavailable_pods)
     if entries > ENTRIES_AT_MOST:
         return Refusal(f"{TOO_MANY}: {entries} entries are not confirmed by the controller yet", exhausted=False)
+    taken = msgspec.structs.replace(status, unavailable_allowed=status.unavailable_allowed - 1)
+    return with_entry(taken, pod, operation, now)
+
+
+def with_entry(status: BudgetStatus, pod: Pod, operation: str, now: datetime) -> BudgetStatus:
+    """Return the status with an entry of the pod."""
     # By a clock that is behind that of the apiserver the entry would be older than a new pod.
     created = pod.metadata.creation_timestamp
-    at = (now if created is None else max(now, created)).replace(microsecond=0)
-    taken = msgspec.structs.replace(status, unavailable_allowed=status.unavailable_allowed - 1)
-    name = pod.metadata.name
+    entry = {pod.metadata.name: (now if created is None else max(now, created)).replace(microsecond=0)}
     if operation == UPDATE:
-        return msgspec.structs.replace(taken, unavailable_pods={**status.unavailable_pods, name: at})
-    return msgspec.structs.replace(taken, disrupted_pods={**status.disrupted_pods, name: at})
+        return msgspec.structs.replace(status, unavailable_pods=status.unavailable_pods | entry)
+    return msgspec.structs.replace(status, disrupted_pods=status.disrupted_pods | entry)
 
 
 def without_entry(status: BudgetStatus, pod: Pod, operation: str) -> BudgetStatus:
     """Return the status without the entry of a pod that stays as it is after all. `unavailableAllowed` stays: the
     controller counts it anew, because the pod may have become unavailable meanwhile."""
-    name = pod.metadata.name
+    gone = {pod.metadata.name}
     if operation == UPDATE:
-        return msgspec.structs.replace(status, unavailable_pods=_without(status.unavailable_pods, name))
-    return msgspec.structs.replace(status, disrupted_pods=_without(status.disrupted_pods, name))
+        return msgspec.structs.replace(status, unavailable_pods=without(status.unavailable_pods, gone))
+    return msgspec.structs.replace(status, disrupted_pods=without(status.disrupted_pods, gone))
+
+
+def without(entries: dict[str, Moment], keys: Collection[str]) -> dict[str, Moment]:
+    """Return the entries that have none of these keys."""
+    return {key: at for key, at in entries.items() if key not in keys}
 
 
 def held_by(status: BudgetStatus) -> str:
     """Return a sentence with the numbers of the budget, the pods that hold it, and until when at most."""
     counted = f"{status.current_available} of {status.total_replicas} pods are available and "
     counted += f"{status.desired_available} must be"
-    holders = sorted(_holders(status))
-    if not holders:
-        return counted
-    shown = ", ".join(f"{name} ({what}, until {rfc3339(until)} at most)" for until, name, what in holders[:_NAMED])
-    more = len(holders) - _NAMED
-    return f"{counted}; the budget is held by {shown}{f' and {more} more' if more > 0 else ''}"
+    told = [counted]
+    if holders := sorted(_holders(status)):
+        shown = ", ".join(f"{name} ({what}, until {rfc3339(until)} at most)" for until, name, what in holders[:_NAMED])
+        more = len(holders) - _NAMED
+        told.append(f"the budget is held by {shown}{f' and {more} more' if more > 0 else ''}")
+    if ahead := status.units_ahead:
+        told.append(f"{ahead} of it {'is' if ahead == 1 else 'are'} held by the webhook for requests that come now")
+    return "; ".join(told)
 
 
 def status_document(status: BudgetStatus) -> Json:
@@ -135,11 +146,7 @@ def _entries_of(status: BudgetStatus, pod: Pod) -> list[datetime]:
 
 
 def _holders(status: BudgetStatus) -> Iterator[tuple[datetime, str, str]]:
-    for name, at in status.disrupted_pods.items():
+    for name, at in status.disruptions.items():
         yield later(at, DISRUPTED_SECONDS), name, "deletion"
     for name, at in status.unavailable_pods.items():
         yield later(at, UNAVAILABLE_SECONDS), name, "update"
-
-
-def _without(entries: dict[str, Moment], name: str) -> dict[str, Moment]:
-    return {key: at for key, at in entries.items() if key != name}

@@ -33,6 +33,15 @@ DELETE_GATE, UPDATE_GATE = "PodUnavailableBudgetDeleteGate", "PodUnavailableBudg
 DISRUPTED_SECONDS, UNAVAILABLE_SECONDS = 20.0, 10.0
 """How long an entry of `disruptedPods` and of `unavailablePods` is kept at most (podunavailablebudget.md §7.3)."""
 
+AHEAD = "ahead/"
+"""What the keys of `disruptedPods` begin with that stand for units which a replica of the webhook has taken ahead (ADR
+33). The name of the replica and a token follow. No name of a pod has a slash."""
+
+
+def is_ahead(key: str) -> bool:
+    """Return whether a key of `disruptedPods` stands for a unit that was taken ahead."""
+    return key.startswith(AHEAD)
+
 
 class BudgetSpec(Model):
     selector: LabelSelector | None = None
@@ -48,12 +57,23 @@ class BudgetStatus(Model):
     """What is left of the budget, and who uses it. The four numbers are stored also where they are 0."""
 
     observed_generation: int = 0
-    disrupted_pods: dict[str, Moment] = {}  # by name: whose deletion, eviction or resize was admitted, and when
+    disrupted_pods: dict[str, Moment] = {}
+    """By name: whose deletion, eviction or resize was admitted, and when; and the units that were taken ahead."""
     unavailable_pods: dict[str, Moment] = {}  # by name: whose update was admitted, and when
     unavailable_allowed: int = 0
     current_available: int = 0
     desired_available: int = 0
     total_replicas: int = 0
+
+    @property
+    def disruptions(self) -> dict[str, Moment]:
+        """The entries of `disrupted_pods` that name pods."""
+        return {name: at for name, at in self.disrupted_pods.items() if not is_ahead(name)}
+
+    @property
+    def units_ahead(self) -> int:
+        """The number of units that are taken ahead."""
+        return sum(is_ahead(key) for key in self.disrupted_pods)
 
 
 class PodUnavailableBudget(Model):
