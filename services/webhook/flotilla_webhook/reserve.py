@@ -8,7 +8,7 @@ are never seen.
 
 import asyncio
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Mapping, Set
 from datetime import timedelta
 from typing import NamedTuple
@@ -21,18 +21,8 @@ from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, SubsetStat
 from flotilla_common.clock import Clock, Entropy
 from flotilla_webhook.books import BookLedger, Books
 from flotilla_webhook.ledger import Gone
+from flotilla_webhook.pace import Pace
 from flotilla_webhook.peers import Grant
-
-WINDOW_SECONDS = 1.0
-MANY = 3
-"""The number of pods within the window from which on places are taken ahead. Fewer pods wait for their writes."""
-
-LEAST_SECONDS = 0.1
-"""The shortest time that a rate is computed from."""
-
-IDLE_SECONDS = 1.0
-"""The time without a pod after which all places are returned. The apiserver reuses connections, so the pods of one
-replica come in bursts."""
 
 AHEAD_SECONDS = 0.5
 """The time that the places of a replica should last at the current rate. A replica takes more when it has used half of
@@ -88,7 +78,7 @@ class Reserve:
         self._clock = clock
         self._entropy = entropy
         self._own = f"{AHEAD}{replica}/"  # how the keys of this replica begin
-        self._came: deque[tuple[float, str]] = deque()  # when pods came lately, and their versions
+        self._pace = Pace(clock)  # of pods by their versions
         self._held: dict[_Subset, deque[_Place]] = {}  # the oldest first
         self._given: list[_Given] = []
         self._seen: Mapping[str, Book] = {}  # the books as they were last looked at
@@ -102,8 +92,8 @@ class Reserve:
 
     def came(self, version: str) -> None:
         """Count a pod. If many come, places are taken ahead from now on."""
-        self._came.append((self._clock.monotonic(), version))
-        if self._rates() and (self._keeper is None or self._keeper.done()):
+        self._pace.came(version)
+        if self._pace.rates() and (self._keeper is None or self._keeper.done()):
             self._keeper = asyncio.create_task(self._keep())
 
     def holds(self, version: str, subset: str) -> bool:
@@ -155,7 +145,7 @@ class Reserve:
 
     async def close(self) -> None:
         """Return all places to the book."""
-        self._came.clear()
+        self._pace.stop()
         if self._keeper is not None:
             await self._keeper
 
@@ -167,7 +157,7 @@ class Reserve:
     async def _keep(self) -> None:
         """Take places ahead while many pods come, write down who got them, and return what is left."""
         self._failed = False
-        while not self._failed and (self._rates() or self._held or self._given or self._left_behind()):
+        while not self._failed and (self._pace.rates() or self._held or self._given or self._left_behind()):
             await self._sync()
             await self._clock.sleep(TICK_SECONDS)
 
@@ -187,22 +177,11 @@ class Reserve:
         finally:
             self._is_writing, self._taking = False, frozenset()
 
-    def _rates(self) -> Mapping[str, float]:
-        """Return the rates of pods per second by version; empty while few come."""
-        now = self._clock.monotonic()
-        while self._came and self._came[0][0] <= now - WINDOW_SECONDS:
-            self._came.popleft()
-        if len(self._came) < MANY:
-            return {}
-        seconds = max(now - self._came[0][0], LEAST_SECONDS)  # a storm has its pace from its beginning on
-        return {version: count / seconds for version, count in Counter(one for _, one in self._came).items()}
-
     def _let_go(self) -> None:
         """Let go of the places that are too old, and of all of them if no pod comes. The next write returns them."""
         now = self._clock.monotonic()
-        idle = not self._came or self._came[-1][0] <= now - IDLE_SECONDS
         for held in self._held.values():
-            while held and (idle or held[0].until <= now):
+            while held and (self._pace.is_idle or held[0].until <= now):
                 held.popleft()
         self._held = {subset: held for subset, held in self._held.items() if held}
 
@@ -242,7 +221,7 @@ class Reserve:
 
     def _wanted(self, books: Mapping[str, Book]) -> Iterator[tuple[_Subset, int]]:
         """Yield the number of places to hold of each open subset, in their order."""
-        for version, rate in self._rates().items():
+        for version, rate in self._pace.rates().items():
             count = int(rate * AHEAD_SECONDS)
             for entry in books.get(version, ()):
                 if entry.schedulable and entry.missing_replicas == UNLIMITED:

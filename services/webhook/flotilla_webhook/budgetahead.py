@@ -1,0 +1,220 @@
+"""Units of one PodUnavailableBudget that are taken ahead, so that requests need not wait for a write of the status (ADR
+33).
+
+While many requests come, a replica takes more units than it has requests for, but never more than a part of what is
+left. A request gets one of them at once, and the next write names its pod. What is left when requests stop coming, or
+when the budget gets short, is returned. What a replica leaves behind that dies is free again when its time is over.
+"""
+
+import asyncio
+from collections import deque
+from datetime import datetime
+from typing import NamedTuple
+
+import structlog
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.kinds.podunavailablebudget.types import (
+    AHEAD,
+    DISRUPTED_SECONDS,
+    BudgetStatus,
+    PodUnavailableBudget,
+)
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.workload.budget import give, give_back, is_any_fresh, most_ahead, take_ahead
+from flotilla_webhook.budgetledger import BudgetLedger, Draft
+from flotilla_webhook.ledger import Gone
+from flotilla_webhook.pace import Pace
+
+MANY = 2
+"""The number of requests within a second from which on units are taken ahead."""
+
+AHEAD_SECONDS = 0.5
+"""The time that the units of a replica should last at the current rate. A replica takes more when it has used half of
+them, because a write may be slow or conflict."""
+
+FRESH_SECONDS = 2.0
+"""The age up to which a unit is given to a pod: what it was counted by gets old."""
+
+NAMED_SECONDS = 0.1
+"""The time after which the pods that got units are written down. Until then a pod that is seen to go counts twice."""
+
+TICK_SECONDS = 0.02
+"""The interval between two checks for something to write."""
+
+FAILED_SECONDS = 1.0
+"""The pause after a write that failed."""
+
+_log = structlog.get_logger()
+
+
+class _Unit(NamedTuple):
+    """A unit that was taken ahead."""
+
+    key: str
+    until: float  # when it is too old to be given to a pod
+
+
+class _Given(NamedTuple):
+    """A unit that was given to a pod, until the status names the pod."""
+
+    unit: _Unit
+    pod: Pod
+    operation: str
+    at: datetime
+    since: float
+
+
+class _Written(NamedTuple):
+    """The changes of one write, applied to the memory of this replica once it is stored."""
+
+    taken: list[_Unit]
+    given: int
+
+
+class UnitsAhead:
+    """The units of a budget that this replica has taken ahead."""
+
+    def __init__(self, ledger: BudgetLedger, clock: Clock, entropy: Entropy, replica: str) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._entropy = entropy
+        self._own = f"{AHEAD}{replica}/"  # how the keys of this replica begin
+        self._pace = Pace(clock, MANY)
+        self._held: deque[_Unit] = deque()  # the oldest first
+        self._given: deque[_Given] = deque()  # the oldest first
+        self._keeper: asyncio.Task[None] | None = None
+        self._hurried: asyncio.Task[None] | None = None
+        self._is_writing = False
+        self._has_failed = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is or may be something to write."""
+        return self._keeper is not None and not self._keeper.done()
+
+    def came(self) -> None:
+        """Count a request that needs a unit. If many come, units are taken ahead from now on, at first by the write
+        that the request itself is about to wait for."""
+        self._pace.came()
+        if not self._pace.rates():
+            return
+        if not self.busy:
+            self._keeper = asyncio.create_task(self._keep())
+        elif not self._is_writing:
+            self._hurried = asyncio.create_task(self._sync())
+
+    def give(self, pod: Pod, operation: str) -> bool:
+        """Give a unit to the pod; return whether there was one. Only a unit counts that the newest status has: others
+        may have come to an end."""
+        now, stored = self._clock.monotonic(), self._status().disrupted_pods
+        while self._held:
+            unit = self._held.popleft()
+            if unit.until > now and unit.key in stored:
+                self._given.append(_Given(unit, pod, operation, self._clock.now(), now))
+                return True
+        return False
+
+    def has_given(self, pod: Pod) -> bool:
+        """Return whether the pod has just got a unit: its request comes again."""
+        return any(given.pod.metadata.uid == pod.metadata.uid for given in self._given)
+
+    def take_back(self, pod: Pod) -> bool:
+        """Take the unit back from a pod that stays as it is after all; return whether that was possible. It is not once
+        a write names the pod."""
+        kept = [given for given in self._given if given.pod.metadata.uid != pod.metadata.uid]
+        if self._is_writing or len(kept) == len(self._given):
+            return False
+        self._given = deque(kept)  # the next write returns the unit
+        return True
+
+    def is_awaited(self) -> bool:
+        """Return whether any replica may hold units. Until they are given to pods or returned, it is not certain that
+        no budget is left."""
+        return is_any_fresh(self._status(), FRESH_SECONDS, self._clock.now())
+
+    async def close(self) -> None:
+        """Return all units."""
+        self._pace.stop()
+        if self._keeper is not None:
+            await self._keeper
+
+    async def _keep(self) -> None:
+        """Take units ahead while many requests come, write down who got them, and return what is left."""
+        while self._pace.rates() or self._held or self._given or self._left_behind():
+            await self._sync()
+            await self._clock.sleep(FAILED_SECONDS if self._has_failed else TICK_SECONDS)
+
+    async def _sync(self) -> None:
+        """Write what is due. After a failure nothing is held: nobody knows what the status has."""
+        self._let_go()
+        if self._is_writing or not self._is_due():
+            return
+        self._is_writing = True
+        try:
+            await self._ledger.write(self._write, self._settle)
+            self._has_failed = False
+        except Gone:
+            self._held.clear()
+            self._given.clear()
+        except (ApiError, Unreachable, ValueError) as failure:
+            _log.info("cannot take budget ahead", why=str(failure))
+            self._held.clear()
+            self._has_failed = True
+        finally:
+            self._is_writing = False
+
+    def _let_go(self) -> None:
+        """Let go of the units that are too old, of all of them if no request comes, and of those that are too large a
+        part of what is left. The next write returns them. Forget pods that could not be written down in time: they are
+        gone, or the request that took their unit failed."""
+        now, most = self._clock.monotonic(), most_ahead(self._status(), len(self._held))
+        while self._held and (self._pace.is_idle or self._held[0].until <= now or len(self._held) > most):
+            self._held.popleft()
+        while not self._is_writing and self._given and self._given[0].since <= now - DISRUPTED_SECONDS:
+            self._given.popleft()
+
+    def _is_due(self) -> bool:
+        """Return whether a write is needed now."""
+        is_late = bool(self._given) and self._given[0].since <= self._clock.monotonic() - NAMED_SECONDS
+        wanted = self._wanted(self._status())
+        return is_late or (wanted > 0 and 2 * len(self._held) <= wanted) or bool(self._left_behind())
+
+    def _wanted(self, status: BudgetStatus) -> int:
+        """Return the number of units to hold."""
+        rate = sum(self._pace.rates().values())
+        return min(int(rate * AHEAD_SECONDS), most_ahead(status, len(self._held)))
+
+    def _left_behind(self) -> set[str]:
+        """Return the units of this replica in the status that it neither holds nor has given to a pod."""
+        return self._of_this_replica(self._status()) - self._known()
+
+    def _of_this_replica(self, status: BudgetStatus) -> set[str]:
+        return {key for key in status.disrupted_pods if key.startswith(self._own)}
+
+    def _known(self) -> set[str]:
+        return {unit.key for unit in (*self._held, *(given.unit for given in self._given))}
+
+    def _status(self) -> BudgetStatus:
+        budget = self._ledger.known()
+        return BudgetStatus() if budget is None else budget.status
+
+    def _write(self, budget: PodUnavailableBudget, draft: Draft) -> _Written:
+        """Bring the status in line with what this replica knows, and take what is lacking."""
+        del budget
+        status, given = draft.status, list(self._given)
+        for one in given:
+            status = give(status, one.unit.key, one.pod, one.operation, one.at)
+        status = give_back(status, self._of_this_replica(status) - self._known())
+        until = self._clock.monotonic() + FRESH_SECONDS
+        lacking = self._wanted(status) - len(self._held)
+        taken = [_Unit(f"{self._own}{self._entropy.uuid()}", until) for _ in range(lacking)]
+        draft.status = take_ahead(status, [unit.key for unit in taken], self._clock.now())
+        return _Written(taken, len(given))
+
+    def _settle(self, written: _Written) -> None:
+        """Apply what was written to the memory of this replica."""
+        self._held.extend(written.taken)
+        for _ in range(written.given):
+            self._given.popleft()
