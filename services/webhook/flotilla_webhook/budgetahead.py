@@ -95,14 +95,14 @@ class UnitsAhead:
         return self._keeper is not None and not self._keeper.done()
 
     def came(self) -> None:
-        """Count a request that needs a unit. If many come, units are taken ahead from now on, at first by the write
-        that the request itself is about to wait for."""
+        """Count a request that needs a unit. If many come, units are taken ahead from now on."""
         self._pace.came()
-        if not self._pace.rates():
-            return
-        if not self.busy:
+        if not self.busy and self._pace.rates():
             self._keeper = asyncio.create_task(self._keep())
-        elif not self._is_writing:
+
+    def hurry(self) -> None:
+        """Add what is due to the write that a request is about to wait for."""
+        if self.busy and not self._is_writing:
             self._hurried = asyncio.create_task(self._sync())
 
     def give(self, pod: Pod, operation: str) -> bool:

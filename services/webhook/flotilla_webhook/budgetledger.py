@@ -1,4 +1,4 @@
-"""The status of a PodUnavailableBudget, as it is written by requests that take budget (podunavailablebudget.md §8.6)."""
+"""The status of a PodUnavailableBudget, as requests write it that take budget (podunavailablebudget.md §8.6)."""
 
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.podunavailablebudget.types import (

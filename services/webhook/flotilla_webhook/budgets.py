@@ -7,8 +7,8 @@ run) is decided on a copy that was read after the request came. So neither a wat
 the outcome.
 """
 
+import asyncio
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -22,7 +22,6 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
     DELETE_GATE,
     POD_UNAVAILABLE_BUDGET,
     UPDATE_GATE,
-    BudgetStatus,
     PodUnavailableBudget,
 )
 from flotilla_common.api.meta import ObjectMeta
@@ -30,57 +29,31 @@ from flotilla_common.api.podrules import PodRule
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
-from flotilla_common.workload.budget import (
-    Pass,
-    Refusal,
-    changes_of,
-    has_just_taken,
-    operation_of_update,
-    related_budget,
-    take,
-    why_free,
-    without_entry,
-)
+from flotilla_common.workload.budget import Pass, Refusal, operation_of_update, related_budget, why_free
+from flotilla_webhook.budgetbooking import BudgetBooking, Wanted
+from flotilla_webhook.budgetledger import PAGE
 from flotilla_webhook.budgetrecords import BudgetRecords
 from flotilla_webhook.budgetrules import going_rule, updated_rule
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.endings import Endings
-from flotilla_webhook.ledger import Gone, Ledger, Page
+from flotilla_webhook.ledger import Gone, Ledger
 from flotilla_webhook.podchecks import EVICT, UPDATE, Check, PodChange, Verdict
 
 TOLD_APART = 64
 """Up to how many budgets are named in the rules: each of them makes the configuration longer."""
 
-_LEDGERS = 1000
-"""Ledgers that are kept, beyond those of budgets that exist."""
+_BOOKINGS = 1000
+"""Bookings that are kept, beyond those of budgets that exist."""
 
 _TOO_MANY_REQUESTS = 429
 
 _log = structlog.get_logger()
 
 
-class _Draft:
-    """The status as the requests of one write leave it."""
-
-    def __init__(self, status: BudgetStatus) -> None:
-        self.status = status
-
-
-def _changes(budget: PodUnavailableBudget, draft: _Draft) -> Json:
-    return changes_of(budget.status, draft.status)
-
-
-_PAGE: Page[PodUnavailableBudget, _Draft] = Page(
-    POD_UNAVAILABLE_BUDGET, PodUnavailableBudget, lambda budget: _Draft(budget.status), _changes
-)
-_BudgetLedger = Ledger[PodUnavailableBudget, _Draft]
-
-
 class _Wanted(msgspec.Struct, frozen=True):
-    """A pod that somebody wants to make unavailable, the operation, and the budget that the pod names."""
+    """A unit of the budget that a pod names, and the change that needs it."""
 
-    pod: Pod
-    operation: str
+    unit: Wanted
     budget: str
     change: PodChange
 
@@ -100,7 +73,12 @@ class Budgets:
         self._records = records
         self._endings = Endings(api)
         self._eviction_code = eviction_code
-        self._ledgers: dict[tuple[str, str], _BudgetLedger] = {}  # by namespace and name
+        self._replica = entropy.token()  # the name of this process among the replicas
+        self._bookings: dict[tuple[str, str], BudgetBooking] = {}  # by namespace and name
+
+    async def close(self) -> None:
+        """Return the units that were taken ahead, so that nobody waits for their time-out."""
+        await asyncio.gather(*(booking.close() for booking in self._bookings.values()))
 
     @property
     def on(self) -> bool:
@@ -139,9 +117,8 @@ class Budgets:
             wanted = self._wanted(change)
             if wanted is None:
                 return Verdict()
-            outcome = await self._ledger(change.namespace, wanted.budget).write(
-                partial(self._decide, wanted), is_sure=lambda outcome: _is_sure(outcome, dry_run=change.dry_run)
-            )
+            booking = self._booking(change.namespace, wanted.budget)
+            outcome = await booking.take(wanted.unit)
         except Gone:
             return Verdict()
         except (ApiError, Unreachable) as failure:
@@ -152,8 +129,8 @@ class Budgets:
             return await self._refused(wanted, outcome, began)
         if outcome is not None or change.dry_run:
             return Verdict()
-        self._records.taken(change, wanted.pod.metadata, wanted.budget, self._clock.monotonic() - began)
-        return Verdict(take_back=partial(self._take_back, wanted))
+        self._records.taken(change, wanted.unit.pod.metadata, wanted.budget, self._clock.monotonic() - began)
+        return Verdict(take_back=partial(booking.take_back, wanted.unit))
 
     def _wanted(self, change: PodChange) -> _Wanted | None:
         """Return the pod, the operation and the budget to look at; None where the pod alone shows that it needs no
@@ -171,23 +148,7 @@ class Budgets:
         pod = typed(change.pod, Pod)
         if why_free(pod, None, operation, self._gates) is not Pass.NO_BUDGET:
             return None
-        return _Wanted(pod, operation, name, change)
-
-    def _decide(self, wanted: _Wanted, budget: PodUnavailableBudget, draft: _Draft) -> Pass | Refusal | None:
-        """Return why the pod needs no budget, why there is none, or None once a unit is taken. A dry run takes none.
-        Raises ValueError."""
-        now = msgspec.structs.replace(budget, status=draft.status)
-        free = why_free(wanted.pod, now, wanted.operation, self._gates)
-        if free is Pass.RECORDED and has_just_taken(draft.status, wanted.pod, self._clock.now()):
-            return Pass.JUST_RECORDED
-        if free is not None:
-            return free
-        taken = take(draft.status, wanted.pod, wanted.operation, self._clock.now())
-        if isinstance(taken, Refusal):
-            return taken
-        if not wanted.change.dry_run:
-            draft.status = taken
-        return None
+        return _Wanted(Wanted(pod, operation, change.dry_run), name, change)
 
     async def _refused(self, wanted: _Wanted, refusal: Refusal, began: float) -> Verdict:
         change = wanted.change
@@ -197,7 +158,7 @@ class Budgets:
             change, f'podunavailablebudget.policy.kruise.io "{wanted.budget}" is forbidden: {refusal.message}'
         )
         self._records.refused(
-            change, wanted.pod.metadata, wanted.budget, answer.message, self._clock.monotonic() - began
+            change, wanted.unit.pod.metadata, wanted.budget, answer.message, self._clock.monotonic() - began
         )
         return Verdict(answer)
 
@@ -207,34 +168,19 @@ class Budgets:
             return Answer(allowed=False, code=_TOO_MANY_REQUESTS, message=message, reason="TooManyRequests")
         return Answer(allowed=False, code=403, message=message, reason="Forbidden")
 
-    async def _take_back(self, wanted: _Wanted) -> None:
-        """Remove the entry of a pod that stays as it is after all. Raises ApiError, Unreachable, ValueError."""
-
-        def remove(budget: PodUnavailableBudget, draft: _Draft) -> None:
-            del budget
-            draft.status = without_entry(draft.status, wanted.pod, wanted.operation)
-
-        with suppress(Gone):
-            await self._ledger(wanted.change.namespace, wanted.budget).write(remove)
-
-    def _ledger(self, namespace: str, name: str) -> _BudgetLedger:
-        """Return the ledger of a budget, which need not exist: pods may name anything, and the first read of the ledger
-        shows it."""
+    def _booking(self, namespace: str, name: str) -> BudgetBooking:
+        """Return what takes units of a budget, which need not exist: pods may name anything, and the first read shows
+        it."""
         key = namespace, name
-        if key not in self._ledgers:
-            if len(self._ledgers) >= _LEDGERS:
-                self._ledgers = dict(self._kept())
-            self._ledgers[key] = Ledger(self._api, self._clock, self._entropy, _PAGE, self.cache, namespace, name)
-        return self._ledgers[key]
+        if key not in self._bookings:
+            if len(self._bookings) >= _BOOKINGS:
+                self._bookings = dict(self._kept())
+            ledger = Ledger(self._api, self._clock, self._entropy, PAGE, self.cache, namespace, name)
+            self._bookings[key] = BudgetBooking(ledger, self._clock, self._entropy, self._gates, self._replica)
+        return self._bookings[key]
 
-    def _kept(self) -> Iterable[tuple[tuple[str, str], _BudgetLedger]]:
-        return ((key, one) for key, one in self._ledgers.items() if one.busy or self.cache.get(*key) is not None)
-
-
-def _is_sure(outcome: Pass | Refusal | None, *, dry_run: bool) -> bool:
-    """Return whether the outcome holds although the copy it was decided on may be old: a unit counts once it is
-    written, and one that was taken a moment ago is there still. The apiserver often asks twice about one request."""
-    return outcome is Pass.JUST_RECORDED or (outcome is None and not dry_run)
+    def _kept(self) -> Iterable[tuple[tuple[str, str], BudgetBooking]]:
+        return ((key, one) for key, one in self._bookings.items() if one.busy or self.cache.get(*key) is not None)
 
 
 class _Named(msgspec.Struct):

@@ -1,5 +1,6 @@
 """What is done to pods, in which order (webhooks.md §7), and which objects make it necessary."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
@@ -86,6 +87,10 @@ def chain_of(
     budgets = Budgets(api, clock, entropy, gates, records, eviction_code=settings.pub_eviction_denied_code)
     probes = ServerlessProbes(api, gates)
     relating = Relating(api, clock, budgets)
+
+    async def close() -> None:
+        await asyncio.gather(spreads.close(), budgets.close())
+
     steps = [
         readiness_step(gates),
         spreads.step(),
@@ -107,7 +112,7 @@ def chain_of(
             SIDECAR_SET: Armed(sidecars.rules_of, sidecars.admitted),
         },
         spreads.serve,
-        spreads.close,
+        close,
     )
 
 

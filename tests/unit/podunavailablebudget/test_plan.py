@@ -107,7 +107,15 @@ def test_who_uses_it_and_until_when() -> None:
         "PodsUnavailable": "1 pod unavailable: p-3 (not ready)",
         "ExpectedByWorkloads": "4 pods expected: CloneSet web (4)",
     }
-    assert made.numbers == {"expected": 4, "desired": 2, "available": 1, "allowed": 0, "disrupted": 1, "updating": 1}
+    assert made.numbers == {
+        "expected": 4,
+        "desired": 2,
+        "available": 1,
+        "allowed": 0,
+        "disrupted": 1,
+        "ahead": 0,
+        "updating": 1,
+    }
 
 
 @pytest.mark.parametrize(

@@ -175,8 +175,8 @@ async def test_dry_runs_in_a_group_take_nothing_from_others() -> None:
     assert world.entries() == {"allowed": 0, "disruptedPods": ["b"]}
 
 
-async def test_ledgers_of_budgets_that_are_gone_are_forgotten() -> None:
+async def test_bookings_of_budgets_that_are_gone_are_forgotten() -> None:
     world = await World(budget(1)).watch()
     for number in range(1100):
         await world.delete(pod(metadata={"annotations": {"pub.kruise.io/related-pub": f"gone-{number}"}}))
-    assert len(world.budgets._ledgers) <= 1000
+    assert len(world.budgets._bookings) <= 1000

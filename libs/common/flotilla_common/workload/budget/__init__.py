@@ -2,16 +2,11 @@
 
 The webhook, the controller of budgets and the controllers of workloads ask the same functions, so that a pod counts the
 same for all of them. `availability` says which pods count (podunavailablebudget.md §6), `updates` what an update of a
-pod is (§8.3), `decision` whether a request needs budget (§8.4), `taking` takes it (§8.6), and `ahead` takes it for requests that will come.
+pod is (§8.3), `decision` whether a request needs budget (§8.4), `taking` takes it (§8.6), and `ahead` takes it for
+requests that are about to come.
 """
 
-from flotilla_common.workload.budget.ahead import (
-    give,
-    give_back,
-    is_any_fresh,
-    most_ahead,
-    take_ahead,
-)
+from flotilla_common.workload.budget.ahead import give, give_back, is_any_fresh, most_ahead, take_ahead
 from flotilla_common.workload.budget.availability import is_available, is_consistent, is_ready, is_unavailable_by_label
 from flotilla_common.workload.budget.decision import (
     TRUE_TEXTS,
@@ -38,32 +33,32 @@ from flotilla_common.workload.budget.taking import (
 from flotilla_common.workload.budget.updates import operation_of_update
 
 __all__ = [
-    "take_ahead",
-    "most_ahead",
-    "is_any_fresh",
-    "give_back",
-    "give",
     "TRUE_TEXTS",
     "Disruptions",
     "Pass",
     "Refusal",
     "changes_of",
+    "give",
+    "give_back",
     "has_just_taken",
     "has_taken",
     "held_by",
     "is_about",
+    "is_any_fresh",
     "is_available",
     "is_consistent",
     "is_exempt",
     "is_ready",
     "is_recorded",
     "is_unavailable_by_label",
+    "most_ahead",
     "operation_of_update",
     "protected_operations",
     "protected_replicas",
     "related_budget",
     "status_document",
     "take",
+    "take_ahead",
     "why_free",
     "without_entry",
 ]

@@ -1,0 +1,115 @@
+"""Units of one PodUnavailableBudget, as this process takes them and takes them back (podunavailablebudget.md §8.6)."""
+
+from contextlib import suppress
+
+import msgspec
+from prometheus_client import Counter
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.gates import Gates
+from flotilla_common.workload.budget import Pass, Refusal, has_just_taken, take, why_free, without_entry
+from flotilla_webhook.budgetahead import TICK_SECONDS, UnitsAhead
+from flotilla_webhook.budgetledger import BudgetLedger, Draft
+from flotilla_webhook.ledger import Gone
+
+AWAITED_SECONDS = 1.5
+"""The longest time that a request waits for units that replicas have taken ahead; then it is refused."""
+
+_UNITS = Counter("flotilla_webhook_budget_units_total", "Units of PodUnavailableBudgets that were taken.", ["source"])
+_AHEAD, _STATUS = (_UNITS.labels(source) for source in ("ahead", "status"))
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A unit that a request needs."""
+
+    pod: Pod
+    operation: str
+    dry_run: bool = False
+
+
+class BudgetBooking:
+    """Takes units and takes them back, each request by itself."""
+
+    def __init__(self, ledger: BudgetLedger, clock: Clock, entropy: Entropy, gates: Gates, replica: str) -> None:
+        self._ledger = ledger
+        self._ahead = UnitsAhead(ledger, clock, entropy, replica)
+        self._clock = clock
+        self._gates = gates
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is or may be something to write."""
+        return self._ledger.busy or self._ahead.busy
+
+    async def close(self) -> None:
+        """Return what was taken ahead."""
+        await self._ahead.close()
+
+    async def take(self, wanted: Wanted) -> Pass | Refusal | None:
+        """Return why the pod needs no budget, why there is none, or None once a unit is taken. A dry run takes none.
+        Raises Gone, ApiError, Unreachable, and ValueError for a budget that cannot be read."""
+        if not wanted.dry_run and self._is_given(wanted):
+            return None
+        end = self._clock.monotonic() + AWAITED_SECONDS
+        while True:
+            outcome = await self._ledger.write(
+                lambda budget, draft: self._decide(wanted, budget, draft),
+                is_sure=lambda outcome: _is_sure(outcome, wanted),
+            )
+            if not isinstance(outcome, Refusal) or not self._may_be_left(outcome) or self._clock.monotonic() > end:
+                if outcome is None and not wanted.dry_run:
+                    _STATUS.inc()
+                return outcome
+            await self._clock.sleep(TICK_SECONDS)
+
+    async def take_back(self, wanted: Wanted) -> None:
+        """Take the unit back from a pod that stays as it is after all. Raises ApiError, Unreachable, ValueError."""
+
+        def remove(budget: PodUnavailableBudget, draft: Draft) -> None:
+            del budget
+            draft.status = without_entry(draft.status, wanted.pod, wanted.operation)
+
+        if not self._ahead.take_back(wanted.pod):
+            with suppress(Gone):
+                await self._ledger.write(remove)
+
+    def _is_given(self, wanted: Wanted) -> bool:
+        """Return whether the pod has got a unit that was taken ahead."""
+        if self._ahead.has_given(wanted.pod):  # the request comes again
+            return True
+        budget = self._ledger.known()
+        if budget is None or why_free(wanted.pod, budget, wanted.operation, self._gates) is not None:
+            return False
+        self._ahead.came()
+        if self._ahead.give(wanted.pod, wanted.operation):
+            _AHEAD.inc()
+            return True
+        self._ahead.hurry()
+        return False
+
+    def _may_be_left(self, refusal: Refusal) -> bool:
+        """Return whether replicas may return units of a budget of which all is taken."""
+        return refusal.exhausted and self._ahead.is_awaited()
+
+    def _decide(self, wanted: Wanted, budget: PodUnavailableBudget, draft: Draft) -> Pass | Refusal | None:
+        """Decide as `take` returns it. Raises ValueError."""
+        now = msgspec.structs.replace(budget, status=draft.status)
+        free = why_free(wanted.pod, now, wanted.operation, self._gates)
+        if free is Pass.RECORDED and has_just_taken(draft.status, wanted.pod, self._clock.now()):
+            return Pass.JUST_RECORDED
+        if free is not None:
+            return free
+        taken = take(draft.status, wanted.pod, wanted.operation, self._clock.now())
+        if isinstance(taken, Refusal):
+            return taken
+        if not wanted.dry_run:
+            draft.status = taken
+        return None
+
+
+def _is_sure(outcome: Pass | Refusal | None, wanted: Wanted) -> bool:
+    """Return whether the outcome holds although the copy it was decided on may be old: a unit counts once it is
+    written, and one that was taken a moment ago is there still. The apiserver often asks twice about one request."""
+    return outcome is Pass.JUST_RECORDED or (outcome is None and not wanted.dry_run)
