@@ -31,6 +31,7 @@ class BudgetRecords(msgspec.Struct, frozen=True):
 
     def taken(self, change: PodChange, pod: ObjectMeta, budget: str, seconds: float) -> None:
         """Record that a unit was taken. `seconds`: how long the answer took."""
+        self.metrics.budget_requests.labels(change.operation.lower(), "taken").inc()
         self._publish(change, pod, budget, "", seconds)
 
     def refused(self, change: PodChange, pod: ObjectMeta, budget: str, message: str, seconds: float) -> None:
@@ -38,6 +39,7 @@ class BudgetRecords(msgspec.Struct, frozen=True):
         user = change.request.user_info.username
         self._publish(change, pod, budget, message, seconds)
         self.events.record(Subject.of(POD, pod), PREVENTED)
+        self.metrics.budget_requests.labels(change.operation.lower(), "refused").inc()
         self.metrics.budgets.count(_series(pod), user)
         line = {
             "Event": "PodUnavailableBudget",

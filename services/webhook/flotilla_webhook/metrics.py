@@ -40,6 +40,12 @@ class Metrics:
             ("kind_namespace_name", who),
             registry,
         )
+        self.budget_requests = Counter(
+            "flotilla_webhook_budget_requests_total",
+            "Requests that took a unit of budget, or were refused.",
+            ["operation", "outcome"],
+            registry=registry,
+        )
 
 
 @cache

@@ -104,7 +104,7 @@ def test_labels_are_those_of_the_code() -> None:
 
 def test_names_are_those_of_different_things() -> None:
     assert len(QUERIES) == len(list(queries())) > 50
-    assert len({board["uid"] for board in DASHBOARDS.values()}) == len(DASHBOARDS) == 3
+    assert len({board["uid"] for board in DASHBOARDS.values()}) == len(DASHBOARDS) == 4
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])
@@ -132,5 +132,14 @@ def test_panels_lie_side_by_side(board: Json) -> None:
 
 def test_what_users_ask_about_has_a_panel() -> None:
     titles = " ".join(panel["title"].lower() for board in DASHBOARDS.values() for panel in board["panels"])
-    asked = ("pods written", "writes per", "lag", "queue", "time to an answer", "on the bus")
+    asked = (
+        "pods written",
+        "writes per",
+        "lag",
+        "queue",
+        "time to an answer",
+        "on the bus",
+        "budget refused",
+        "rounds of probes",
+    )
     assert [word for word in asked if word not in titles] == []
