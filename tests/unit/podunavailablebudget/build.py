@@ -61,8 +61,9 @@ def pods(number: int, *, unready: int = 0) -> list[Pod]:
     return [pod(f"p-{index}", ready=index < number - unready) for index in range(number)]
 
 
-def terminating(name: str) -> Pod:
-    return pod(name, deletionTimestamp=ago(-30))
+def terminating(name: str, seconds: float = 30) -> Pod:
+    """A pod that is due to end in so many seconds."""
+    return pod(name, deletionTimestamp=ago(-seconds))
 
 
 def owner(kind: str, name: str = "web", api_version: str = "apps/v1") -> Json:

@@ -85,6 +85,7 @@ def test_active_pods_of_the_selector() -> None:
     scene = Scene().given(budget(maxUnavailable=1), *there).works(CLONE_SET, workload())
     found = scene.gather()
     assert (names(found), found.expected, found.workloads) == (["a", "b"], 3, [Counted("CloneSet", "web", 3)])
+    assert [one.metadata.name for one in found.terminating] == ["c"]
 
 
 @pytest.mark.parametrize("selector", [{}, {"matchLabels": {}}])
@@ -139,12 +140,14 @@ async def test_a_workload_that_adds_nothing(held: list[Workload], expected: int)
     [pytest.param(3, 3, ["a", "b"], id="its pods"), pytest.param(0, 0, [], id="scaled to nothing")],
 )
 async def test_pods_of_the_target(replicas: int, expected: int, counted: list[str]) -> None:
-    there = [pod("a", owner=SETS), pod("b", owner=SETS, labels={}), pod("c")]
+    ending = pod("e", owner=SETS, deletionTimestamp=ago(-30))
+    there = [pod("a", owner=SETS), pod("b", owner=SETS, labels={}), pod("c"), ending]
     scene = (
         Scene().given(budget(targetRef=CLONES, maxUnavailable=1), *there).works(CLONE_SET, workload("web", replicas))
     )
     found = scene.gather()
     assert (names(found), found.expected) == (counted, expected)
+    assert list(found.terminating) == ([ending] if counted else [])
 
 
 def test_pods_of_all_replica_sets_of_a_target() -> None:

@@ -8,7 +8,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_policy.podunavailablebudget.plan import plan
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
-from tests.unit.podunavailablebudget.build import BY, NOW, ago, budget, pod, pods, snapshot
+from tests.unit.podunavailablebudget.build import BY, LABELS, NOW, ago, budget, pod, pods, snapshot, terminating
 
 STORED = {"observedGeneration": 1, "totalReplicas": 3, "desiredAvailable": 2, "currentAvailable": 3}
 
@@ -104,7 +104,7 @@ def test_who_uses_it_and_until_when() -> None:
         "BudgetUsedUp": "no budget is left: 1 of 4 pods available, 2 have to be",
         "BudgetHeld": "it is used by p-1 (being updated, until 2026-03-01T08:00:39Z at most), "
         "p-0 (going, until 2026-03-01T08:00:45Z at most)",
-        "PodsUnavailable": "1 pod unavailable: p-3 (not ready)",
+        "PodsUnavailable": "1 pod unavailable: p-3 (not ready since 2026-03-01T07:02:10Z)",
         "ExpectedByWorkloads": "4 pods expected: CloneSet web (4)",
     }
     assert made.numbers == {
@@ -116,6 +116,44 @@ def test_who_uses_it_and_until_when() -> None:
         "ahead": 0,
         "updating": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("counted", "terminates", "unavailable", "missing"),
+    [
+        pytest.param(pods(4), [], None, None, id="all are there"),
+        pytest.param(
+            pods(3),
+            [terminating("z", 20), terminating("y", 30)],
+            "2 pods unavailable: z (terminating, due to end by 2026-03-01T08:00:50Z), "
+            "y (terminating, due to end by 2026-03-01T08:01:00Z)",
+            "1 of 4 pods does not exist",
+            id="those that end first come first",
+        ),
+        pytest.param(
+            [pod("b", ready=False, labels=LABELS | {"unavailable-pod.kruise.io/x": ""})],
+            [terminating("c")],
+            "2 pods unavailable: c (terminating, due to end by 2026-03-01T08:01:00Z), b (unavailable by a label)",
+            "3 of 4 pods do not exist",
+            id="terminating before others",
+        ),
+        pytest.param(
+            pods(4, unready=4),
+            [terminating(f"t-{number}") for number in range(5)],
+            "9 pods unavailable: "
+            + ", ".join(f"t-{number} (terminating, due to end by 2026-03-01T08:01:00Z)" for number in range(5))
+            + " and 4 more",
+            None,
+            id="only the first are named",
+        ),
+    ],
+)
+def test_which_pods_are_not_available(
+    counted: list[Pod], terminates: list[Pod], unavailable: str | None, missing: str | None
+) -> None:
+    made = plan(snapshot(budget(maxUnavailable=1), 4, counted, terminating=terminates), NOW)
+    told = {reason.code: reason.message for reason in made.reasons}
+    assert (told.get("PodsUnavailable"), told.get("PodsMissing")) == (unavailable, missing)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.core import Pod
+from flotilla_common.api.core import Pod, PodStatus
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET
 from flotilla_common.api.workload import Workload
@@ -89,9 +89,12 @@ async def test_the_end_of_a_pod_for_which_budget_was_taken_waits_five_seconds() 
     assert (wiring.clock.sleeps, wiring.replanned) == ([5.0], [PUB])
 
 
-@pytest.mark.parametrize(("last", "woken"), [(pod("a"), [PUB]), (deleting(pod("a")), [])])
+ENDED = msgspec.structs.replace(pod("a"), status=PodStatus(phase="Succeeded"))
+
+
+@pytest.mark.parametrize(("last", "woken"), [(pod("a"), [PUB]), (deleting(pod("a")), [PUB]), (ENDED, [])])
 def test_a_pod_that_is_gone(last: Pod, woken: list[tuple[str, str]]) -> None:
-    """One that was seen to terminate changes nothing by its end."""
+    """One that was seen to terminate is named by the record until it is gone; one that has ended is not."""
     wiring = scene()
     wiring.put(PODS, last)
     wiring.woken.clear()

@@ -99,6 +99,7 @@ class Gatherer:
         return msgspec.structs.replace(
             snapshot,
             pods=members.pods,
+            terminating=members.terminating,
             workloads=members.workloads,
             expected=members.expected,
             named=named,

@@ -42,6 +42,7 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
     """What was found for a budget."""
 
     pods: list[Pod] = []
+    terminating: list[Pod] = []
     workloads: list[Counted] = []
     expected: int = 0
 
@@ -88,14 +89,15 @@ class Finder:
         return self._of_selector(spec.selector)
 
     def _of_selector(self, selector: LabelSelector | None) -> Members:
-        pods = [] if selector is None else list(self._selected(Selector.compile(selector)))
+        pods, terminating = _split([] if selector is None else self._selected(Selector.compile(selector)))
         protected = protected_replicas(self._budget)
         if protected is not None:
-            return Members(pods=pods, expected=protected)
+            return Members(pods=pods, terminating=terminating, expected=protected)
         workloads = list(self._controllers(pods))
         expected = sum(one.found.replicas for one in workloads)
         self._confirm(workloads, expected)
-        return Members(pods=pods, workloads=[_counted(one) for one in workloads], expected=expected)
+        counted = [_counted(one) for one in workloads]
+        return Members(pods=pods, terminating=terminating, workloads=counted, expected=expected)
 
     def _of_target(self, target: TargetRef) -> Members:
         resolved = self._resolve(target.api_version, target.kind, target.name)
@@ -104,13 +106,13 @@ class Finder:
         replicas, protected = resolved.found.replicas, protected_replicas(self._budget)
         expected = replicas if protected is None or replicas == 0 else protected
         self._confirm([resolved], expected)
-        pods = list(self._owned(target, resolved)) if replicas else []
-        return Members(pods=pods, workloads=[_counted(resolved)], expected=expected)
+        pods, terminating = _split(self._owned(target, resolved) if replicas else [])
+        return Members(pods=pods, terminating=terminating, workloads=[_counted(resolved)], expected=expected)
 
     def _selected(self, selector: Selector) -> Iterator[Pod]:
-        """Yield the active pods; an empty selector selects none."""
+        """Yield the pods that have not ended; an empty selector selects none."""
         for pod in () if selector.empty else self._pods.by_index(IN_NAMESPACE, self._namespace):
-            if pod.active and selector.matches(pod.metadata.labels):
+            if not _has_ended(pod) and selector.matches(pod.metadata.labels):
                 yield pod
 
     def _controllers(self, pods: Iterable[Pod]) -> Iterator[_Resolved]:
@@ -130,12 +132,13 @@ class Finder:
         if pending is not None:
             raise pending
 
-    def _owned(self, target: TargetRef, resolved: _Resolved) -> Iterator[Pod]:
-        """Yield the active pods of the workload."""
+    def _owned(self, target: TargetRef, resolved: _Resolved) -> Iterable[Pod]:
+        """Return the pods of the workload that have not ended."""
         pods = [pod for uid in self._owner_uids(target, resolved) for pod in self._of_owner(uid)]
-        if not pods and resolved.resource is None and resolved.found.selector is not None:
-            yield from self._selected(resolved.found.selector)
-        yield from pods
+        has_active = any(pod.active for pod in pods)
+        if not has_active and resolved.resource is None and resolved.found.selector is not None:
+            return self._selected(resolved.found.selector)
+        return pods
 
     def _owner_uids(self, target: TargetRef, resolved: _Resolved) -> Iterator[str]:
         if resolved.resource == DEPLOYMENT and target.kind == REPLICA_SET.kind:
@@ -151,7 +154,7 @@ class Finder:
             yield resolved.found.uid
 
     def _of_owner(self, uid: str) -> list[Pod]:
-        return [pod for pod in self._pods.by_index(OWNERS, (self._namespace, uid)) if pod.active]
+        return [pod for pod in self._pods.by_index(OWNERS, (self._namespace, uid)) if not _has_ended(pod)]
 
     def _resolve(self, api_version: str, kind: str, name: str, uid: str = "") -> _Resolved | None:
         """Return the workload; None if there is none. Raises Pending, Unresolvable."""
@@ -198,6 +201,19 @@ class Finder:
         unread = [one for one in mirrored if one.resource and not self._session.was_read(one.resource, one.name)]
         if unread:
             raise Pending(f"{unread[0].kind} {unread[0].name}")
+
+
+def _has_ended(pod: Pod) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def _split(pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
+    """Return those of the pods that are active, and those that terminate. None has ended."""
+    active: list[Pod] = []
+    terminating: list[Pod] = []
+    for pod in pods:
+        (active if pod.active else terminating).append(pod)
+    return active, terminating
 
 
 def _is_deployment(owner: OwnerReference) -> bool:

@@ -1,6 +1,7 @@
 """Which pods serve, and why one does not. Asked of each version of a pod once."""
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.meta import rfc3339
 from flotilla_common.gates import Gates
 from flotilla_common.workload.budget import is_consistent, is_ready, is_unavailable_by_label
 
@@ -16,7 +17,14 @@ def serves(pod: Pod, gates: Gates) -> bool:
 
 
 def why_not(pod: Pod) -> str:
-    """Return why the pod does not serve, in two or three words."""
+    """Return why the pod does not serve, in a few words, and until or since when."""
+    end = pod.metadata.deletion_timestamp
+    if end is not None:
+        return f"terminating, due to end by {rfc3339(end)}"
     if is_unavailable_by_label(pod.metadata.labels):
         return "unavailable by a label"
-    return "being updated in place" if is_ready(pod) else "not ready"
+    if is_ready(pod):
+        return "being updated in place"
+    condition = pod.conditions.get("Ready")
+    since = None if condition is None else condition.last_transition_time
+    return "not ready" if since is None else f"not ready since {rfc3339(since)}"

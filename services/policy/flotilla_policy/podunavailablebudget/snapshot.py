@@ -25,6 +25,7 @@ class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     budget: PodUnavailableBudget
     gates: Gates = Gates()
     pods: Sequence[Pod] = ()  # those that count: active, and selected or of the workload
+    terminating: Sequence[Pod] = ()  # those that would count if they did not terminate
     workloads: Sequence[Counted] = ()  # of these pods, or the one that is meant
     expected: int = 0  # how many pods there are to be
     named: Mapping[str, Pod] = {}  # pods by whose names the status has entries, whatever their state

@@ -60,7 +60,7 @@ class Triggers:
         gates = self._wiring.gates
         if old is not None and (_seen(old, gates) == (None if new is None else _seen(new, gates))):
             return []
-        if new is None and not pod.active:
+        if new is None and not pod.active and pod.metadata.deletion_timestamp is None:
             return []
         keys = {key for one in (old, new) if one is not None for key in self._that_count(one)}
         if old is None or new is None or not (old.active and new.metadata.deletion_timestamp is not None):

@@ -21,6 +21,7 @@ def give_reasons(snapshot: BudgetSnapshot, status: BudgetStatus, draft: Draft) -
     _say_what_is_left(status, draft, snapshot)
     _say_who_holds_it(status, draft)
     _say_who_does_not_serve(snapshot, status, draft)
+    _say_how_many_are_missing(snapshot, draft)
     _say_what_is_expected(snapshot, draft)
     _say_who_names_another(snapshot, draft)
 
@@ -58,11 +59,26 @@ def _until(at: datetime, what: str) -> str:
 
 
 def _say_who_does_not_serve(snapshot: BudgetSnapshot, status: BudgetStatus, draft: Draft) -> None:
-    idle = [pod for pod in snapshot.pods if not serves(pod, snapshot.gates) and not is_recorded(status, pod)]
+    there = (*snapshot.terminating, *snapshot.pods)
+    idle = [pod for pod in there if not serves(pod, snapshot.gates) and not is_recorded(status, pod)]
     if idle:
+        idle.sort(key=_first_to_end)
         shown = ", ".join(f"{name} ({why_not(pod)})" for name, pod in zip(first_names(idle), idle, strict=False))
         more = f" and {len(idle) - NAMED} more" if len(idle) > NAMED else ""
         draft.reason(State.NOTE, "PodsUnavailable", f"{pods_word(len(idle))} unavailable: {shown}{more}", idle)
+
+
+def _first_to_end(pod: Pod) -> tuple[bool, str, str]:
+    """Return a key that sorts terminating pods first, by their ends, and the others by name."""
+    end = pod.metadata.deletion_timestamp
+    return end is None, "" if end is None else rfc3339(end), pod.metadata.name
+
+
+def _say_how_many_are_missing(snapshot: BudgetSnapshot, draft: Draft) -> None:
+    missing = snapshot.expected - len(snapshot.pods)
+    if missing > 0:
+        verb = "does" if missing == 1 else "do"
+        draft.reason(State.NOTE, "PodsMissing", f"{missing} of {pods_word(snapshot.expected)} {verb} not exist")
 
 
 def _say_what_is_expected(snapshot: BudgetSnapshot, draft: Draft) -> None:
