@@ -39,7 +39,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it, each in the order of time. `begins`: since when nothing is missing; `pods` by name."""
+    """All of it, each in the order of time. `begins`: since when nothing is missing; `pods` by name. `uses`: how others
+    used the object: requests about other objects that were decided by it, and writes of it by other controllers."""
 
     kind: str
     namespace: str
@@ -48,6 +49,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     wishes: tuple[Act, ...] = ()
     decisions: tuple[Why, ...] = ()
     writes: tuple[Act, ...] = ()
+    uses: tuple[Act, ...] = ()
     pods: Mapping[str, Pod] = {}
     writers: tuple[Writer, ...] = ()
 
@@ -63,6 +65,7 @@ class Chapter(msgspec.Struct, frozen=True, kw_only=True):
     wishes: tuple[Act, ...]  # others that changed no spec, or were refused
     decisions: tuple[Why, ...]
     writes: tuple[Act, ...]
+    uses: tuple[Act, ...] = ()
     numbers: dict[str, int] = {}
 
 
@@ -91,6 +94,7 @@ def chapters(record: Record) -> list[Chapter]:
                 ),
                 decisions=decisions,
                 writes=tuple(one for one in record.writes if _within(one, start.at, end)),
+                uses=tuple(one for one in record.uses if _within(one, start.at, end)),
                 numbers=before[-1] if before else {},
             )
         )

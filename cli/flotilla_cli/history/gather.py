@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from flotilla_cli.buslook.streams import list_streams
-from flotilla_cli.history.chapters import Pod, Record, Writer, is_wish
+from flotilla_cli.history.chapters import WEBHOOK, Pod, Record, Writer, is_wish
 from flotilla_cli.published import Act, Why, decoded
 from flotilla_common.api.core import Pod as LivePod
 from flotilla_common.api.documents import Json, mappings, member, text
@@ -20,14 +20,14 @@ from flotilla_common.bus.nats import NatsBus
 
 async def gather(bus: NatsBus, resource: Resource, namespace: str, name: str) -> Record:
     """Everything about an object of our kinds. Raises BusError."""
-    acts: list[Act] = []
+    found: dict[int, Act] = {}  # by the sequence of the message: some subjects overlap
     whys: list[Why] = []
     own = (resource.kind, namespace, name)
 
     def take_act(message: Message) -> None:
         act = decoded(message.data, Act)
-        if act is not None and own in ((act.kind, act.namespace, act.name), _owner(act, namespace)):
-            acts.append(act)
+        if act is not None and own in (_about(act), _owner(act, namespace)):
+            found[message.sequence] = act
 
     def take_why(message: Message) -> None:
         why = decoded(message.data, Why)
@@ -38,15 +38,19 @@ async def gather(bus: NatsBus, resource: Resource, namespace: str, name: str) ->
         await bus.history(subjects.ACT_STREAM.name, subject, take_act)
     decided = subjects.decisions(resource, namespace, name)
     await bus.history(subjects.DECISIONS_STREAM.name, decided, take_why)
+    acts = sorted(found.values(), key=lambda act: act.at)
+    uses = tuple(act for act in acts if _is_use(act, own, namespace))
+    acts = [act for act in acts if not _is_use(act, own, namespace)]
     made = {act.name for act in acts if act.kind == POD.kind and act.action == "create"}
     return Record(
         kind=resource.kind,
         namespace=namespace,
         name=name,
         begins=await _begins(bus),
-        wishes=tuple(sorted(filter(is_wish, acts), key=lambda act: act.at)),
+        wishes=tuple(filter(is_wish, acts)),
         decisions=tuple(whys),
-        writes=tuple(sorted((act for act in acts if not is_wish(act)), key=lambda act: act.at)),
+        writes=tuple(act for act in acts if not is_wish(act)),
+        uses=uses,
         pods=await _pods(bus, namespace, made) if made else {},
     )
 
@@ -88,11 +92,23 @@ def writers_of(document: Json) -> tuple[Writer, ...]:
 
 
 def _acts(resource: Resource, namespace: str, name: str) -> list[str]:
-    """What users and the kind's own service wrote: on the object, and where it works."""
+    """What anybody wrote of the object, what the kind's own service wrote where it works, and what users asked of pods
+    there: a budget decides about that."""
     service = catalogue.kind_of(resource).service
-    place = f"{subjects.token(namespace)}.*" if namespace else ">"
-    everything = f"act.v1.{service}.*.{place}" if namespace else f"act.v1.{service}.>"
-    return [subjects.act("webhook", resource, namespace, name), everything]
+    about = f"act.v1.*.{resource.plural}.{subjects.token(namespace)}.{subjects.token(name)}"
+    if not namespace:
+        return [about, f"act.v1.{service}.>"]
+    place = f"{subjects.token(namespace)}.*"
+    return [about, f"act.v1.{service}.*.{place}", f"act.v1.{WEBHOOK}.pods.{place}"]
+
+
+def _is_use(act: Act, own: tuple[str, str, str], namespace: str) -> bool:
+    """Whether somebody else used the object: asked for something that it decides about, or wrote it."""
+    return (_about(act) != own) if is_wish(act) else _owner(act, namespace) != own
+
+
+def _about(act: Act) -> tuple[str, str, str]:
+    return (act.kind, act.namespace, act.name)
 
 
 def _owner(act: Act, namespace: str) -> tuple[str, str, str]:

@@ -6,10 +6,11 @@ that comes and goes as one wait with the time that it took, refusals of one kind
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
+from flotilla_cli.history.chapters import WEBHOOK
 from flotilla_cli.history.operations import Operation, Wave, Work
 from flotilla_cli.published import Act, Why
 from flotilla_common.api.discreet import change_text
@@ -26,6 +27,9 @@ _OVER = (State.DONE, State.NOTE)
 
 LASTING = (State.STUCK, State.HELD, State.WAITING)
 """States of reasons that tell what kept the object from getting on."""
+
+PAUSE = timedelta(seconds=5)
+"""Between uses of an object that are told as two."""
 
 Key = tuple[str, int]
 """What makes it the same wait: the code, and the place among the reasons of this code in one decision."""
@@ -151,6 +155,35 @@ def refusal_steps(writes: Iterable[Act]) -> Iterable[Step]:
         times = f"{len(those)} times " if len(those) > 1 else ""
         said = f": {those[-1].message}" if those[-1].message else ""
         yield Step(at=those[0].at, tone="bad", text=f"{times}{outcome}: {action} {kind} {names}{said}")
+
+
+def use_steps(uses: Iterable[Act]) -> Iterable[Step]:
+    """How others used the object, those of a kind together as long as no pause lies between them."""
+    found: dict[tuple[bool, str], list[list[Act]]] = {}
+    for use in uses:
+        runs = found.setdefault((use.ok, _use(use)), [])
+        if not runs or use.at - runs[-1][-1].at > PAUSE:
+            runs.append([])
+        runs[-1].append(use)
+    for (is_ok, what), runs in found.items():
+        for those in runs:
+            yield _use_step(what, those, is_ok=is_ok)
+
+
+def _use(use: Act) -> str:
+    """Return what was asked and by whom, or what was written for whom and why."""
+    if use.service == WEBHOOK:
+        return f"{use.action} by {who(use)}"
+    return f"{use.owner.kind} {use.owner.name}: {use.cause}"
+
+
+def _use_step(what: str, those: Sequence[Act], *, is_ok: bool) -> Step:
+    first, last = those[0], those[-1]
+    times = f"{len(those)} times " if len(those) > 1 else ""
+    verdict = "" if first.service != WEBHOOK else "admitted: " if is_ok else "refused: "
+    names = list(dict.fromkeys(name for use in those for name in (use.pods or (use.name,))))
+    said = "" if is_ok else f": {last.outcome}: {last.message}" if not verdict else f": {last.message}"
+    return Step(at=first.at, tone="write" if is_ok else "bad", text=f"{times}{verdict}{what}: {named(names)}{said}")
 
 
 def other_steps(wishes: Iterable[Act]) -> Iterable[Step]:

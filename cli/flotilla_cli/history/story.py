@@ -7,7 +7,7 @@ from statistics import median
 
 import msgspec
 
-from flotilla_cli.history.chapters import Chapter, Pod, Record, Writer, chapters
+from flotilla_cli.history.chapters import Chapter, Pod, Record, Writer, chapters, is_wish
 from flotilla_cli.history.operations import Operation, operations, waves
 from flotilla_cli.history.steps import (
     WISHED,
@@ -18,6 +18,7 @@ from flotilla_cli.history.steps import (
     first_step,
     other_steps,
     refusal_steps,
+    use_steps,
     wait_step,
     waits,
     wave_steps,
@@ -97,6 +98,7 @@ def _told(chapter: Chapter, record: Record, now: datetime) -> Told:
         *wave_steps(waves(work)),
         *map(wait_step, waits(chapter.decisions, done or until)),
         *refusal_steps(chapter.writes),
+        *use_steps(chapter.uses),
         *other_steps(chapter.wishes),
         *end_step(chapter.decisions, done),
     ]
@@ -197,6 +199,9 @@ def pod_story(record: Record) -> Story:
 def _write(write: Act) -> Step:
     said = f": {write.message}" if write.message else ""
     what = f"{write.action} {write.subresource}".rstrip()
-    whose = f" for {write.owner.kind} {write.owner.name}" if write.owner.name else ""
-    text = f"{write.service}: {what}, {write.cause}{whose} → {write.outcome}{said}"
+    if is_wish(write):  # decided by the object that is named
+        text = f"{what} by {who(write)}, decided by {write.owner.kind} {write.owner.name} → {write.outcome}{said}"
+    else:
+        whose = f" for {write.owner.kind} {write.owner.name}" if write.owner.name else ""
+        text = f"{write.service}: {what}, {write.cause}{whose} → {write.outcome}{said}"
     return Step(at=write.at, tone="write" if write.ok else "bad", text=text)

@@ -43,7 +43,8 @@ def document(bundle: Bundle, steps: Sequence[Step], missing: int) -> Json:
 
 def _heading(bundle: Bundle) -> Text:
     header = bundle.header
-    text = Text(f"{header.resource.kind} {header.namespace}/{header.name}", "bold")
+    place = f"{header.namespace}/{header.name}" if header.namespace else header.name
+    text = Text(f"{header.resource.kind} {place}", "bold")
     seconds = (bundle.end - bundle.begin).total_seconds()
     text.append(f"  recorded {bundle.begin:%Y-%m-%d %H:%M:%S} UTC for {seconds:.0f}s by {header.version}\n", "default")
     if header.planning is None:

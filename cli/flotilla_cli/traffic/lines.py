@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from flotilla_common.api.differences import changed_paths
 from flotilla_common.api.discreet import change_text
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.api.kinds import catalogue
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.control.plan import State
@@ -119,10 +121,15 @@ def _act(body: Json, now: datetime) -> Line:
 
 
 def _wish(body: Json) -> str:
-    """Who wrote it, and what changed: of what the webhook saw."""
+    """Who wrote it, which other object decided about it, and what changed: of what the webhook saw."""
     user, manager = text(body.get("user")), text(body.get("manager"))
+    if not user:
+        return ""
+    owner = member(body, "owner")
+    kind, name = text(owner.get("kind")), text(owner.get("name"))
+    decided = [] if (kind, name) in (("", ""), (body.get("kind"), body.get("name"))) else [f"decided by {kind} {name}"]
     fields = [change_text(change) for change in mappings(body.get("changes"))]
-    return "; ".join([f"by {user} with {manager}" if manager else f"by {user}", *_first(fields)]) if user else ""
+    return "; ".join([f"by {user} with {manager}" if manager else f"by {user}", *decided, *_first(fields)])
 
 
 def _why(body: Json, now: datetime) -> Line:
@@ -190,9 +197,20 @@ def _number(value: Any) -> str:
 
 def matches(line: Line, pattern: str) -> bool:
     """Whether a glob names the line's object, or its owner, in one of the usual ways: `web-*`, `pod`, `pod/web-1`,
-    `team-a/web-1`, `pod/team-a/web-1`, `team-a/*`. Case does not count. An empty pattern matches everything."""
-    wanted = pattern.lower()
-    return not wanted or any(fnmatchcase(name.lower(), wanted) for name in _names(line))
+    `team-a/web-1`, `pod/team-a/web-1`, `team-a/*`. A kind may have its short name. Case does not count. An empty
+    pattern matches everything."""
+    wanted = _spellings(pattern.lower())
+    return not pattern or any(fnmatchcase(name.lower(), one) for name in _names(line) for one in wanted)
+
+
+@cache
+def _spellings(pattern: str) -> frozenset[str]:
+    """Return the pattern, and how it reads with the whole name of the kind that its first word may be short for."""
+    word, slash, rest = pattern.partition("/")
+    try:
+        return frozenset({pattern, f"{catalogue.called(word).singular}{slash}{rest}"})
+    except LookupError:
+        return frozenset({pattern})
 
 
 def _names(line: Line) -> Iterable[str]:

@@ -12,6 +12,7 @@ from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, PodProbe, ProbeSpec, split
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, ContainerProbe, PodProbeMarker
 from flotilla_common.api.meta import metadata_of
+from flotilla_common.control.wording import pods_word
 from flotilla_common.kube.interface import Api
 
 MOST_PODS = 20
@@ -23,7 +24,8 @@ def pod_probe_marker(raw: bytes) -> Summary:
     found = msgspec.json.decode(raw, type=PodProbeMarker)
     status = found.status
     current = status.observed_generation == found.metadata.generation
-    headline = f"{status.matched_pods} pods are probed" + ("" if current else ", the newest change not yet everywhere")
+    late = "" if current else ", the newest change not yet everywhere"
+    headline = f"{pods_word(status.matched_pods)} probed{late}"
     rows = [
         (probe.name, probe.container_name, _how(probe), probe.pod_condition_type or "-", _marks(probe))
         for probe in found.spec.probes

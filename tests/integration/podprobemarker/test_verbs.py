@@ -17,14 +17,14 @@ def test_what_a_probe_said_last(game: Game, shared: Fleet, tmp_path: Path):
     game.observed(matchedPods=1)
     game.say(p__m__idle=("Succeeded", "0 players"))
     shown = flotilla.run("get", "podprobemarker", "m")
-    assert "1 pods are probed" in shown
+    assert "1 pod probed" in shown
     assert "exec every 3s" in shown
     found = json.loads(flotilla.run("explain", "podprobemarker", "m", "-o", "json"))
     assert {"PodsProbed", "ProbeSkipped"} <= {reason["code"] for reason in found["reasons"]}
     assert "p: m#idle Succeeded" in flotilla.run("explain", "podprobemarker", "m")
     assert "0 players" in flotilla.run("explain", "pod", "p")
     assert f"{game.space.name}/p" in flotilla.run("get", "nodepodprobe", NODE)
-    assert "results of its probes" in flotilla.run("history", "nodepodprobe", NODE)
+    assert "results of its probes: m#idle Succeeded" in flotilla.run("history", "pod", "p")
     for kind, name in (("podprobemarker", "m"), ("nodepodprobe", NODE)):
         assert "decisions are those of the service" in flotilla.replayed(tmp_path, kind, name)
 

@@ -262,6 +262,40 @@ def test_the_story_of_a_pod_is_every_write_on_it_and_its_own_steps() -> None:
     assert pod_story(Record(kind="Pod", namespace="a", name="b")).chapters == []
 
 
+BUDGET = Owner("PodUnavailableBudget", "default", "web")
+
+
+def use(seconds: float, name: str, refusal: str = "", action: str = "delete") -> Act:
+    """Somebody asks for something about a pod, and the budget decides."""
+    more = {"outcome": "Denied" if refusal else "Ok", "message": refusal, "owner": BUDGET}
+    return wish(seconds, 0, action, kind="Pod", name=name, manager="", **more)
+
+
+def test_who_used_a_budget_and_who_was_refused() -> None:
+    taken = write(3, "web", "budget for the update of 2 pods", "patch", kind="PodUnavailableBudget", pods=("a", "b"))
+    record = Record(
+        kind="PodUnavailableBudget",
+        namespace="default",
+        name="web",
+        wishes=(wish(0, 1, "create"),),
+        uses=(use(1, "web-1"), use(1.1, "web-2"), use(2, "web-3", "none is left"), taken, use(60, "web-4")),
+    )
+    (chapter,) = story(record, at(100)).chapters
+    assert lines(chapter) == [
+        "2 times admitted: delete by jane: web-1, web-2",
+        "refused: delete by jane: web-3: none is left",
+        "CloneSet web: budget for the update of 2 pods: a, b",
+        "admitted: delete by jane: web-4",
+    ]
+    assert [step.tone for step in chapter.steps] == ["write", "bad", "write", "write"]
+
+
+def test_a_pod_that_a_budget_protects() -> None:
+    record = Record(kind="Pod", namespace="default", name="web-3", writes=(use(2, "web-3", "none is left", "evict"),))
+    (chapter,) = pod_story(record).chapters
+    assert lines(chapter) == ["evict by jane, decided by PodUnavailableBudget web → Denied: none is left"]
+
+
 def test_a_story_is_one_json_document() -> None:
     document = json.loads(msgspec.json.encode(story(recorded(), at(100))))
     assert document["chapters"][1]["totals"]["podWrites"] == 18

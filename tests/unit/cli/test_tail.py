@@ -191,6 +191,8 @@ def test_row_has_all_columns():
         pytest.param("pod/shop/web-a", True, id="kind, namespace and name"),
         pytest.param("web", True, id="owner"),
         pytest.param("cloneset/web", True, id="owner with its kind"),
+        pytest.param("clone/web", True, id="owner with the short name of its kind"),
+        pytest.param("pub/web", False, id="the short name of another kind"),
         pytest.param("shop/web", True, id="owner with its namespace"),
         pytest.param("web-b", False, id="another name"),
         pytest.param("node", False, id="another kind"),

@@ -113,8 +113,8 @@ def _give_reasons(snapshot: NodePodProbeSnapshot, found: NodePodProbe, now: date
     if quiet:
         draft.reason(State.STUCK, "WaitingForNodeAgent", agent_is_silent([snapshot.name]), quiet, symptom=True)
     number = sum(len(pod.probes) for pod in found.spec.pod_probes)
-    message = f"{number} probes in {pods_word(len(found.spec.pod_probes))} are the node's"
-    draft.reason(State.DONE, "ProbesWritten", message)
+    probes = f"{number} probe{'' if number == 1 else 's'} in {pods_word(len(found.spec.pod_probes))}"
+    draft.reason(State.DONE, "ProbesWritten", f"the node has {probes}")
 
 
 def _single(action: Action) -> Plan:

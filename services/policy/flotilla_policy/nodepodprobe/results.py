@@ -12,6 +12,7 @@ from flotilla_common.api.kinds.podprobemarker.types import ContainerProbe, Marke
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Intent, Patch, PatchType
+from flotilla_common.control.wording import named
 from flotilla_common.control.writes import patch_of
 
 NATIVE_TYPES = frozenset(
@@ -79,7 +80,8 @@ def pod_patch(pod: Pod, marks: Marks) -> Patch | None:
     kubelet, and brings back nothing that is old: it holds only what the results say.
     """
     meta = pod.metadata
-    conditions = [_condition(kind, state) for kind, state in marks.conditions.items() if _differs(pod, kind, state)]
+    changed = {kind: state for kind, state in marks.conditions.items() if _differs(pod, kind, state)}
+    conditions = [_condition(kind, state) for kind, state in changed.items()]
     metadata: Json = {}
     if labels := _changes(meta.labels, marks.labels):
         metadata["labels"] = labels
@@ -92,11 +94,12 @@ def pod_patch(pod: Pod, marks: Marks) -> Patch | None:
         body["status"] = {"conditions": conditions}
     if not body:
         return None
+    shown = named([f"{state.name} {state.state}" for state in changed.values()])
     return patch_of(
         POD,
         meta,
         Intent.UPDATE,
-        "results of its probes",
+        f"results of its probes: {shown}" if shown else "results of its probes",
         body=body,
         patch_type=PatchType.STRATEGIC,
         subresource="status",
