@@ -31,6 +31,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_common.workload.budget import Pass, Refusal, operation_of_update, related_budget, why_free
 from flotilla_webhook.budgetbooking import BudgetBooking, Wanted
+from flotilla_webhook.budgetholders import BudgetHolders
 from flotilla_webhook.budgetledger import PAGE
 from flotilla_webhook.budgetrecords import BudgetRecords
 from flotilla_webhook.budgetrules import going_rule, updated_rule
@@ -62,7 +63,15 @@ class Budgets:
     """The check, and the budgets that make it necessary."""
 
     def __init__(
-        self, api: Api, clock: Clock, entropy: Entropy, gates: Gates, records: BudgetRecords, *, eviction_code: int
+        self,
+        api: Api,
+        clock: Clock,
+        entropy: Entropy,
+        gates: Gates,
+        records: BudgetRecords,
+        holders: BudgetHolders,
+        *,
+        eviction_code: int,
     ) -> None:
         """Prepare the check. `eviction_code`: the HTTP code of evictions that are refused."""
         self.cache = Cache(POD_UNAVAILABLE_BUDGET, _readable, _needed)
@@ -71,6 +80,7 @@ class Budgets:
         self._entropy = entropy
         self._gates = gates
         self._records = records
+        self._holders = holders
         self._endings = Endings(api)
         self._eviction_code = eviction_code
         self._replica = entropy.token()  # the name of this process among the replicas
@@ -154,8 +164,10 @@ class Budgets:
         change = wanted.change
         if await self._endings.has_begun(change.namespace):  # everything in it may go
             return Verdict()
+        budget = self.cache.get(change.namespace, wanted.budget) if refusal.exhausted else None
+        message = f"{refusal.message}{await self._holders.told(budget)}"
         answer = self._denied(
-            change, f'podunavailablebudget.policy.kruise.io "{wanted.budget}" is forbidden: {refusal.message}'
+            change, f'podunavailablebudget.policy.kruise.io "{wanted.budget}" is forbidden: {message}'
         )
         self._records.refused(
             change, wanted.unit.pod.metadata, wanted.budget, answer.message, self._clock.monotonic() - began

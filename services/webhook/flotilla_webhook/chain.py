@@ -24,6 +24,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_common.settings import Settings
 from flotilla_webhook.arming import Arming, RulesOf
+from flotilla_webhook.budgetholders import BudgetHolders
 from flotilla_webhook.budgetrecords import BudgetRecords
 from flotilla_webhook.budgets import Budgets
 from flotilla_webhook.cache import Cache
@@ -84,7 +85,8 @@ def chain_of(
     states = PersistentStates(api, clock, settings.namespace)
     sidecars = Sidecars(api, clock, entropy, gates, settings.namespace)
     spreads = Spreads(api, bus, clock, entropy, on=gates.on("WorkloadSpread"), settings=settings)
-    budgets = Budgets(api, clock, entropy, gates, records, eviction_code=settings.pub_eviction_denied_code)
+    holders = BudgetHolders(bus, clock)
+    budgets = Budgets(api, clock, entropy, gates, records, holders, eviction_code=settings.pub_eviction_denied_code)
     probes = ServerlessProbes(api, gates)
     relating = Relating(api, clock, budgets)
 

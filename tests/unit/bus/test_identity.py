@@ -113,7 +113,8 @@ def test_services_publish_under_their_own_names_only() -> None:
 
 def test_the_webhook_says_that_it_lives_and_what_it_sees_and_asks_its_replicas() -> None:
     webhook = bus_permissions()["webhook"]
-    assert webhook.publish == ("act.v1.webhook.>", "heartbeat.v1.webhook.*", "places.v1.*")
+    records = "$JS.API.DIRECT.GET.why.why.v1.podunavailablebudgets.*.*"
+    assert webhook.publish == ("act.v1.webhook.>", "heartbeat.v1.webhook.*", "places.v1.*", records)
     assert webhook.subscribe == ("_INBOX.webhook.>", "places.v1.*")
     assert webhook.answers
 

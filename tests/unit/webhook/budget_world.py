@@ -11,6 +11,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemEntropy
 from flotilla_common.gates import Gates
 from flotilla_common.kube.reflector import HeadMeta
+from flotilla_webhook.budgetholders import BudgetHolders
 from flotilla_webhook.budgets import Budgets
 from flotilla_webhook.podchecks import Check, PodChecks
 from flotilla_webhook.pods import PodAdmission
@@ -88,10 +89,11 @@ class World:
         eviction_code: int = 429,
         before: tuple[Check, ...] = (),
         after: tuple[Check, ...] = (),
+        bus: ToldBus | None = None,
     ) -> None:
         self.cluster = cluster or FakeApi()
         self.clock = clock or FakeClock()
-        self.bus = ToldBus()
+        self.bus = bus or ToldBus()
         self.log: list[Json] = []
         self.cluster.put(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         for one in budgets:
@@ -103,6 +105,7 @@ class World:
             SystemEntropy(),
             Gates.parse(gates),
             self.records,
+            BudgetHolders(self.bus, self.clock),
             eviction_code=eviction_code,
         )
         self.relating = Relating(self.cluster.api, self.clock, self.budgets)

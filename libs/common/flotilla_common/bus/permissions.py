@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.bus import reading, subjects
 from flotilla_common.bus.heartbeat import NODE_AGENT
 
@@ -61,11 +62,12 @@ _ANSWERS = "_INBOX_node.>"
 
 
 def webhook_permissions() -> Permissions:
-    """Return those of the webhook. It publishes that it lives and what it sees done, and its replicas ask each other
-    for places."""
+    """Return those of the webhook. It publishes that it lives and what it sees done, its replicas ask each other for
+    places, and it reads the last decisions about budgets."""
     own, places = ("act.v1.webhook.>", "heartbeat.v1.webhook.*"), subjects.places("*")
+    budgets = subjects.last_why(POD_UNAVAILABLE_BUDGET, "*", "*")
     inbox = f"{subjects.service_inbox('webhook')}.>"
-    return Permissions(publish=(*own, places), subscribe=(inbox, places), answers=True)
+    return Permissions(publish=(*own, places, budgets), subscribe=(inbox, places), answers=True)
 
 
 def service_permissions(service: str, answers: Iterable[str] = ()) -> Permissions:

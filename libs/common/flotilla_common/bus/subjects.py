@@ -49,6 +49,11 @@ def why(resource: Resource, namespace: str, name: str) -> str:
     return f"why.v1.{resource.plural}.{token(namespace)}.{token(name)}"
 
 
+def last_why(resource: Resource, namespace: str, name: str) -> str:
+    """Where JetStream is asked for the last of these about an object: who may publish there reads that, and no more."""
+    return f"$JS.API.DIRECT.GET.{WHY_STREAM.name}.{why(resource, namespace, name)}"
+
+
 def decisions(resource: Resource, namespace: str, name: str) -> str:
     """Where each of these is kept for a day."""
     return f"decisions.v1.{resource.plural}.{token(namespace)}.{token(name)}"
