@@ -17,7 +17,7 @@ from flotilla_cli.heartbeats import LISTEN_SECONDS, listen
 from flotilla_cli.published import Why, last_why
 from flotilla_cli.tree.waiting import waits_for
 from flotilla_cli.views import view_of
-from flotilla_cli.views.kindview import KindView, Related
+from flotilla_cli.views.kindview import KindView, Related, ToldBy
 from flotilla_cli.views.related import children_of, related_of
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.meta import ObjectMeta, metadata_of
@@ -63,9 +63,10 @@ async def diagnose(
     raw = await api.get(resource, namespace, name)
     meta, service = metadata_of(raw), catalogue.kind_of(resource).service
     leases = await leases_of(api, service)
-    record = await _record(bus, clock, resource, meta, namespace, name)
-    planning = planning_of(service, meta, record.why, leases, record.heard, clock.now())
     kind = view_of(resource)
+    others = await kind.told_by(api, raw) if kind.told_by is not None else ()
+    record = await _record(bus, clock, resource, meta, others)
+    planning = planning_of(service, meta, record.why, leases, record.heard, clock.now())
     told = waits_for(kind.workload(raw)) if kind.workload is not None else ()
     findings, related, denied = await _look(api, clock, kind, raw)
     if bus is None or record.note:
@@ -105,11 +106,12 @@ async def from_record(
 
 
 async def _record(
-    bus: NatsBus | None, clock: Clock, resource: Resource, meta: ObjectMeta, namespace: str, name: str
+    bus: NatsBus | None, clock: Clock, resource: Resource, meta: ObjectMeta, others: Sequence[ToldBy]
 ) -> Record:
-    """What the bus tells, if it does."""
+    """Return what the bus knows, if it answers. `others`: objects whose reasons may be about this one."""
     if bus is None:
         return Record(note=NO_BUS)
+    namespace, name = meta.namespace, meta.name
     try:
         await connected(bus, clock)
         why = await last_why(bus, resource, namespace, name)
@@ -117,7 +119,8 @@ async def _record(
         heard = None if current else await heartbeat(bus, catalogue.kind_of(resource).service)
         if heard and not current:  # it may just have been planned
             why = await last_why(bus, resource, namespace, name)
-        return Record(why, await parts_of(bus, resource, why) if why is not None else (), heard)
+        parts = await parts_of(bus, resource, why) if why is not None else ()
+        return Record(why, [*parts, *await told_by(bus, others)], heard)
     except BusError as error:
         return Record(note=f"{NO_REASONS} ({bus.trouble or error})")
 
@@ -128,6 +131,18 @@ async def parts_of(bus: Bus, resource: Resource, why: Why) -> Sequence[Why]:
     parts = catalogue.kind_of(resource).parts
     found = [await last_why(bus, part, why.namespace, name) for part in parts for name in names]
     return [one for one in found if one is not None]
+
+
+async def told_by(bus: Bus, others: Sequence[ToldBy]) -> Sequence[Why]:
+    """Return the records of these objects that have reasons about another one, with these reasons alone. Symptoms are
+    left out: the other one has them itself."""
+    found: list[Why] = []
+    for other in others:
+        why = await last_why(bus, other.resource, "", other.name)
+        about = () if why is None else [one for one in why.reasons if other.objects & set(one.objects)]
+        if why is not None and (reasons := tuple(one for one in about if not one.symptom)):
+            found.append(msgspec.structs.replace(why, reasons=reasons))
+    return found
 
 
 async def heartbeat(bus: Bus, service: str) -> bool:

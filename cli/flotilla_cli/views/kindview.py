@@ -78,6 +78,14 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     has_new_owner: bool  # its owner is made by the apply, or after it
 
 
+class ToldBy(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster-scoped object of another kind, whose plans may have reasons about this one."""
+
+    resource: Resource
+    name: str
+    objects: frozenset[str]  # what such reasons name
+
+
 LastWhys = Callable[[Resource, Iterable[str]], Awaitable[Mapping[str, Why]]]
 """Reads the last records of why.v1 of objects, by name; those that there are."""
 
@@ -114,6 +122,7 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
     related: Callable[[Api, bytes, datetime], Awaitable[Related]] | None = None  # instead of `pods` and `coverage`
     about_pod: Callable[[PodQuestion], Awaitable[Sequence[str]]] | None = None  # lines of `explain pod`
     remarks: Callable[[Api, bytes], Awaitable[Sequence[str]]] | None = None  # lines about the object
+    told_by: Callable[[Api, bytes], Awaitable[Sequence[ToldBy]]] | None = None  # whose reasons may be about the object
 
     # flotilla plan
     update_policy: UpdatePolicy = UpdatePolicy()

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, Summary
+from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, Summary, ToldBy
 from flotilla_cli.views.nodepodprobe import told
-from flotilla_common.api.errors import found_or_none
+from flotilla_common.api.errors import ApiError, found_or_none
 from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, PodProbe, ProbeSpec, split
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, ContainerProbe, PodProbeMarker
@@ -60,23 +60,50 @@ def _pods(raw: bytes) -> PodQuery | None:
 async def _remarks(api: Api, raw: bytes) -> Sequence[str]:
     """Tell what each probe said last on each pod."""
     meta = metadata_of(raw)
-    page = await found_or_none(api.list(NODE_POD_PROBE))
     lines = [
         f"{pod.name}: {line}"
-        for item in (page.items if page is not None else ())
-        for pod, line in _lines(bytes(item))
+        for found in await _node_pod_probes(api)
+        for pod, line in _lines(found)
         if pod.namespace == meta.namespace and split(line)[0] == meta.name
     ]
     more = [f"and {len(lines) - MOST_PODS} more"] if len(lines) > MOST_PODS else []
     return [*sorted(lines)[:MOST_PODS], *more]
 
 
-def _lines(raw: bytes) -> Iterator[tuple[PodProbe, str]]:
-    with contextlib.suppress(msgspec.MsgspecError):  # one that cannot be read is not ours to tell of
-        found = msgspec.json.decode(raw, type=NodePodProbe)
-        for pod in found.spec.pod_probes:
-            for probe in pod.probes:
-                yield pod, _said(probe.name, told(probe.name, found.results_of(pod.uid)))
+async def _told_by(api: Api, raw: bytes) -> Sequence[ToldBy]:
+    """Return the NodePodProbes with its probes: their plans write the results to pods."""
+    meta = metadata_of(raw)
+    nodes: list[ToldBy] = []
+    for found in await _node_pod_probes(api):
+        pods = (pod for pod in found.spec.pod_probes if pod.namespace == meta.namespace)
+        mine = frozenset(f"{pod.namespace}/{pod.name}" for pod in pods if _is_probed_by(pod, meta.name))
+        nodes += [ToldBy(resource=NODE_POD_PROBE, name=found.metadata.name, objects=mine)] if mine else []
+    return nodes
+
+
+def _is_probed_by(pod: PodProbe, marker: str) -> bool:
+    return any(split(probe.name)[0] == marker for probe in pod.probes)
+
+
+async def _node_pod_probes(api: Api) -> Sequence[NodePodProbe]:
+    """Return all NodePodProbes that can be read; none where the user may not read them."""
+    try:
+        page = await api.list(NODE_POD_PROBE)
+    except ApiError as failure:
+        if failure.code not in (401, 403, 404):
+            raise
+        return ()
+    found: list[NodePodProbe] = []
+    for item in page.items:
+        with contextlib.suppress(msgspec.MsgspecError):  # `explain nodepodprobe` says that it cannot be read
+            found.append(msgspec.json.decode(item, type=NodePodProbe))
+    return found
+
+
+def _lines(found: NodePodProbe) -> Iterator[tuple[PodProbe, str]]:
+    for pod in found.spec.pod_probes:
+        for probe in pod.probes:
+            yield pod, _said(probe.name, told(probe.name, found.results_of(pod.uid)))
 
 
 def _said(name: str, result: tuple[str, str, str]) -> str:
@@ -87,13 +114,17 @@ def _said(name: str, result: tuple[str, str, str]) -> str:
 
 
 async def _about_pod(about: PodQuestion) -> Sequence[str]:
-    """Tell what each probe of the pod said last."""
-    node = about.pod.spec.node_name
+    """Tell what each probe of the pod said last, and why the pod does not show it."""
+    node, meta = about.pod.spec.node_name, about.pod.metadata
     raw = await found_or_none(about.api.get(NODE_POD_PROBE, "", node)) if node else None
-    if raw is None:
+    try:
+        found = None if raw is None else msgspec.json.decode(raw, type=NodePodProbe)
+    except msgspec.MsgspecError:
         return []
-    uid = about.pod.metadata.uid
-    return [f"probe {line}" for pod, line in _lines(raw) if pod.uid == uid]
+    lines = [f"probe {line}" for pod, line in _lines(found) if pod.uid == meta.uid] if found is not None else []
+    why = (await about.whys(NODE_POD_PROBE, [node])).get(node) if lines else None
+    place = f"{meta.namespace}/{meta.name}"
+    return lines + [one.message for one in (why.reasons if why else ()) if place in one.objects and not one.symptom]
 
 
 VIEW = KindView(
@@ -101,5 +132,6 @@ VIEW = KindView(
     summary=pod_probe_marker,
     pods=_pods,
     remarks=_remarks,
+    told_by=_told_by,
     about_pod=_about_pod,
 )

@@ -1,6 +1,7 @@
 """A small cluster around PodProbeMarkers: both controllers' gatherers and planners over tables that follow a model of
 the apiserver, and node agents in the hands of the test."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +15,9 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.clock import ManualClock
 from flotilla_common.control.controller import Memory
-from flotilla_common.control.plan import Action, Plan
+from flotilla_common.control.executor import Report
+from flotilla_common.control.plan import Action, Outcome, Plan
+from flotilla_common.control.refusals import with_refusals
 from flotilla_common.control.watches import Watch
 from flotilla_common.model.store import Objects
 from flotilla_common.model.writes import Write, carry_out, delete, store
@@ -60,6 +63,9 @@ class World:
         self.objects.listen(self._follow)
         self.writes: list[Write] = []
         self.reasons: dict[str, list[str]] = {}
+        self.refuse: Callable[[Action], Outcome | None] = lambda _: None  # what the apiserver says to a write
+        self.refused: list[str] = []  # names of objects whose writes were refused
+        self._memory: dict[str, Memory] = {}  # by the name of the planned object
         for number in range(1, nodes_there + 1):
             self.node(f"n{number}")
         self.settle()
@@ -193,24 +199,32 @@ class World:
         raise AssertionError(f"never settles: {self.writes[-5:]}")
 
     def pass_of_node(self, name: str) -> Plan:
-        snapshot = self.node_gatherer.gather(("", name), Memory())
-        made = Plan() if snapshot is None else plan_node(snapshot, self.now)
-        self._carry_out(made)
+        memory = self._memory.get(name, Memory())
+        snapshot = self.node_gatherer.gather(("", name), memory)
+        made = Plan() if snapshot is None else with_refusals(plan_node(snapshot, self.now), memory.refused)
+        self._carry_out(made, name)
         self.reasons[name] = [reason.code for reason in made.reasons]
         return made
 
     def pass_of_marker(self, name: str = "m") -> Plan:
-        snapshot = self.marker_gatherer.gather(("ns", name), Memory())
-        made = Plan() if snapshot is None else plan_marker(snapshot, self.now)
-        self._carry_out(made)
+        memory = self._memory.get(name, Memory())
+        snapshot = self.marker_gatherer.gather(("ns", name), memory)
+        made = Plan() if snapshot is None else with_refusals(plan_marker(snapshot, self.now), memory.refused)
+        self._carry_out(made, name)
         self.reasons[name] = [reason.code for reason in made.reasons]
         return made
 
-    def _carry_out(self, made: Plan) -> None:
-        for action in made.actions:
-            self._do(action)
-        if made.status is not None:
-            self._do(made.status)
+    def _carry_out(self, made: Plan, name: str) -> None:
+        report = Report()
+        for action in (*made.actions, *([] if made.status is None else [made.status])):
+            outcome = self.refuse(action)
+            if outcome is None:
+                self._do(action)
+            else:
+                self.refused.append(action.name)
+                report.add(action, outcome)
+        failures = dict(report.failures)
+        self._memory[name] = Memory(failures, refused=tuple(report.refused.values()), notes=made.notes)
 
     def _do(self, action: Action) -> None:
         write = carry_out(self.objects, action)

@@ -40,6 +40,7 @@ class Refusal(msgspec.Struct, frozen=True):
     what: str  # creating Pod web-x2b4f
     text: str  # the apiserver's own words
     unknown: bool = False  # nobody knows whether it happened
+    final: bool = False  # sent again, it is refused again, until somebody changes what refuses it
 
     @property
     def reason(self) -> Reason:
@@ -57,7 +58,8 @@ def refusal_of(action: Action, outcome: Outcome) -> Refusal:
     """What is to be told of a write that failed."""
     part = f" ({action.subresource})" if isinstance(action, Patch) and action.subresource else ""
     what = f"{_VERBS[action.verb]} {action.resource.kind} {action.name}{part}"
-    return Refusal(what, outcome.message, outcome.kind is OutcomeKind.UNKNOWN)
+    final = outcome.kind in (OutcomeKind.DENIED, OutcomeKind.INVALID)
+    return Refusal(what, outcome.message, unknown=outcome.kind is OutcomeKind.UNKNOWN, final=final)
 
 
 def with_refusals(plan: Plan, refusals: Iterable[Refusal]) -> Plan:

@@ -18,6 +18,7 @@ from flotilla_common.node.serving import Sender
 from flotilla_policy.nodepodprobe.plan import plan
 from flotilla_policy.nodepodprobe.snapshot import NodePodProbeSnapshot
 from flotilla_policy.nodepodprobe.status import report_problem, reported
+from flotilla_policy.probing.attempts import attempts_of
 from flotilla_policy.probing.matching import can_be_probed, is_virtual
 from flotilla_policy.probing.tables import MARKER, ON_NODE, by_marker, node_of, probes_off
 
@@ -91,6 +92,7 @@ class Gatherer:
             report=report.status if isinstance(report, NodePodProbeReport) else None,
             pods=[pod for pod in pods if pod.metadata.namespace in markers],
             markers=markers,
+            attempts=attempts_of(memory),
         )
 
     def _in(self, namespace: str) -> Iterable[PodProbeMarker]:

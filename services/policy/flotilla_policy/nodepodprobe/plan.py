@@ -13,15 +13,17 @@ from flotilla_common.api.kinds.nodepodprobe.types import (
     NodePodProbe,
     NodePodProbeSpec,
     NodePodProbeStatus,
+    split,
 )
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Action, Intent, Patch, Plan, Stage, State
+from flotilla_common.control.plan import Action, Intent, Plan, Stage, State
 from flotilla_common.control.wording import pods_word
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
 from flotilla_policy.nodepodprobe.results import marks_of, pod_patch
 from flotilla_policy.nodepodprobe.snapshot import NodePodProbeSnapshot
 from flotilla_policy.nodepodprobe.status import reported
 from flotilla_policy.nodepodprobe.wanted import wanted_spec
+from flotilla_policy.probing.attempts import PodWrite, send
 from flotilla_policy.probing.matching import is_virtual
 from flotilla_policy.probing.silence import agent_is_silent, unanswered
 
@@ -65,7 +67,7 @@ def _kept(snapshot: NodePodProbeSnapshot, found: NodePodProbe, spec: NodePodProb
     # On any version: nobody else writes the status.
     if (results := status_patch(NODE_POD_PROBE, meta, found.status, status)) is not None:
         draft.stage([(results,)])
-    draft.stage([(patch,) for patch in _pod_patches(snapshot, spec, status)], stop_on_failure=False)
+    send(_pod_writes(snapshot, spec, status), snapshot.attempts, draft, now)
     _give_reasons(snapshot, msgspec.structs.replace(found, spec=spec, status=status), now, draft)
     return draft.plan(
         numbers={
@@ -85,7 +87,9 @@ def _document(spec: NodePodProbeSpec) -> Json:
     return document
 
 
-def _pod_patches(snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec, status: NodePodProbeStatus) -> Iterator[Patch]:
+def _pod_writes(
+    snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec, status: NodePodProbeStatus
+) -> Iterator[PodWrite]:
     """Yield at most one write for each pod that keeps its entry. A probe that is on its way out has no say any more."""
     pods = {pod.metadata.uid: pod for pod in snapshot.pods}
     staying = {pod.uid: {probe.name for probe in pod.probes} for pod in spec.pod_probes}
@@ -99,7 +103,7 @@ def _pod_patches(snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec, status:
         states = [state for state in entry.probe_states if state.name in names]
         patch = pod_patch(pod, marks_of(states, markers.get(pod.metadata.namespace, {})))
         if patch is not None:
-            yield patch
+            yield PodWrite(patch, f"{entry.namespace}/{entry.name}", tuple(sorted({split(name)[0] for name in names})))
 
 
 def _give_reasons(snapshot: NodePodProbeSnapshot, found: NodePodProbe, now: datetime, draft: Draft) -> None:

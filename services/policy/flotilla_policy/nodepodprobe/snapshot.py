@@ -8,6 +8,7 @@ from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, NodePodProbeStatus
 from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
 from flotilla_common.control.subject import Subject
+from flotilla_policy.probing.attempts import Attempts
 
 
 class NodePodProbeSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +20,7 @@ class NodePodProbeSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     report: NodePodProbeStatus | None = None  # the newest one of the node's agent that is not written yet
     pods: Sequence[Pod] = ()  # on the node: those that may be probed
     markers: Mapping[str, Sequence[PodProbeMarker]] = {}  # by namespace, the oldest first
+    attempts: Attempts = Attempts()
 
     @property
     def subject(self) -> Subject:

@@ -15,6 +15,7 @@ from flotilla_common.control.watches import IN_NAMESPACE, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring
 from flotilla_policy.podprobemarker.plan import plan
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
+from flotilla_policy.probing.attempts import attempts_of
 from flotilla_policy.probing.matching import can_be_probed, is_virtual
 from flotilla_policy.probing.tables import MARKER, ON_NODE, by_marker, node_of, probes_off
 
@@ -88,6 +89,7 @@ class Gatherer:
             node_probes=found,
             others=others,
             serverless=self._serverless,
+            attempts=attempts_of(memory),
         )
 
     def _in(self, namespace: str) -> Iterable[Pod]:

@@ -12,12 +12,13 @@ from flotilla_common.api.kinds.podprobemarker.types import (
     PodProbeMarker,
 )
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Chain, Plan
+from flotilla_common.control.plan import Plan
 from flotilla_common.control.writes import status_patch, write_finalizer
 from flotilla_policy.podprobemarker.progress import Progress, progress_of
 from flotilla_policy.podprobemarker.serverless import mark_patches
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
 from flotilla_policy.podprobemarker.why import explain, explain_deletion
+from flotilla_policy.probing.attempts import PodWrite, send
 
 
 def plan(snapshot: PodProbeMarkerSnapshot, now: datetime) -> Plan:
@@ -29,12 +30,12 @@ def plan(snapshot: PodProbeMarkerSnapshot, now: datetime) -> Plan:
             draft.stage([(write_finalizer(POD_PROBE_MARKER, meta, CLEAN_UP_FINALIZER, present=False),)])
         explain_deletion(progress, draft)
         return draft.plan()
-    chains: list[Chain] = []
     if CLEAN_UP_FINALIZER not in meta.finalizers:
-        chains.append((write_finalizer(POD_PROBE_MARKER, meta, CLEAN_UP_FINALIZER, present=True),))
+        finalizer = write_finalizer(POD_PROBE_MARKER, meta, CLEAN_UP_FINALIZER, present=True)
+        draft.stage([(finalizer,)], stop_on_failure=False)
     if snapshot.serverless:
-        chains += [(patch,) for patch in mark_patches(marker, snapshot.virtual)]
-    draft.stage(chains, stop_on_failure=False)
+        writes = [PodWrite(patch, patch.name) for patch in mark_patches(marker, snapshot.virtual)]
+        send(writes, snapshot.attempts, draft, now)
     explain(snapshot, progress, draft, now)
     return _with_status(snapshot, progress, draft)
 

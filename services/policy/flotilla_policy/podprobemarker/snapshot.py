@@ -8,6 +8,7 @@ from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, PodProbeMarker
 from flotilla_common.control.subject import Subject
+from flotilla_policy.probing.attempts import Attempts
 from flotilla_policy.probing.matching import is_virtual
 
 
@@ -20,6 +21,7 @@ class PodProbeMarkerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     node_probes: Mapping[str, NodePodProbe] = {}  # by name: of the pods' nodes, and all that have probes of it
     others: Sequence[PodProbeMarker] = ()  # of the namespace
     serverless: bool = False  # virtual nodes run probes and write conditions
+    attempts: Attempts = Attempts()
 
     @property
     def subject(self) -> Subject:
