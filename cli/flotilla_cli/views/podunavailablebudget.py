@@ -8,25 +8,35 @@ import msgspec
 from flotilla_cli.views.kindview import KindView, PodQuestion, Related, Summary
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, strings
-from flotilla_common.api.errors import found_or_none
+from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.kinds.podunavailablebudget.types import (
     DELETE,
+    DELETE_GATE,
     DISRUPTED_SECONDS,
     EVICT,
     LEGACY_RELATED_BUDGET,
+    OPERATIONS,
     POD_UNAVAILABLE_BUDGET,
     RELATED_BUDGET,
+    RESIZE,
     UNAVAILABLE_SECONDS,
+    UPDATE,
+    UPDATE_GATE,
     BudgetStatus,
     PodUnavailableBudget,
 )
-from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.meta import metadata_of, rfc3339
 from flotilla_common.api.moments import later
-from flotilla_common.api.resources import POD
+from flotilla_common.api.podrules import RULES, PodRule, decoded
+from flotilla_common.api.resources import POD, VALIDATING
+from flotilla_common.api.webhooks import VALIDATING_CONFIGURATION
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, pages
-from flotilla_common.workload.budget import held_by, protected_operations, related_budget, why_free
+from flotilla_common.workload.budget import RESIZE_GATE, held_by, protected_operations, related_budget, why_free
 from flotilla_common.workload.causes import Around
+
+_RESIZES_APART = Gates.parse(f"{RESIZE_GATE}=true")
+"""With it a budget protects from exactly the operations that it names."""
 
 _COLUMNS = ("POD", "TAKEN FOR", "SINCE", "UNTIL AT MOST")
 
@@ -67,25 +77,54 @@ async def _related(api: Api, raw: bytes, now: datetime) -> Related:
     return Related(pods=[pod for pod in there if related_budget(pod.metadata) == name], basis=Around(now=now))
 
 
+class _Asked(msgspec.Struct, frozen=True):
+    """What the apiserver asks the webhook about pods of a namespace: without that, no budget protects from it."""
+
+    operations: Collection[str] = OPERATIONS
+    known: bool = True
+
+
+async def _asked_about(api: Api, namespace: str) -> _Asked:
+    """Return what is asked, by the rules in the webhook configuration: they follow the gates and the budgets."""
+    try:
+        stored = await found_or_none(api.get(VALIDATING, "", VALIDATING_CONFIGURATION))
+    except (ApiError, Unreachable):
+        return _Asked(known=False)
+    annotations = {} if stored is None else metadata_of(stored).annotations
+    rules = [one for one in decoded(annotations.get(RULES, "")) if _is_of_budgets(one, namespace)]
+    going = (DELETE, EVICT) if any(not rule.updates for rule in rules) else ()
+    updated = (UPDATE, RESIZE) if any(rule.updates for rule in rules) else ()
+    return _Asked((*going, *updated))
+
+
+def _is_of_budgets(rule: PodRule, namespace: str) -> bool:
+    """Return whether the rule is about pods of the namespace that name a budget, or about every pod."""
+    return rule.namespace in ("", namespace) and (RELATED_BUDGET in rule.expression or rule.expression == "true")
+
+
 async def _about_pod(about: PodQuestion) -> Sequence[str]:
-    """Tell which budget protects the pod, and whether it may go now."""
+    """Tell which budget protects the pod from what, and whether it may go now."""
     name = related_budget(about.pod.metadata)
     if not name:
         return []
     stored = await found_or_none(about.api.get(POD_UNAVAILABLE_BUDGET, about.pod.metadata.namespace, name))
     if stored is None:
         return [f"PodUnavailableBudget {name}, which it names, does not exist: it may go"]
-    return [_told(about.pod, msgspec.json.decode(stored, type=PodUnavailableBudget))]
+    asked = await _asked_about(about.api, about.pod.metadata.namespace)
+    return [_told(about.pod, msgspec.json.decode(stored, type=PodUnavailableBudget), asked)]
 
 
-def _told(pod: Pod, budget: PodUnavailableBudget) -> str:
+def _told(pod: Pod, budget: PodUnavailableBudget, asked: _Asked) -> str:
     name, status = budget.metadata.name, budget.status
-    operations = protected_operations(budget, Gates.parse(""))
+    operations = protected_operations(budget, _RESIZES_APART)
+    protected = operations & set(asked.operations)
+    if not protected:
+        return f"PodUnavailableBudget {name} does not protect it now: {_left_out(operations, asked)}"
     try:
-        free = why_free(pod, budget, _asked(operations), Gates.parse(""))
+        free = why_free(pod, budget, _going(protected), _RESIZES_APART)
     except ValueError as fault:
         return f"PodUnavailableBudget {name} cannot be asked: {fault}"
-    protects = f"PodUnavailableBudget {name} protects it ({', '.join(sorted(operations))})"
+    protects = f"PodUnavailableBudget {name} protects it ({_operations(operations, asked)})"
     if free is not None:
         return f"{protects}; it may go now: {free.value}"
     if status.unavailable_allowed > 0:
@@ -93,7 +132,29 @@ def _told(pod: Pod, budget: PodUnavailableBudget) -> str:
     return f"{protects}; it may not go now: {held_by(status)}"
 
 
-def _asked(operations: Collection[str]) -> str:
+def _operations(operations: Collection[str], asked: _Asked) -> str:
+    """Return the operations that the pod is protected from, and why not from others that the budget names."""
+    names = [one for one in sorted(operations) if one in asked.operations]
+    if UPDATE in names and RESIZE not in names:
+        names.append(f"RESIZE unless the gate {RESIZE_GATE} is on")
+    left_out = _left_out(operations, asked)
+    return f"{', '.join(names)}{f'; {left_out}' if left_out else ''}"
+
+
+def _left_out(operations: Collection[str], asked: _Asked) -> str:
+    """Return why the pod is not protected from operations that the budget names; empty if it is from all of them."""
+    if not asked.known:
+        return f"updates only while the gate {UPDATE_GATE} is on" if UPDATE in operations else ""
+    if not asked.operations:
+        return "the apiserver does not ask the webhook about pods of its namespace (see flotilla doctor)"
+    missing = [one for one in sorted(operations) if one not in asked.operations]
+    if not missing:
+        return ""
+    gate = DELETE_GATE if {DELETE, EVICT} & set(missing) else UPDATE_GATE
+    return f"{' and '.join(missing)} only with the gate {gate}, which is off"
+
+
+def _going(operations: Collection[str]) -> str:
     """Return the operation that users mean by going, as far as the budget protects from any."""
     return next((one for one in (DELETE, EVICT, *sorted(operations)) if one in operations), DELETE)
 

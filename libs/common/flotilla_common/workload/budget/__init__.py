@@ -9,6 +9,7 @@ requests that are about to come.
 from flotilla_common.workload.budget.ahead import give, give_back, is_any_fresh, most_ahead, take_ahead
 from flotilla_common.workload.budget.availability import is_available, is_consistent, is_ready, is_unavailable_by_label
 from flotilla_common.workload.budget.decision import (
+    RESIZE_GATE,
     TRUE_TEXTS,
     Pass,
     is_exempt,
@@ -33,6 +34,7 @@ from flotilla_common.workload.budget.taking import (
 from flotilla_common.workload.budget.updates import operation_of_update
 
 __all__ = [
+    "RESIZE_GATE",
     "TRUE_TEXTS",
     "Disruptions",
     "Pass",
