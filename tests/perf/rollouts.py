@@ -228,10 +228,11 @@ class Bench:
         await self._clock.sleep(0.7)
 
 
-def writes_in(metrics: str, kind: str = "Pod") -> float:
-    """The successful writes of objects of a kind in a metrics page."""
+def writes_in(metrics: str, kind: str = "Pod", outcome: str = "Ok") -> float:
+    """The writes of objects of a kind in a metrics page that had this outcome."""
     lines = [line for line in metrics.splitlines() if line.startswith("flotilla_writes_total{")]
-    return sum(float(line.rpartition(" ")[2]) for line in lines if f'kind="{kind}"' in line and 'outcome="Ok"' in line)
+    wanted = f'kind="{kind}"', f'outcome="{outcome}"'
+    return sum(float(line.rpartition(" ")[2]) for line in lines if all(one in line for one in wanted))
 
 
 IN_PLACE = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}

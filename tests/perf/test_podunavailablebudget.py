@@ -19,7 +19,7 @@ from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.workload.budget import is_ready
 from tests.perf.limits import LIMITS, within
-from tests.perf.rollouts import NAMESPACE, Bench, bench
+from tests.perf.rollouts import NAMESPACE, Bench, bench, writes_in
 from tests.perf.webhooks import CHECK, calls, calls_within
 from tests.support.balancer import Webhooks, balanced_webhooks
 from tests.support.cluster import eventually
@@ -31,6 +31,7 @@ PAUSE_SECONDS = 2.0
 """Before a request that was refused is made again. `kubectl drain` waits for five."""
 
 COUNT = calls(CHECK)
+PASSES = 'controller_runtime_reconcile_total{controller="podunavailablebudget-controller"'
 CLOCK = SystemClock()
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
@@ -74,25 +75,37 @@ def budget(name: str, **spec: object) -> bytes:
     return msgspec.json.encode(document)
 
 
-async def lone_pod(site: Site, app: str, number: int) -> None:
-    """Create a pod that nobody runs, and say that it is ready: what kubelets take of the machine is not the check's."""
-    name = f"{app}-{number}"
+async def create_pod(site: Site, app: str, number: int) -> None:
+    """Create a pod that nobody runs: what kubelets take of the machine is not the check's."""
     spec = {"containers": [{"name": "main", "image": "nginx"}], "schedulerName": "nobody"}
-    pod = {**POD.type_meta, "metadata": {"name": name, "labels": {"app": app}}, "spec": spec}
+    pod = {**POD.type_meta, "metadata": {"name": f"{app}-{number}", "labels": {"app": app}}, "spec": spec}
     await site.api.create(POD, NAMESPACE, msgspec.json.encode(pod))
+
+
+async def make_ready(site: Site, app: str, number: int) -> None:
+    """Say of such a pod that it is ready."""
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     body = msgspec.json.encode({"status": status})
-    await site.api.patch(POD, NAMESPACE, name, body, PatchType.MERGE, subresource="status")
+    await site.api.patch(POD, NAMESPACE, f"{app}-{number}", body, PatchType.MERGE, subresource="status")
 
 
-async def lone_pods(site: Site, apps: Iterable[str], count: int) -> None:
+async def lone_pod(site: Site, app: str, number: int) -> None:
+    await create_pod(site, app, number)
+    await make_ready(site, app, number)
+
+
+PodWork = Callable[[Site, str, int], Awaitable[None]]
+
+
+async def lone_pods(site: Site, apps: Iterable[str], count: int, work: PodWork = lone_pod) -> None:
+    """Do this for so many pods of each of these applications, some at once."""
     gate = asyncio.Semaphore(16)
 
-    async def make(app: str, number: int) -> None:
+    async def make(number: int, app: str) -> None:
         async with gate:
-            await lone_pod(site, app, number)
+            await work(site, app, number)
 
-    await asyncio.gather(*(make(app, number) for app in apps for number in range(count)))
+    await asyncio.gather(*(make(number, app) for number in range(count) for app in apps))
 
 
 async def deletes(site: Site, names: list[str]) -> None:
@@ -155,6 +168,63 @@ async def eventually_allowed(site: Site, names: Iterable[str], units: int) -> No
         async with asyncio.timeout(60):
             while await allowed(site, name) != units:
                 await CLOCK.sleep(0.1)
+
+
+# The controller
+
+APPS, MEMBERS = [f"counted-{number}" for number in range(10)], 100
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What the controller has done so far: passes, writes of pods, and of statuses with those that met a conflict."""
+
+    passes: float
+    pods: float
+    statuses: float
+
+    @classmethod
+    def of(cls, member: Member) -> "Work":
+        text = member.metrics_text()
+        kind, lines = POD_UNAVAILABLE_BUDGET.kind, text.splitlines()
+        return cls(
+            passes=sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(PASSES)),
+            pods=writes_in(text),
+            statuses=sum(writes_in(text, kind, outcome) for outcome in ("Ok", "Conflict")),
+        )
+
+    def __sub__(self, other: "Work") -> "Work":
+        return Work(self.passes - other.passes, self.pods - other.pods, self.statuses - other.statuses)
+
+
+async def test_the_controller(site: Site) -> None:
+    """Pods that are there before their budgets get one patch each. As they become ready, statuses are written from time
+    to time, however many pods there are."""
+    if "policy" not in site.bench.flotilla.members:
+        await site.bench.flotilla.start("policy")
+    policy, number = site.bench.flotilla.members["policy"], len(APPS) * MEMBERS
+    await lone_pods(site, APPS, MEMBERS, create_pod)
+    before = Work.of(policy)
+    for app in APPS:
+        await site.api.create(
+            POD_UNAVAILABLE_BUDGET, NAMESPACE, budget(app, maxUnavailable=10, protectTotalReplicas=MEMBERS)
+        )
+    await eventually(lambda: (Work.of(policy) - before).pods >= number, 120)
+    await eventually(lambda: policy.metric("controller_runtime_active_workers") == 0)
+    named = Work.of(policy) - before
+    before, began = Work.of(policy), CLOCK.monotonic()
+    await lone_pods(site, APPS, MEMBERS, make_ready)
+    lasted = CLOCK.monotonic() - began
+    await eventually_allowed(site, APPS, 10)
+    await site.bench.quiet()
+    ready = Work.of(policy) - before
+    print(f"\nnamed: {named}; ready within {lasted:.1f} s: {ready}")
+    assert named.pods == number
+    assert ready.pods == 0
+    within("podunavailablebudget_status_writes_per_second", ready.statuses / len(APPS) / (lasted + 1))
+    within("podunavailablebudget_passes_per_change", ready.passes / number)
+    for app in APPS:
+        await site.api.delete(POD_UNAVAILABLE_BUDGET, NAMESPACE, app)
+        await site.api.raw("DELETE", f"{POD.path(NAMESPACE)}?labelSelector=app%3D{app}")
 
 
 # The storm

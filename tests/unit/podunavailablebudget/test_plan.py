@@ -57,11 +57,17 @@ def test_the_maps_are_compared_as_instants() -> None:
         pytest.param(1, pods(3, unready=1), True, id="less is left"),
         pytest.param(0, pods(3), True, id="something is left again"),
         pytest.param(1, pods(4), False, id="more is left than before"),
+        pytest.param(0, pods(3, unready=1), True, id="nothing is left, and fewer are available"),
     ],
 )
 def test_what_cannot_wait(allowed: int, counted: list[Pod], urgent: bool) -> None:
     given = budget(maxUnavailable=1, status=STORED | {"unavailableAllowed": allowed})
     assert plan(snapshot(given, 3, counted), NOW).urgent_status is urgent
+
+
+def test_what_brings_a_budget_nearer_to_its_number_can_wait() -> None:
+    status = STORED | {"unavailableAllowed": 0, "currentAvailable": 1}
+    assert not plan(snapshot(budget(maxUnavailable=1, status=status), 3, pods(3, unready=1)), NOW).urgent_status
 
 
 @pytest.mark.parametrize(
