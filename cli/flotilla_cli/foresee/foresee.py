@@ -9,7 +9,7 @@ import msgspec
 from flotilla_cli.foresee.defaults import with_defaults
 from flotilla_cli.foresee.dryrun import Applied
 from flotilla_cli.foresee.observer import Observer
-from flotilla_cli.foresee.play import Play
+from flotilla_cli.foresee.play import Play, carriers_of
 from flotilla_cli.foresee.steps import RECREATE, Step
 from flotilla_cli.foresee.story import Story, Wave, composed
 from flotilla_cli.foresee.telling import Teller
@@ -109,15 +109,16 @@ class Foresight:
 
     async def _prepared(self) -> Play:
         """The play, with everything in its place that it looks at."""
-        specs = concerned(self._resource, self._gates)
+        specs, everywhere = await self._specs()
         play = Play(self._cluster, specs, self._planning, partial(with_defaults, gates=self._gates))
-        loaded = {self._resource}
+        loaded = {self._resource} - everywhere
         for resource, spec in specs.items():
             planning = self._planning.get(resource.plural, Planning())
             for watch in spec.all_watches:
                 if watch.resource not in loaded and (not watch.gate or self._gates.on(watch.gate)):
                     loaded.add(watch.resource)
-                    self._load(watch.resource, await self._reader.read(watch, self._applied.namespace, planning))
+                    namespace = "" if watch.resource in everywhere else self._applied.namespace
+                    self._load(watch.resource, await self._reader.read(watch, namespace, planning))
         dependents = {one for owner, parts in DEPENDENTS.items() if owner in loaded for one in parts}
         for resource in sorted(dependents - loaded, key=lambda one: one.id):
             self._load(resource, await self._reader.list(resource, self._applied.namespace))
@@ -127,6 +128,20 @@ class Foresight:
         for resource, name in play.asks(self._resource, self._applied.stored):
             self._load(resource, await self._reader.list(resource, "", name))
         return play
+
+    async def _specs(self) -> tuple[dict[Resource, ControllerSpec[Any]], set[Resource]]:
+        """Return the controllers that play, and what they look at in all namespaces. Those that carry out what the
+        object asks for look everywhere; where the user may not, they do not play."""
+        specs = concerned(self._resource, self._gates)
+        carriers = carriers_of(specs) & specs.keys()
+        everywhere: set[Resource] = set()
+        for carrier in carriers:
+            for watch in specs[carrier].all_watches:
+                everywhere.add(watch.resource)
+                await self._reader.list(watch.resource, "")
+        if any(resource.plural in self._reader.refused for resource in everywhere):
+            return {resource: spec for resource, spec in specs.items() if resource not in carriers}, set()
+        return specs, everywhere
 
     def _load(self, resource: Resource, objects: Sequence[bytes]) -> None:
         self._cluster.objects.load(resource, objects)
@@ -157,6 +172,7 @@ def concerned(resource: Resource, gates: Gates) -> dict[Resource, ControllerSpec
             found[one] = spec = known[one]
             used = (watch for watch in spec.watches if "create" in watch.writes or _plays_along(watch, ours))
             waiting += [watch.resource for watch in used if not watch.gate or gates.on(watch.gate)]
+            waiting += view_of(one).carried_out_by
     return found
 
 

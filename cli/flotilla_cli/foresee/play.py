@@ -2,8 +2,9 @@
 would become of that is what they see next; until nothing changes any more."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -55,9 +56,16 @@ class Play:
     ) -> None:
         self._cluster = cluster
         self._admit = admit
+        self._woken: dict[tuple[Resource, Key], None] | None = None  # by the apply, and what follows; None: before it
+        carriers = carriers_of(specs)
         self._controllers = {
             resource: OfflineController(
-                spec, cluster.objects, planning.get(resource.plural, Planning()), cluster.clock, self._follow
+                spec,
+                cluster.objects,
+                planning.get(resource.plural, Planning()),
+                cluster.clock,
+                self._follow,
+                partial(self._wake, resource) if resource in carriers else None,
             )
             for resource, spec in specs.items()
         }
@@ -84,8 +92,9 @@ class Play:
         return asked
 
     def _plan_from(self, resource: Resource, stored: Json) -> None:
-        """Apply the object. It is planned, and so is what depends on it, directly or through others, and all objects of
-        kinds that play along."""
+        """Apply the object. It is planned, and so is what depends on it, directly or through others, all objects of
+        kinds that play along, and those objects of kinds that carry it out which the change concerns."""
+        self._woken = self._woken or {}
         waiting = [self._cluster.objects.put(resource, stored)]
         self._keys = {(resource, place_of(waiting[0])): None}
         for kind in (one for one in self._controllers if view_of(one).plays_along):
@@ -96,6 +105,12 @@ class Play:
                 owned = [one for one in self._cluster.objects.all(kind) if _is_owned(one, owner)]
                 waiting += [one for one in owned if (kind, place_of(one)) not in self._keys]
                 self._keys |= {(kind, place_of(one)): None for one in owned}
+        self._keys |= self._woken
+
+    def _wake(self, resource: Resource, key: Key) -> None:
+        if self._woken is not None:
+            self._woken[resource, key] = None
+            self._keys[resource, key] = None
 
     def _follow(self, resource: Resource, name: str) -> Followed:
         if (resource, name) not in self._read:
@@ -191,6 +206,11 @@ class Play:
         if write.effective and write.after is not None and action.resource in self._controllers:
             self._keys[action.resource, (action.namespace, action.name)] = None
         return write
+
+
+def carriers_of(kinds: Iterable[Resource]) -> set[Resource]:
+    """Return the kinds whose controllers do what objects of these kinds ask for."""
+    return {carrier for kind in kinds for carrier in view_of(kind).carried_out_by}
 
 
 def _is_owned(document: Json, owner: Json) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from flotilla_cli.views import view_of
 from flotilla_common.api import keys
 from flotilla_common.api.documents import Json, mappings, member, strings
 from flotilla_common.api.kinds.workloadspread.book import matched_of
@@ -64,14 +65,19 @@ def step_of(write: Write) -> Step | None:
     if write.problem:
         return _step(write, CREATE if isinstance(action, Create) else PATCH, refused=write.problem)
     if isinstance(action, Create):
-        return _step(write, CREATE)
+        return _step(write, CREATE, changes=_changes_of_kind(write))
     if isinstance(action, Delete):
         return _step(write, RECREATE if action.intent is Intent.RECREATE else DELETE) if write.effective else None
     if not write.effective or before is None or action.intent in (Intent.STATUS, Intent.BUDGET):
         return None
     if action.resource == POD and after is not None:
         return _pod_step(write, before, after)
-    return None if action.resource == REVISION else _step(write, PATCH)
+    return None if action.resource == REVISION else _step(write, PATCH, changes=_changes_of_kind(write))
+
+
+def _changes_of_kind(write: Write) -> tuple[Change, ...]:
+    changes = view_of(write.action.resource).step_changes(write.before or {}, write.after or {})
+    return tuple(Change(*change) for change in changes)
 
 
 def _pod_step(write: Write, before: Json, after: Json) -> Step | None:

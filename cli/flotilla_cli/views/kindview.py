@@ -6,6 +6,7 @@ that fits most kinds. docs/development.md says what which sort of kind declares.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -90,6 +91,14 @@ LastWhys = Callable[[Resource, Iterable[str]], Awaitable[Mapping[str, Why]]]
 """Reads the last records of why.v1 of objects, by name; those that there are."""
 
 
+class StepChange(NamedTuple):
+    """What a write of an object changes, for people: absent before or afterwards is None."""
+
+    what: str
+    before: str | None
+    after: str | None
+
+
 class PodQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A pod of which somebody wants to know what the kinds have to say."""
 
@@ -133,6 +142,8 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
     has_unknown_name: Callable[[Made], bool] = lambda _: False  # whether only the real apply brings the name
     plan_reads: tuple[Resource, ...] = ()  # what the played cluster needs besides what the controller watches
     plays_along: bool = False  # its objects are planned, too, where another kind's controller writes their status
+    carried_out_by: tuple[Resource, ...] = ()  # kinds whose controllers do what it asks for
+    step_changes: Callable[[Json, Json], Sequence[StepChange]] = lambda before, after: ()  # what a write changes
     plays_first_run: bool = False  # of a schedule one run is played, and no other
 
     # flotilla adopt, install and bundle

@@ -1,13 +1,15 @@
 """NodePodProbe: what each probe of the node said last."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.views.kindview import KindView, Related, Summary
+from flotilla_cli.views.kindview import KindView, Related, StepChange, Summary
+from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, ProbeState
 from flotilla_common.api.meta import metadata_of, rfc3339
+from flotilla_common.control.wording import pods_word
 from flotilla_common.kube.interface import Api
 from flotilla_common.workload.causes import Around
 
@@ -47,4 +49,27 @@ async def _related(_: Api, raw: bytes, now: datetime) -> Related:
     return Related(nodes=[metadata_of(raw).name], basis=Around(now=now))
 
 
-VIEW = KindView(resource=NODE_POD_PROBE, summary=node_pod_probe, related=_related)
+def step_changes(before: Json, after: Json) -> Sequence[StepChange]:
+    """Return in how many pods of the node each probe runs before a write and afterwards."""
+    was, now = _pods_of_probes(before), _pods_of_probes(after)
+    return [
+        _change(name, was.get(name, {}), now.get(name, {})) for name in {**was, **now} if was.get(name) != now.get(name)
+    ]
+
+
+def _change(name: str, was: Mapping[str, Json], now: Mapping[str, Json]) -> StepChange:
+    old, new = (pods_word(len(pods)) if pods else None for pods in (was, now))
+    same_pods = was.keys() == now.keys()
+    return StepChange(f"probe {name}", old, f"{new}, probed in another way" if same_pods else new)
+
+
+def _pods_of_probes(document: Json) -> dict[str, dict[str, Json]]:
+    """Return each probe by its name, as it is for the pods, by uid."""
+    found: dict[str, dict[str, Json]] = {}
+    for pod in mappings(member(document, "spec").get("podProbes")):
+        for probe in mappings(pod.get("probes")):
+            found.setdefault(text(probe.get("name")), {})[text(pod.get("uid"))] = probe
+    return found
+
+
+VIEW = KindView(resource=NODE_POD_PROBE, summary=node_pod_probe, related=_related, step_changes=step_changes)

@@ -134,4 +134,5 @@ VIEW = KindView(
     remarks=_remarks,
     told_by=_told_by,
     about_pod=_about_pod,
+    carried_out_by=(NODE_POD_PROBE,),
 )

@@ -24,18 +24,30 @@ from tests.unit.cloneset.world import World
 class Shelf(Reader):
     """Objects by kind, read as the apiserver is."""
 
-    def __init__(self, objects: dict[str, list[Json]]) -> None:
+    def __init__(self, objects: dict[str, list[Json]], forbidden: frozenset[str] = frozenset()) -> None:
+        """`forbidden`: plurals of what may be read in the namespace alone."""
         self._objects = objects
+        self._forbidden = forbidden
         self.refused: dict[str, str] = {}
 
     async def read(self, watch: Watch[Any], namespace: str, planning: Planning) -> Sequence[bytes]:
         return await self.list(watch.resource, namespace)
 
     async def list(self, resource: Resource, namespace: str, name: str = "") -> Sequence[bytes]:
+        if resource.plural in self._forbidden and not namespace:
+            self.refused[resource.plural] = "not at the cluster scope"
+            return ()
         return [msgspec.json.encode(one) for one in self._objects.get(resource.kind, ())]
 
 
-async def story_of(kind: str, before: Json, after: Json, objects: dict[str, list[Json]], gates: str = "") -> Story:
+async def story_of(
+    kind: str,
+    before: Json,
+    after: Json,
+    objects: dict[str, list[Json]],
+    gates: str = "",
+    forbidden: frozenset[str] = frozenset(),
+) -> Story:
     """What becomes of the object when it is changed."""
     known = catalogue.called(kind)
     after = deepcopy(after)
@@ -50,7 +62,7 @@ async def story_of(kind: str, before: Json, after: Json, objects: dict[str, list
     )
     clock = ManualClock(NOW + timedelta(hours=1))
     planning = {known.resource.plural: Planning(gates=gates)}
-    return await Foresight(Shelf(objects), applied, planning, clock).story()
+    return await Foresight(Shelf(objects, forbidden), applied, planning, clock).story()
 
 
 def settled(builder: CloneSetBuilder) -> World:

@@ -178,6 +178,16 @@ def test_a_pod_has_so_many_probes_and_no_more():
     assert (world.reasons["m"][0], world.found().status.observed_generation) == ("TooManyProbes", 1)
 
 
+def test_a_pod_never_has_more_probes_between_two_writes():
+    world = World()
+    world.pod("p0")
+    world.marker(*(probe(f"b{number}", podConditionType=None) for number in range(PROBES_PER_POD - 1)))
+    world.settle()
+    world.marker(probe("c"), probe("d"), name="z")
+    world.pass_of_node("n1")
+    assert len(world.written()["uid-p0"]) == PROBES_PER_POD
+
+
 def test_a_node_has_so_many_probes_and_no_more():
     each = PROBES_PER_POD
     world = world_of(

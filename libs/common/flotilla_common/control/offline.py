@@ -32,6 +32,9 @@ from flotilla_common.node.serving import Sender
 from flotilla_common.settings import Settings
 
 T = TypeVar("T", bound=Object)
+Woken = Callable[[Key], None]
+"""Called with an object that a change of a table has planned in the service."""
+
 Follow = Callable[[Resource, str], Followed]
 """How far the objects of that name are known, of a resource that is read by name only."""
 
@@ -66,8 +69,10 @@ class OfflineController:
         planning: Planning,
         clock: Clock,
         follow: Follow | None = None,
+        woken: Woken | None = None,
     ) -> None:
-        wiring = _RecordedWiring(spec, source, Gates.parse(planning.gates), clock, follow or _unrecorded)
+        gates = Gates.parse(planning.gates)
+        wiring = _RecordedWiring(spec, source, gates, clock, follow or _unrecorded, woken)
         options = None if spec.options is None else msgspec.convert(planning.options, spec.options.type)
         self._spec = spec
         self._gather = spec.build(wiring, options).gather
@@ -93,12 +98,19 @@ class _RecordedWiring:
     """The wiring of a controller that only plans."""
 
     def __init__(
-        self, spec: ControllerSpec[Any], source: TableSource, gates: Gates, clock: Clock, follow: Follow
+        self,
+        spec: ControllerSpec[Any],
+        source: TableSource,
+        gates: Gates,
+        clock: Clock,
+        follow: Follow,
+        woken: Woken | None,
     ) -> None:
         self.gates = gates
         self.settings = Settings()
         self.clock = clock
         self._follow = follow
+        self._woken = woken
         self._tables = {
             watch.resource: source.add(watch.resource, watch.type, watch.all_indexes)
             for watch in spec.all_watches
@@ -127,7 +139,14 @@ class _RecordedWiring:
         raise Unreachable("a recording has no apiserver", sent=False)
 
     def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:
-        """Whoever replays decides when to plan."""
+        """Name the objects to the caller, if it wants to know: it decides when to plan."""
+        if (woken := self._woken) is not None:
+
+            def on_change(old: T | None, new: T | None) -> None:
+                for key in sorted(keys(old, new)):
+                    woken(key)
+
+            self.table(watch).listen(on_change)
 
     def again(self, namespace: str, name: str) -> None:
         """Likewise."""

@@ -16,6 +16,8 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
 )
 from flotilla_common.api.kinds.containerrecreaterequest.types import SUCCEEDED as RECREATED
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, SUCCEEDED
+from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE
+from flotilla_common.api.kinds.nodepodprobe.types import SUCCEEDED as PROBE_SUCCEEDED
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.model import kubelet
@@ -41,6 +43,28 @@ def _answer(task: Json, entry: Json, now: datetime) -> Json:
         return entry
     times = {"startTime": rfc3339(now), "completionTime": rfc3339(now)}
     return {"tag": task["tag"], "phase": SUCCEEDED, "progress": 100, "version": version, **times}
+
+
+def probed(found: Json, now: datetime) -> Json:
+    """Return the NodePodProbe with a result for every probe: new ones succeed, and a result that is there stays."""
+    held = {
+        (pod["uid"], state["name"]): state
+        for pod in mappings(member(found, "status").get("podProbeStatuses"))
+        for state in mappings(pod.get("probeStates"))
+    }
+    success = {"state": PROBE_SUCCEEDED, "lastProbeTime": rfc3339(now), "lastTransitionTime": rfc3339(now)}
+    entries: list[Json] = [
+        {key: pod[key] for key in ("name", "namespace", "uid")}
+        | {
+            "probeStates": [
+                held.get((pod["uid"], probe["name"])) or {"name": probe["name"], **success}
+                for probe in mappings(pod.get("probes"))
+            ]
+        }
+        for pod in mappings(member(found, "spec").get("podProbes"))
+    ]
+    lacks = any(state not in held.values() for pod in entries for state in mappings(pod["probeStates"]))
+    return found | {"status": member(found, "status") | {"podProbeStatuses": entries}} if lacks else found
 
 
 def recreated(request: Json, pod: Json, now: datetime) -> tuple[Json, Json]:
@@ -70,14 +94,19 @@ class Agents:
         self._objects = objects
 
     def step(self) -> bool:
-        """Answer the tasks of images that are open, and go on with each open request."""
+        """Answer the tasks of images that are open, report results of new probes, and go on with each open request."""
         moved = [self._pull(image) for image in self._objects.all(NODE_IMAGE)]
+        moved += [self._probe(found) for found in self._objects.all(NODE_POD_PROBE)]
         moved += [self._go_on(request) for request in self._objects.all(RECREATE_REQUEST)]
         return any(moved)
 
     def _pull(self, image: Json) -> bool:
         after = pulled(image, self._objects.clock.now()) if speaks(image) else image
         return after != image and bool(self._objects.put(NODE_IMAGE, after))
+
+    def _probe(self, found: Json) -> bool:
+        after = probed(found, self._objects.clock.now())
+        return after != found and bool(self._objects.put(NODE_POD_PROBE, after))
 
     def _go_on(self, request: Json) -> bool:
         place = request["metadata"].get("namespace", ""), text(member(request, "spec").get("podName"))

@@ -77,7 +77,9 @@ def _entry(held: PodProbe, pod: Pod, markers: Mapping[str, Sequence[PodProbeMark
         new = wanted.pop(probe.name, None)
         if new is not None and room.take(new, len(probes)):
             probes.append(probe if same(probe, new) else new)
-    probes += [probe for probe in wanted.values() if room.take(probe, len(probes))]
+    for probe in wanted.values():
+        if room.take(probe, len(probes)):
+            probes.append(probe)
     if probes:  # a pod gets another IP when its sandbox is made anew
         yield msgspec.structs.replace(held, ip=pod.status.pod_ip or held.ip, probes=probes)
 

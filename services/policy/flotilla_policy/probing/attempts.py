@@ -16,7 +16,7 @@ from flotilla_common.control.controller import Memory
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Patch
 from flotilla_common.control.refusals import Refusal
-from flotilla_common.control.wording import named, pods_word
+from flotilla_common.control.wording import first_names, named, pods_word
 
 FIRST, LONGEST = timedelta(seconds=1), timedelta(minutes=5)
 """Before the first try after a refusal; doubling up to the longest."""
@@ -96,7 +96,7 @@ def send(writes: Iterable[PodWrite], before: Attempts, draft: Draft, now: dateti
 
 def _explain(text: str, pods: Sequence[str], draft: Draft) -> None:
     reason = Refusal(f"writing the results of probes to {pods_word(len(pods))} ({named(pods)})", text).reason
-    draft.reason(reason.state, reason.code, reason.message, pods)
+    draft.reasons.append(msgspec.structs.replace(reason, objects=first_names(pods)))
 
 
 def gist_of(body: Json) -> str:
