@@ -39,7 +39,8 @@ def test_a_change_is_foreseen(game: Game, shared: Fleet, tmp_path: Path):
     manifest.write_text(json.dumps(marker()))
     planned = flotilla.run("plan", "-f", str(manifest), "-n", game.space.name, codes=(1,))
     assert "write PodProbeMarker m: finalizer" in planned
-    assert "its probes are on their way to 1 node: node-0" in planned
+    assert f"write NodePodProbe {NODE}: probe m#idle - → 1 pod" in planned
+    assert "its probes are for 1 pod on 1 node" in planned
 
 
 def test_a_write_that_a_policy_refuses(game: Game, shared: Fleet):
