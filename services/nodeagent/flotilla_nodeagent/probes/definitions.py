@@ -80,7 +80,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Key:
-        """What identifies it on the node."""
+        """Return what identifies the probe on the node: the uid of its pod, and its name."""
         return self.uid, self.name
 
 

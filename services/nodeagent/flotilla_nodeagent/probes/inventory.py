@@ -35,7 +35,7 @@ class Inventory:
 
     @property
     def runtime(self) -> Runtime:
-        """The runtime that commands are run with."""
+        """Return the runtime that commands are run with."""
         return self._runtimes.primary()
 
     async def find(self, probe: Probe) -> Container | None:

@@ -50,7 +50,8 @@ class NodePodProbes:
     """Handles the NodePodProbe with the node's name."""
 
     def __init__(self, host: Host, copies: Copies[NodePodProbe], results: Results, node_ips: str) -> None:
-        """`node_ips`: those of the node, if they are not this machine's."""
+        """Take over the results that an earlier process kept, and follow the copies. `node_ips`: the addresses of the
+        node, if they are not those of this machine."""
         self._host = host
         self._copies = copies
         self._results = results
@@ -120,8 +121,8 @@ class NodePodProbes:
     def _known(
         self, wanted: Mapping[definitions.Key, Probe], status: NodePodProbeStatus
     ) -> dict[definitions.Key, Progress]:
-        """Return what an earlier process found out, as it kept it, else as it reported it; nothing later on: a status
-        may be about a probe that had this name before."""
+        """Return the results of an earlier process, as it kept or reported them. Only the first call returns any: later
+        on, a status may be about a probe that had this name before."""
         known: dict[definitions.Key, Progress] = {}
         kept_before, self._kept = self._kept, None
         if kept_before is None:
@@ -178,7 +179,7 @@ def status_of(workers: Mapping[definitions.Key, Worker]) -> NodePodProbeStatus:
 
 
 def gist(status: NodePodProbeStatus) -> Gist:
-    """Return what of the status is ours to say."""
+    """Return the part of the status that only the agent knows: state, message and time of each probe."""
     return {
         (pod.uid, one.name): (one.state, one.message, one.last_probe_time)
         for pod in status.pod_probe_statuses

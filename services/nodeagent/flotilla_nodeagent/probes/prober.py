@@ -63,7 +63,7 @@ class Worker:
 
     @property
     def kept(self) -> Kept | None:
-        """Its result and what it is about, if it has one."""
+        """Return the result and what it is about; None without a result."""
         if self.progress.result is None:
             return None
         return Kept(
@@ -79,7 +79,7 @@ class Prober:
     """Runs probes. `on_change` is called for every result that is to be reported."""
 
     def __init__(self, host: Host, on_change: Changed, is_node: Callable[[str], bool]) -> None:
-        """`is_node`: whether an address is the node's own."""
+        """Prepare to run probes. `is_node`: whether an address is the node's own."""
         self._is_node = is_node
         self._clock: Clock = host.clock
         self._entropy = host.entropy
@@ -97,7 +97,7 @@ class Prober:
 
     @property
     def workers(self) -> Mapping[Key, Worker]:
-        """All probes, in the order of the NodePodProbe."""
+        """Return all probes, in the order of the NodePodProbe."""
         return self._workers
 
     def sync(self, wanted: Mapping[Key, Probe], known: Mapping[Key, Progress]) -> None:
@@ -197,7 +197,7 @@ class Prober:
             self._log.exception("unexpected failure", pod=worker.probe.pod, probe=worker.probe.name)
 
     async def _round(self, worker: Worker) -> None:
-        """Carry out one round, as nodeagent.md §6.2 has it."""
+        """Carry out one round (nodeagent.md §6.2)."""
         probe, before = worker.probe, worker.progress.result
         container = await self._inventory.find(probe)
         if container is None or not await self._see(worker, container):
@@ -280,7 +280,7 @@ class Prober:
         return states.probed(worker.progress, worker.probe, outcome, self._clock.now(), refresh=self._stale(worker))
 
     def _hasten(self, worker: Worker, seconds: float) -> None:
-        """Have the next round in so many seconds if it is due later."""
+        """Bring the next round forward to `seconds` from now, unless it is due earlier."""
         due = self._clock.monotonic() + seconds
         if due < worker.due < float("inf"):
             worker.due = due

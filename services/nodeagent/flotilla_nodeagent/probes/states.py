@@ -41,7 +41,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> str:
-        """The state that it may lead to."""
+        """Return Succeeded or Failed."""
         return SUCCEEDED if self.succeeded else FAILED
 
 

@@ -55,8 +55,9 @@ def _created(snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec) -> Plan:
 
 
 def _kept(snapshot: NodePodProbeSnapshot, found: NodePodProbe, spec: NodePodProbeSpec, now: datetime) -> Plan:
-    """First the status, then the pods: whoever takes over in between has the newest result in the status, and must not
-    bring an older one back. A spec that cannot be written keeps no result from its pod."""
+    """Write the spec, the status and then the pods. The status comes before the pods: a replica that takes over in
+    between has the newest result in the status, and brings no older one back. A spec that cannot be written keeps no
+    result from its pod."""
     draft, meta = Draft(), found.metadata
     status = reported(found, snapshot.report, now)
     if change := merge_patch(_document(found.spec), _document(spec)):

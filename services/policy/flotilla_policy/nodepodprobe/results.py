@@ -1,4 +1,4 @@
-"""What the results of probes make of a pod: conditions, labels and annotations (podprobemarker.md §6)."""
+"""The conditions, labels and annotations that pods get by the results of probes (podprobemarker.md §6)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

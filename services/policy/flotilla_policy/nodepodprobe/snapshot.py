@@ -24,7 +24,7 @@ class NodePodProbeSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> Subject:
-        """The NodePodProbe, also while there is none."""
+        """Return the NodePodProbe as events and the bus name it, also while it does not exist."""
         if self.found is None:
             return Subject(NODE_POD_PROBE, "", self.name)
         return Subject.of(NODE_POD_PROBE, self.found.metadata)

@@ -1,6 +1,7 @@
 """One pass over one PodProbeMarker (podprobemarker.md §4.2): its finalizer, marks of pods on virtual nodes, its status.
 
-Its probes are written by the controller of NodePodProbes, node by node; here is seen how far that is.
+Its probes are written by the controller of NodePodProbes, node by node; the status of the PodProbeMarker shows how far
+that is.
 """
 
 from datetime import datetime
@@ -41,7 +42,8 @@ def plan(snapshot: PodProbeMarkerSnapshot, now: datetime) -> Plan:
 
 
 def _with_status(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft) -> Plan:
-    """Scripts wait for observedGeneration: it is that of the spec once all NodePodProbes have the probes."""
+    """Return the plan with its status. `observedGeneration`, which scripts wait for, becomes that of the spec once all
+    NodePodProbes have the probes."""
     marker = snapshot.marker
     status = _status_of(marker, progress, len(snapshot.normal) + len(snapshot.virtual))
     written = status.observed_generation > 0  # the schema demands it

@@ -13,7 +13,7 @@ from flotilla_policy.probing.matching import is_virtual
 
 
 class PodProbeMarkerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One PodProbeMarker, its pods, and the NodePodProbes that have to do with it."""
+    """One PodProbeMarker, its pods, and the NodePodProbes of their nodes."""
 
     marker: PodProbeMarker
     pods: Sequence[Pod] = ()  # that it selects and that can be probed
@@ -25,7 +25,7 @@ class PodProbeMarkerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> Subject:
-        """The PodProbeMarker, as events and the bus name it."""
+        """Return the PodProbeMarker as events and the bus name it."""
         return Subject.of(POD_PROBE_MARKER, self.marker.metadata)
 
     @property

@@ -1,4 +1,4 @@
-"""Which pods a budget is about, and how many of them there are to be (podunavailablebudget.md §5.3)."""
+"""The pods that a budget is about, and how many of them are expected (podunavailablebudget.md §5.3)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -52,7 +52,7 @@ class Pending(Exception):
 
 
 class Unresolvable(Exception):
-    """What a workload is cannot be found out."""
+    """Neither the tables nor the apiserver show what a workload is."""
 
 
 class _Resolved(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class _Resolved(msgspec.Struct, frozen=True):
 
 
 class Finder:
-    """Looks around for one budget, in tables, and asks where they do not say."""
+    """Finds the pods of one budget: in tables, and at the apiserver where these do not suffice."""
 
     def __init__(
         self,
@@ -193,8 +193,8 @@ class Finder:
         return None
 
     def _confirm(self, workloads: Iterable[_Resolved], expected: int) -> None:
-        """Have the workloads read before fewer pods are expected than the status says: the mirror may be older than
-        the status, and fewer pods make a larger budget. Raises Pending."""
+        """Read the workloads before fewer pods are expected than the status says: the mirror may be older than the
+        status, and fewer pods make a larger budget. Raises Pending."""
         if expected >= self._budget.status.total_replicas:
             return
         mirrored = [one for one in workloads if one.resource is not None]

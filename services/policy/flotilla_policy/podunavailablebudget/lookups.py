@@ -1,8 +1,8 @@
-"""What the controller of budgets asks the apiserver, beside planning.
+"""The questions of the budgets' controller to the apiserver, asked beside planning.
 
-Mirrors lag, and each resource by itself. So before a budget is loosened because of what is not there any more, or
-because nothing happened for some time, the apiserver is asked; and workloads of kinds that nobody mirrors are only
-known from there. A pass that lacks an answer goes without it, and the budget is planned again once it has come.
+Mirrors lag, each resource by itself. So the apiserver is asked before a budget is loosened because something is absent,
+or because nothing has happened for some time. Workloads of kinds that are not mirrored are known from there alone. A
+pass without an answer does without it, and the budget is planned again once the answer has come.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -82,9 +82,11 @@ _NOTHING = _Answer(float("-inf"), {}, frozenset())
 
 
 class Session:
-    """What one pass wants to know."""
+    """The questions of one pass."""
 
     def __init__(self, answer: _Answer) -> None:
+        """Prepare to read workloads and scales. `whitelist`: the kinds that administrators name, whose objects are read
+        instead of their scales."""
         self._answer = answer
         self.wanted: set[Reference | Read] = set()
 
@@ -111,7 +113,7 @@ class Session:
 
 
 class _Recorded(Session):
-    """Of a pass that is planned again from a recording: that holds what is mirrored, and nothing else."""
+    """The questions of a pass that is planned again from a recording, which holds mirrored objects alone."""
 
     def workload(self, reference: Reference) -> Found | None:
         return Found(fault=f"{reference.kind} {reference.name}: a recording does not hold it")

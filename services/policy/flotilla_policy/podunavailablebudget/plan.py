@@ -1,8 +1,8 @@
-"""What becomes of one PodUnavailableBudget (podunavailablebudget.md §7): its pods get its name, and its status is
-counted anew.
+"""One pass over one PodUnavailableBudget (podunavailablebudget.md §7): its pods get its name, and its status is counted
+anew.
 
-The status is shared with everybody who takes budget. It is written on exactly the version that was counted from, so
-nothing that was taken meanwhile gets lost.
+Everybody who takes budget writes the same status. It is written on exactly the version that was counted from, so that
+no unit that was taken meanwhile is lost.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Which pods serve, and why one does not. Asked of each version of a pod once."""
+"""Which pods serve, and why the others do not; worked out once for each version of a pod."""
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import rfc3339

@@ -1,4 +1,4 @@
-"""Everything that planning one PodUnavailableBudget needs to know, gathered before and frozen."""
+"""What the plan for a PodUnavailableBudget is made from."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -38,5 +38,5 @@ class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> Subject:
-        """The budget, as events and the bus name it."""
+        """Return the budget as events and the bus name it."""
         return Subject.of(POD_UNAVAILABLE_BUDGET, self.budget.metadata)

@@ -31,7 +31,7 @@ class _Due(NamedTuple):
 
 
 class Triggers:
-    """What changes concern, by the tables of the controller."""
+    """The budgets that a change concerns, found in the tables of the controller."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Later:
         wiring.beside(self._run)
 
     def plan(self, key: Key) -> None:
-        """Have the budget planned in `TERMINATION_SECONDS`, unless it is to be already within the last second."""
+        """Have the budget planned in `TERMINATION_SECONDS`, unless that has been arranged within the last second."""
         at = self._wiring.clock.monotonic() + TERMINATION_SECONDS
         if not self._due or self._due[-1].key != key or self._due[-1].at < at - 1:
             self._due.append(_Due(at, key))
@@ -152,11 +152,11 @@ class Later:
 
 
 def _seen(pod: Pod, gates: Gates) -> tuple[object, ...]:
-    """Return what of a pod a budget goes by."""
+    """Return the members of a pod that a budget depends on."""
     meta = pod.metadata
     return meta.labels, related_budget(meta), meta.owner_references, pod.active, serves(pod, gates)
 
 
 def _says(workload: Workload) -> tuple[object, ...]:
-    """Return what of a workload a budget goes by."""
+    """Return the members of a workload that a budget depends on."""
     return workload.replicas, workload.metadata.deletion_timestamp

@@ -1,4 +1,5 @@
-"""Why a budget lets so many pods go: what was counted, who uses it and until when, and which pods serve nobody."""
+"""The reasons of a PodUnavailableBudget: what was counted, which pods hold units and until when, and which pods do not
+serve."""
 
 from collections.abc import Sequence
 from datetime import datetime

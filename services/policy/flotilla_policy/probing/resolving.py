@@ -41,7 +41,7 @@ def probes_of(marker: PodProbeMarker, pod: Pod) -> Iterator[NodeProbe | Skipped]
 
 
 def _resolved(marker: PodProbeMarker, probe: ContainerProbe, pod: Pod) -> NodeProbe:
-    """Raises Unresolved."""
+    """Return the probe as the pod's node runs it: named ports have become numbers. Raises Unresolved."""
     raw = bytes(probe.probe)
     if len(raw) > PROBE_BYTES:
         raise Unresolved(f"it is longer than {PROBE_BYTES} bytes")
@@ -61,7 +61,7 @@ def _resolved(marker: PodProbeMarker, probe: ContainerProbe, pod: Pod) -> NodePr
 
 
 def _container(pod: Pod, name: str) -> Container:
-    """Raises Unresolved."""
+    """Return the container of that name. Raises Unresolved."""
     found = next((one for one in pod.spec.containers if one.name == name), None)
     if found is None:
         raise Unresolved(f"the pod has no container {name}")
@@ -69,7 +69,7 @@ def _container(pod: Pod, name: str) -> Container:
 
 
 def _port(container: Container, port: JsonValue) -> int:
-    """Raises Unresolved."""
+    """Return the number of the port. Raises Unresolved."""
     if isinstance(port, int):
         return port
     name = text(port)

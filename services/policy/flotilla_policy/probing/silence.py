@@ -1,4 +1,4 @@
-"""Probes of which no agent has said anything, though their containers run."""
+"""Probes without a result, although their containers have run for long enough: the node's agent is silent."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -40,5 +40,5 @@ def _allowed(probe: NodeProbe) -> timedelta:
 
 
 def agent_is_silent(nodes: Sequence[str]) -> str:
-    """Return the sentence about nodes without an answer."""
+    """Return the sentence about nodes whose agents have reported nothing."""
     return f"no node agent has told a result on {', '.join(nodes)}; see that it runs there and reaches the bus"

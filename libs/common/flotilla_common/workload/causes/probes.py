@@ -21,7 +21,8 @@ HARMLESS = (0, 137, 143)
 
 
 def probe_result(kind: str, container: str, around: Around, since: datetime | None = None) -> str:
-    """What the last failing `kind` (Readiness, Liveness, Startup) probe of the container said; empty if none failed."""
+    """Return the output of the last `kind` (Readiness, Liveness, Startup) probe of the container that failed; empty if
+    none failed."""
     for event in about(around.events, "Unhealthy", "ProbeWarning", container=container, since=since):
         for words in _FAILED:
             if event.message.startswith(kind + words):
@@ -30,7 +31,7 @@ def probe_result(kind: str, container: str, around: Around, since: datetime | No
 
 
 def restart_cause(name: str, status: ContainerStatus, end: TerminatedState, around: Around) -> Cause | None:
-    """Its kubelet ended the container, because a probe or its postStart hook failed. Only events tell of that."""
+    """Return why the kubelet ended the container: a probe or its postStart hook failed. Only events show that."""
     within = LONG_WITHIN if end.exit_code in HARMLESS and end.reason != "OOMKilled" else WITHIN
     since = end.finished_at - within if end.finished_at is not None else None
     for event in about(around.events, "Killing", "FailedPostStartHook", container=status.name, since=since):
@@ -46,12 +47,12 @@ def restart_cause(name: str, status: ContainerStatus, end: TerminatedState, arou
 
 
 def _more(message: str) -> str:
-    """What an event says besides that the hook failed."""
+    """Return the part of an event's message beyond the failure of the hook."""
     return "" if message in ("PostStartHook failed", "FailedPostStartHook") else f": {bare(message)}"
 
 
 def unready_cause(name: str, spec: Container | None, status: ContainerStatus, around: Around) -> Cause | None:
-    """The container runs and is not ready."""
+    """Return why a container that runs is not ready."""
     running = status.state.running
     since = running.started_at if running is not None else None
     if status.started is False and spec is not None and spec.startup_probe is not None:
@@ -77,7 +78,7 @@ def _failing(
 
 
 def _question(probe: Probe) -> str:
-    """ "(GET /healthz on port 80)"."""
+    """Return the request of the probe, such as "(GET /healthz on port 80)"."""
     if probe.http_get is not None:
         return f"(GET {probe.http_get.path or '/'} on port {probe.http_get.port})"
     if probe.exec is not None:

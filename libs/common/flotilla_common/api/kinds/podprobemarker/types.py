@@ -57,7 +57,7 @@ class PodProbeMarker(Model, dict=True):
 
     @Fact
     def query(self) -> Selector | None:
-        """The labels that pods must have; None if the selector is empty or cannot be read: it selects no pod."""
+        """Return the compiled selector; None if it is empty or cannot be read: then it selects no pod."""
         try:
             found = Selector.compile(self.spec.selector or LabelSelector())
         except ValueError:

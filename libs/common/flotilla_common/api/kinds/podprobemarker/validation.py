@@ -87,7 +87,7 @@ def _probes_faults(probes: list[Json]) -> Iterator[Fault]:
 
 
 def _check_names(probes: list[Json]) -> None:
-    """Raises _LastFault for the first name that cannot be."""
+    """Refuse names that cannot be. Raises _LastFault for the first of them."""
     seen: set[str] = set()
     for probe in probes:
         name, container = text(probe.get("name")), text(probe.get("containerName"))
@@ -227,7 +227,7 @@ def _policy_faults(policies: list[Json]) -> Iterator[Fault]:
 
 
 def _state_faults(state: str, before: Set[str]) -> Iterator[Fault]:
-    """Raises _LastFault."""
+    """Refuse states that a policy cannot have. Raises _LastFault."""
     if state in before:
         raise _LastFault(invalid(_POLICY, state, "duplicated state in the markerPolicy of a probe"))
     if state not in _STATES:

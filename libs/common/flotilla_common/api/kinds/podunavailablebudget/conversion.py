@@ -22,7 +22,8 @@ IGNORED_PODS = "flotilla.kruise.io/pub-ignored-pod-selector"
 
 
 def _to_beta(document: Json) -> None:
-    """Raises ValueError for an annotation that is no value of its field."""
+    """Turn the annotations of v1alpha1 into fields of v1beta1. Raises ValueError for an annotation that its field
+    cannot hold."""
     annotations = strings(member(document, "metadata").get("annotations"))
     operations = operations_in(annotations.get(PROTECTED_OPERATIONS, ""))
     if unknown := [one for one in operations if one not in OPERATIONS]:
