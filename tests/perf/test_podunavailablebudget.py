@@ -25,7 +25,7 @@ from tests.support.balancer import Webhooks, balanced_webhooks
 from tests.support.cluster import eventually
 from tests.support.fleet import Member
 
-BUDGETS, PODS_EACH, PER_SECOND, TOGETHER = 5, 100, 100, 4
+BUDGETS, PODS_EACH, PER_SECOND, TOGETHER = 5, 200, 100, 4
 PODS, BUDGET = 200, 20
 PAUSE_SECONDS = 2.0
 """Before a request that was refused is made again. `kubectl drain` waits for five."""
@@ -134,7 +134,7 @@ async def test_the_check(site: Site) -> None:
     names = [f"{app}-{number}" for number in range(PODS_EACH) for app in apps]
     for app in apps:
         await site.api.create(
-            POD_UNAVAILABLE_BUDGET, NAMESPACE, budget(app, maxUnavailable="99%", protectTotalReplicas=PODS_EACH)
+            POD_UNAVAILABLE_BUDGET, NAMESPACE, budget(app, maxUnavailable=PODS_EACH - 1, protectTotalReplicas=PODS_EACH)
         )
         status = {"unavailableAllowed": 10_000, "currentAvailable": 1, "desiredAvailable": 1, "totalReplicas": 1}
         body = msgspec.json.encode({"status": status})

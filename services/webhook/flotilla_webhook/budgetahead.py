@@ -37,8 +37,11 @@ them, because a write may be slow or conflict."""
 FRESH_SECONDS = 2.0
 """The age up to which a unit is given to a pod: what it was counted by gets old."""
 
-NAMED_SECONDS = 0.1
+NAMED_SECONDS = 0.25
 """The time after which the pods that got units are written down. Until then a pod that is seen to go counts twice."""
+
+RECOUNTED_SECONDS = 0.3
+"""The time in which the controller has counted the units that were returned, or counted twice."""
 
 TICK_SECONDS = 0.02
 """The interval between two checks for something to write."""
@@ -88,6 +91,7 @@ class UnitsAhead:
         self._hurried: asyncio.Task[None] | None = None
         self._is_writing = False
         self._has_failed = False
+        self._seen = float("-inf")  # when the status had units ahead, of whatever replica
 
     @property
     def busy(self) -> bool:
@@ -96,6 +100,7 @@ class UnitsAhead:
 
     def came(self) -> None:
         """Count a request that needs a unit. If many come, units are taken ahead from now on."""
+        self._look()
         self._pace.came()
         if not self.busy and self._pace.rates():
             self._keeper = asyncio.create_task(self._keep())
@@ -130,15 +135,21 @@ class UnitsAhead:
         return True
 
     def is_awaited(self) -> bool:
-        """Return whether any replica may hold units. Until they are given to pods or returned, it is not certain that
-        no budget is left."""
-        return is_any_fresh(self._status(), FRESH_SECONDS, self._clock.now())
+        """Return whether units of any replica are or were in the status a moment ago. Until the controller has counted
+        what was returned, it is not certain that no budget is left."""
+        self._look()
+        return self._clock.monotonic() <= self._seen + RECOUNTED_SECONDS
 
     async def close(self) -> None:
         """Return all units."""
         self._pace.stop()
         if self._keeper is not None:
             await self._keeper
+
+    def _look(self) -> None:
+        """Look whether any replica holds units now."""
+        if is_any_fresh(self._status(), FRESH_SECONDS, self._clock.now()):
+            self._seen = self._clock.monotonic()
 
     async def _keep(self) -> None:
         """Take units ahead while many requests come, write down who got them, and return what is left."""

@@ -14,7 +14,7 @@ from flotilla_webhook.budgetahead import TICK_SECONDS, UnitsAhead
 from flotilla_webhook.budgetledger import BudgetLedger, Draft
 from flotilla_webhook.ledger import Gone
 
-AWAITED_SECONDS = 1.5
+AWAITED_SECONDS = 1.0
 """The longest time that a request waits for units that replicas have taken ahead; then it is refused."""
 
 _UNITS = Counter("flotilla_webhook_budget_units_total", "Units of PodUnavailableBudgets that were taken.", ["source"])
@@ -50,7 +50,9 @@ class BudgetBooking:
     async def take(self, wanted: Wanted) -> Pass | Refusal | None:
         """Return why the pod needs no budget, why there is none, or None once a unit is taken. A dry run takes none.
         Raises Gone, ApiError, Unreachable, and ValueError for a budget that cannot be read."""
-        if not wanted.dry_run and self._is_given(wanted):
+        if self._comes_again(wanted):
+            return Pass.JUST_RECORDED
+        if self._is_given(wanted):
             return None
         end = self._clock.monotonic() + AWAITED_SECONDS
         while True:
@@ -75,12 +77,17 @@ class BudgetBooking:
             with suppress(Gone):
                 await self._ledger.write(remove)
 
+    def _comes_again(self, wanted: Wanted) -> bool:
+        """Return whether the pod has just got its unit. The apiserver often asks twice about one request."""
+        budget = self._ledger.known()
+        is_stored = budget is not None and has_just_taken(budget.status, wanted.pod, self._clock.now())
+        return is_stored or self._ahead.has_given(wanted.pod)
+
     def _is_given(self, wanted: Wanted) -> bool:
         """Return whether the pod has got a unit that was taken ahead."""
-        if self._ahead.has_given(wanted.pod):  # the request comes again
-            return True
         budget = self._ledger.known()
-        if budget is None or why_free(wanted.pod, budget, wanted.operation, self._gates) is not None:
+        is_free = budget is None or why_free(wanted.pod, budget, wanted.operation, self._gates) is not None
+        if is_free or wanted.dry_run:
             return False
         self._ahead.came()
         if self._ahead.give(wanted.pod, wanted.operation):
@@ -111,5 +118,5 @@ class BudgetBooking:
 
 def _is_sure(outcome: Pass | Refusal | None, wanted: Wanted) -> bool:
     """Return whether the outcome holds although the copy it was decided on may be old: a unit counts once it is
-    written, and one that was taken a moment ago is there still. The apiserver often asks twice about one request."""
+    written, and one that was taken a moment ago is there still."""
     return outcome is Pass.JUST_RECORDED or (outcome is None and not wanted.dry_run)

@@ -137,12 +137,13 @@ def _write(budget: PodUnavailableBudget, after: BudgetStatus) -> Patch | None:
 def _is_urgent(before: BudgetStatus, after: BudgetStatus) -> bool:
     """Return whether somebody may be refused or let go wrongly, or for a wrong reason, until the status is written.
 
-    More budget where there is some left can wait to be written with what follows, and so can more available pods where
-    nothing is left, before and after.
+    More budget can wait to be written with what follows while at least half of it is there, and so can more available
+    pods where nothing is left, before and after.
     """
-    is_short = before.unavailable_allowed == after.unavailable_allowed == 0
+    held = before.unavailable_allowed
+    is_short = held == after.unavailable_allowed == 0
     is_nearer = is_short and before.current_available <= after.current_available
-    grows = is_nearer or 0 < before.unavailable_allowed <= after.unavailable_allowed
+    grows = is_nearer or 0 < held <= after.unavailable_allowed <= 2 * held
     same = (before.observed_generation, before.desired_available, before.total_replicas) == (
         after.observed_generation,
         after.desired_available,

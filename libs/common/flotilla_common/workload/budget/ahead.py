@@ -15,8 +15,9 @@ from flotilla_common.api.kinds.podunavailablebudget.types import BudgetStatus, i
 from flotilla_common.api.moments import later
 from flotilla_common.workload.budget.taking import is_recorded, with_entry, without
 
-SHARE = 4
-"""A replica holds at most this part of what is left: the last units of a budget go to requests that wait for them."""
+LAST_UNITS, SHARE = 8, 4
+"""The last units of a budget go to requests that wait for them. Of the others a replica holds at most this part: there
+are several replicas, and what one of them holds is missing for all others."""
 
 
 def is_any_fresh(status: BudgetStatus, seconds: float, now: datetime) -> bool:
@@ -26,7 +27,7 @@ def is_any_fresh(status: BudgetStatus, seconds: float, now: datetime) -> bool:
 
 def most_ahead(status: BudgetStatus, held: int) -> int:
     """Return the number of units that a replica may hold which holds so many now."""
-    return (status.unavailable_allowed + held) // SHARE
+    return max(0, status.unavailable_allowed + held - LAST_UNITS) // SHARE
 
 
 def take_ahead(status: BudgetStatus, keys: Collection[str], now: datetime) -> BudgetStatus:
