@@ -23,8 +23,8 @@ POD_NAME = "web-0"
 
 
 def marker(**probes: Json) -> Json:
-    """One that probes the container nginx every second and shows each result as a condition `game.io/<name>`; that of
-    `idle` as labels and annotations, too."""
+    """Return a PodProbeMarker that probes the container nginx every second and shows each result as a condition
+    `game.io/<name>`; that of `idle` as labels and annotations, too."""
     policy = [
         {"state": "Succeeded", "labels": {"idle": "yes"}, "annotations": {"cost": "-5"}},
         {"state": "Failed", "annotations": {"cost": "5"}},
@@ -49,7 +49,7 @@ def marker(**probes: Json) -> Json:
 
 @pytest.fixture
 def game(staffed: Staffed, request: pytest.FixtureRequest) -> Workspace:
-    """A StatefulSet's pod that is probed."""
+    """Return a StatefulSet whose pod is probed."""
     namespace = new_namespace(staffed.cluster, request.node.nodeid)
     space = Workspace(staffed.cluster, staffed.recorder, namespace, STATEFUL_SET)
     manifest = statefulset(1)
@@ -75,7 +75,7 @@ def pod(space: Workspace) -> Json:
 
 
 def shown(space: Workspace, name: str = "idle") -> str:
-    """The status of a condition."""
+    """Return the status of a condition."""
     return condition(pod(space), f"game.io/{name}").get("status", "")
 
 
@@ -84,7 +84,7 @@ def message(space: Workspace, name: str = "idle") -> str:
 
 
 def marks(space: Workspace) -> tuple[str | None, str | None]:
-    """The label and the annotation of the policy."""
+    """Return the label and the annotation of the policy."""
     meta = pod(space)["metadata"]
     return meta["labels"].get("idle"), meta.get("annotations", {}).get("cost")
 
@@ -96,7 +96,7 @@ def busy(space: Workspace, note: str = "") -> None:
 
 
 def told(space: Workspace, since: int) -> list[str]:
-    """The statuses of the condition of `idle` after the mark, without repetitions."""
+    """Return the statuses of the condition of `idle` after the mark, without repetitions."""
     seen = [condition(event.object, IDLE).get("status", "") for event in space.history(since)]
     return [status for status, _ in groupby(seen)]
 
@@ -141,7 +141,7 @@ async def test_an_agent_that_is_killed_changes_no_result(game: Workspace, staffe
 
 
 async def test_a_container_that_restarts_while_the_agent_is_away(game: Workspace, staffed: Staffed) -> None:
-    """Its result was about another instance: it becomes Unknown, whatever the new one says later."""
+    """Expect Unknown, whatever the new container shows later: the result was about another instance."""
     node, mark = pod(game)["spec"]["nodeName"], game.now()
     await staffed.agents.kill(node)
     end_container(game)
@@ -160,7 +160,7 @@ def test_a_container_that_restarts(game: Workspace) -> None:
 
 
 def test_a_pod_that_is_recreated_under_its_name(game: Workspace) -> None:
-    """Example 15: the new pod has results of its own."""
+    """Follow example 15: the new pod has results of its own."""
     busy(game, "players")
     game.until(lambda: shown(game) == "False", PROMPT)
     uid = pod(game)["metadata"]["uid"]
@@ -177,7 +177,7 @@ def test_a_pod_that_is_recreated_under_its_name(game: Workspace) -> None:
 
 
 def test_a_pod_in_the_nodes_network(staffed: Staffed, request: pytest.FixtureRequest) -> None:
-    """Its IP is the node's, where the kubelet listens; the runtime knows no IP of it."""
+    """Probe a pod whose IP is the node's, where the kubelet listens; the runtime has no IP of it."""
     namespace = new_namespace(staffed.cluster, request.node.nodeid)
     space = Workspace(staffed.cluster, staffed.recorder, namespace, STATEFUL_SET)
     sleeping = {"name": "nginx", "image": "nginx:alpine", "command": ["sleep", "infinity"]}

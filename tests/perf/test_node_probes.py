@@ -50,7 +50,7 @@ pytestmark = pytest.mark.timeout(900)
 
 @asynccontextmanager
 async def web_server(host: str) -> AsyncIterator[int]:
-    """A page on a port of this address."""
+    """Serve a page on a port of this address."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -69,7 +69,7 @@ async def web_server(host: str) -> AsyncIterator[int]:
 
 
 def own_address() -> str:
-    """An address of this machine that could be a pod's."""
+    """Return an address of this machine that could be a pod's."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         asking.connect(("192.0.2.1", 9))
         return asking.getsockname()[0]
@@ -112,7 +112,7 @@ async def test_what_200_probes_of_a_second_cost(tmp_path: Path, unused_tcp_port:
 
 
 def succeeded(services: Services) -> int:
-    """How many probes are reported as Succeeded."""
+    """Return how many probes are reported as Succeeded."""
     pods = services.probes.pod_probe_statuses
     return sum(one.state == SUCCEEDED for pod in pods for one in pod.probe_states)
 
@@ -141,8 +141,8 @@ class Labels:
 
 @asynccontextmanager
 async def node_with_pods(site: Bench, folder: Path, cri: FakeCri, port: int) -> AsyncIterator[dict[str, str]]:
-    """Pods of a fake node whose containers a runtime of the test has, with the agent beside it. Gives their containers
-    by name."""
+    """Make pods on a fake node whose containers are in a runtime of the test, with the agent beside it. Yield their
+    containers by name."""
     nats = site.flotilla.nats
     credentials = folder / "node-0.creds"
     credentials.write_text(BusUsers(site.cluster.plane.places.state_dir).add_node("node-0", SystemClock()))
@@ -166,7 +166,7 @@ async def node_with_pods(site: Bench, folder: Path, cri: FakeCri, port: int) -> 
 
 
 def running(site: Bench) -> dict[str, str]:
-    """The uids of the pods that run, by name."""
+    """Return the uids of the pods that run, by name."""
     items = site.cluster.read("pods", "-n", NAMESPACE)["items"]
     return {one["metadata"]["name"]: one["metadata"]["uid"] for one in items if one["status"]["phase"] == "Running"}
 

@@ -49,11 +49,11 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def replicas(self) -> list[Member]:
-        """The replicas of the webhook that run."""
+        """Return the replicas of the webhook that run."""
         return [one for one in self.bench.flotilla.members.values() if one.name == "webhook"]
 
     def sum(self, metric: str) -> float:
-        """The sum of a metric over all replicas."""
+        """Return the sum of a metric over all replicas."""
         return sum(one.metric(metric) for one in self.replicas)
 
 
@@ -197,8 +197,8 @@ class Work(msgspec.Struct, frozen=True):
 
 
 async def test_the_controller(site: Site) -> None:
-    """Pods that are there before their budgets get one patch each. As they become ready, statuses are written from time
-    to time, however many pods there are."""
+    """Patch pods that were there before their budgets once each. As they become ready, write statuses from time to
+    time, however many pods there are."""
     if "policy" not in site.bench.flotilla.members:
         await site.bench.flotilla.start("policy")
     policy, number = site.bench.flotilla.members["policy"], len(APPS) * MEMBERS
@@ -240,7 +240,7 @@ class Serving:
 
     @property
     def now(self) -> int:
-        """How many serve."""
+        """Return how many pods serve."""
         return len(self._serving)
 
     def reset(self) -> None:
@@ -301,7 +301,7 @@ async def storm(site: Site, app: str) -> Counter[int]:
 
 
 async def round_of(site: Site, app: str, serving: Serving, disturb: Callable[[], Awaitable[None]]) -> Counter[int]:
-    """One storm over pods that all serve, which something disturbs in its middle."""
+    """Run one storm over pods that all serve, with a disturbance in its middle."""
     await eventually(lambda: serving.now == PODS, 120)
     await eventually_allowed(site, [app], BUDGET)
     serving.reset()

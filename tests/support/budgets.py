@@ -14,7 +14,7 @@ REFUSED = f'podunavailablebudget.policy.kruise.io "{NAME}" is forbidden: pub una
 
 
 def budget(*, name: str = NAME, version: str = "v1beta1", annotations: Json | None = None, **spec: object) -> Json:
-    """A budget over the pods of the sample, of which one may be unavailable unless `spec` says otherwise."""
+    """Return a budget over the pods of the sample, of which one may be unavailable unless `spec` says otherwise."""
     limit = {} if {"maxUnavailable", "minAvailable"} & spec.keys() else {"maxUnavailable": 1}
     chosen = {} if "targetRef" in spec else {"selector": {"matchLabels": LABELS}}
     return {
@@ -26,7 +26,7 @@ def budget(*, name: str = NAME, version: str = "v1beta1", annotations: Json | No
 
 
 def bare(names: Sequence[str], **metadata: object) -> Json:
-    """Pods without a controller: nothing replaces them."""
+    """Return pods without a controller: nothing replaces them."""
     spec = {"containers": [{"name": "main", "image": "nginx:alpine"}], "terminationGracePeriodSeconds": 1}
     pods = [
         {
@@ -48,7 +48,7 @@ def create(space: Workspace, names: Sequence[str], **metadata: object) -> None:
 
 
 def counted(space: Workspace, name: str = NAME) -> Json:
-    """The status as last seen."""
+    """Return the status as last seen."""
     return space.object(POD_UNAVAILABLE_BUDGET.kind, name).get("status", {})
 
 
@@ -94,5 +94,5 @@ def at_once(space: Workspace, names: Sequence[str], together: int = 8) -> list[s
 
 
 def serving(pods: dict[str, Json]) -> int:
-    """How many of these pods are ready and are not going."""
+    """Return how many of these pods are ready and are not going."""
     return sum(is_ready(pod) and not terminating(pod) for pod in pods.values())

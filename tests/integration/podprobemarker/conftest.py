@@ -24,14 +24,15 @@ POLICY = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first scenario waits for its control plane, too; on a busy machine that takes half a minute."""
+    """Give the scenarios more time: the first one waits for its control plane, which takes half a minute on a busy
+    machine."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(300))
 
 
 def probe(name: str = "idle", **members: object) -> Json:
-    """A probe of container `game`, as the worked examples have it."""
+    """Return a probe of container `game`, as the worked examples have it."""
     how = {"exec": {"command": ["sh", "-c", "players"]}, "periodSeconds": 3}
     given = {"containerName": "game", "probe": how, "podConditionType": "game.io/idle", "markerPolicy": POLICY}
     return {"name": name} | given | members
@@ -75,13 +76,13 @@ class Game(msgspec.Struct, frozen=True):
         return self.space.status(name)
 
     def probes(self, part: str = "spec") -> dict[str, Json]:
-        """The entries of the node for pods of the namespace, by the pods' names."""
+        """Return the entries of the node for pods of the namespace, by the pods' names."""
         found = self.space.read("nodepodprobe", NODE).get(part, {})
         entries = found.get("podProbes" if part == "spec" else "podProbeStatuses", [])
         return {entry["name"]: entry for entry in entries if entry["namespace"] == self.space.name}
 
     def say(self, **states: tuple[str, str]) -> None:
-        """The agent of the node reports (state, message) by `pod__marker__probe`, and is believed."""
+        """Report (state, message) by `pod__marker__probe` as the node's agent, and expect that it is accepted."""
         answer = self.send(statuses(self.space.pods, **states))
         assert answer.accepted, answer
 
@@ -94,7 +95,7 @@ class Game(msgspec.Struct, frozen=True):
         self.space.until(lambda: self.marks(name) == marks, 1.0)
 
     def marks(self, name: str) -> tuple[str, str, Json, Json]:
-        """Status and message of the condition, labels and annotations, as last seen."""
+        """Return status and message of the condition, labels and annotations, as last seen."""
         pod = self.space.pod(name)
         found, meta = condition(pod, "game.io/idle"), pod["metadata"]
         labels = {key: value for key, value in meta["labels"].items() if key == "idle"}
@@ -103,6 +104,6 @@ class Game(msgspec.Struct, frozen=True):
 
 @pytest.fixture
 def game(shared: Fleet, request: pytest.FixtureRequest) -> Iterator[Game]:
-    """A fresh namespace, named after the test."""
+    """Yield a fresh namespace, named after the test."""
     with watched(shared.cluster, request.node.nodeid, POD_PROBE_MARKER) as space:
         yield Game(space, shared.nats)

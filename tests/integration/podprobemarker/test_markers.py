@@ -11,7 +11,7 @@ OK, BAD, NOTHING = "Succeeded", "Failed", "Unknown"
 
 
 def test_results_reach_the_pod(game: Game):
-    """Rows 1 to 4 and 9: every report is one write of the pod, which is made before the agent has its answer."""
+    """Follow rows 1 to 4 and 9: every report is one write of the pod, made before the agent has its answer."""
     game.start("p")
     game.space.apply(marker())
     assert game.observed(matchedPods=1) == {"observedGeneration": 1, "matchedPods": 1}
@@ -37,7 +37,7 @@ def test_results_reach_the_pod(game: Game):
 
 
 def test_another_spec_and_the_end(game: Game):
-    """Rows 9, 11, 12 and 17; a probe that is taken out leaves the node."""
+    """Follow rows 9, 11, 12 and 17; a probe that is taken out leaves the node."""
     game.start("p")
     port = {"httpGet": {"path": "/", "port": "http", "scheme": "HTTP"}}
     lost = {"tcpSocket": {"port": "admin"}}
@@ -57,7 +57,7 @@ def test_another_spec_and_the_end(game: Game):
 
 
 def test_pods_come_and_go(game: Game):
-    """Rows 14, 16, 23 and 31."""
+    """Follow rows 14, 16, 23 and 31."""
     game.space.apply(marker())
     assert game.observed() == {"observedGeneration": 1}
     game.start("a", "b")
@@ -87,7 +87,7 @@ def test_reports_that_do_not_count(game: Game):
 
 
 def test_many_pods_at_once(game: Game):
-    """A report about many pods is one write for each of them, beside kubelets that write the same conditions."""
+    """Report about many pods: one write for each of them, beside kubelets that write the same conditions."""
     names = [f"p{number}" for number in range(20)]
     game.start(*names)
     game.space.apply(marker())

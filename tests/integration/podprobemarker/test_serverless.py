@@ -21,7 +21,7 @@ def pod(name: str, app: str) -> str:
 
 
 def says(cluster: Cluster, status: str) -> None:
-    """The virtual node writes its conditions."""
+    """Write the conditions as the virtual node does."""
     conditions = [{"type": "Initialized", "status": "True"}, {"type": "game.io/idle", "status": status}]
     body = json.dumps({"status": {"phase": "Running", "conditions": conditions}})
     cluster.kubectl("patch", "pod", "p", "--subresource=status", "--type=strategic", "-p", body)

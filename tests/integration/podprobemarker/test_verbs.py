@@ -44,7 +44,7 @@ def test_a_change_is_foreseen(game: Game, shared: Fleet, tmp_path: Path):
 
 
 def test_a_write_that_a_policy_refuses(game: Game, shared: Fleet):
-    """The PodProbeMarker says it in the apiserver's words; the other pod of the node has its marks."""
+    """Expect the apiserver's words on the PodProbeMarker, and the marks on the other pod of the node."""
     flotilla = Verbs(game.space, shared)
     game.start("p", "q")
     game.space.apply(marker())

@@ -11,7 +11,8 @@ from tests.support.workspace import Workspace, watched
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first scenario waits for its control plane, too; on a busy machine that takes half a minute."""
+    """Give the scenarios more time: the first one waits for its control plane, which takes half a minute on a busy
+    machine."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(300))
@@ -19,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def space(request: pytest.FixtureRequest, shared: Fleet) -> Iterator[Workspace]:
-    """A fresh namespace, named after the test. Its budget protects no pod from the end of the test."""
+    """Yield a fresh namespace, named after the test. Its budget protects no pod from the end of the test."""
     with watched(shared.cluster, request.node.nodeid, POD_UNAVAILABLE_BUDGET) as made:
         yield made
     shared.cluster.kubectl("delete", "namespace", made.name, "--wait=false")

@@ -29,7 +29,7 @@ def target(api_version: str, kind: str) -> Json:
 
 
 def columns(space: Workspace) -> list[int]:
-    """Allowed, current, desired and total, as kubectl prints them; empty while there is no status."""
+    """Return allowed, current, desired and total, as kubectl prints them; empty while there is no status."""
     line = space.kubectl("get", "pub", PUB, "--no-headers").split()
     return [int(word) for word in line[1:] if word.lstrip("-").isdigit()]
 
@@ -43,7 +43,7 @@ def ready(space: Workspace) -> list[str]:
 
 
 def stamps(space: Workspace) -> set[tuple[str | None, ...]]:
-    """The names of budgets that pods have, under both keys."""
+    """Return the names of budgets that pods have, under both keys."""
     keys = ("pub.kruise.io/related-pub", "kruise.io/related-pub")
     found = [pod["metadata"].get("annotations", {}) for pod in space.pods.values()]
     return {tuple(one.get(key) for key in keys) for one in found}
@@ -64,7 +64,7 @@ KINDS = [
 def test_what_a_budget_counts(
     space: Workspace, api_version: str, kind: str, spec: Json, shown: tuple[int, int, int, int]
 ) -> None:
-    """By selector and by target; pods get its name, also those that were there before it."""
+    """Count by selector and by target; pods get the budget's name, also those that were there before it."""
     manifest = plain(api_version, kind, 3, **spec)
     if kind == "Job":
         template = manifest["spec"]["template"]
@@ -81,7 +81,7 @@ def test_what_a_budget_counts(
 
 
 def test_a_budget_that_is_used_up(space: Workspace) -> None:
-    """Examples 26 to 29 and 38: one pod may go, another may not, until there is a new one."""
+    """Follow examples 26 to 29 and 38: one pod may go, another may not until a new one is there."""
     space.apply(budget(maxUnavailable=1))
     space.event("NoPods", "No matching pods found")
     space.apply(plain(OURS, "CloneSet", 3))
@@ -105,7 +105,7 @@ def test_a_budget_that_is_used_up(space: Workspace) -> None:
 
 
 def test_scaling_in_is_never_held_back(space: Workspace) -> None:
-    """The workload's own deletions pass at once, and so do all when it is deleted (§9)."""
+    """Let the workload's own deletions pass at once, and all of them when it is deleted (§9)."""
     space.apply(plain("apps/v1", "Deployment", 4))
     space.apply(budget(maxUnavailable=0))
     shows(space, 0, 4, 4, 4)
@@ -117,7 +117,7 @@ def test_scaling_in_is_never_held_back(space: Workspace) -> None:
 
 
 def test_a_workload_that_nobody_knows_before(space: Workspace) -> None:
-    """A custom kind with a scale, without configuration (§5.3)."""
+    """Count pods of a custom kind with a scale, without configuration (§5.3)."""
     plural, group = "games", f"{space.name}.example.com"
     properties = {"spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}}}
     version = {
@@ -154,7 +154,7 @@ def test_a_workload_that_nobody_knows_before(space: Workspace) -> None:
 
 
 def test_both_versions(space: Workspace) -> None:
-    """What v1beta1 has as fields is annotations in v1alpha1, and nothing is lost by writing that (§3)."""
+    """Write a budget as v1alpha1, where fields of v1beta1 are annotations, and lose none of them (§3)."""
     spec = {
         "protectOperations": ["EVICT"],
         "protectTotalReplicas": 9,
@@ -188,7 +188,8 @@ def test_refusals(space: Workspace) -> None:
 
 
 def test_pods_of_a_budget_that_is_gone(space: Workspace) -> None:
-    """Pods are protected by another one from then on, which is better than what the specification asks for (§5.2)."""
+    """Expect pods to be protected by another budget from then on, which is better than what the specification asks for
+    (§5.2)."""
     space.apply(plain(OURS, "CloneSet", 2))
     space.apply(budget(maxUnavailable=0))
     shows(space, 0, 2, 2, 2)

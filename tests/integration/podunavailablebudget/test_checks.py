@@ -45,7 +45,7 @@ class Site(NamedTuple):
 
     @property
     def calls(self) -> float:
-        """How often the apiserver has asked about pods that go or are updated."""
+        """Return how often the apiserver has asked about pods that go or are updated."""
         members = (one for one in self.flotilla.members.values() if one.name == "webhook")
         return sum(one.metric(CALLS) for one in members)
 
@@ -67,7 +67,7 @@ def space(request: pytest.FixtureRequest, site: Site) -> Iterator[Workspace]:
 
 
 async def test_deletions(space: Workspace) -> None:
-    """26 to 29."""
+    """Follow examples 26 to 29."""
     space.apply(budget(protectTotalReplicas=3))
     create(space, ["a", "b", "c"])
     assert {pod["metadata"]["annotations"][RELATED_BUDGET] for pod in space.pods.values()} == {"pub"}
@@ -93,7 +93,7 @@ async def test_deletions(space: Workspace) -> None:
 
 
 async def test_what_pods_and_budgets_say(space: Workspace) -> None:
-    """36, 38, 39."""
+    """Follow examples 36, 38 and 39."""
     ignored = {"matchExpressions": [{"key": "expendable", "operator": "Exists"}]}
     space.apply(budget(maxUnavailable=0, protectTotalReplicas=4, ignoredPodSelector=ignored))
     create(space, ["a", "b", "c", "d"])
@@ -114,7 +114,7 @@ async def test_what_pods_and_budgets_say(space: Workspace) -> None:
 
 
 async def test_the_older_version(space: Workspace) -> None:
-    """37."""
+    """Follow example 37."""
     annotations = {"kruise.io/pub-protect-operations": "UPDATE", "pub.kruise.io/protect-total-replicas": "2"}
     space.apply(budget(version="v1alpha1", annotations=annotations, maxUnavailable=0))
     create(space, ["a", "b"])
@@ -124,7 +124,7 @@ async def test_the_older_version(space: Workspace) -> None:
 
 
 async def test_updates(site: Site, space: Workspace) -> None:
-    """30, 31, 33 to 35; and what disrupts nothing costs no call."""
+    """Follow examples 30, 31, 33 to 35; an update that disrupts nothing costs no call."""
     space.apply(budget(protectTotalReplicas=3))
     create(space, ["a", "b", "c"])
     allows(space, 1, currentAvailable=3)
@@ -170,7 +170,7 @@ async def test_pods_of_no_budget_cost_no_call(site: Site, space: Workspace) -> N
 
 
 async def test_a_budget_counts_from_its_first_status_on(space: Workspace) -> None:
-    """Of pods that were there before, too: the apiserver asks about them before the budget is stored."""
+    """Protect pods that were there before, too: the apiserver asks about them before the budget is stored."""
     create(space, ["a", "b", "c", "d"])
     space.apply(budget(maxUnavailable=0, protectTotalReplicas=4))
     allows(space, 0, currentAvailable=4)
@@ -187,7 +187,7 @@ DISRUPTION_BUDGET = {
 
 
 async def test_a_drain_waits_for_the_budget(space: Workspace) -> None:
-    """Evictions that are refused are tried again; a PodDisruptionBudget over the same pods has its say, too."""
+    """Retry evictions that are refused, beside a PodDisruptionBudget over the same pods."""
     template = {"metadata": {"labels": DRAINED}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
     spec = {"replicas": 4, "selector": {"matchLabels": DRAINED}, "template": template}
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "sample"}
@@ -213,7 +213,7 @@ PODS, BUDGET = 40, 5
 
 @pytest.mark.parametrize("killed", [False, True])
 async def test_a_storm_on_two_replicas(site: Site, space: Workspace, killed: bool) -> None:
-    """42: never more than the budget has, whatever happens to a replica meanwhile."""
+    """Follow example 42: no more units are taken than the budget has, whatever happens to a replica meanwhile."""
     names = [f"p-{number}" for number in range(PODS)]
     spec = {"minAvailable": PODS - BUDGET, "protectTotalReplicas": PODS}
     space.apply(budget(**spec))

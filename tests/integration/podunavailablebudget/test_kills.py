@@ -172,7 +172,8 @@ async def test_pods_of_a_budget(site: Site, space: Workspace) -> None:
 
 
 def never_too_many(space: Workspace, since: int, began: float) -> None:
-    """Never were more pods on their way than the budget has, without the units that are held for nothing meanwhile."""
+    """Expect that at no moment more pods were on their way than the budget has, less the units that are held for
+    nothing."""
     for event, pods in zip(space.history(since), space.moments(since), strict=True):
         passed = event.at - began
         held = sum(passed < seconds - 1 for seconds in (DISRUPTED_SECONDS, UNAVAILABLE_SECONDS))
@@ -180,7 +181,7 @@ def never_too_many(space: Workspace, since: int, began: float) -> None:
 
 
 def kept_for(space: Workspace, since: int, began: float, member: str, name: str, seconds: float) -> None:
-    """The entry was there until its time was over, and not much longer. Entries have whole seconds."""
+    """Expect that the entry was there until its time was over, and not much longer. Entries have whole seconds."""
     versions = [(one.at - began, one.object["status"]) for one in space.history(since, POD_UNAVAILABLE_BUDGET.kind)]
     held = [name in status.get(member, ()) for _, status in versions]
     first = held.index(True)
@@ -190,7 +191,7 @@ def kept_for(space: Workspace, since: int, began: float, member: str, name: str,
 
 
 def stays_named(space: Workspace, since: int) -> None:
-    """No pod has lost the name of its budget, and in the end all have it."""
+    """Expect that no pod has lost the name of its budget, and that all have it in the end."""
     named = defaultdict[str, bool](bool)
     for event in space.history(since):
         meta = event.object["metadata"]
@@ -204,7 +205,7 @@ ROUNDS = 6
 
 
 def patches(site: Site) -> float:
-    """How often the status of pods was patched, by the apiserver's count."""
+    """Return how often the status of pods was patched, by the apiserver's count."""
     page = site.flotilla.cluster.kubectl("get", "--raw", "/metrics")
     found = re.findall(r"^apiserver_request_total\{(.*)\} (\S+)$", page, re.MULTILINE)
     wanted = ('resource="pods"', 'subresource="status"', 'verb="PATCH"')
@@ -221,13 +222,13 @@ def insist(game: Game, names: Sequence[str], state: str, message: str) -> None:
 
 
 def result_on(game: Game, name: str) -> tuple[object, ...]:
-    """Message and status of the condition, label and annotation of a pod."""
+    """Return message and status of the condition, label and annotation of a pod."""
     status, message, labels, annotations = game.marks(name)
     return message, status, labels, annotations.get("cost")
 
 
 async def test_results_of_probes(site: Site, space: Workspace) -> None:
-    """Each pod is written once for each change, whoever has to finish what another one began."""
+    """Write each pod once for each change, whichever replica has to finish the work of another."""
     game, names = Game(space, site.flotilla.nats), [f"p{number}" for number in range(PODS)]
     await asyncio.to_thread(game.start, *names)
     space.apply(marker())

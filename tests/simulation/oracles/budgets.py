@@ -63,7 +63,7 @@ class Budgets:
             self._pods[step.version.uid] = after
 
     def _taken(self, scene: Scene, pod: Json) -> Iterator[str]:
-        """Somebody takes a pod out of service: its budget must have allowed it."""
+        """Judge a pod that is taken out of service: its budget must have allowed it."""
         meta = pod["metadata"]
         name = strings(meta.get("annotations")).get(RELATED_BUDGET, "")
         known = lately(self._budgets.get((meta["namespace"], name), []), scene.since)
@@ -82,19 +82,19 @@ class Budgets:
         return is_available(pod) or is_lost
 
     def _least(self, scene: Scene, budget: Json) -> Iterator[int]:
-        """How many pods have to be available, by any number of pods that was wanted of late."""
+        """Return how many pods have to be available, by any number of pods that was wanted of late."""
         for replicas in self._replicas(scene, budget):
             yield least_of(budget["spec"], replicas)
 
     def _replicas(self, scene: Scene, budget: Json) -> list[int]:
-        """How many pods the workload `web` of the scenario is to have: budgets here are about no other."""
+        """Return how many pods the workload `web` is to have: budgets of scenarios are about no other."""
         namespace = budget["metadata"]["namespace"]
         pasts = [self._workloads.get((namespace, one.kind, "web"), []) for one in TARGETS]
         states = [state for past in pasts if past for state in lately(past, scene.since)]
         return [wanted(state) for state in states] or [0]
 
     def _counted(self, scene: Scene, before: Json, after: Json) -> Iterator[str]:
-        """The controller has counted: not fewer than have to be, and without forgetting anybody."""
+        """Judge what the controller has counted: no fewer than have to be available, and no entry lost."""
         desired, least = after.get("status", {}).get("desiredAvailable", 0), [*self._least(scene, after)]
         if desired < min(least):
             yield f"wants {desired} pods to be available, and {min(least)} have to be"
@@ -110,7 +110,7 @@ class Budgets:
 
 
 def is_available(pod: Json | None) -> bool:
-    """The pod serves, by the words of podunavailablebudget.md §6."""
+    """Return whether the pod serves, by the words of podunavailablebudget.md §6."""
     if pod is None or "deletionTimestamp" in pod["metadata"] or pod.get("status", {}).get("phase") != "Running":
         return False
     labels = strings(pod["metadata"].get("labels"))
@@ -119,13 +119,14 @@ def is_available(pod: Json | None) -> bool:
 
 
 def is_older(pod: Json | None, at: str) -> bool:
-    """The pod was there before the second of the entry, so that it is this one that the entry is about."""
+    """Return whether the pod was there before the second of the entry, so that the entry is about this very pod."""
     made = (pod or {}).get("metadata", {}).get("creationTimestamp", "")
     return bool(made) and datetime.fromisoformat(made) + timedelta(seconds=1) <= datetime.fromisoformat(at)
 
 
 def selects(budget: Json | None, pod: Json) -> bool:
-    """The budget is about the pod: by label, or by the workload `web` that all pods of a scenario are of."""
+    """Return whether the budget is about the pod: by label, or by the workload `web`, which all pods of a scenario
+    belong to."""
     if budget is None or budget["metadata"]["namespace"] != pod["metadata"]["namespace"]:
         return False
     equal = strings(member(budget, "spec", "selector").get("matchLabels")) or {"app": "web"}
@@ -133,26 +134,26 @@ def selects(budget: Json | None, pod: Json) -> bool:
 
 
 def wanted(workload: Json | None) -> int:
-    """How many pods the workload is to have."""
+    """Return how many pods the workload is to have."""
     if workload is None or "deletionTimestamp" in workload["metadata"]:
         return 0
     return int(workload["spec"].get("replicas", 1))
 
 
 def least_of(spec: Json, replicas: int) -> int:
-    """How many pods have to be available of so many."""
+    """Return how many of so many pods have to be available."""
     if spec.get("maxUnavailable") is not None:
         return max(0, replicas - share(spec["maxUnavailable"], replicas))
     return share(spec["minAvailable"], replicas)
 
 
 def share(value: int | str, total: int) -> int:
-    """A number, or so many percent, rounded up."""
+    """Return a number, or that many percent, rounded up."""
     return value if isinstance(value, int) else ceil(Fraction(int(value.rstrip("%")), 100) * total)
 
 
 def wrong_at_rest(budget: Json, pods: list[Json], replicas: int) -> Iterator[str]:
-    """What of the status is not as it must be when nothing has happened for long."""
+    """Return what is wrong in the status when nothing has happened for long."""
     available = sum(is_available(pod) for pod in pods if selects(budget, pod))
     least = least_of(budget["spec"], replicas)
     expected: Json = {

@@ -34,7 +34,7 @@ def probe(name: str = "idle", command: str = "players", kind: str = TYPE, **memb
 
 
 def marker(*probes: Json, name: str = "web") -> Json:
-    """A PodProbeMarker for the pods of the shop."""
+    """Return a PodProbeMarker for the pods of the shop."""
     spec = {"selector": {"matchLabels": {"app": "shop"}}, "probes": list(probes) or [probe()]}
     metadata = {"name": name, "namespace": NAMESPACE_NAME}
     kind = POD_PROBE_MARKER
@@ -42,7 +42,7 @@ def marker(*probes: Json, name: str = "web") -> Json:
 
 
 def pod(name: str, node: str = "node-1", app: str = "shop") -> Json:
-    """A pod for it."""
+    """Return a pod for it."""
     metadata = {"name": name, "namespace": NAMESPACE_NAME, "labels": {"app": app}}
     spec = {"nodeName": node, "containers": [container("one")]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -82,7 +82,7 @@ class Marked(Frozen):
     exists: bool = True
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Return how the cluster differs from what is expected."""
         sight = stage.sight
         pods = list(sight.all(POD, NAMESPACE_NAME))
         if (shown := {one["metadata"]["name"]: shown_on(one) for one in pods if shown_on(one)}) != self.shown:
@@ -109,7 +109,7 @@ class Marked(Frozen):
 
 
 def probed(*names: str, by: tuple[str, ...] = ("web#idle",)) -> dict[str, tuple[str, ...]]:
-    """The same probes in each of the pods."""
+    """Return the same probes for each of the pods."""
     return dict.fromkeys(names, by)
 
 

@@ -36,7 +36,7 @@ class Kept(Frozen):
     budgets: tuple[str, ...] = (NAME,)
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Return how the cluster differs from what is expected."""
         sight = stage.sight
         documents = [pod for pod in sight.all(POD, NAMESPACE_NAME) if is_active(pod)]
         found = Counter(image_of(msgspec.convert(pod, Pod)) for pod in documents)
@@ -98,7 +98,7 @@ class WaitCounted(Step):
 
 
 def budget(name: str = NAME, target: Resource | None = None, **spec: Any) -> Json:
-    """A budget of the pods of `web`, by label or by target."""
+    """Return a budget of the pods of `web`, by label or by target."""
     about: Json = {"selector": {"matchLabels": {"app": "web"}}}
     if target is not None:
         about = {"targetRef": {"apiVersion": target.api_version, "kind": target.kind, "name": "web"}}
@@ -107,12 +107,12 @@ def budget(name: str = NAME, target: Resource | None = None, **spec: Any) -> Jso
 
 
 def protected(document: Json, stored: Json, allowed: int) -> tuple[Step, ...]:
-    """The budget is there, and all pods of the workload."""
+    """Make the budget and all pods of the workload."""
     return (Create(document=stored), Create(document=document), WaitCounted(allowed=allowed))
 
 
 def changed(**spec: Any) -> Change:
-    """The budget's spec is changed."""
+    """Change the budget's spec."""
     return Change(patch={"spec": spec}, name=NAME, kind=KIND)
 
 

@@ -19,7 +19,8 @@ IMAGE_ID = "docker.io/library/nginx@sha256:" + "a" * 64
 
 
 def pod_document(name: str = "a", **members: Any) -> Json:
-    """A pod that is ready and names budget `pub`. `members`: `metadata` and `status` are merged into, `spec`, too."""
+    """Return a pod that is ready and names budget `pub`. `members`: `metadata` and `status`, which are merged, and
+    `spec`."""
     document: Json = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -44,12 +45,12 @@ def pod_document(name: str = "a", **members: Any) -> Json:
 
 
 def pod(name: str = "a", **members: Any) -> Pod:
-    """The same, decoded."""
+    """Return the same, decoded."""
     return msgspec.convert(pod_document(name, **members), Pod)
 
 
 def budget(name: str = "pub", *, metadata: Json | None = None, **members: Any) -> PodUnavailableBudget:
-    """A budget of one for three pods, all of which are available. `members`: of `spec` and `status`."""
+    """Return a budget of one for three pods, all of which are available. `members`: of `spec` and `status`."""
     document: Json = {
         "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "1"}
         | (metadata or {}),

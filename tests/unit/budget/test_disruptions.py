@@ -31,7 +31,7 @@ IN_PLACE = cloneset.cloneset().replicas(4).max_unavailable("100%").in_place()
 
 
 def protected(pods: Sequence[Pod], name: str = "pub") -> list[Pod]:
-    """The pods as the budget protects them."""
+    """Return the pods as the budget protects them."""
     return [_protected(one, name) for one in pods]
 
 
@@ -47,7 +47,7 @@ def budgets(allowed: int = 1, namespace: str = "default", **status: Any) -> dict
 
 
 def claims(result: Plan) -> list[Patch]:
-    """The writes that take budget."""
+    """Return the writes that take budget."""
     return [one for one in result.actions if isinstance(one, Patch) and one.resource == POD_UNAVAILABLE_BUDGET]
 
 

@@ -109,7 +109,7 @@ async def told_of_pod(api: FakeApi, given: bytes, metadata: Json | None = None) 
 
 
 def with_rules(*rules: PodRule) -> FakeApi:
-    """A cluster whose webhook configuration has these rules."""
+    """Return a cluster whose webhook configuration has these rules."""
     api = FakeApi()
     api.put(VALIDATING, {"metadata": {"name": VALIDATING_CONFIGURATION, "annotations": {RULES: encoded(rules)}}})
     return api

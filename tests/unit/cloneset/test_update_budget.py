@@ -35,12 +35,13 @@ def rolling(replicas: int, max_unavailable: int | str, **members: Any) -> CloneS
 
 
 def in_grace() -> Pod:
-    """In the middle of another update: unavailable, on the old revision, and not to be started now."""
+    """Return a pod in the middle of another update: unavailable, on the old revision, and not to be started now."""
     return pod("x", "o", ready=False, state="Updating", annotations=GRACE)
 
 
 def taken(name: str, side: str, *, given_back: bool = False) -> Pod:
-    """Taken out of service for an update that has not begun; its gate may be open again, but it is not Ready yet."""
+    """Return a pod that is taken out of service for an update that has not begun; its gate may be open again, but it is
+    not Ready yet."""
     made = pod(name, side)
     gate = Condition(type=IN_PLACE_READY, status="True")
     if not given_back:
@@ -94,7 +95,7 @@ def test_budget(builder: CloneSetBuilder, all_pods: list[Pod], expected: list[st
 
 
 def test_budget_on_the_way_back() -> None:
-    """On the way back, those of the current revision that do not come up count."""
+    """Count, on the way back, the pods of the current revision that do not come up."""
     builder = rolling(6, 2, partition=5)
     assert updates(builder, pods("3n! 2n 1o!"), gates="CloneSetPartitionRollback=true") == of("n1")
 
@@ -131,7 +132,7 @@ def test_users_may_have_pods_scattered() -> None:
 
 
 def test_after_a_refusal_those_before_it_count_as_a_change() -> None:
-    """Scaling failed before, so the update goes first; where it changes something, scaling waits for its turn."""
+    """Update first after scaling has failed; where the update changes something, scaling waits for its turn."""
     vip = {"matchSelector": {"matchLabels": {"tier": "vip"}}, "weight": 50}
     builder = rolling(4, 4, priorityStrategy={"weightPriority": [vip]})
     strange, first = pod("z", "o", state="Elsewhere"), pod("a", "o", labels={"tier": "vip"})
@@ -163,7 +164,7 @@ def hooked(name: str, state: str, **labels: str) -> Pod:
 
 
 def hooked_too_early() -> Pod:
-    """Its container has not started again yet."""
+    """Return a pod whose container has not started again yet."""
     running = '{"revision":"sample-old","lastContainerStatuses":{"nginx":{"imageID":"id"}},"updateImages":true}'
     annotations = {"apps.kruise.io/inplace-update-state": running}
     return pod("x", "o", state="Updating", ready=False, labels={"hold": "inPlaceUpdate"}, annotations=annotations)

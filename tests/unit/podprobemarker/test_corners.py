@@ -41,7 +41,7 @@ def world_of(*probes: Doc, pods: int = 1) -> World:
 
 
 def test_one_write_for_each_pod_and_change():
-    """Conditions, labels and annotations of all probes of a pod come in one patch, without a version."""
+    """Bring conditions, labels and annotations of all probes of a pod in one patch, without a version."""
     world = world_of(probe(), probe("b", podConditionType="b", markerPolicy=None), pods=100)
     names = [f"p{number}" for number in range(100)]
 

@@ -14,7 +14,7 @@ OK, BAD, NOTHING = "Succeeded", "Failed", "Unknown"
 
 @pytest.fixture
 def world() -> World:
-    """M and pod p, whose probe is written."""
+    """Return a world with PodProbeMarker M and pod p, whose probe is written."""
     world = World()
     world.pod()
     world.marker()
@@ -231,7 +231,7 @@ def test_24_and_25_nodes_come_and_go():
 
 
 def test_29_and_30_a_pod_on_a_virtual_node():
-    """Its annotations are the webhook's."""
+    """Mark a pod by its conditions; its annotations are the webhook's."""
     world = World(gates="EnablePodProbeMarkerOnServerless=true")
     world.node("v1", type="virtual-kubelet")
     world.pod(node="v1")

@@ -45,7 +45,7 @@ _WATCHES: dict[Resource, tuple[Watch[Any], type[Any]]] = {
 
 
 def probe(name: str = "idle", **members: Any) -> Doc:
-    """A probe on container `game`; the condition type and the policy are those of the worked examples."""
+    """Return a probe on container `game`; the condition type and the policy are those of the worked examples."""
     given = {"containerName": "game", "probe": EXEC, "podConditionType": "game.io/idle", "markerPolicy": POLICY}
     whole = {"name": name} | given | members
     return {key: value for key, value in whole.items() if value is not None}
@@ -79,7 +79,7 @@ class World:
         self.objects.put(NODE, {"metadata": meta, "status": {"conditions": [condition]}})
 
     def pod(self, name: str = "p", node: str = "n1", *, uid: str = "", **changed: Any) -> None:
-        """A pod that runs; `changed` is merged into it."""
+        """Make a pod that runs; `changed` is merged into it."""
         container = {"name": "game", "image": "game:1", "ports": [{"name": "http", "containerPort": 8080}]}
         conditions = [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}]
         running = {"name": "game", "state": {"running": {"startedAt": rfc3339(self.now)}}}
@@ -90,7 +90,7 @@ class World:
         self.objects.put(POD, merge(document, changed))
 
     def edit(self, resource: Resource, name: str, patch: Doc) -> None:
-        """Somebody patches an object."""
+        """Patch an object, as somebody does."""
         held = self._held(resource, name)
         after = merge(held, patch)
         if patch.get("status") or (patch.get("metadata") or {}).keys() & {"deletionTimestamp"}:
@@ -99,11 +99,11 @@ class World:
             store(self.objects, resource, held, after)
 
     def remove(self, resource: Resource, name: str) -> None:
-        """Somebody deletes an object; finalizers and grace hold."""
+        """Delete an object; finalizers and grace hold it."""
         delete(self.objects, resource, self._held(resource, name), {})
 
     def vanish(self, resource: Resource, name: str) -> None:
-        """The object is gone."""
+        """Remove an object at once."""
         self.objects.remove(resource, self._held(resource, name))
 
     def marker(self, *probes: Doc, name: str = "m", labels: Doc | None = None) -> None:
@@ -112,8 +112,8 @@ class World:
         self.objects.put(POD_PROBE_MARKER, {"metadata": meta, "spec": spec})
 
     def report(self, node: str = "n1", /, **states: tuple[str, str]) -> Plan:
-        """The node's agent reports (state, message) of its probes, by `pod__marker__probe`; it is answered once the
-        status says it."""
+        """Report (state, message) of probes as the node's agent, by `pod__marker__probe`; it is answered once the
+        status has it."""
         found = self.probes(node)
         uids = {entry.name: entry.uid for entry in found.spec.pod_probes}
         pods: dict[str, list[Doc]] = {}
@@ -152,7 +152,7 @@ class World:
         return msgspec.json.decode(msgspec.json.encode(self._held(NODE_POD_PROBE, node)), type=NodePodProbe)
 
     def written(self, node: str = "n1") -> dict[str, list[str]]:
-        """The names of the probes in the node's spec, by uid of the pod."""
+        """Return the names of the probes in the node's spec, by uid of the pod."""
         return {one.uid: [probe.name for probe in one.probes] for one in self.probes(node).spec.pod_probes}
 
     def states(self, node: str = "n1") -> dict[str, dict[str, str]]:
@@ -170,7 +170,7 @@ class World:
         return next((one for one in conditions if one["type"] == kind), None)
 
     def shown(self, name: str = "p", kind: str = "game.io/idle") -> tuple[str, str] | None:
-        """Status and message of the condition."""
+        """Return status and message of the condition."""
         found = self.condition(name, kind)
         return None if found is None else (found["status"], found.get("message", ""))
 
@@ -186,7 +186,7 @@ class World:
     # What the controllers do.
 
     def settle(self) -> None:
-        """Passes of both controllers over everything, until nothing is written any more."""
+        """Make passes of both controllers over everything, until nothing is written any more."""
         for _ in range(20):
             before = len(self.writes)
             keys = self.node_gatherer.keys()

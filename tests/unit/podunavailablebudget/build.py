@@ -27,7 +27,7 @@ def ago(seconds: float) -> str:
 
 
 def budget(name: str = "pub", *, status: Json | None = None, metadata: Json | None = None, **spec: Any) -> Any:
-    """A budget; without `selector` and `targetRef` one that selects `LABELS`."""
+    """Return a budget; without `selector` and `targetRef` one that selects `LABELS`."""
     if "selector" not in spec and "targetRef" not in spec:
         spec["selector"] = SELECTOR
     meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "7", "generation": 1}
@@ -36,7 +36,7 @@ def budget(name: str = "pub", *, status: Json | None = None, metadata: Json | No
 
 
 def pod(name: str, *, ready: bool = True, owner: Json | None = None, **metadata: Any) -> Pod:
-    """A pod that runs, made an hour ago, which names budget `pub`."""
+    """Return a pod that runs, made an hour ago, which names budget `pub`."""
     meta: Json = {
         "name": name,
         "namespace": "ns",
@@ -57,12 +57,12 @@ def pod(name: str, *, ready: bool = True, owner: Json | None = None, **metadata:
 
 
 def pods(number: int, *, unready: int = 0) -> list[Pod]:
-    """Pods p-0, p-1, …; the last ones are not ready."""
+    """Return pods p-0, p-1, …; the last ones are not ready."""
     return [pod(f"p-{index}", ready=index < number - unready) for index in range(number)]
 
 
 def terminating(name: str, seconds: float = 30) -> Pod:
-    """A pod that is due to end in so many seconds."""
+    """Return a pod that is due to end in so many seconds."""
     return pod(name, deletionTimestamp=ago(-seconds))
 
 
@@ -79,7 +79,7 @@ def workload(name: str = "web", replicas: int | None = 3, **metadata: Any) -> Wo
 def snapshot(
     given: PodUnavailableBudget, expected: int, counted: Iterable[Pod], others: Iterable[Pod] = (), **members: Any
 ) -> BudgetSnapshot:
-    """What is gathered for the budget. `others`: pods that do not count, such as terminating ones."""
+    """Return what is gathered for the budget. `others`: pods that do not count, such as terminating ones."""
     there = list(counted)
     entries = {*given.status.disrupted_pods, *given.status.unavailable_pods}
     found = BudgetSnapshot(

@@ -168,7 +168,8 @@ async def test_a_target_that_the_mirror_does_not_know_is_asked_for() -> None:
 
 
 async def test_fewer_pods_are_expected_only_when_the_apiserver_says_so() -> None:
-    """The mirror has the workload as it was before it was scaled out; the status was counted from a newer one."""
+    """Ask the apiserver: the mirror has the workload as it was before it was scaled out, and the status was counted
+    from a newer one."""
     scene = Scene().given(budget(targetRef=CLONES, maxUnavailable=1, status={"totalReplicas": 5}), pod("a", owner=SETS))
     scene.works(CLONE_SET, workload("web", 3))
     scene.wiring.server[CLONE_SET, "ns", "web"] = workload("web", 5, resourceVersion="2")

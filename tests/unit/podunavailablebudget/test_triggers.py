@@ -28,7 +28,7 @@ def scene(*budgets: Any) -> FakeWiring:
 
 
 def changed(one: Any, **metadata: Any) -> Any:
-    """The next version of an object."""
+    """Return the next version of an object."""
     version = str(int(one.metadata.resource_version) + 1)
     meta = msgspec.structs.replace(one.metadata, resource_version=version, **metadata)
     return msgspec.structs.replace(one, metadata=meta)
@@ -94,7 +94,7 @@ ENDED = msgspec.structs.replace(pod("a"), status=PodStatus(phase="Succeeded"))
 
 @pytest.mark.parametrize(("last", "woken"), [(pod("a"), [PUB]), (deleting(pod("a")), [PUB]), (ENDED, [])])
 def test_a_pod_that_is_gone(last: Pod, woken: list[tuple[str, str]]) -> None:
-    """One that was seen to terminate is named by the record until it is gone; one that has ended is not."""
+    """Plan nothing at the end of a pod that was seen to terminate."""
     wiring = scene()
     wiring.put(PODS, last)
     wiring.woken.clear()

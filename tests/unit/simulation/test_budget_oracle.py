@@ -38,29 +38,29 @@ class BudgetTape(ObjectTape):
         self.budget(COUNTED)
 
     def target(self, replicas: int) -> None:
-        """The workload is to have so many pods."""
+        """Set how many pods the workload is to have."""
         self.put(CLONE_SET, "web", {"spec": {"replicas": replicas}}, by=USER, at=self.at + 1)
 
     def budget(self, status: Json, *, by: str = USER, after: float = 1.0, **spec: Any) -> None:
-        """The budget is written."""
+        """Write the budget."""
         body = {"spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}} | spec, "status": status}
         self.put(POD_UNAVAILABLE_BUDGET, "pub", body | {"metadata": {"generation": 1}}, by=by, at=self.at + after)
 
     def counts(self, after: float = 1.0, **status: Any) -> None:
-        """The controller counts."""
+        """Count, as the controller does."""
         self.budget(COUNTED | status, by=US, after=after)
 
     def pod(self, name: str, *, by: str = USER, after: float = 1.0, **members: Any) -> None:
-        """The pod is written."""
+        """Write the pod."""
         self.put(POD, name, pod_of(name, **members), by=by, at=self.at + after)
 
     def delete(self, *names: str, after: float = 1.0) -> None:
-        """Users delete pods, which take their time."""
+        """Delete pods as a user, which takes its time."""
         for name in names:
             self.pod(name, after=after, deletionTimestamp="2026-01-01T00:01:00Z")
 
     def take(self, name: str = "a", field: str = "disruptedPods") -> None:
-        """The webhook admits something."""
+        """Admit a request, as the webhook does."""
         now = rfc3339(EPOCH + timedelta(seconds=self.at))
         self.budget(COUNTED | {field: {name: now}}, by="webhook-0")
 

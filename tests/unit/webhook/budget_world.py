@@ -30,7 +30,7 @@ USER = "jane"
 
 
 def pod(name: str = "a", **members: Any) -> Json:
-    """A pod that was there and ready before the clock of the fake cluster began."""
+    """Return a pod that was there and ready before the clock of the fake cluster began."""
     document = pod_document(name, **members)
     document["metadata"].setdefault("creationTimestamp", BEFORE)
     document["metadata"]["creationTimestamp"] = members.get("metadata", {}).get("creationTimestamp", BEFORE)
@@ -50,7 +50,7 @@ def with_metadata(document: Json, **metadata: Any) -> Json:
 
 
 def budget(allowed: int = 1, *, name: str = "pub", metadata: Json | None = None, **members: Any) -> Json:
-    """A budget that a pass of its controller has left: of three pods, so many may go."""
+    """Return a budget that a pass of its controller has left: of three pods, so many may go."""
     return {
         "apiVersion": POD_UNAVAILABLE_BUDGET.api_version,
         "kind": POD_UNAVAILABLE_BUDGET.kind,
@@ -114,7 +114,7 @@ class World:
         self.checks = PodChecks(self.cluster.api, checks, Standing(self.clock))
 
     async def watch(self) -> "World":
-        """The watch has listed what there is."""
+        """Let the watch list what there is."""
         await self.budgets.cache.listing()
         for (plural, *_), document in self.cluster.objects.items():
             if plural == POD_UNAVAILABLE_BUDGET.plural:
@@ -124,22 +124,22 @@ class World:
         return self
 
     async def delete(self, document: Json, *, dry_run: bool = False) -> Answer:
-        """The answer to a delete."""
+        """Return the answer to a delete."""
         return await self.checks.validate(_request("DELETE", old_object=document, dry_run=dry_run))
 
     async def update(self, before: Json, after: Json, *, dry_run: bool = False) -> Answer:
-        """The answer to an update."""
+        """Return the answer to an update."""
         return await self.checks.validate(_request("UPDATE", object=after, old_object=before, dry_run=dry_run))
 
     async def evict(self, document: Json, **options: Any) -> Answer:
-        """The answer to an eviction of a pod that is stored."""
+        """Return the answer to an eviction of a pod that is stored."""
         name = document["metadata"]["name"]
         self.cluster.put(POD, document)
         eviction = {"metadata": {"name": name, "namespace": NAMESPACE}, "deleteOptions": options}
         return await self.checks.validate(_request("CREATE", object=eviction, sub_resource="eviction", name=name))
 
     async def create(self, document: Json, namespace: str = NAMESPACE) -> Json:
-        """The pod as it is stored."""
+        """Return the pod as it is stored."""
         request = _request("CREATE", object=document, namespace=namespace, resource=Named(resource="pods"))
         answer = await self.pods.mutate(request)
         assert answer.allowed, answer.message
@@ -149,7 +149,7 @@ class World:
         return self.cluster.objects[POD_UNAVAILABLE_BUDGET.plural, NAMESPACE, name]
 
     def entries(self) -> Json:
-        """What is written down: the units that are left, and who has the others."""
+        """Return what is written down: the units that are left, and the pods that hold the others."""
         status = self.stored()["status"]
         return {"allowed": status["unavailableAllowed"]} | {
             key: sorted(status[key]) for key in ("disruptedPods", "unavailablePods") if status.get(key)

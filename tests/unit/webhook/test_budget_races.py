@@ -16,7 +16,7 @@ from tests.unit.webhook.test_ledger import CONFLICT, Distant, SlowClock, once, r
 
 
 async def replicas(cluster: Distant, count: int = 2, *, watching: bool = True) -> list[World]:
-    """So many webhooks, each with a watch."""
+    """Return so many webhooks, each with a watch."""
     worlds = [await World(cluster=cluster, clock=SlowClock()).watch() for _ in range(count)]
     cluster.watching = [world.budgets.cache for world in worlds] if watching else []
     return worlds
@@ -30,7 +30,7 @@ def cluster_with(document: Json, lag: int = 3) -> Distant:
 
 @pytest.mark.parametrize("lag", [0, 3, 100])
 async def test_a_storm_on_two_replicas(lag: int) -> None:
-    """42: exactly as many as the budget has, however late the watches are."""
+    """Follow example 42: exactly as many pass as the budget has, however late the watches are."""
     cluster = cluster_with(budget(20, status={"currentAvailable": 200, "desiredAvailable": 180}), lag)
     worlds = await replicas(cluster)
     answers = await asyncio.gather(*(worlds[number % 2].delete(pod(f"p{number}")) for number in range(200)))
@@ -75,7 +75,8 @@ async def test_nobody_passes_on_an_old_copy(old: Json | None) -> None:
 
 
 async def test_a_request_that_comes_again_costs_no_read() -> None:
-    """The apiserver asks twice where it has looked at an old version of the pod first."""
+    """Answer a second request without a read: the apiserver asks twice where it has looked at an old version of the pod
+    first."""
     cluster = cluster_with(budget(1))
     (world,) = await replicas(cluster, 1, watching=False)
     assert await world.delete(pod()) == ALLOWED
@@ -92,7 +93,7 @@ async def test_a_dry_run_is_not_judged_on_an_old_copy() -> None:
 
 
 async def test_a_conflict_is_decided_anew() -> None:
-    """The controller has counted again meanwhile."""
+    """Decide anew after the controller has counted again meanwhile."""
     cluster = cluster_with(budget(1))
     (world,) = await replicas(cluster, 1, watching=False)
     cluster.before_write = once(lambda: cluster.put(POD_UNAVAILABLE_BUDGET, budget(0)))
@@ -103,7 +104,7 @@ async def test_a_conflict_is_decided_anew() -> None:
 @pytest.mark.parametrize("arrived", [True, False], ids=["it arrived", "it did not"])
 @pytest.mark.parametrize("failure", [Unreachable("timed out"), CONFLICT, ApiError(500, "", "oops")], ids=str)
 async def test_nobody_knows_whether_a_write_arrived(arrived: bool, failure: Exception) -> None:
-    """What there is tells: the pod has its unit, and no second one."""
+    """Find the pod's unit in the status, and take no second one."""
     cluster = cluster_with(budget(2))
     (world,) = await replicas(cluster, 1, watching=False)
     lost: Callable[[], None] = once(raising(failure))
@@ -125,7 +126,7 @@ async def test_one_that_is_always_too_late_gives_up() -> None:
 
 
 async def test_a_budget_that_is_deleted_meanwhile_lets_pass() -> None:
-    """54."""
+    """Follow example 54."""
     cluster = cluster_with(budget(1))
     (world,) = await replicas(cluster, 1, watching=False)
 

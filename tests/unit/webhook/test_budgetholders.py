@@ -70,7 +70,7 @@ async def test_a_refusal_names_them() -> None:
 
 
 async def test_the_controllers_own_record_is_read() -> None:
-    """What its journal publishes is what a refusal reads."""
+    """Read, for a refusal, the record that the controller's journal publishes."""
     bus = RecordBus()
     subject = Subject.of(POD_UNAVAILABLE_BUDGET, ObjectMeta(name="pub", namespace=NAMESPACE, uid="u-pub"))
     world = await world_with(bus)

@@ -29,7 +29,7 @@ def put_off(message: str = BEGIN + NOBODY) -> Answer:
 
 
 async def test_a_unit_is_taken_once() -> None:
-    """26 to 28."""
+    """Follow examples 26 to 28."""
     world = await World(budget(1)).watch()
     assert await world.delete(pod("a")) == ALLOWED
     assert world.entries() == {"allowed": 0, "disruptedPods": ["a"]}
@@ -95,7 +95,7 @@ async def test_protected_operations(operations: list[str], deleted: Answer, evic
 
 
 async def test_updates_take_units() -> None:
-    """30, 33 to 35."""
+    """Follow examples 30, 33 to 35."""
     world = await World(budget(1)).watch()
     assert await world.update(pod("a"), with_image(pod("a"), "nginx:2")) == ALLOWED
     assert world.entries() == {"allowed": 0, "unavailablePods": ["a"]}
@@ -107,7 +107,7 @@ async def test_updates_take_units() -> None:
 
 
 async def test_an_update_that_leaves_the_budget_passes() -> None:
-    """§8.2: reference."""
+    """Admit an update that takes the budget's name away (§8.2)."""
     world = await World(budget(0)).watch()
     assert await world.update(pod(), with_metadata(with_image(pod(), "nginx:2"), annotations={})) == ALLOWED
     unnamed = pod(metadata={"annotations": {}})
@@ -120,7 +120,7 @@ def sized(cpu: str) -> Json:
 
 
 async def test_resizes() -> None:
-    """43 and 44."""
+    """Follow examples 43 and 44."""
     apart = await World(budget(1), gates="PodUnavailableBudgetUpdateGate=true,InPlacePodVerticalScaling=true").watch()
     assert await apart.update(sized("1"), sized("2")) == ALLOWED
     assert apart.entries() == {"allowed": 1}
@@ -147,7 +147,7 @@ async def test_gates(gates: str, deleted: Answer, updated: Answer) -> None:
 
 
 async def test_dry_runs_are_judged_and_take_nothing() -> None:
-    """40 and 41."""
+    """Follow examples 40 and 41."""
     world = await World(budget(1)).watch()
     assert await world.delete(pod("a"), dry_run=True) == ALLOWED
     assert await world.evict(pod("b"), dryRun=["All"]) == ALLOWED
@@ -160,7 +160,7 @@ async def test_dry_runs_are_judged_and_take_nothing() -> None:
 
 
 async def test_the_code_of_evictions() -> None:
-    """41b."""
+    """Follow example 41b."""
     world = await World(budget(0)).watch()
     assert await world.evict(pod("b")) == put_off()
     assert await world.delete(pod("b")) == refused()
@@ -177,7 +177,7 @@ async def test_full_maps() -> None:
 
 
 async def test_a_spec_that_changed_counts_from_the_controllers_next_pass() -> None:
-    """50."""
+    """Follow example 50."""
     world = await World(budget(1, spec={"maxUnavailable": 0}, metadata={"generation": 2})).watch()
     assert await world.delete(pod()) == ALLOWED
 
@@ -255,7 +255,7 @@ async def test_what_cannot_be_written_is_refused(failure: Exception, message: st
 )
 @pytest.mark.parametrize("units", [0, 1], ids=["before a refusal", "after a conflict"])
 async def test_a_budget_that_cannot_be_read_is_an_error(failure: Exception, units: int) -> None:
-    """§8.7: unlike one that cannot be written."""
+    """Answer with an error (§8.7), unlike where a budget cannot be written."""
     world = await World(budget(units)).watch()
     world.cluster.put(POD_UNAVAILABLE_BUDGET, budget(units))  # the watch has not shown this version
 
@@ -299,7 +299,7 @@ def refusing() -> Check:
 
 @pytest.mark.parametrize("way", ["delete", "update"])
 async def test_what_a_later_check_refuses_is_taken_back(way: str) -> None:
-    """The entry goes; how much is left the controller counts."""
+    """Remove the entry; the controller counts how much is left."""
     world = await World(budget(1), after=(refusing(),)).watch()
     document = pod()
     answer = await (world.delete(document) if way == "delete" else world.update(document, with_image(document, "n:2")))

@@ -38,7 +38,7 @@ class Distant(FakeApi):
     """An apiserver that answers after a while, and tells those who watch a while later."""
 
     def __init__(self, lag: int = THERE_AND_BACK, watched: Resource = WORKLOAD_SPREAD) -> None:
-        """`lag`: turns until those who watch hear of a write of what is watched."""
+        """Begin with an empty cluster. `lag`: turns until watchers hear of a write of what is watched."""
         super().__init__()
         self.lag = lag
         self.watched = watched
@@ -124,7 +124,7 @@ class SlowClock(FakeClock):
 
 
 async def replicas(cluster: Distant, count: int = 2, bus: FakeBus | None = None) -> list[World]:
-    """So many webhooks, with a watch each, and a bus between them."""
+    """Return so many webhooks, with a watch each, and a bus between them."""
     bus = bus or DistantBus()
     worlds = [await World(cluster=cluster, clock=SlowClock(), bus=bus).watch() for _ in range(count)]
     for world in worlds:
@@ -143,7 +143,7 @@ async def insist(world: World, document: Json, refused: list[str]) -> Json:
 
 
 def _annotations(patch: Any) -> Json:
-    """The annotations that the patch adds."""
+    """Return the annotations that the patch adds."""
     added = [one.value for one in patch if one.path == "/metadata/annotations"]
     return {"annotations": added[0]} if added else {}
 
@@ -151,7 +151,7 @@ def _annotations(patch: Any) -> Json:
 @pytest.mark.parametrize("lag", [THERE_AND_BACK, 10 * THERE_AND_BACK], ids=["a quick watch", "a slow watch"])
 @pytest.mark.parametrize("named", [True, False], ids=["with names", "without names"])
 async def test_a_storm_over_two_replicas(named: bool, lag: int) -> None:
-    """Never more than maxReplicas, and no place is lost."""
+    """Give no more than maxReplicas, and lose no place."""
     cluster, refused = Distant(lag), list[str]()
     cluster.put(WORKLOAD_SPREAD, spread(subset("a", 60), subset("b", 70), subset("c")))
     worlds = await replicas(cluster)
@@ -170,7 +170,7 @@ async def test_a_storm_over_two_replicas(named: bool, lag: int) -> None:
 
 
 async def test_no_replica_is_left_without_a_turn() -> None:
-    """Each of three always has something to write, and hears late of what others have written."""
+    """Give each of three replicas its turn: each always has something to write, and sees the others' writes late."""
     cluster, refused = Distant(10 * THERE_AND_BACK), list[str]()
     cluster.put(WORKLOAD_SPREAD, spread(subset("a", 500), subset("b")))
     creating: list[asyncio.Future[Json]] = []
@@ -184,7 +184,7 @@ async def test_no_replica_is_left_without_a_turn() -> None:
 
 
 async def test_two_replicas_and_one_place() -> None:
-    """W6."""
+    """Follow example W6."""
     cluster = Distant()
     cluster.put(WORKLOAD_SPREAD, spread(subset("a", 1), subset("b")))
     first, second = await replicas(cluster)
@@ -195,13 +195,13 @@ async def test_two_replicas_and_one_place() -> None:
 
 
 async def test_churn_over_two_replicas() -> None:
-    """Pods come and go at once: at rest each place is either free, or held by one pod."""
+    """Let pods come and go at once: at rest each place is either free, or held by one pod."""
     cluster, refused = Distant(), list[str]()
     cluster.put(WORKLOAD_SPREAD, spread(subset("a", 50), subset("b", 50)))
     worlds = await replicas(cluster)
 
     async def live(number: int) -> tuple[str, bool]:
-        """Where the pod was, and whether it stays."""
+        """Return where the pod was, and whether it stays."""
         document = pod(f"p{number}")
         here, there = worlds[number % 2], worlds[(number + 1) % 2]
         stored = await here.create(document)
@@ -225,7 +225,7 @@ async def test_churn_over_two_replicas() -> None:
 
 
 def seen(stored: Json, pod: Json) -> Json:
-    """The WorkloadSpread after its controller has seen the pod: it is written down no longer."""
+    """Return the WorkloadSpread after its controller has seen the pod, without the pod's entry."""
     changed: Json = copy.deepcopy(stored)
     known = {pod["metadata"]["name"], pod["metadata"]["annotations"].get(PLACE)}
     for entry in changed["status"]["versionedSubsetStatuses"]["versionIgnored"]:
@@ -236,7 +236,7 @@ def seen(stored: Json, pod: Json) -> Json:
 
 
 async def test_a_choice_is_made_anew_after_a_conflict() -> None:
-    """Not only the write: the place is gone meanwhile."""
+    """Choose anew, instead of only writing again: the place is gone meanwhile."""
     cluster = Distant()
     cluster.put(WORKLOAD_SPREAD, spread(subset("a", 1), subset("b", 1)))
     (world,) = await replicas(cluster, 1)
@@ -271,7 +271,7 @@ def raising(failure: Exception) -> Callable[[], None]:
 
 
 async def world_of(*subsets: Json) -> tuple[Distant, World]:
-    """One replica, whose watch is quiet."""
+    """Return one replica, whose watch is quiet."""
     cluster = Distant()
     cluster.put(WORKLOAD_SPREAD, spread(*subsets))
     (world,) = await replicas(cluster, 1)
@@ -307,7 +307,7 @@ async def test_one_that_is_always_too_late_gives_up() -> None:
 @pytest.mark.parametrize("written", [True, False], ids=["it arrived", "it did not"])
 @pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
 async def test_nobody_knows_whether_a_write_arrived(written: bool, named: bool) -> None:
-    """What there is tells: the pod has its place, and no second one."""
+    """Find the pod's place in the status, and take no second one."""
     cluster, world = await world_of(subset("a", 2), subset("b"))
     lost = once(raising(Unreachable("timed out")))
     if written:
@@ -330,7 +330,7 @@ async def test_an_apiserver_that_answers_nobody_refuses_the_pod() -> None:
 
 
 async def test_a_write_that_a_retry_of_the_client_finds_done() -> None:
-    """The connection broke, the client sent the write again, and was told of a conflict with itself."""
+    """Break the connection: the client sends the write again, and meets a conflict with itself."""
     cluster, world = await world_of(subset("a", 2), subset("b"))
     cluster.after_write = once(raising(CONFLICT))
     found = mark(await world.create(pod()))
@@ -365,7 +365,7 @@ async def test_one_that_is_gone_needs_no_rules_any_more() -> None:
 
 
 async def test_a_namesake_is_no_stale_copy() -> None:
-    """W22: deleted and created again, before the watch shows it."""
+    """Follow example W22: deleted and created again, before the watch shows it."""
     cluster, world = await world_of(subset("a", 2), subset("b"))
     assert await world.places("p") == "a"
     again = spread(subset("a", 2), subset("b"))
@@ -401,7 +401,8 @@ async def test_a_fault_of_ours_leaves_nobody_waiting() -> None:
 
 
 async def test_one_that_cannot_be_decided_harms_no_other() -> None:
-    """The number of all pods was not asked for because there was a book, which its controller then closed."""
+    """Fail one request alone: the number of all pods was not asked for because there was a book, which its controller
+    then closed."""
     cluster, world = await world_of(subset("a", "50%"), subset("b"))
     clone_set = {"metadata": {"name": "web", "namespace": NAMESPACE}, "spec": {"replicas": 4}}
     cluster.put(Resource("apps.kruise.io", "v1beta1", "clonesets", "CloneSet"), clone_set)

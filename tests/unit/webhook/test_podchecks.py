@@ -27,14 +27,14 @@ def placed(name: str = "p", place: str = "a", of: tuple[str, str, str] | None = 
 
 
 async def full(*more: Check, subsets: tuple[Json, ...] = (subset("a", 2), subset("b"))) -> World:
-    """A subset that is full, and one that never is."""
+    """Return a subset that is full, and one that never is."""
     status = {"versionedSubsetStatuses": {"versionIgnored": [entry("a", 0), entry("b", -1)]}}
     return await World(spread(*subsets) | {"status": status}, more_checks=more).watch()
 
 
 @pytest.mark.parametrize("way", ["delete", "evict"])
 async def test_a_place_is_given_back(way: str) -> None:
-    """W3 and W4."""
+    """Follow examples W3 and W4."""
     world = await full()
     answer = await (world.delete(placed()) if way == "delete" else world.evict(placed()))
     assert answer == ALLOWED
@@ -63,7 +63,7 @@ async def test_nothing_is_written_down(document: Json) -> None:
 
 
 async def test_a_dry_run_gives_nothing_back() -> None:
-    """W18."""
+    """Follow example W18."""
     world = await full()
     assert await world.delete(placed(), dry_run=True) == ALLOWED
     assert await world.evict(placed(), dryRun=["All"]) == ALLOWED
@@ -77,7 +77,7 @@ async def test_a_delete_that_is_sent_again_gives_nothing_more() -> None:
 
 
 async def test_a_pod_that_was_never_seen_gives_nothing_back() -> None:
-    """Its entry in creatingPods ends by itself."""
+    """Leave its entry in creatingPods, which ends by itself."""
     world = await World(spread(subset("a", 2), subset("b"))).watch()
     stored = await world.create(pod("p"))
     assert await world.delete(stored) == ALLOWED
@@ -99,7 +99,7 @@ async def test_without_a_book_there_is_nothing_to_write(subsets: tuple[Json, ...
 
 
 async def test_no_book_is_opened_for_a_removal() -> None:
-    """One that is opened later begins with all places: the pod would have two."""
+    """Open no book: one that is opened later begins with all places, so the pod would have two."""
     world = await World(spread(subset("a", 2), subset("b"))).watch()
     assert await world.delete(placed()) == ALLOWED
     assert world.cluster.writes == []
@@ -119,7 +119,7 @@ async def test_the_book_is_that_of_the_pods_version() -> None:
     "failure", [ApiError(409, "Conflict", "again"), ApiError(503, "", "busy"), Unreachable("timed out")], ids=str
 )
 async def test_what_cannot_be_written_down_is_refused(failure: Exception) -> None:
-    """§5.5 4: whoever deletes it tries again. And then it is right."""
+    """Refuse a deletion that cannot be written down (§5.5 4), and admit it when it is tried again."""
     world = await full()
     written = world.cluster.patch
 
@@ -186,7 +186,7 @@ def refusing(answer: Answer) -> Check:
 
 
 async def test_what_a_later_check_refuses_is_taken_back() -> None:
-    """Pitfall 14."""
+    """Avoid pitfall 14."""
     world = await full(refusing(denied("the budget is spent")))
     assert await world.delete(placed()) == denied("the budget is spent")
     assert world.book()["a"] == entry("a", 0)
@@ -292,7 +292,7 @@ async def test_entries_stand_while_something_needs_them() -> None:
 
 
 async def test_entries_stay_for_a_while() -> None:
-    """Another replica may be admitting an object that this one cannot see yet."""
+    """Keep entries for a while: another replica may be admitting an object that this one cannot see yet."""
     world = await World(spread(subset("a"))).watch()
     _, rules = await world.checks.entries("")
     del world.cluster.objects[WORKLOAD_SPREAD.plural, NAMESPACE, "ws"]

@@ -90,7 +90,7 @@ async def test_budgets_of_other_namespaces_are_not_its_own() -> None:
 
 
 async def test_a_budget_that_another_replica_has_just_admitted() -> None:
-    """The watch of this one has not shown it yet. The apiserver is asked once in a while."""
+    """Ask the apiserver once in a while: the watch of this replica has not shown the budget yet."""
     world = await World().watch()
     world.cluster.put(POD_UNAVAILABLE_BUDGET, budget())
     assert told(await world.create(newcomer())) == "pub"

@@ -59,7 +59,7 @@ async def distant(*subsets: Json, count: int = 2, bus: FakeBus | None = None) ->
     ("limits", "pods"), [((60, 70), 200), ((10, 5), 12), ((3, 3), 5), ((100, 100), 150), ((7, 1), 30)]
 )
 async def test_subsets_are_filled_in_order(limits: tuple[int, int], pods: int, *, named: bool) -> None:
-    """No subset gets too many pods, and no later one gets a pod while an earlier one has room."""
+    """Give no subset too many pods, and no later one a pod while an earlier one has room."""
     cluster, worlds = await distant(subset("a", limits[0]), subset("b", limits[1]), subset("c"))
     found = Counter(mark(one)["subset"] for one in await storm(worlds, pods, named=named))
     a = min(limits[0], pods)
@@ -94,7 +94,7 @@ async def test_a_replica_without_places_asks_one_that_has_some() -> None:
 
 
 async def test_a_subset_is_full_once_no_replica_has_a_place() -> None:
-    """No pod waits at the end of a subset, and none goes to the next one too early."""
+    """Let no pod wait at the end of a subset, and none go to the next one too early."""
     cluster, worlds = await distant(subset("a", 60), subset("b"), count=3)
     begun = worlds[0].clock.monotonic()
     found = Counter(mark(one)["subset"] for one in await storm(worlds, 100))
@@ -141,7 +141,7 @@ async def test_an_answer_that_is_lost_costs_no_more_than_a_place_until_its_time_
 
 
 async def test_a_lender_whose_write_is_slow_is_waited_for() -> None:
-    """The borrower's watch shows the lender's places before the lender itself knows that it has them."""
+    """Wait for the lender: the borrower's watch shows its places before it knows itself that it has them."""
 
     class SlowToAnswer(Distant):
         async def patch(self, *call: Any, **more: Any) -> bytes:
@@ -162,7 +162,8 @@ async def test_a_lender_whose_write_is_slow_is_waited_for() -> None:
 
 
 async def test_a_book_that_changes_meanwhile_is_asked_about_again() -> None:
-    """The answer that there is no place was about an earlier book, and another request has looked at the newer one."""
+    """Ask again: the answer that there is no place was about an earlier book, and another request has looked at the
+    newer one."""
     bus = DistantBus()
     cluster, (first, second) = await distant(subset("a", 100), subset("b"), bus=bus)
     await storm([first], 20)
@@ -199,7 +200,7 @@ async def test_an_answer_that_cannot_be_read_is_none(answer: bytes) -> None:
 
 
 async def test_only_names_of_replicas_become_part_of_subjects() -> None:
-    """Users may write anything into a status."""
+    """Take no other text of a status into a subject: users may write anything there."""
     bus = DistantBus()
     cluster, (world,) = await distant(subset("a", 10), subset("b"), count=1, bus=bus)
     await world.create(pod("p"))
@@ -232,7 +233,7 @@ async def test_an_unlimited_subset_waits_for_nothing() -> None:
 
 
 async def test_how_pods_are_known() -> None:
-    """The annotation of the reference is as it is without places that are taken ahead (§5.4)."""
+    """Write the annotation as the reference does without places that are taken ahead (§5.4)."""
     _, (world,) = await distant(subset("a", 100), subset("b"), count=1)
     named, unnamed = await storm([world], 20), await storm([world], 20, named=False)
     assert all(mark(one).keys() == {"name", "subset"} for one in named)
@@ -246,7 +247,7 @@ async def test_how_pods_are_known() -> None:
 
 
 async def test_a_retried_call_takes_no_second_place() -> None:
-    """W11, before and after the book names the pod."""
+    """Follow example W11, before and after the book names the pod."""
     _, worlds = await distant(subset("a", 100), subset("b"))
     await storm(worlds[:1], 20)
     places = [await worlds[replica].create(pod("p19")) for replica in (0, 1)]
@@ -307,7 +308,7 @@ async def test_who_may_not_write_takes_nothing_ahead() -> None:
 
 
 async def test_what_cannot_be_returned_has_its_time_out() -> None:
-    """A replica that may not write does not try again and again."""
+    """Stop trying where the replica may not write."""
     cluster, (world,) = await distant(subset("a", 100), subset("b"), count=1)
     await storm([world], 20)
     tries: list[float] = []

@@ -40,7 +40,7 @@ def pod(annotations: Json | None = None, **labels: str) -> Json:
 
 
 def handed(one: Json, *markers: Json) -> tuple[list[str], str | None]:
-    """The names of the probes, and the list of PodProbeMarkers."""
+    """Return the names of the probes, and the list of PodProbeMarkers."""
     hand_over(one, markers)
     annotations = one["metadata"].get("annotations", {})
     return [found["name"] for found in json.loads(annotations.get(PROBES, "[]"))], annotations.get(MARKERS)

@@ -27,7 +27,7 @@ AGAIN_SECONDS = 1.0
 
 
 async def probes(api: Api, clock: Clock) -> Sequence[Probe]:
-    """What the apiserver said to each. Raises NotKnown when we may not ask."""
+    """Return what the apiserver said to each. Raises NotKnown when the user may not ask."""
     labels = {"app": "flotilla-doctor"}
     wanted = {
         INVALID: _clone_set("v1beta1", labels, {"app": "somebody-else"}),

@@ -85,8 +85,6 @@ class Session:
     """The questions of one pass."""
 
     def __init__(self, answer: _Answer) -> None:
-        """Prepare to read workloads and scales. `whitelist`: the kinds that administrators name, whose objects are read
-        instead of their scales."""
         self._answer = answer
         self.wanted: set[Reference | Read] = set()
 
@@ -126,7 +124,8 @@ class Lookups:
     """The questions of all budgets, and the last answers."""
 
     def __init__(self, wiring: Wiring, whitelist: Callable[[], Collection[GroupKind]]) -> None:
-        """`whitelist`: the kinds that administrators name, whose objects are read instead of their scales."""
+        """Prepare to read workloads and scales. `whitelist`: the kinds that administrators name, whose objects are read
+        instead of their scales."""
         self._wiring = wiring
         self._offline = _is_offline(wiring)
         self._whitelist = whitelist

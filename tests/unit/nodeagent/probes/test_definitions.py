@@ -8,7 +8,7 @@ from flotilla_nodeagent.probes.definitions import Exec, HttpGet, Probe, TcpSocke
 
 
 def spec(*probes: object, pods: int = 1) -> NodePodProbeSpec:
-    """Each pod with these probes: JSON texts or documents."""
+    """Return a spec that gives each pod these probes: JSON texts or documents."""
     written = [one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in probes]
     of_pod = [
         {"name": f"m#{n}", "containerName": "game", "probe": msgspec.Raw(one.encode())} for n, one in enumerate(written)
@@ -101,7 +101,7 @@ def test_refused(probe: object, why: str) -> None:
 
 
 def read_deep(text: str) -> Probe:
-    """A probe as it stands in memory: a deep one does not come through the reader of copies."""
+    """Read a probe as it stands in memory: a deep one does not come through the reader of copies."""
     given = spec({})
     one = msgspec.structs.replace(given.pod_probes[0].probes[0], probe=msgspec.Raw(text.encode()))
     pod = msgspec.structs.replace(given.pod_probes[0], probes=[one])

@@ -51,7 +51,7 @@ class Server:
 
 @asynccontextmanager
 async def serving(serve: Serve | bytes, context: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    """A server that answers every request so; bytes are the whole answer, with PORT in it replaced."""
+    """Run a server that gives this answer to every request; bytes are the whole answer, with PORT in it replaced."""
     server = Server()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -309,7 +309,7 @@ async def test_redirects_on_the_pod_are_followed() -> None:
     ],
 )
 async def test_redirects_elsewhere_are_not(location: str) -> None:
-    """They count as success, and nobody is asked."""
+    """Count redirects to other hosts as success, without a request to them."""
     async with serving(answer("200 OK")) as other:
         moved = answer("302 Found", "moved", Location=location.format(port=other.port))
         async with serving(moved) as server:

@@ -28,7 +28,7 @@ UNKNOWN = ("Unknown", "")
 
 
 def probe(name: str = "idle", container: str = "game", *, command: str = "", **fields: Any) -> NodeProbe:
-    """A probe whose command is answered by the machine."""
+    """Return a probe whose command is answered by the machine."""
     document = {"exec": {"command": ["probe", command or name]}} | fields
     return NodeProbe(name=f"m#{name}", container_name=container, probe=msgspec.Raw(msgspec.json.encode(document)))
 
@@ -44,19 +44,19 @@ def want(scene: Scene, *pods: PodProbe) -> None:
 
 
 def entry(scene: Scene, name: str = "idle", uid: str = "u") -> ProbeState | None:
-    """What is reported of a probe."""
+    """Return what is reported of a probe."""
     pods = [one for one in scene.hub.probes().status.pod_probe_statuses if one.uid == uid]
     return next((one for of_pod in pods for one in of_pod.probe_states if one.name == f"m#{name}"), None)
 
 
 def shown(scene: Scene, name: str = "idle", uid: str = "u") -> tuple[str, str]:
-    """Its state and message."""
+    """Return its state and message."""
     found = entry(scene, name, uid)
     return (found.state, found.message) if found is not None else ("", "")
 
 
 def history(scene: Scene, name: str = "idle") -> list[tuple[str, str]]:
-    """All states and messages that were reported, without repetitions."""
+    """Return all states and messages that were reported, without repetitions."""
     told: list[tuple[str, str]] = []
     for report in scene.hub.said("nodepodprobes"):
         for of_pod in report.status.pod_probe_statuses:
@@ -65,12 +65,12 @@ def history(scene: Scene, name: str = "idle") -> list[tuple[str, str]]:
 
 
 def rounds(scene: Scene, name: str = "idle") -> list[float]:
-    """When the command was run."""
+    """Return when the command was run."""
     return [at for at, _, one in scene.machine.probes if one == name]
 
 
 async def begun(scene: Scene, *pods: PodProbe, after: float = 20.0) -> None:
-    """An agent that has run for some time, and then one container with these probes, or one."""
+    """Begin with an agent that has run for some time, and then one container with these probes, or one."""
     scene.start()
     await scene.at(after)
     scene.machine.start("u", "game")
@@ -149,7 +149,7 @@ def test_first_rounds_after_a_start_are_spread(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("delay", "least"), [(0, 1.0), (5, 5.0)])
 def test_a_restarted_container(tmp_path: Path, delay: int, least: float) -> None:
-    """Examples 21 and 29: Unknown, and the outcome of the new instance after its initial delay."""
+    """Follow examples 21 and 29: Unknown, and the outcome of the new instance after its initial delay."""
 
     async def story(scene: Scene) -> None:
         await begun(scene, pod("u", probe(periodSeconds=2, initialDelaySeconds=delay)))
@@ -190,7 +190,7 @@ def test_a_container_that_stays_down(tmp_path: Path) -> None:
 
 
 def test_an_outcome_of_a_container_that_has_ended_meanwhile_does_not_count(tmp_path: Path) -> None:
-    """It ends while the command runs, and another one is there when that fails."""
+    """End a container while its command runs, and start another one before the command fails."""
 
     async def story(scene: Scene) -> None:
         await begun(scene)
@@ -235,7 +235,7 @@ def test_a_command_that_takes_too_long_and_one_that_cannot_be_run(tmp_path: Path
 
 
 def test_two_probes_of_one_container(tmp_path: Path) -> None:
-    """Example 19: neither hides the other."""
+    """Follow example 19: neither hides the other."""
 
     async def story(scene: Scene) -> None:
         scene.machine.answers["full"] = BUSY
@@ -249,7 +249,8 @@ def test_two_probes_of_one_container(tmp_path: Path) -> None:
 
 
 def test_changed_definitions(tmp_path: Path) -> None:
-    """Another command resets the result (example 9), another period is applied at once, another threshold, too."""
+    """Change definitions: another command resets the result (example 9), another period or threshold is applied at
+    once."""
 
     async def story(scene: Scene) -> None:
         scene.machine.answers["full"] = BUSY
@@ -268,7 +269,7 @@ def test_changed_definitions(tmp_path: Path) -> None:
 
 
 def test_what_is_no_longer_asked_for_leaves_the_status(tmp_path: Path) -> None:
-    """Examples 14, 15 and 30: a probe, a pod, a pod of the same name."""
+    """Follow examples 14, 15 and 30: a probe, a pod, a pod of the same name."""
 
     async def story(scene: Scene) -> None:
         await begun(scene, pod("u", probe(), probe("other")))
@@ -372,7 +373,7 @@ def test_a_command_that_was_changed_while_the_agent_was_away(tmp_path: Path) -> 
 
 
 def test_without_its_folder_the_agent_goes_by_the_status(tmp_path: Path) -> None:
-    """It keeps what was probed after the container had started, and nothing that may be about another instance."""
+    """Keep results that were probed after the container had started, and none that may be about another instance."""
 
     async def story(scene: Scene) -> None:
         await begun(scene, pod("u", probe(failureThreshold=9)))
@@ -463,7 +464,7 @@ def test_with_the_gate_off_nothing_is_read_or_run(tmp_path: Path) -> None:
 
 
 def test_another_pods_container(tmp_path: Path) -> None:
-    """A NodePodProbe that gives a pod another one's uid gets nowhere."""
+    """Refuse a NodePodProbe that gives a pod another one's uid."""
 
     async def story(scene: Scene) -> None:
         scene.start()

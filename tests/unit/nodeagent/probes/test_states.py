@@ -92,7 +92,7 @@ def test_another_handler_begins_anew() -> None:
     ("probed", "started", "kept"), [(10, 5.0, True), (10, 10.0, True), (10, 10.1, False), (10, 0.0, False)]
 )
 def test_a_reported_result_of_an_unknown_container(probed: float, started: float, kept: bool) -> None:
-    """It stays only if the container had started by then; times are of whole seconds, rounded down."""
+    """Keep the result only if the container had started by then; times are whole seconds, rounded down."""
     known = Progress(result=Result(state="Succeeded", message="0 players", probed=at(probed), since=at(1)))
     since = started and at(started).timestamp()
     progress = states.seen(states.placed(known, container(), since), container(), at(20))

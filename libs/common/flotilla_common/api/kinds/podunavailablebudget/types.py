@@ -67,12 +67,12 @@ class BudgetStatus(Model):
 
     @property
     def disruptions(self) -> dict[str, Moment]:
-        """The entries of `disrupted_pods` that name pods."""
+        """Return the entries of `disrupted_pods` that name pods."""
         return {name: at for name, at in self.disrupted_pods.items() if not is_ahead(name)}
 
     @property
     def units_ahead(self) -> int:
-        """The number of units that are taken ahead."""
+        """Return the number of units that are taken ahead."""
         return sum(is_ahead(key) for key in self.disrupted_pods)
 
 
