@@ -50,6 +50,7 @@ SPREAD = (
     "podprobemarker/test_markers.py",
     "podprobemarker/test_verbs.py",
     "podunavailablebudget/test_budgets.py",
+    "podunavailablebudget/test_neighbours.py",
     "podunavailablebudget/test_verbs.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",

@@ -3,12 +3,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
 
+from flotilla_cli.cluster import kwok
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, RELATED_BUDGET
 from tests.support.balancer import Webhooks, balanced_webhooks
@@ -206,6 +207,41 @@ async def test_a_drain_waits_for_the_budget(space: Workspace) -> None:
     space.until(lambda: serving(space.pods) == 4)
     assert all(pod["spec"]["nodeName"] != node for pod in space.pods.values())
     assert min(map(serving, space.moments(since))) >= 3
+
+
+def bound(node: str, names: Sequence[str], image: str = "nginx:alpine") -> str:
+    """Pods without a controller on a node that may be new, as JSON."""
+    made = bare(names)
+    for pod in made["items"]:
+        pod["spec"] |= {
+            "nodeName": node,
+            "containers": [{"name": "main", "image": image}],
+            "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}],
+        }
+    return json.dumps(made)
+
+
+async def test_a_node_that_is_tainted(site: Site, space: Workspace) -> None:
+    """Of ready pods the taint controller deletes as many as the budget has; the others need no budget."""
+    node = kwok.node(NODES)
+    name = node["metadata"]["name"] = f"node-{space.name}"
+    space.cluster.kubectl("create", "-f", "-", stdin=json.dumps(node))
+    try:
+        space.apply(budget(protectTotalReplicas=3))
+        space.kubectl("create", "-f", "-", stdin=bound(name, ["a", "b", "c"]))
+        space.kubectl("create", "-f", "-", stdin=bound(name, ["d", "e"], "nginx:broken"))
+        allows(space, 1, currentAvailable=3)
+        space.cluster.kubectl("taint", "node", name, "test.example/gone=:NoExecute")
+        space.until(lambda: len(prevented(space)) == 2 and len(space.pods) == 2)
+        assert prevented(space) == space.pods.keys() < {"a", "b", "c"}
+    finally:
+        space.cluster.kubectl("delete", "node", name, "--wait=false")
+
+
+def prevented(space: Workspace) -> set[str]:
+    """The pods whose deletion was refused, by the events about them."""
+    events = space.read("events")["items"]
+    return {event["involvedObject"]["name"] for event in events if event["reason"] == PREVENTED}
 
 
 PODS, BUDGET = 40, 5

@@ -128,19 +128,20 @@ def test_who_uses_it_and_until_when() -> None:
     ("counted", "terminates", "unavailable", "missing"),
     [
         pytest.param(pods(4), [], None, None, id="all are there"),
+        pytest.param(pods(3), [], None, "1 of 4 pods does not exist", id="one is not there"),
         pytest.param(
             pods(3),
             [terminating("z", 20), terminating("y", 30)],
             "2 pods unavailable: z (terminating, due to end by 2026-03-01T08:00:50Z), "
             "y (terminating, due to end by 2026-03-01T08:01:00Z)",
-            "1 of 4 pods does not exist",
+            None,
             id="those that end first come first",
         ),
         pytest.param(
             [pod("b", ready=False, labels=LABELS | {"unavailable-pod.kruise.io/x": ""})],
             [terminating("c")],
             "2 pods unavailable: c (terminating, due to end by 2026-03-01T08:01:00Z), b (unavailable by a label)",
-            "3 of 4 pods do not exist",
+            "2 of 4 pods do not exist",
             id="terminating before others",
         ),
         pytest.param(

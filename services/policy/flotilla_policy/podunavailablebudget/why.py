@@ -76,7 +76,7 @@ def _first_to_end(pod: Pod) -> tuple[bool, str, str]:
 
 
 def _say_how_many_are_missing(snapshot: BudgetSnapshot, draft: Draft) -> None:
-    missing = snapshot.expected - len(snapshot.pods)
+    missing = snapshot.expected - len(snapshot.pods) - len(snapshot.terminating)
     if missing > 0:
         verb = "does" if missing == 1 else "do"
         draft.reason(State.NOTE, "PodsMissing", f"{missing} of {pods_word(snapshot.expected)} {verb} not exist")
