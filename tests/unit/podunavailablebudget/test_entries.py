@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Waits
-from flotilla_policy.podunavailablebudget.entries import keep_entries
+from flotilla_policy.podunavailablebudget.entries import in_doubt, keep_entries
 from flotilla_policy.podunavailablebudget.plan import plan
 from tests.unit.podunavailablebudget.build import NOW, ago, budget, pod, pods, snapshot, terminating
 
@@ -66,3 +66,27 @@ def test_an_entry_of_a_pod_that_is_not_known_takes_nothing_from_others() -> None
     assert patch is not None
     assert patch.body["status"]["unavailableAllowed"] == 1
     assert DISRUPTED not in patch.body["status"]
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(0, True), (19, True), (20, False)])
+def test_a_unit_that_was_taken_ahead_counts_until_its_end(seconds: float, kept: bool) -> None:
+    """No pod has its name, and nobody asks for one (ADR 33)."""
+    key = "ahead/abc/1"
+    given = snapshot(budget(maxUnavailable=2, status={DISRUPTED: {key: ago(seconds)}}), 4, pods(4))
+    assert list(in_doubt(given.budget.status, {}, NOW)) == []
+    made = plan(given, NOW)
+    assert made.status is not None
+    assert made.status.body["status"]["unavailableAllowed"] == (1 if kept else 2)
+    assert (DISRUPTED in made.status.body["status"]) is not kept  # the last entry goes, and the map with it
+    assert made.wake_at == (NOW + timedelta(seconds=20 - seconds) if kept else None)
+    assert made.events == ()
+
+
+@pytest.mark.parametrize(("ahead", "written"), [(1, None), (3, 0), (3600, 0)])
+def test_an_entry_by_a_fast_clock_gets_the_time_of_the_controller(ahead: float, written: float | None) -> None:
+    """It would be kept for too long."""
+    given = budget(maxUnavailable=1, status={DISRUPTED: {"p-0": ago(-ahead)}})
+    made = plan(snapshot(given, 1, pods(1)), NOW)
+    assert made.status is not None
+    entries = made.status.body["status"].get(DISRUPTED)
+    assert entries == (None if written is None else {"p-0": ago(written)})

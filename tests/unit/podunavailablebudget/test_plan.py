@@ -57,6 +57,7 @@ def test_the_maps_are_compared_as_instants() -> None:
         pytest.param(1, pods(3, unready=1), True, id="less is left"),
         pytest.param(0, pods(3), True, id="something is left again"),
         pytest.param(1, pods(4), False, id="more is left than before"),
+        pytest.param(1, pods(5), True, id="more than twice as much is left"),
         pytest.param(0, pods(3, unready=1), True, id="nothing is left, and fewer are available"),
     ],
 )
