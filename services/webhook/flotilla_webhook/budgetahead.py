@@ -95,7 +95,7 @@ class UnitsAhead:
 
     @property
     def busy(self) -> bool:
-        """Whether there is or may be something to write."""
+        """Return whether there is or may be something to write."""
         return self._keeper is not None and not self._keeper.done()
 
     def came(self) -> None:
