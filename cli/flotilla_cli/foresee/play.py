@@ -29,8 +29,9 @@ VAIN_WAKES = 5
 """So many times in a row a planner may look again, without anybody finding anything to do, until time jumps for others
 only."""
 
-MOST_PASSES = 20_000
-"""A planner that never comes to rest would be a defect; the plan says so then."""
+MOST_PASSES, MOST_PASSES_EACH = 20_000, 20
+"""Passes of a play, in all and for each object that is planned; the larger number counts. A planner that never comes to
+rest would be a defect; the plan says so then."""
 
 Waker = tuple[Resource, Key] | None
 """A planner and its object; None: the cluster itself."""
@@ -123,7 +124,7 @@ class Play:
         self._plan_from(resource, stored)
         yield self._moment()
         begin, vain = self._cluster.clock.now(), Counter[Waker]()
-        while self._passes < MOST_PASSES:
+        while self._may_go_on():
             if self._cluster.step():
                 yield self._moment()
                 continue
@@ -138,6 +139,9 @@ class Play:
             yield moment
         self.finished = False
 
+    def _may_go_on(self) -> bool:
+        return self._passes < max(MOST_PASSES, MOST_PASSES_EACH * len(self._keys))
+
     def _next_wake(self, vain: Counter[Waker]) -> tuple[datetime | None, Waker]:
         """The next moment for which somebody waits who has not looked in vain too often, and who that is."""
         now, own = self._cluster.clock.now(), self._cluster.wake_at
@@ -149,7 +153,7 @@ class Play:
         """All passes that follow from each other, while the cluster stands still."""
         moment = Moment(at=self._cluster.clock.now(), writes=[], waited=waited)
         wrote = True
-        while wrote and self._passes < MOST_PASSES:
+        while wrote and self._may_go_on():
             done = [write for key in list(self._keys) for write in self._pass(*key)]
             moment.writes += done
             wrote = any(write.effective for write in done)

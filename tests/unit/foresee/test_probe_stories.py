@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from flotilla_cli.foresee import play
 from flotilla_cli.foresee.render import render
 from flotilla_cli.foresee.story import Story
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, PROBES_PER_POD
@@ -56,6 +57,15 @@ async def test_the_nodes_of_its_pods_get_the_probes():
     ]
     told = render(story, everything=False).plain
     assert "write NodePodProbe n1: probe m#idle - → 2 pods" in told
+
+
+async def test_a_play_ends_however_many_nodes_there_are(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(play, "MOST_PASSES", 50)
+    world = World(nodes_there=20)
+    for number in range(1, 21):
+        world.pod(f"p{number}", f"n{number}")
+    story = await foreseen(world, marker(), marker())
+    assert (len(steps(story)), story.notes) == (20, ())
 
 
 async def test_a_node_without_an_object_gets_one():
