@@ -35,9 +35,9 @@ class NothingPublished(Exception):
 
 
 class Interest:
-    """Picks the messages about one object: itself, what it made, what was written on its behalf, why it stands where it
-    is, what node agents reported about it, and whatever else its controller looks at. Learns from those that it picks,
-    so it is to be asked in order.
+    """Picks the messages about one object: itself, what it made, who wrote it, what was written on its behalf, why it
+    stands where it is, what node agents reported about it, and whatever else its controller looks at. Learns from those
+    that it picks, so it is to be asked in order.
 
     Dependents are told by their owner references, deletions of dependents by a uid that was seen before, and what bears
     the object's name in front of its own (a stray that occupies a name) is taken, too. What the controller looks at
@@ -83,7 +83,7 @@ class Interest:
         if message.subject == self.why_subject or message.subject.startswith("report.v1."):
             return True
         if message.subject.startswith("act.v1."):
-            return member(body, "owner") == self._owner
+            return self._owner in (member(body, "owner"), {part: body.get(part) for part in self._owner})
         return bool(message.headers.get(subjects.OP)) and self._picks_object(message, body)
 
     def _picks_object(self, message: Message, body: Json) -> bool:

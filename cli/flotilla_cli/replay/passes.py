@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from flotilla_cli.bundle.records import Bundle, Recorded
+from flotilla_cli.bundle.records import Bundle, Header, Recorded
 from flotilla_cli.published import Act, Why, decoded
 
 IDLE = timedelta(seconds=2)
@@ -58,7 +58,7 @@ def passes(bundle: Bundle) -> list[Pass]:
     heard: dict[str, list[int]] = {}
     for position, recorded in enumerate(bundle.heard):
         trace = _trace(recorded)
-        if trace and trace not in earlier:
+        if trace and trace not in earlier and not _is_of_another(recorded, bundle.header):
             heard.setdefault(trace, []).append(position)
     ended = _ended(bundle)
     found = (_pass(trace, positions, bundle.heard, trace in ended) for trace, positions in heard.items())
@@ -111,6 +111,12 @@ def _pass(trace: str, positions: Sequence[int], heard: Sequence[Recorded], whole
         acts=tuple(acts),
         whole=whole,
     )
+
+
+def _is_of_another(recorded: Recorded, header: Header) -> bool:
+    """Return whether a controller of something else wrote: it takes budget, say."""
+    owner = {"kind": header.resource.kind, "namespace": header.namespace, "name": header.name}
+    return recorded.subject.startswith("act.v1.") and recorded.body.get("owner") != owner
 
 
 def _trace(recorded: Recorded) -> str:

@@ -10,7 +10,7 @@ from flotilla_cli.bundle.redact import Redactor
 from flotilla_cli.services import controllers
 from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.resources import CLAIM, NODE, POD, Resource
+from flotilla_common.api.resources import CLAIM, NODE, POD, REVISION, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from tests.support.fake_clock import FakeClock
@@ -29,9 +29,11 @@ def kube(resource: Resource, name: str, operation: str = "ADDED", namespace: str
     )
 
 
-def act(owner: str, name: str, at: str = "2026-01-01T00:00:00Z") -> Message:
-    body = {"at": at, "owner": {"kind": "CloneSet", "namespace": "shop", "name": owner}, "name": name, "trace": "t"}
-    return Message(subject=subjects.act("cloneset", POD, "shop", name), data=msgspec.json.encode(body))
+def act(owner: str, name: str, resource: Resource = POD) -> Message:
+    place = {"kind": resource.kind, "namespace": "shop", "name": name}
+    about = {"kind": "CloneSet", "namespace": "shop", "name": owner}
+    body = {"at": "2026-01-01T00:00:00Z", "owner": about, "trace": "t", **place}
+    return Message(subject=subjects.act("cloneset", resource, "shop", name), data=msgspec.json.encode(body))
 
 
 def why(name: str = "web") -> Message:
@@ -70,6 +72,8 @@ async def test_what_the_bus_holds_and_then_what_comes():
         pytest.param(kube(POD, "web-b", operation=""), False, id="an expired tombstone"),
         pytest.param(act("web", "web-a"), True, id="a write on its behalf"),
         pytest.param(act("other", "web-a"), False, id="a write of another set"),
+        pytest.param(act("other", "web", CLONE_SET), True, id="what another one wrote of it"),
+        pytest.param(act("other", "web", REVISION), False, id="what another one wrote of its namesake"),
         pytest.param(Message(subject=subjects.kube(POD, "shop", "web-c"), data=b"{"), False, id="unreadable"),
     ],
 )

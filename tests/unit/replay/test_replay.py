@@ -75,6 +75,15 @@ def test_every_pass_is_planned_again_and_then_the_end():
     assert told[1].done is None
 
 
+def test_what_others_wrote_is_no_pass_of_the_service():
+    made = first_pass()
+    theirs = deepcopy(next(one for one in made.heard if one.subject.startswith("act.v1.")))
+    theirs.body.update(owner={"kind": "UnitedDeployment", "namespace": "shop", "name": "web"}, trace="t", replica="r2")
+    made.heard.append(theirs)
+    bundle = made.bundle()
+    assert differences(msgspec.structs.replace(bundle, begin=bundle.begin - timedelta(seconds=1))) == [(), ()]
+
+
 def test_of_reasons_that_cannot_be_read_the_writes_are_left():
     """Those of an earlier release, which have no state."""
     made = first_pass()
