@@ -40,8 +40,8 @@ FRESH_SECONDS = 2.0
 NAMED_SECONDS = 0.25
 """The time after which the pods that got units are written down. Until then a pod that is seen to go counts twice."""
 
-RECOUNTED_SECONDS = 0.3
-"""The time in which the controller has counted the units that were returned, or counted twice."""
+RECOUNTED_SECONDS = 5.0
+"""The longest time in which the controller counts units that were returned, or counted twice."""
 
 TICK_SECONDS = 0.02
 """The interval between two checks for something to write."""
@@ -92,6 +92,7 @@ class UnitsAhead:
         self._is_writing = False
         self._has_failed = False
         self._seen = float("-inf")  # when the status had units ahead, of whatever replica
+        self._count_seen = _count(BudgetStatus())  # by the controller, as it was then
 
     @property
     def busy(self) -> bool:
@@ -135,10 +136,12 @@ class UnitsAhead:
         return True
 
     def is_awaited(self) -> bool:
-        """Return whether units of any replica are or were in the status a moment ago. Until the controller has counted
-        what was returned, it is not certain that no budget is left."""
+        """Return whether units of any replica are in the status, or were when the controller counted last. Until it has
+        counted without them, it is not certain that no budget is left."""
         self._look()
-        return self._clock.monotonic() <= self._seen + RECOUNTED_SECONDS
+        is_counted = _count(self._status()) != self._count_seen
+        since = self._clock.monotonic() - self._seen
+        return since <= 0 or (since <= RECOUNTED_SECONDS and not is_counted)
 
     async def close(self) -> None:
         """Return all units."""
@@ -148,8 +151,9 @@ class UnitsAhead:
 
     def _look(self) -> None:
         """Look whether any replica holds units now."""
-        if is_any_fresh(self._status(), FRESH_SECONDS, self._clock.now()):
-            self._seen = self._clock.monotonic()
+        status = self._status()
+        if is_any_fresh(status, FRESH_SECONDS, self._clock.now()):
+            self._seen, self._count_seen = self._clock.monotonic(), _count(status)
 
     async def _keep(self) -> None:
         """Take units ahead while many requests come, write down who got them, and return what is left."""
@@ -229,3 +233,8 @@ class UnitsAhead:
         self._held.extend(written.taken)
         for _ in range(written.given):
             self._given.popleft()
+
+
+def _count(status: BudgetStatus) -> tuple[int, int, int]:
+    """Return what the controller has counted."""
+    return status.current_available, status.desired_available, status.total_replicas

@@ -178,6 +178,19 @@ async def test_status_writes_that_only_change_counts_are_merged() -> None:
     assert loop.writes == [("patch", "sample")] * 2
 
 
+async def test_counts_that_met_a_conflict_keep_their_turn() -> None:
+    """Whoever else writes the status often would keep them from being written for long."""
+    loop = await loop_of(lambda *_: Plan(status=status()))
+    loop.api.answers = [ApiError(409, "Conflict", "modified")]
+    await loop.once()
+    due = next_due(loop.controller.queue)
+    assert due is not None
+    loop.clock.advance(due - loop.clock.monotonic())
+    await loop.settle()
+    assert len([verb for verb, _ in loop.writes if verb == "patch"]) == 2
+    assert due - 1000.0 < INTERVAL
+
+
 async def test_an_urgent_status_tells_what_came_of_the_writes_before_it() -> None:
     plans = iter([Plan(stages=(create("a"),), status=status(), urgent_status=True)])
     follow = Plan(stages=(create("b"),), status=status(replicas=1), urgent_status=True)

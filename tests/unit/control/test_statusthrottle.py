@@ -71,3 +71,12 @@ def test_a_namesake_starts_anew() -> None:
     pace.forget("a")
     assert not pace.owed("a")
     assert pace.due("a", 5.1, urgent=False, wrote=False) <= 5.1
+
+
+def test_a_conflict_leaves_the_object_its_turn() -> None:
+    pace = StatusThrottle[str]()
+    pace.written("a", 5.0)
+    pace.missed("a", 5.1)
+    assert pace.due("a", 5.2, urgent=False, wrote=False) <= 5.2
+    pace.written("a", 5.2)
+    assert pace.due("a", 5.3, urgent=False, wrote=False) == 5.2 + INTERVAL

@@ -21,7 +21,7 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_policy.podunavailablebudget.entries import in_doubt
 from flotilla_policy.podunavailablebudget.plan import plan
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
-from flotilla_webhook.budgetahead import FRESH_SECONDS
+from flotilla_webhook.budgetahead import RECOUNTED_SECONDS
 from flotilla_webhook.budgetbooking import AWAITED_SECONDS
 from flotilla_webhook.pace import IDLE_SECONDS
 from flotilla_webhook.podchecks import Check, PodChange, Verdict
@@ -351,7 +351,7 @@ async def test_a_replica_that_dies_is_waited_for_no_longer_than_necessary() -> N
     answers = await storm([second], left + 2, begin=50)
     assert [one.allowed for one in answers] == [True] * left + [False] * 2
     assert second.clock.monotonic() - begun < (left + 2) * PACE + AWAITED_SECONDS + 0.2
-    await second.clock.sleep(FRESH_SECONDS)
+    await second.clock.sleep(RECOUNTED_SECONDS)
     begun = second.clock.monotonic()
     answer = await second.delete(pod("late"))
     assert second.clock.monotonic() - begun < 0.1

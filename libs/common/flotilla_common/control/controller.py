@@ -276,7 +276,10 @@ class Controller(Generic[S]):
 
     async def _write_status(self, key: Key, subject: Subject, status: Patch, trace: str, fence: Fence) -> Outcome:
         self._throttle.written(key, self._clock.monotonic())
-        return await self._executor.single(subject, status, fence, trace)
+        outcome = await self._executor.single(subject, status, fence, trace)
+        if outcome.kind is OutcomeKind.CONFLICT:
+            self._throttle.missed(key, self._clock.monotonic())
+        return outcome
 
     async def _after_status(self, subject: Subject, plan: Plan, trace: str, fence: Fence) -> None:
         """Writes on the object's own version. A status write in between would spoil it: then the next pass has them."""

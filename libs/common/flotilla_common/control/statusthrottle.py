@@ -55,6 +55,11 @@ class StatusThrottle(Generic[K]):
         self._turns.pop(key, None)
         self._written[key] = now
 
+    def missed(self, key: K, now: float) -> None:
+        """The write met a conflict: the object keeps its turn. If it waited for another one, whoever else writes the
+        status often would keep it from being right for long."""
+        self._turns[key] = now
+
     def unneeded(self, key: K) -> None:
         """The stored status is right as it is."""
         self._owed.discard(key)
