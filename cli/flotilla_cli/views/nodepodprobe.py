@@ -64,11 +64,12 @@ def _change(name: str, was: Mapping[str, Json], now: Mapping[str, Json]) -> Step
 
 
 def _pods_of_probes(document: Json) -> dict[str, dict[str, Json]]:
-    """Return each probe by its name, as it is for the pods, by uid."""
+    """Return each probe by namespace and name, as it is for the pods, by uid."""
     found: dict[str, dict[str, Json]] = {}
     for pod in mappings(member(document, "spec").get("podProbes")):
         for probe in mappings(pod.get("probes")):
-            found.setdefault(text(probe.get("name")), {})[text(pod.get("uid"))] = probe
+            name = f"{text(pod.get('namespace'))}/{text(probe.get('name'))}"
+            found.setdefault(name, {})[text(pod.get("uid"))] = probe
     return found
 
 

@@ -36,10 +36,10 @@ def test_a_change_is_foreseen(game: Game, shared: Fleet, tmp_path: Path):
     flotilla = Verbs(game.space, shared)
     game.start("p")
     manifest = tmp_path / "marker.json"
-    manifest.write_text(json.dumps(marker(name="foreseen")))  # other tests have probes of `m` on the same node
+    manifest.write_text(json.dumps(marker()))  # other tests have probes of their own `m` on the same node
     planned = flotilla.run("plan", "-f", str(manifest), "-n", game.space.name, codes=(1,))
-    assert "write PodProbeMarker foreseen: finalizer" in planned
-    assert f"write NodePodProbe {NODE}: probe foreseen#idle - → 1 pod" in planned
+    assert "write PodProbeMarker m: finalizer" in planned
+    assert f"write NodePodProbe {NODE}: probe {game.space.name}/m#idle - → 1 pod" in planned
     assert "its probes are for 1 pod on 1 node" in planned
 
 

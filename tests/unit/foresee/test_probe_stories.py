@@ -49,14 +49,14 @@ def steps(story: Story) -> list[tuple[str, str, str, list[tuple[str, str | None,
 async def test_the_nodes_of_its_pods_get_the_probes():
     story = await foreseen(world_of("n1", "n1", "n3"), marker(), marker())
     assert steps(story) == [
-        ("patch", "NodePodProbe", "n1", [("probe m#idle", None, "2 pods")]),
-        ("patch", "NodePodProbe", "n3", [("probe m#idle", None, "1 pod")]),
+        ("patch", "NodePodProbe", "n1", [("probe ns/m#idle", None, "2 pods")]),
+        ("patch", "NodePodProbe", "n3", [("probe ns/m#idle", None, "1 pod")]),
     ]
     assert [(reason.code, reason.message) for reason in story.reasons] == [
         ("PodsProbed", "its probes are for 3 pods on 2 nodes")
     ]
     told = render(story, everything=False).plain
-    assert "write NodePodProbe n1: probe m#idle - → 2 pods" in told
+    assert "write NodePodProbe n1: probe ns/m#idle - → 2 pods" in told
 
 
 async def test_a_play_ends_however_many_nodes_there_are(monkeypatch: pytest.MonkeyPatch):
@@ -72,7 +72,7 @@ async def test_a_node_without_an_object_gets_one():
     world = world_of("n1")
     world.vanish(NODE_POD_PROBE, "n1")
     story = await foreseen(world, marker(), marker())
-    assert steps(story) == [("create", "NodePodProbe", "n1", [("probe m#idle", None, "1 pod")])]
+    assert steps(story) == [("create", "NodePodProbe", "n1", [("probe ns/m#idle", None, "1 pod")])]
 
 
 async def test_a_change_is_told_probe_by_probe():
@@ -85,9 +85,9 @@ async def test_a_change_is_told_probe_by_probe():
     changed["spec"]["probes"] = [probe(probe=slower), probe("new", podConditionType="new")]
     story = await foreseen(world, stored, changed)
     wanted = [
-        ("probe m#idle", "1 pod", "1 pod, probed in another way"),
-        ("probe m#old", "1 pod", None),
-        ("probe m#new", None, "1 pod"),
+        ("probe ns/m#idle", "1 pod", "1 pod, probed in another way"),
+        ("probe ns/m#old", "1 pod", None),
+        ("probe ns/m#new", None, "1 pod"),
     ]
     assert steps(story) == [("patch", "NodePodProbe", name, wanted) for name in ("n1", "n2")]
 
@@ -107,13 +107,13 @@ async def test_other_markers_and_namespaces_keep_their_probes():
     elsewhere = {"namespace": "far", "uid": "uid-far"}
     world.pod("q", "n1", uid="uid-far", metadata=elsewhere)
     world.objects.put(
-        POD_PROBE_MARKER, marker(name="f") | {"metadata": {**marker(name="f")["metadata"], "namespace": "far"}}
+        POD_PROBE_MARKER, marker() | {"metadata": {**marker()["metadata"], "namespace": "far", "uid": "uid-far-m"}}
     )
     for _ in range(2):
         world.pass_of_node("n1")
     assert set(world.written()) == {"uid-p0", "uid-far"}
     story = await foreseen(world, marker(), marker())
-    assert steps(story) == [("patch", "NodePodProbe", "n1", [("probe m#idle", None, "1 pod")])]
+    assert steps(story) == [("patch", "NodePodProbe", "n1", [("probe ns/m#idle", None, "1 pod")])]
 
 
 async def test_what_there_is_no_room_for_is_told():

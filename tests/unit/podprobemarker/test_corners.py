@@ -233,6 +233,18 @@ def test_a_selector_that_cannot_be_read_selects_nothing():
     assert (world.written(), world.reasons["m"]) == ({}, ["InvalidSelector"])
 
 
+def test_an_agent_has_time_for_a_new_marker_of_old_pods():
+    world = World()
+    world.pod("p0")
+    world.later(3600)
+    world.marker()
+    world.settle()
+    assert "WaitingForNodeAgent" not in {*world.reasons["m"], *world.reasons["n1"]}
+    world.later(60)
+    world.settle()
+    assert world.reasons["m"][0] == world.reasons["n1"][0] == "WaitingForNodeAgent"
+
+
 def test_a_silent_agent_is_told_of():
     world = world_of()
     assert "WaitingForNodeAgent" not in world.reasons["m"]

@@ -109,6 +109,7 @@ class World:
     def marker(self, *probes: Doc, name: str = "m", labels: Doc | None = None) -> None:
         spec = {"selector": {"matchLabels": labels or {"app": "game"}}, "probes": list(probes) or [probe()]}
         meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1}
+        meta["creationTimestamp"] = rfc3339(self.now)
         self.objects.put(POD_PROBE_MARKER, {"metadata": meta, "spec": spec})
 
     def report(self, node: str = "n1", /, **states: tuple[str, str]) -> Plan:

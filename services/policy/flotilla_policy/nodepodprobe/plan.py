@@ -113,7 +113,8 @@ def _give_reasons(snapshot: NodePodProbeSnapshot, found: NodePodProbe, now: date
     quiet = [
         f"{entry.namespace}/{entry.name}"
         for entry in found.spec.pod_probes
-        if entry.uid in pods and [*unanswered(found, entry, pods[entry.uid], now, draft.waits)]
+        if (pod := pods.get(entry.uid)) is not None
+        and [*unanswered(found, pod, snapshot.markers.get(entry.namespace, ()), now, draft.waits)]
     ]
     if quiet:
         draft.reason(State.STUCK, "WaitingForNodeAgent", agent_is_silent([snapshot.name]), quiet, symptom=True)

@@ -10,7 +10,7 @@ from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_policy.nodepodprobe.results import NATIVE_TYPES
-from flotilla_policy.podprobemarker.progress import Progress, entry_of
+from flotilla_policy.podprobemarker.progress import Progress
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
 from flotilla_policy.probing.silence import agent_is_silent, unanswered
 
@@ -54,14 +54,11 @@ def explain(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft, 
 
 
 def _explain_silence(snapshot: PodProbeMarkerSnapshot, draft: Draft, now: datetime) -> None:
-    mine = {f"{snapshot.marker.metadata.name}#{probe.name}" for probe in snapshot.marker.spec.probes}
     nodes: dict[str, None] = {}
     for pod in snapshot.normal:
         found = snapshot.node_probes.get(pod.spec.node_name)
-        entry = entry_of(found, pod)
-        if found is not None and entry is not None:
-            quiet = unanswered(found, entry, pod, now, draft.waits)
-            nodes |= dict.fromkeys([found.metadata.name for probe in quiet if probe.name in mine])
+        if found is not None and any(unanswered(found, pod, [snapshot.marker], now, draft.waits)):
+            nodes[found.metadata.name] = None
     if nodes:
         draft.reason(State.STUCK, "WaitingForNodeAgent", agent_is_silent([*nodes]), [*nodes], symptom=True)
         draft.waits.until(now + RECHECK)

@@ -1,11 +1,12 @@
 """Probes without a result, although their containers have run for long enough: the node's agent is silent."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.jsontext import read_json
-from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe, NodeProbe, PodProbe, ProbeSpec
+from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe, NodeProbe, ProbeSpec, split
+from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
 from flotilla_common.api.moments import later
 from flotilla_common.control.draft import Waits
 
@@ -13,13 +14,20 @@ ANSWERS_WITHIN = timedelta(seconds=15)
 """An agent that takes longer for the first result of a probe is reported, but for the time that the probe allows."""
 
 
-def unanswered(found: NodePodProbe, entry: PodProbe, pod: Pod, now: datetime, waits: Waits) -> Iterator[NodeProbe]:
-    """Yield the probes of the entry without any result that should have one by now. `waits` gets the moment when the
-    next one should."""
-    known = {state.name for state in found.results_of(entry.uid)}
-    for probe in entry.probes:
-        since = _running_since(pod, probe.container_name) if probe.name not in known else None
-        if since is not None and waits.passed(later(since, ANSWERS_WITHIN + _allowed(probe)), now):
+def unanswered(
+    found: NodePodProbe, pod: Pod, markers: Iterable[PodProbeMarker], now: datetime, waits: Waits
+) -> Iterator[NodeProbe]:
+    """Yield the probes of the pod without any result that should have one by now. `waits` gets the moment when the next
+    one should. `markers`: PodProbeMarkers of the pod's namespace; probes of others are left out."""
+    uid = pod.metadata.uid
+    known = {state.name for state in found.results_of(uid)}
+    asked = {marker.metadata.name: marker.metadata.creation_timestamp for marker in markers}
+    for probe in (probe for entry in found.spec.pod_probes if entry.uid == uid for probe in entry.probes):
+        started, name = _running_since(pod, probe.container_name), split(probe.name)[0]
+        if started is None or probe.name in known or name not in asked:
+            continue
+        since = max(started, asked[name] or started)  # a container may have run for long when it is first probed
+        if waits.passed(later(since, ANSWERS_WITHIN + _allowed(probe)), now):
             yield probe
 
 
