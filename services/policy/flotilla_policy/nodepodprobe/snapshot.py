@@ -20,7 +20,7 @@ class NodePodProbeSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     report: NodePodProbeStatus | None = None  # the newest one of the node's agent that is not written yet
     pods: Sequence[Pod] = ()  # on the node: those that may be probed
     markers: Mapping[str, Sequence[PodProbeMarker]] = {}  # by namespace, the oldest first
-    attempts: Attempts = Attempts()
+    attempts: Attempts = Attempts()  # writes of pods that earlier passes have sent
 
     @property
     def subject(self) -> Subject:

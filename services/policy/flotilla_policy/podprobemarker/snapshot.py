@@ -21,7 +21,7 @@ class PodProbeMarkerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     node_probes: Mapping[str, NodePodProbe] = {}  # by name: of the pods' nodes, and all that have probes of it
     others: Sequence[PodProbeMarker] = ()  # of the namespace
     serverless: bool = False  # virtual nodes run probes and write conditions
-    attempts: Attempts = Attempts()
+    attempts: Attempts = Attempts()  # writes of pods that earlier passes have sent
 
     @property
     def subject(self) -> Subject:
