@@ -101,7 +101,7 @@ class UnitsAhead:
 
     def came(self) -> None:
         """Count a request that needs a unit. If many come, units are taken ahead from now on."""
-        self._look()
+        self._look(self._status())
         self._pace.came()
         if not self.busy and self._pace.rates():
             self._keeper = asyncio.create_task(self._keep())
@@ -138,8 +138,9 @@ class UnitsAhead:
     def is_awaited(self) -> bool:
         """Return whether units of any replica are in the status, or were when the controller counted last. Until it has
         counted without them, it is not certain that no budget is left."""
-        self._look()
-        is_counted = _count(self._status()) != self._count_seen
+        status = self._status()
+        self._look(status)
+        is_counted = _count(status) != self._count_seen
         since = self._clock.monotonic() - self._seen
         return since <= 0 or (since <= RECOUNTED_SECONDS and not is_counted)
 
@@ -149,9 +150,9 @@ class UnitsAhead:
         if self._keeper is not None:
             await self._keeper
 
-    def _look(self) -> None:
-        """Look whether any replica holds units now."""
-        status = self._status()
+    def _look(self, status: BudgetStatus) -> None:
+        """Look whether any replica holds units by this status. Each status that is seen is looked at: one that was
+        counted with units need not be the one that a request finds."""
         if is_any_fresh(status, FRESH_SECONDS, self._clock.now()):
             self._seen, self._count_seen = self._clock.monotonic(), _count(status)
 
@@ -163,6 +164,7 @@ class UnitsAhead:
 
     async def _sync(self) -> None:
         """Write what is due. After a failure nothing is held: nobody knows what the status has."""
+        self._look(self._status())
         self._let_go()
         if self._is_writing or not self._is_due():
             return
@@ -217,7 +219,7 @@ class UnitsAhead:
 
     def _write(self, budget: PodUnavailableBudget, draft: Draft) -> _Written:
         """Bring the status in line with what this replica knows, and take what is lacking."""
-        del budget
+        self._look(budget.status)
         status, given = draft.status, list(self._given)
         for one in given:
             status = give(status, one.unit.key, one.pod, one.operation, one.at)
