@@ -30,14 +30,14 @@ from flotilla_webhook.pace import Pace
 MANY = 2
 """The number of requests within a second from which on units are taken ahead."""
 
-AHEAD_SECONDS = 0.5
+AHEAD_SECONDS = 1.0
 """The time that the units of a replica should last at the current rate. A replica takes more when it has used half of
 them, because a write may be slow or conflict."""
 
 FRESH_SECONDS = 2.0
 """The age up to which a unit is given to a pod: what it was counted by gets old."""
 
-NAMED_SECONDS = 0.25
+NAMED_SECONDS = 0.5
 """The time after which the pods that got units are written down. Until then a pod that is seen to go counts twice."""
 
 RECOUNTED_SECONDS = 5.0
@@ -183,11 +183,11 @@ class UnitsAhead:
             self._is_writing = False
 
     def _let_go(self) -> None:
-        """Let go of the units that are too old, of all of them if no request comes, and of those that are too large a
-        part of what is left. The next write returns them. Forget pods that could not be written down in time: they are
+        """Let go of the units that are too old, of all of them if no request comes, and of those that are more than
+        there is for others. The next write returns them. Forget pods that could not be written down in time: they are
         gone, or the request that took their unit failed."""
-        now, most = self._clock.monotonic(), most_ahead(self._status(), len(self._held))
-        while self._held and (self._pace.is_idle or self._held[0].until <= now or len(self._held) > most):
+        now, left = self._clock.monotonic(), self._status().unavailable_allowed
+        while self._held and (self._pace.is_idle or self._held[0].until <= now or len(self._held) > left):
             self._held.popleft()
         while not self._is_writing and self._given and self._given[0].since <= now - DISRUPTED_SECONDS:
             self._given.popleft()

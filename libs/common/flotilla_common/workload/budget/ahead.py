@@ -15,7 +15,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import BudgetStatus, i
 from flotilla_common.api.moments import later
 from flotilla_common.workload.budget.taking import is_recorded, with_entry, without
 
-LAST_UNITS, SHARE = 8, 4
+LAST_UNITS, SHARE = 4, 4
 """The last units of a budget go to requests that wait for them. Of the others a replica holds at most this part: there
 are several replicas, and what one of them holds is missing for all others."""
 
