@@ -40,6 +40,10 @@ FRESH_SECONDS = 2.0
 NAMED_SECONDS = 0.5
 """The time after which the pods that got units are written down. Until then a pod that is seen to go counts twice."""
 
+ALIVE_SECONDS = FRESH_SECONDS + 2.0
+"""The age up to which a unit may be returned or named by a replica that is alive: entries have whole seconds, and a
+write may be slow."""
+
 RECOUNTED_SECONDS = 5.0
 """The longest time in which the controller counts units that were returned, or counted twice."""
 
@@ -153,7 +157,7 @@ class UnitsAhead:
     def _look(self, status: BudgetStatus) -> None:
         """Look whether any replica holds units by this status. Each status that is seen is looked at: one that was
         counted with units need not be the one that a request finds."""
-        if is_any_fresh(status, FRESH_SECONDS, self._clock.now()):
+        if is_any_fresh(status, ALIVE_SECONDS, self._clock.now()):
             self._seen, self._count_seen = self._clock.monotonic(), _count(status)
 
     async def _keep(self) -> None:

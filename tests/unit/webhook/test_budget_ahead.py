@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -356,6 +357,21 @@ async def test_a_replica_that_dies_is_waited_for_no_longer_than_necessary() -> N
     answer = await second.delete(pod("late"))
     assert second.clock.monotonic() - begun < 0.1
     assert f"{lost} of it are held by the webhook for requests that come now" in answer.message
+
+
+@pytest.mark.parametrize(("age", "admitted"), [(0, True), (3, True), (10, False)])
+async def test_units_of_others_that_may_come_back_are_waited_for(age: float, admitted: bool) -> None:
+    """What another replica returns is counted by the controller a moment later."""
+    now = "2025-12-31T23:59:50Z"
+    unit = {f"{AHEAD}0123/1": rfc3339(datetime.fromisoformat(now) + timedelta(seconds=10 - age))}
+    cluster = cluster_with(budget(0, status={"disruptedPods": unit}))
+    (world,) = await replicas(cluster, 1)
+    deleting = asyncio.create_task(world.delete(pod("a")))
+    await world.clock.sleep(0.3)
+    cluster.put(POD_UNAVAILABLE_BUDGET, budget(0))
+    await world.clock.sleep(0.3)
+    cluster.put(POD_UNAVAILABLE_BUDGET, budget(1))
+    assert (await deleting).allowed is admitted
 
 
 async def test_who_ends_returns_what_is_left() -> None:
