@@ -29,7 +29,7 @@ def status(allowed: int, **members: Any) -> BudgetStatus:
 
 @pytest.mark.parametrize(
     ("left", "held", "most"),
-    [(0, 0, 0), (0, 3, 0), (8, 0, 0), (11, 0, 0), (12, 0, 1), (20, 0, 3), (17, 3, 3), (108, 0, 25)],
+    [(0, 0, 0), (0, 3, 0), (4, 0, 0), (7, 0, 0), (8, 0, 1), (20, 0, 4), (13, 3, 3), (104, 0, 25)],
 )
 def test_how_many_a_replica_holds_at_most(left: int, held: int, most: int) -> None:
     assert most_ahead(status(left), held) == most
