@@ -135,6 +135,12 @@ SCENARIOS = (
         every=OFTEN,
     ),
     scenario(
+        name="budget-of-many-pods-that-are-drained",  # units are taken ahead
+        given=protected(cloneset(24), budget(maxUnavailable=22), 22),
+        when=(Drain(pods=22),),
+        then=Kept(pods={"one": 24}),
+    ),
+    scenario(
         name="budget-comes-while-pods-are-deleted",
         given=running(cloneset(4)),
         when=(Create(document=budget(target=CLONE_SET, minAvailable="75%")), Drain(pods=3, evict=False)),
