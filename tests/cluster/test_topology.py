@@ -93,7 +93,7 @@ def test_a_drained_zone_is_served_by_the_others(space: Workspace, at_work: Runni
     """Its pods come back when it grows after it has recovered, not by themselves."""
     kubectl = space.cluster.kubectl
     subsets = [zoned("a", maxReplicas=2), zoned("b", maxReplicas=2), zoned("c")]
-    space.apply(united(4, subsets, strategy=adaptive(3, 5), pod=QUICK))
+    space.apply(united(4, subsets, strategy=adaptive(3, 12), pod=QUICK))
     settled(space, 4)
     space.until(lambda: by_node(space.pods) == {"real-0": 2, "real-1": 2})
     kubectl("drain", "real-1", "--force", "--ignore-daemonsets", "--timeout=60s")

@@ -217,7 +217,7 @@ def test_a_quota_without_room_for_a_child(space: Workspace) -> None:
 def test_pods_without_a_node_go_to_others_and_come_back(space: Workspace) -> None:
     """§10 and A2 to A5: nothing moves back by itself, new pods try again."""
     nowhere = on_nodes("b", "zone-of", space.name, maxReplicas=2)
-    space.apply(united(4, [{"name": "a", "maxReplicas": 2}, nowhere, "c"], strategy=adaptive(2, 6)))
+    space.apply(united(4, [{"name": "a", "maxReplicas": 2}, nowhere, "c"], strategy=adaptive(2, 12)))
     settled(space, 4)
     assert replicas_of(space) == {"a": 2, "b": 0, "c": 2}
     statuses = {one["name"]: one for one in space.status(NAME)["subsetStatuses"]}
