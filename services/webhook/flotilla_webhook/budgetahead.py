@@ -95,6 +95,7 @@ class UnitsAhead:
         self._hurried: asyncio.Task[None] | None = None
         self._is_writing = False
         self._has_failed = False
+        self._is_ending = False
         self._seen = float("-inf")  # when the status had units ahead, of whatever replica
         self._count_seen = _count(BudgetStatus())  # by the controller, as it was then
 
@@ -149,8 +150,9 @@ class UnitsAhead:
         return since <= 0 or (since <= RECOUNTED_SECONDS and not is_counted)
 
     async def close(self) -> None:
-        """Return all units."""
+        """Return all units. If that fails, they are free again when their time is over."""
         self._pace.stop()
+        self._is_ending = True
         if self._keeper is not None:
             await self._keeper
 
@@ -164,6 +166,8 @@ class UnitsAhead:
         """Take units ahead while many requests come, write down who got them, and return what is left."""
         while self._pace.rates() or self._held or self._given or self._left_behind():
             await self._sync()
+            if self._has_failed and self._is_ending:
+                return
             await self._clock.sleep(FAILED_SECONDS if self._has_failed else TICK_SECONDS)
 
     async def _sync(self) -> None:

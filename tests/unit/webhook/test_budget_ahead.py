@@ -24,6 +24,7 @@ from flotilla_policy.podunavailablebudget.plan import plan
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
 from flotilla_webhook.budgetahead import RECOUNTED_SECONDS
 from flotilla_webhook.budgetbooking import AWAITED_SECONDS
+from flotilla_webhook.ledger import PATIENCE_SECONDS
 from flotilla_webhook.pace import IDLE_SECONDS
 from flotilla_webhook.podchecks import Check, PodChange, Verdict
 from tests.unit.webhook.budget_world import NAMESPACE, World, budget, pod, with_image
@@ -381,6 +382,17 @@ async def test_who_ends_returns_what_is_left() -> None:
     for world in worlds:
         await world.budgets.close()
     assert (ahead(worlds[0]), allowed(worlds[0])) == (0, 970)
+
+
+async def test_who_ends_does_not_wait_for_an_apiserver_that_is_away() -> None:
+    cluster, (world,) = await plenty(1)
+    await storm([world], 30)
+    assert ahead(world)
+    cluster.before_write = raising(Unreachable("connection refused"))
+    begun = world.clock.monotonic()
+    async with asyncio.timeout(10):
+        await world.budgets.close()
+    assert world.clock.monotonic() - begun < 2 * PATIENCE_SECONDS
 
 
 async def test_a_replica_that_may_not_write_tries_seldom_and_comes_to_an_end() -> None:
