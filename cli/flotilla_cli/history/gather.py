@@ -92,8 +92,8 @@ def writers_of(document: Json) -> tuple[Writer, ...]:
 
 
 def _acts(resource: Resource, namespace: str, name: str) -> list[str]:
-    """What anybody wrote of the object, what the kind's own service wrote where it works, and what users asked of pods
-    there: a budget decides about that."""
+    """Return what anybody wrote of the object, what the kind's own service wrote where it works, and what users asked
+    of pods there: a budget decides about that."""
     service = catalogue.kind_of(resource).service
     about = f"act.v1.*.{resource.plural}.{subjects.token(namespace)}.{subjects.token(name)}"
     if not namespace:
@@ -103,7 +103,7 @@ def _acts(resource: Resource, namespace: str, name: str) -> list[str]:
 
 
 def _is_use(act: Act, own: tuple[str, str, str], namespace: str) -> bool:
-    """Whether somebody else used the object: asked for something that it decides about, or wrote it."""
+    """Return whether somebody else used the object: asked for something that it decides about, or wrote it."""
     return (_about(act) != own) if is_wish(act) else _owner(act, namespace) != own
 
 

@@ -158,7 +158,7 @@ def refusal_steps(writes: Iterable[Act]) -> Iterable[Step]:
 
 
 def use_steps(uses: Iterable[Act]) -> Iterable[Step]:
-    """How others used the object, those of a kind together as long as no pause lies between them."""
+    """Yield how others used the object, those of a kind together as long as no pause lies between them."""
     found: dict[tuple[bool, str], list[list[Act]]] = {}
     for use in uses:
         runs = found.setdefault((use.ok, _use(use)), [])

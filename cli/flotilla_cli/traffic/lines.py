@@ -121,7 +121,7 @@ def _act(body: Json, now: datetime) -> Line:
 
 
 def _wish(body: Json) -> str:
-    """Who wrote it, which other object decided about it, and what changed: of what the webhook saw."""
+    """Return who wrote it, which other object decided about it, and what changed: of what the webhook saw."""
     user, manager = text(body.get("user")), text(body.get("manager"))
     if not user:
         return ""

@@ -92,7 +92,7 @@ LastWhys = Callable[[Resource, Iterable[str]], Awaitable[Mapping[str, Why]]]
 
 
 class StepChange(NamedTuple):
-    """What a write of an object changes, for people: absent before or afterwards is None."""
+    """A change that a write makes to an object, for people: absent before or afterwards is None."""
 
     what: str
     before: str | None

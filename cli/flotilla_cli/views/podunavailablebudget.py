@@ -78,7 +78,8 @@ async def _related(api: Api, raw: bytes, now: datetime) -> Related:
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """What the apiserver asks the webhook about pods of a namespace: without that, no budget protects from it."""
+    """The requests about pods of a namespace that the apiserver sends to the webhook: without that, no budget protects
+    from it."""
 
     operations: Collection[str] = OPERATIONS
     known: bool = True

@@ -17,10 +17,10 @@ from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.clock import Clock
 
 WAIT_SECONDS = 0.05
-"""How long a refusal waits for the record."""
+"""The longest time that a refusal waits for the record."""
 
 REST_SECONDS = 5.0
-"""How long no record is asked for after one did not come in time."""
+"""The time without a question after a record did not come in time."""
 
 MOST_CHARACTERS = 1000
 """Length of the text that a refusal gets at most."""

@@ -20,7 +20,7 @@ from flotilla_common.api.podrules import PodRule, controlled_by, labels_match, o
 from flotilla_common.workload.budget import TRUE_TEXTS
 
 NAMESPACE_CONTROLLER = "system:serviceaccount:kube-system:namespace-controller"
-"""Who deletes what is left in a namespace that is being deleted."""
+"""The user that deletes what is left in a namespace that is being deleted."""
 
 _WHY = "PodUnavailableBudgets"
 _KEYS = (RELATED_BUDGET, LEGACY_RELATED_BUDGET)

@@ -47,7 +47,7 @@ class Armed(msgspec.Struct, frozen=True):
     admitted: Callable[[Json], None]
     """Told of an object that is about to be stored."""
     checks_of: RulesOf | None = None
-    """What it makes necessary for pods that go or are updated, if that must be in use before it is stored."""
+    """The rules that it makes necessary for pods that go or are updated, if that must be in use before it is stored."""
 
 
 class Chain(msgspec.Struct, frozen=True):

@@ -60,7 +60,7 @@ class NotRead(ValueError):
 
 
 class Page(msgspec.Struct, Generic[V, D], frozen=True):
-    """What is written of the objects of a resource."""
+    """The part of the objects of a resource that is written."""
 
     resource: Resource
     type: type[V]

@@ -41,7 +41,7 @@ class Pace:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request has come for a while."""
+        """Return whether no request has come for a while."""
         return not self._came or self._came[-1][0] <= self._clock.monotonic() - IDLE_SECONDS
 
     def stop(self) -> None:

@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 
 
 class PodChange(msgspec.Struct, frozen=True):
-    """What somebody wants to do to a pod."""
+    """A change that somebody wants to make to a pod."""
 
     operation: str  # DELETE, EVICT or UPDATE
     pod: Json  # as it is stored
@@ -40,7 +40,7 @@ class PodChange(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What a check says about a change."""
+    """The answer of a check to a change."""
 
     answer: Answer = ALLOWED
     take_back: Callable[[], Awaitable[None]] | None = None
@@ -54,9 +54,9 @@ class Check(msgspec.Struct, frozen=True):
     rules: Callable[[], Awaitable[Collection[PodRule]]]
     """The pods whose changes it has to see now, by what needs it."""
     judge: Callable[[PodChange], Awaitable[Verdict]]
-    """Whether the change may be made. Nothing is written down for a dry run."""
+    """Return whether the change may be made. Nothing is written down for a dry run."""
     known: Callable[[], bool] = lambda: True
-    """Whether its rules are all that there are."""
+    """Return whether its rules are all that there are."""
 
 
 class PodChecks:

@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 
 ASKED_SECONDS = 2.0
-"""How long it counts that the apiserver has no budget for the pods of a namespace."""
+"""The seconds for which it counts that the apiserver has no budget for the pods of a namespace."""
 
 
 class Relating:

@@ -56,8 +56,8 @@ class Certificate:
 
 
 _FAREWELL_SECONDS, _LAST_WORDS_SECONDS = 1.0, 1.0
-"""How long a server that stops goes on: at first as always, until nobody is led to it any more, and then on the
-connections that there are. With each answer it asks the client to use another connection."""
+"""The seconds that a server which stops goes on: at first as always, until nobody is led to it any more, and then on
+the connections that there are. With each answer it asks the client to use another connection."""
 
 
 class _Server(uvicorn.Server):

@@ -85,7 +85,7 @@ def _value(key: str) -> str:
 
 
 class PodRule(msgspec.Struct, frozen=True, order=True, omit_defaults=True, rename="camel"):
-    """Which pods one step of the pod webhook has to see, or one check."""
+    """The pods that one step of the pod webhook has to see, or one check."""
 
     why: str  # what needs it, for people: "SidecarSet log"
     expression: str  # CEL, over `object`; that of a check over `oldObject`, and for updates both

@@ -50,7 +50,8 @@ def why(resource: Resource, namespace: str, name: str) -> str:
 
 
 def last_why(resource: Resource, namespace: str, name: str) -> str:
-    """Where JetStream is asked for the last of these about an object: who may publish there reads that, and no more."""
+    """Return the subject that asks JetStream for the last of these about an object: who may publish there reads that,
+    and no more."""
     return f"$JS.API.DIRECT.GET.{WHY_STREAM.name}.{why(resource, namespace, name)}"
 
 

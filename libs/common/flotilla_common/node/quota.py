@@ -1,4 +1,4 @@
-"""How often each source may do something: so many times at once, and then so many times per second."""
+"""Limits of how often each source may do something: so many times at once, and then so many times per second."""
 
 from collections import OrderedDict
 

@@ -1,4 +1,5 @@
-"""Where tcp and http probes may connect to: the pod's own IP, as the container runtime knows it, and nowhere else.
+"""The addresses that tcp and http probes may connect to: the pod's own IP, as the container runtime knows it, and
+nowhere else.
 
 A pod in the node's network has no IP of its own in the runtime. Its IP is the node's then, so the one that is asked
 for must be one that this machine has, or, for an agent in a network of its own, one that the settings say the node has.

@@ -23,7 +23,7 @@ HEAD_LIMIT = 32 << 10
 """Bytes that status line and headers may take."""
 
 REDIRECTS = 10
-"""How many are followed, as the kubelet does."""
+"""The number of redirects that are followed, as the kubelet does."""
 
 _DEFAULTS = (("User-Agent", "kube-probe"), ("Accept", "*/*"))
 _OPTIONAL = frozenset(name.lower() for name, _ in _DEFAULTS)  # left out when they are given as empty
@@ -35,7 +35,7 @@ _HEX = re.compile(rb"[0-9A-Fa-f]{1,15}")
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a server said, of its body the beginning."""
+    """The answer of a server, with the beginning of its body."""
 
     status: int
     location: str = ""

@@ -14,14 +14,14 @@ from flotilla_nodeagent.cri.types import POD_NAME_LABEL, POD_NAMESPACE_LABEL, PO
 from flotilla_nodeagent.probes.definitions import Probe
 
 LIST_SECONDS = 0.5
-"""How old a list may be that a round begins with."""
+"""The age in seconds up to which a round may begin with a list."""
 
 PAUSE_SECONDS = 0.5
 """After a list that failed, nobody asks for one for so long."""
 
 
 class Inventory:
-    """What the primary runtime holds. All methods raise CriError."""
+    """The containers and pods of the primary runtime. All methods raise CriError."""
 
     def __init__(self, runtimes: Runtimes, clock: Clock) -> None:
         self._runtimes = runtimes

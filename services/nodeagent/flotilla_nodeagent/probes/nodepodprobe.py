@@ -42,7 +42,7 @@ EVENT_SECONDS = 10.0
 
 
 Gist = dict[definitions.Key, tuple[str, str, datetime | None]]
-"""What a status says that only we know: state, message and time of each probe. Order and times of transitions are the
+"""The part of a status that only we know: state, message and time of each probe. Order and times of transitions are the
 receiver's."""
 
 

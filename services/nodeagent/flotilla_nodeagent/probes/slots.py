@@ -1,4 +1,5 @@
-"""How many rounds may be under way: on the node, and for one pod, so that no pod keeps the others from being probed.
+"""Limits of the rounds that are under way: on the node, and for one pod, so that no pod keeps the others from being
+probed.
 
 A round that takes long counts for its pod until it ends, and for the node only at its beginning: rounds that hang are
 few by the bound for their pods, and must not hold up the rest.
@@ -9,7 +10,7 @@ from collections import Counter, OrderedDict
 from flotilla_nodeagent.probes.definitions import Key
 
 SLOT_SECONDS = 2.0
-"""How long a round counts for the node."""
+"""The seconds for which a round counts for the node."""
 
 
 class Slots:

@@ -1,4 +1,4 @@
-"""What becomes of one probe's result: containers that come and end, outcomes in a row, refreshes (nodeagent.md §6.2).
+"""The life of one probe's result: containers that come and end, outcomes in a row, refreshes (nodeagent.md §6.2).
 
 Everything here is pure: a `Progress` and what happened go in, the next `Progress` comes out.
 """
@@ -16,7 +16,7 @@ _UNPRINTABLE = dict.fromkeys({*range(32), 127} - {9, 10, 13}, "\ufffd")
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What is reported of a probe. Times are whole seconds."""
+    """The report about a probe. Times are whole seconds."""
 
     state: str
     message: str = ""
@@ -25,7 +25,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far one probe is."""
+    """The progress of one probe."""
 
     container_id: str = ""  # what the result is about; empty: not known
     result: Result | None = None
@@ -34,7 +34,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What one round has shown."""
+    """The outcome of one round."""
 
     succeeded: bool
     message: str = ""

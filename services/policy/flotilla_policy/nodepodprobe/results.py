@@ -26,7 +26,8 @@ NATIVE_TYPES = frozenset(
 
 
 class Marks(msgspec.Struct):
-    """What a pod is to have; of labels and annotations None stands for removal."""
+    """The conditions, labels and annotations that a pod is to have; of labels and annotations None stands for
+    removal."""
 
     conditions: dict[str, ProbeState]
     labels: dict[str, str | None]

@@ -18,7 +18,7 @@ from flotilla_common.api.moments import later
 STATES = frozenset({SUCCEEDED, FAILED, UNKNOWN})
 
 AHEAD = timedelta(minutes=1)
-"""How far the clock of a node may be ahead of ours. A time that is further in the future is not believed."""
+"""The seconds that the clock of a node may be ahead of ours. A time that is further in the future is not believed."""
 
 
 def report_problem(report: NodePodProbeStatus) -> str:

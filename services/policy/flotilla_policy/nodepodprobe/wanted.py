@@ -22,11 +22,11 @@ from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
 from flotilla_policy.probing.resolving import Skipped, probes_of, same
 
 ENTRY_BYTES = 256
-"""What an entry of a pod or probe takes besides the probe itself, about."""
+"""The bytes that an entry of a pod or probe takes besides the probe itself, about."""
 
 
 class Room:
-    """What one node has left for probes."""
+    """The room that one node has left for probes."""
 
     def __init__(self) -> None:
         self._probes = PROBES_PER_NODE

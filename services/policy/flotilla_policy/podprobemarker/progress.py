@@ -1,4 +1,4 @@
-"""How far the probes of a PodProbeMarker are on their way into the NodePodProbes."""
+"""The progress of the probes of a PodProbeMarker on their way into the NodePodProbes."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from flotilla_policy.probing.resolving import Skipped, probes_of, same
 
 
 class Progress(msgspec.Struct):
-    """What has become of the probes: names of nodes and pods."""
+    """The state of the probes: names of nodes and pods."""
 
     pending: dict[str, None]  # nodes whose NodePodProbe says something else than it is to say
     skipped: list[Skipped]  # probes that a pod cannot have

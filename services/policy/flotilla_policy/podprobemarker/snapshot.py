@@ -1,4 +1,4 @@
-"""What the plan for a PodProbeMarker is made from."""
+"""The snapshot that the plan for a PodProbeMarker is made from."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Which entries of a budget's maps are kept (podunavailablebudget.md §7.3).
+"""The choice of the entries of a budget's maps that are kept (podunavailablebudget.md §7.3).
 
 An entry says that budget was taken for a pod. It goes when the pod is seen to be on its way out, or is another one, or
 when its time is over and the apiserver has been asked about the pod since: the mirror may be older than the entry. A
@@ -30,7 +30,7 @@ FAST_SECONDS = 2.0
 
 
 class Entries(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of the maps."""
+    """The entries that are kept."""
 
     disrupted: dict[str, Moment]
     unavailable: dict[str, Moment]

@@ -39,7 +39,7 @@ def resource_of(group: str, kind: str) -> Resource | None:
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found for a budget."""
+    """The pods and workloads that were found for a budget."""
 
     pods: list[Pod] = []
     terminating: list[Pod] = []

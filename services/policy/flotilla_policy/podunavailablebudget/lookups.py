@@ -38,7 +38,7 @@ UNKNOWN = -1
 """The replicas of a workload that does not say how many it has."""
 
 NODE_KIND: GroupKind = ("", "Node")
-"""What controls static pods. It is in no namespace, and has no scale."""
+"""The kind that controls static pods. It is in no namespace, and has no scale."""
 
 
 class Reference(NamedTuple):

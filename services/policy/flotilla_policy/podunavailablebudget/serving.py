@@ -1,4 +1,4 @@
-"""Which pods serve, and why the others do not; worked out once for each version of a pod."""
+"""Pods that serve, and the reasons why others do not; worked out once for each version of a pod."""
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import rfc3339

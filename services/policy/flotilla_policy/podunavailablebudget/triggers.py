@@ -1,4 +1,4 @@
-"""Which budgets are planned after a change (podunavailablebudget.md §7.1)."""
+"""The budgets that are planned after a change (podunavailablebudget.md §7.1)."""
 
 import asyncio
 from collections import deque

@@ -37,7 +37,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Attempts(msgspec.Struct, frozen=True):
-    """What earlier passes left: attempts by uid of the pod."""
+    """The notes of earlier passes: attempts by uid of the pod."""
 
     made: Mapping[str, Attempt] = {}
     refused: Mapping[str, str] = {}  # those of the last pass that were refused for good, with the apiserver's words

@@ -1,4 +1,4 @@
-"""Which pods are probed, and who probes them (podprobemarker.md §4.3)."""
+"""The pods that are probed, and by whom (podprobemarker.md §4.3)."""
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.podprobemarker.types import VIRTUAL_NODE

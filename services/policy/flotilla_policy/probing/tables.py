@@ -1,4 +1,4 @@
-"""What the controllers of PodProbeMarkers and NodePodProbes share: indexes, and when they run."""
+"""Parts that the controllers of PodProbeMarkers and NodePodProbes share: indexes, and when they run."""
 
 from collections.abc import Iterable
 

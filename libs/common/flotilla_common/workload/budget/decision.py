@@ -1,4 +1,5 @@
-"""Whether a request needs budget (podunavailablebudget.md §8.4), and the fields of budgets and pods that decide it."""
+"""The decision whether a request needs budget (podunavailablebudget.md §8.4), and the fields of budgets and pods that
+decide it."""
 
 from enum import Enum
 
@@ -25,7 +26,7 @@ RESIZE_GATE = "InPlacePodVerticalScaling"
 """The gate that tells resizes from updates."""
 
 TRUE_TEXTS = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-"""What an annotation says that is true."""
+"""The values of an annotation that mean true."""
 
 
 class Pass(Enum):

@@ -1,4 +1,4 @@
-"""What an update of a pod means for its budget: nothing, an update, or a resize (podunavailablebudget.md §8.3).
+"""The meaning of an update of a pod for its budget: nothing, an update, or a resize (podunavailablebudget.md §8.3).
 
 Any difference of the specs counts, also in members that our types leave out. So raw documents are compared.
 """

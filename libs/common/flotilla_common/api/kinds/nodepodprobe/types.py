@@ -22,8 +22,8 @@ PROBE_BYTES = 32 << 10
 """The longest probe, as JSON. An agent does not run a longer one."""
 
 SPEC_BYTES, MESSAGES_BYTES = 384 << 10, 256 << 10
-"""What the probes of a node, and the messages of its results, may take in a NodePodProbe: what is larger than 1 MiB
-fits neither into a report nor, by and by, into etcd."""
+"""The bytes that the probes of a node, and the messages of results, may take in a NodePodProbe: what is larger than 1
+MiB fits neither into a report nor, by and by, into etcd."""
 
 SEPARATOR = "#"
 """Between the name of a PodProbeMarker and that of its probe."""

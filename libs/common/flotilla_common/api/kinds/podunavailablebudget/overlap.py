@@ -1,5 +1,5 @@
-"""Whether two budgets may be about the same pods, as far as admission looks (podunavailablebudget.md §4, "Loose
-overlap"): selectors that ask for different labels count as different, even where a pod could match both."""
+"""The question whether two budgets may be about the same pods, as far as admission looks (podunavailablebudget.md §4,
+"Loose overlap"): selectors that ask for different labels count as different, even where a pod could match both."""
 
 from flotilla_common.api.meta import LabelSelector, LabelSelectorRequirement
 

@@ -34,7 +34,7 @@ DISRUPTED_SECONDS, UNAVAILABLE_SECONDS = 20.0, 10.0
 """How long an entry of `disruptedPods` and of `unavailablePods` is kept at most (podunavailablebudget.md §7.3)."""
 
 AHEAD = "ahead/"
-"""What the keys of `disruptedPods` begin with that stand for units which a replica of the webhook has taken ahead (ADR
+"""The beginning of keys of `disruptedPods` that stand for units which a replica of the webhook has taken ahead (ADR
 33). The name of the replica and a token follow. No name of a pod has a slash."""
 
 
