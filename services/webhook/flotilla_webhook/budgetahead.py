@@ -25,7 +25,7 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.workload.budget import give, give_back, is_any_fresh, most_ahead, take_ahead
 from flotilla_webhook.budgetledger import BudgetLedger, Draft
 from flotilla_webhook.ledger import Gone
-from flotilla_webhook.pace import Pace
+from flotilla_webhook.pace import Held, Pace
 
 MANY = 2
 """The number of requests within a second from which on units are taken ahead."""
@@ -56,17 +56,10 @@ FAILED_SECONDS = 1.0
 _log = structlog.get_logger()
 
 
-class _Unit(NamedTuple):
-    """A unit that was taken ahead."""
-
-    key: str
-    until: float  # when it is too old to be given to a pod
-
-
 class _Given(NamedTuple):
     """A unit that was given to a pod, until the status names the pod."""
 
-    unit: _Unit
+    unit: Held
     pod: Pod
     operation: str
     at: datetime
@@ -76,7 +69,7 @@ class _Given(NamedTuple):
 class _Written(NamedTuple):
     """The changes of one write, applied to the memory of this replica once it is stored."""
 
-    taken: list[_Unit]
+    taken: list[Held]
     given: int
 
 
@@ -89,7 +82,7 @@ class UnitsAhead:
         self._entropy = entropy
         self._own = f"{AHEAD}{replica}/"  # how the keys of this replica begin
         self._pace = Pace(clock, MANY)
-        self._held: deque[_Unit] = deque()  # the oldest first
+        self._held: deque[Held] = deque()  # the oldest first
         self._given: deque[_Given] = deque()  # the oldest first
         self._keeper: asyncio.Task[None] | None = None
         self._hurried: asyncio.Task[None] | None = None
@@ -234,7 +227,7 @@ class UnitsAhead:
         status = give_back(status, self._of_this_replica(status) - self._known())
         until = self._clock.monotonic() + FRESH_SECONDS
         lacking = self._wanted(status) - len(self._held)
-        taken = [_Unit(f"{self._own}{self._entropy.uuid()}", until) for _ in range(lacking)]
+        taken = [Held(f"{self._own}{self._entropy.uuid()}", until) for _ in range(lacking)]
         draft.status = take_ahead(status, [unit.key for unit in taken], self._clock.now())
         return _Written(taken, len(given))
 

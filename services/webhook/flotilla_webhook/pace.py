@@ -2,6 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from flotilla_common.clock import Clock
 
@@ -15,6 +16,13 @@ LEAST_SECONDS = 0.1
 IDLE_SECONDS = 1.0
 """The time without a request after which what is left is returned. The apiserver reuses connections, so the requests of
 one replica come in bursts."""
+
+
+class Held(NamedTuple):
+    """A place or a unit that was taken ahead."""
+
+    key: str  # in the status
+    until: float  # when it is too old to be given to a pod
 
 
 class Pace:

@@ -21,7 +21,7 @@ from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, SubsetStat
 from flotilla_common.clock import Clock, Entropy
 from flotilla_webhook.books import BookLedger, Books
 from flotilla_webhook.ledger import Gone
-from flotilla_webhook.pace import Pace
+from flotilla_webhook.pace import Held, Pace
 from flotilla_webhook.peers import Grant
 
 AHEAD_SECONDS = 0.5
@@ -48,25 +48,18 @@ _Subset = tuple[str, str]
 _log = structlog.get_logger()
 
 
-class _Place(NamedTuple):
-    """A place that was taken ahead."""
-
-    key: str
-    until: float  # when it is too old to be given to a pod
-
-
 class _Given(NamedTuple):
     """A place that was given to a pod, until the book names the pod."""
 
     subset: _Subset
-    place: _Place
+    place: Held
     pod: str  # its name, or its token
 
 
 class _Written(NamedTuple):
     """The changes of one write, applied to the memory of this replica once it is stored."""
 
-    taken: list[tuple[_Subset, _Place]]
+    taken: list[tuple[_Subset, Held]]
     given: list[_Given]
 
 
@@ -79,7 +72,7 @@ class Reserve:
         self._entropy = entropy
         self._own = f"{AHEAD}{replica}/"  # how the keys of this replica begin
         self._pace = Pace(clock)  # of pods by their versions
-        self._held: dict[_Subset, deque[_Place]] = {}  # the oldest first
+        self._held: dict[_Subset, deque[Held]] = {}  # the oldest first
         self._given: list[_Given] = []
         self._seen: Mapping[str, Book] = {}  # the books as they were last looked at
         self._stored: Set[str] = frozenset()  # the keys of this replica in these books
@@ -243,7 +236,7 @@ class Reserve:
                 subset = version, entry.name
                 lacking = wanted.get(subset, 0) - len(self._held.get(subset, ()))
                 taken = [f"{self._own}{self._entropy.uuid()}" for _ in range(lacking)]
-                written.taken.extend((subset, _Place(key, until)) for key in taken)
+                written.taken.extend((subset, Held(key, until)) for key in taken)
                 book[place] = with_places(
                     entry,
                     taken=taken,
