@@ -227,6 +227,7 @@ def test_pods_beyond_the_limits_stay_as_they_are(
     for pod in space.pods.values():
         assert cost_of(pod) == prices.get(subset_of(pod), "")
         assert subset_of(pod) or "affinity" not in pod["spec"]
+    space.settled(readyReplicas=replicas)  # a pod that is not ready goes before all others
     space.scale(sum(limits))
     space.until(lambda: len(space.pods) == sum(limits) and not beyond & space.pods.keys())
 
