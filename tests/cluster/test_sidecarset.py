@@ -164,6 +164,7 @@ def test_hot_upgrade(space: Meshed):
     space.counted(1, 1, 1, 1)
     assert images_of(space.pod(name)) == {"mesh-1": EMPTY, "mesh-2": V2, "main": "nginx:alpine"}
     assert working(space.pod(name)) == "mesh-2"
+    assert space.run(name, working(space.pod(name)), "cat /version") == V2, "as `kubectl kruise exec -S mesh` goes"
     space.set_sidecar(V3)
     space.counted(1, 1, 1, 1)
     assert images_of(space.pod(name)) == {"mesh-1": V3, "mesh-2": EMPTY, "main": "nginx:alpine"}

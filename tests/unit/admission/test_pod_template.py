@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.admission.pod_template import default_claim, default_template, pull_policy
+from flotilla_common.api.kinds.cloneset.admission import default_cloneset
+from flotilla_common.api.kinds.daemonset.admission import default_daemonset
+from flotilla_common.api.kinds.statefulset.admission import default_statefulset
+from flotilla_common.gates import Gates
 
 POD = {
     "dnsPolicy": "ClusterFirst",
@@ -42,6 +46,17 @@ def test_the_template_of_the_hash_vectors() -> None:
     again = copy.deepcopy(template)
     default_template(again)
     assert again == template
+
+
+@pytest.mark.parametrize("gates", ["", "TemplateNoDefaults=true"])
+def test_a_rollback_with_the_data_of_a_revision_leaves_no_directive(gates: str) -> None:
+    """Also where the template is stored with one."""
+    data: dict[str, Any] = {"spec": {"template": {"$patch": "replace", "metadata": {"labels": {"app": "a"}}}}}
+    read = Gates.parse(gates)
+    for document in (default_cloneset(data, data, read), default_statefulset(data, data, read), default_daemonset(data)):
+        assert "$patch" not in document["spec"]["template"]
+        assert document["spec"]["template"]["metadata"]["labels"] == {"app": "a"}
+    assert "$patch" in data["spec"]["template"], "the request itself is left as it is"
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,22 @@ _PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold":
 def default_templates(spec: Json, old: Json | None, gates: Gates) -> None:
     """Fill in the templates of pods and claims in the spec of a workload. `old` is the stored object of an update: a
     pod template that did not change is left as it is stored, so that an upgrade of the defaults never rolls pods."""
+    drop_directive(spec)
     unchanged = old is not None and mapping(old.get("spec")).get("template") == spec.get("template")
     if unchanged or gates.on("TemplateNoDefaults"):
         return
     default_template(mapping(spec.get("template")), host_ports=gates.on("DefaultHostNetworkHostPortsInPodTemplates"))
     for claim in mappings(spec.get("volumeClaimTemplates")):
         default_claim(claim)
+
+
+def drop_directive(spec: Json) -> None:
+    """Take `$patch` out of the pod template in the spec of a workload.
+
+    The data of a ControllerRevision has it for strategic merge patches. Clients roll back with that data as a JSON
+    merge patch, the only one that custom resources take, and there it is a member like any other.
+    """
+    mapping(spec.get("template")).pop("$patch", None)
 
 
 def default_template(template: Json, *, host_ports: bool = False) -> None:

@@ -3,6 +3,7 @@
 import copy
 
 from flotilla_common.api.admission.plain import Judgement, Write, defaulted, judged
+from flotilla_common.api.admission.pod_template import drop_directive
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
@@ -38,6 +39,7 @@ def default_daemonset(document: Json) -> Json:
     """The document with defaults filled in, as a new document."""
     defaulted = copy.deepcopy(document)
     spec = ensured(defaulted, "spec")
+    drop_directive(spec)
     fill(spec, burstReplicas=250, revisionHistoryLimit=10)
     strategy = ensured(spec, "updateStrategy")
     fill_empty(strategy, type="RollingUpdate")
