@@ -53,7 +53,11 @@ def test_a_rollback_with_the_data_of_a_revision_leaves_no_directive(gates: str) 
     """Also where the template is stored with one."""
     data: dict[str, Any] = {"spec": {"template": {"$patch": "replace", "metadata": {"labels": {"app": "a"}}}}}
     read = Gates.parse(gates)
-    for document in (default_cloneset(data, data, read), default_statefulset(data, data, read), default_daemonset(data)):
+    for document in (
+        default_cloneset(data, data, read),
+        default_statefulset(data, data, read),
+        default_daemonset(data),
+    ):
         assert "$patch" not in document["spec"]["template"]
         assert document["spec"]["template"]["metadata"]["labels"] == {"app": "a"}
     assert "$patch" in data["spec"]["template"], "the request itself is left as it is"

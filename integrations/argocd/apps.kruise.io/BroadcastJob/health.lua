@@ -1,0 +1,58 @@
+-- Healthy: completed; of a job that never ends, all pods are done. Degraded: failed.
+
+-- What is absent, null or of another type counts as nothing.
+local function at(value, ...)
+  for _, key in ipairs({...}) do
+    if type(value) ~= "table" then return nil end
+    value = value[key]
+  end
+  return value
+end
+
+local function number(value)
+  if type(value) == "number" then return value end
+  return 0
+end
+
+local function count(...) return number(at(obj, "status", ...)) end
+
+local function entries(value)
+  if type(value) == "table" then return value end
+  return {}
+end
+
+local function text(value, default)
+  if type(value) == "string" and value ~= "" then return value end
+  return default
+end
+
+-- The message of a condition of the status that has this value; nil if there is none.
+local function condition(kind, value, reason)
+  for _, one in ipairs(entries(at(obj, "status", "conditions"))) do
+    local why = at(one, "reason")
+    if at(one, "type") == kind and at(one, "status") == value and (reason == nil or reason == why) then
+      return text(at(one, "message"), text(why, kind))
+    end
+  end
+end
+
+local function healthy(message) return {status = "Healthy", message = message} end
+local function progressing(message) return {status = "Progressing", message = message} end
+local function suspended(message) return {status = "Suspended", message = message} end
+local function degraded(message) return {status = "Degraded", message = message} end
+local function waiting() return progressing("Waiting for the latest spec to be observed") end
+
+if at(obj, "metadata", "deletionTimestamp") then return progressing("Pending deletion") end
+
+local phase, desired, succeeded, failed = at(obj, "status", "phase"), count("desired"), count("succeeded"), count("failed")
+local tally = succeeded .. " of " .. desired .. " pods succeeded, " .. failed .. " failed"
+local failure = condition("Failed", "True")
+if failure or phase == "failed" then return degraded((failure or "Job failed") .. " (" .. tally .. ")") end
+if phase == "completed" or condition("Complete", "True") then return healthy("Job completed: " .. tally) end
+if phase == "paused" or at(obj, "spec", "paused") == true then return suspended("Job is paused: " .. tally) end
+if type(phase) ~= "string" or phase == "" then return waiting() end
+local endless = at(obj, "spec", "completionPolicy", "type") == "Never"
+if endless and count("active") == 0 and succeeded + failed >= desired then
+  return healthy("Job waits for new nodes: " .. tally)
+end
+return progressing("Job is running: " .. tally)

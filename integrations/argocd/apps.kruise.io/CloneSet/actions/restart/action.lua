@@ -1,0 +1,13 @@
+-- The table under these keys; it is made if it is not there.
+local function place(value, ...)
+  for _, key in ipairs({...}) do
+    if type(value[key]) ~= "table" then value[key] = {} end
+    value = value[key]
+  end
+  return value
+end
+
+local template = place(obj, "spec", "template")
+local annotations = place(template, "metadata", "annotations")
+annotations["kubectl.kubernetes.io/restartedAt"] = os.date("!%Y-%m-%dT%XZ")
+return obj

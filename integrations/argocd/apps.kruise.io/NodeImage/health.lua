@@ -1,0 +1,27 @@
+-- Healthy: all images of the spec are on the node. Degraded: all have been tried, and some failed.
+
+-- What is absent, null or of another type counts as nothing.
+local function at(value, ...)
+  for _, key in ipairs({...}) do
+    if type(value) ~= "table" then return nil end
+    value = value[key]
+  end
+  return value
+end
+
+local function number(value)
+  if type(value) == "number" then return value end
+  return 0
+end
+
+local function count(...) return number(at(obj, "status", ...)) end
+
+local function healthy(message) return {status = "Healthy", message = message} end
+local function progressing(message) return {status = "Progressing", message = message} end
+local function degraded(message) return {status = "Degraded", message = message} end
+if at(obj, "metadata", "deletionTimestamp") then return progressing("Pending deletion") end
+
+local desired, succeeded, failed = count("desired"), count("succeeded"), count("failed")
+local tally = succeeded .. " of " .. desired .. " images are pulled, " .. failed .. " failed"
+if succeeded + failed < desired then return progressing(tally) end
+return failed > 0 and degraded(tally) or healthy(tally)

@@ -1,0 +1,89 @@
+-- Healthy: the sidecars of all matched pods are updated and ready. Suspended: paused, or a partition or a selector keeps
+-- pods from being updated.
+
+-- What is absent, null or of another type counts as nothing.
+local function at(value, ...)
+  for _, key in ipairs({...}) do
+    if type(value) ~= "table" then return nil end
+    value = value[key]
+  end
+  return value
+end
+
+local function number(value)
+  if type(value) == "number" then return value end
+  return 0
+end
+
+local function count(...) return number(at(obj, "status", ...)) end
+
+local function entries(value)
+  if type(value) == "table" then return value end
+  return {}
+end
+
+local function observed()
+  return type(at(obj, "status")) == "table" and count("observedGeneration") >= number(at(obj, "metadata", "generation"))
+end
+
+-- A number of pods, or a percentage of the total; at most the total. Rounded up, less than 100% is less than the total.
+local function share(value, total, up)
+  if type(value) == "number" then return value < total and value or total end
+  for percent = 1, 999 do
+    if value == percent .. "%" then
+      if percent >= 100 then return total end
+      local exact = total * percent / 100
+      local whole = exact - exact % 1
+      return up and whole < exact and (whole + 1 < total or total == 1) and whole + 1 or whole
+    end
+  end
+  return 0
+end
+
+local function healthy(message) return {status = "Healthy", message = message} end
+local function progressing(message) return {status = "Progressing", message = message} end
+local function suspended(message) return {status = "Suspended", message = message} end
+local function degraded(message) return {status = "Degraded", message = message} end
+local function waiting() return progressing("Waiting for the latest spec to be observed") end
+
+-- `r`: how many pods are to be there now (wanted) and in the end (total), there, to be updated now (expected), updated,
+-- unavailable. `manual`: the others are updated when somebody deletes them. `limit`: why no more are to be updated now.
+local function rollout(r)
+  local total = r.total or r.wanted
+  local updated = r.updated .. " of " .. total .. " pods are updated"
+  if r.paused then return suspended("Rollout is paused: " .. updated) end
+  local missing
+  if r.there < r.wanted then
+    missing = r.there .. " of " .. r.wanted .. " pods have been created"
+  elseif r.there > r.wanted then
+    missing = (r.there - r.wanted) .. " pods are pending termination"
+  elseif r.updated < r.expected then
+    missing = r.updated .. " out of " .. r.expected .. " new pods have been updated"
+  elseif r.unavailable > 0 then
+    missing = r.unavailable .. " of " .. r.wanted .. " pods are not available"
+  end
+  if missing and r.failure then return degraded(r.failure .. " (" .. missing .. ")") end
+  if missing then return progressing("Waiting for rollout to finish: " .. missing) end
+  if r.updated >= total then return healthy("All " .. total .. " pods are updated and available") end
+  if r.manual then return healthy(updated .. ", the others will be when they are deleted") end
+  return suspended("Rollout has reached its " .. (r.limit or "partition") .. ": " .. updated)
+end
+
+if at(obj, "metadata", "deletionTimestamp") then return progressing("Pending deletion") end
+
+if not observed() then return waiting() end
+if at(obj, "spec", "injectionStrategy", "paused") == true then return suspended("Injection is paused") end
+local strategy = at(obj, "spec", "updateStrategy")
+local manual = at(strategy, "type") == "NotUpdate"
+local matched, updated = count("matchedPods"), count("updatedPods")
+local selected = next(entries(at(strategy, "selector"))) ~= nil -- the status does not say how many pods
+return rollout({
+  wanted = matched,
+  there = matched,
+  expected = (manual or selected) and 0 or matched - share(at(strategy, "partition"), matched, true),
+  updated = updated,
+  unavailable = updated - count("updatedReadyPods"), -- absent when it is 0
+  paused = not manual and at(strategy, "paused") == true,
+  manual = manual,
+  limit = selected and "selector" or "partition",
+})

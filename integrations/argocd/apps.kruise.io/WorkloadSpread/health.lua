@@ -1,0 +1,43 @@
+-- Healthy: the spec is observed. That pods go to the next subset when one is full is what it is for.
+
+-- What is absent, null or of another type counts as nothing.
+local function at(value, ...)
+  for _, key in ipairs({...}) do
+    if type(value) ~= "table" then return nil end
+    value = value[key]
+  end
+  return value
+end
+
+local function number(value)
+  if type(value) == "number" then return value end
+  return 0
+end
+
+local function count(...) return number(at(obj, "status", ...)) end
+
+local function entries(value)
+  if type(value) == "table" then return value end
+  return {}
+end
+
+local function observed()
+  return type(at(obj, "status")) == "table" and count("observedGeneration") >= number(at(obj, "metadata", "generation"))
+end
+
+local function healthy(message) return {status = "Healthy", message = message} end
+local function progressing(message) return {status = "Progressing", message = message} end
+local function waiting() return progressing("Waiting for the latest spec to be observed") end
+
+if at(obj, "metadata", "deletionTimestamp") then return progressing("Pending deletion") end
+
+if not observed() then return waiting() end
+local subsets = entries(at(obj, "status", "subsetStatuses"))
+local pods, full = 0, 0
+for _, subset in ipairs(subsets) do
+  pods = pods + number(at(subset, "replicas"))
+  for _, one in ipairs(entries(at(subset, "conditions"))) do
+    if at(one, "type") == "Schedulable" and at(one, "status") == "False" then full = full + 1 end
+  end
+end
+return healthy(pods .. " pods in " .. #subsets .. " subsets, " .. full .. " of them without room")

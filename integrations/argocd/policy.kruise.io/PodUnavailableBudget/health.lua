@@ -1,0 +1,34 @@
+-- Healthy: as many pods are available as the budget wants.
+
+-- What is absent, null or of another type counts as nothing.
+local function at(value, ...)
+  for _, key in ipairs({...}) do
+    if type(value) ~= "table" then return nil end
+    value = value[key]
+  end
+  return value
+end
+
+local function number(value)
+  if type(value) == "number" then return value end
+  return 0
+end
+
+local function count(...) return number(at(obj, "status", ...)) end
+
+local function observed()
+  return type(at(obj, "status")) == "table" and count("observedGeneration") >= number(at(obj, "metadata", "generation"))
+end
+
+local function healthy(message) return {status = "Healthy", message = message} end
+local function progressing(message) return {status = "Progressing", message = message} end
+local function waiting() return progressing("Waiting for the latest spec to be observed") end
+
+if at(obj, "metadata", "deletionTimestamp") then return progressing("Pending deletion") end
+
+if not observed() then return waiting() end
+local current, desired, allowed = count("currentAvailable"), count("desiredAvailable"), count("unavailableAllowed")
+if current < desired then
+  return progressing(current .. " pods are available, " .. desired .. " are desired: no disruption is allowed")
+end
+return healthy(current .. " pods are available, " .. allowed .. " of them may become unavailable")

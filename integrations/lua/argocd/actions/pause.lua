@@ -1,0 +1,2 @@
+strategy.paused = true
+return obj

@@ -1,0 +1,2 @@
+strategy.partition = 0
+return obj

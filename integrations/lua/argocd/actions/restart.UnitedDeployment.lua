@@ -1,0 +1,5 @@
+if template then
+  local annotations = place(template, "metadata", "annotations")
+  annotations["kubectl.kubernetes.io/restartedAt"] = os.date("!%Y-%m-%dT%XZ")
+end
+return obj

@@ -1,0 +1,2 @@
+strategy.paused = false
+return obj

@@ -1,0 +1,3 @@
+  if at(desiredObj, "metadata", "labels", "resourcetemplate.karmada.io/retain-replicas") == "true" then
+    spec.replicas = at(observedObj, "spec", "replicas")
+  end

@@ -1,0 +1,4 @@
+function ReviseReplica(desiredObj, desiredReplica)
+  place(desiredObj, "spec").replicas = desiredReplica
+  return desiredObj
+end

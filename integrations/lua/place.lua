@@ -1,0 +1,8 @@
+-- The table under these keys; it is made if it is not there.
+local function place(value, ...)
+  for _, key in ipairs({...}) do
+    if type(value[key]) ~= "table" then value[key] = {} end
+    value = value[key]
+  end
+  return value
+end

@@ -1,0 +1,64 @@
+-- What is absent, null or of another type counts as nothing.
+local function at(value, ...)
+  for _, key in ipairs({...}) do
+    if type(value) ~= "table" then return nil end
+    value = value[key]
+  end
+  return value
+end
+
+local function number(value)
+  if type(value) == "number" then return value end
+  return 0
+end
+
+local function count(...) return number(at(obj, "status", ...)) end
+
+local function entries(value)
+  if type(value) == "table" then return value end
+  return {}
+end
+
+-- The only member of a table.
+local function only(value)
+  for _, member in pairs(entries(value)) do return member end
+end
+
+local function text(value, default)
+  if type(value) == "string" and value ~= "" then return value end
+  return default
+end
+
+-- The message of a condition of the status that has this value; nil if there is none.
+local function condition(kind, value, reason)
+  for _, one in ipairs(entries(at(obj, "status", "conditions"))) do
+    local why = at(one, "reason")
+    if at(one, "type") == kind and at(one, "status") == value and (reason == nil or reason == why) then
+      return text(at(one, "message"), text(why, kind))
+    end
+  end
+end
+
+local function observed()
+  return type(at(obj, "status")) == "table" and count("observedGeneration") >= number(at(obj, "metadata", "generation"))
+end
+
+local function replicas()
+  local value = at(obj, "spec", "replicas")
+  if type(value) == "number" then return value end
+  return 1
+end
+
+-- A number of pods, or a percentage of the total; at most the total. Rounded up, less than 100% is less than the total.
+local function share(value, total, up)
+  if type(value) == "number" then return value < total and value or total end
+  for percent = 1, 999 do
+    if value == percent .. "%" then
+      if percent >= 100 then return total end
+      local exact = total * percent / 100
+      local whole = exact - exact % 1
+      return up and whole < exact and (whole + 1 < total or total == 1) and whole + 1 or whole
+    end
+  end
+  return 0
+end
