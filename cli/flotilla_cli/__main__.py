@@ -2,4 +2,4 @@
 
 from flotilla_cli.main import main
 
-main()
+main(prog_name="flotilla")

@@ -59,7 +59,7 @@ class Verbs(click.Group):
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="flotilla-cli", prog_name="flotilla")
+@click.version_option(package_name="flotilla-cli")
 def main() -> None:
     """Flotilla: OpenKruise's workloads as small services around a NATS bus."""
     # Imported here, so that --help imports nothing heavy.
