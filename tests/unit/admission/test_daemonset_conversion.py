@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from flotilla_common.api.kinds.daemonset.conversion import convert
 from flotilla_common.api.podtemplate import canonical_template
+from flotilla_common.api.preserved import hide
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from tests.unit.workload import openkruise
 
@@ -70,14 +71,27 @@ def test_to_v1beta1(annotations: dict[str, str], alpha: dict[str, Any], beta: di
 )
 def test_to_v1alpha1(scale: dict[str, Any], annotations: dict[str, str]) -> None:
     source = document(V1BETA1, {"scaleStrategy": scale, "minReadySeconds": 1}, {"a": "b"}, updateRevision="1a")
-    assert convert(source, V1ALPHA1) == document(V1ALPHA1, {"minReadySeconds": 1}, annotations, daemonSetHash="1a")
+    alpha = convert(source, V1ALPHA1)
+    back = convert(alpha, V1BETA1)
+    assert back["spec"] == source["spec"]
+    hide(alpha)
+    assert alpha == document(V1ALPHA1, {"minReadySeconds": 1}, annotations, daemonSetHash="1a")
 
 
 def test_an_annotation_outlives_the_field() -> None:
-    """The pitfall of §2.4: the next write through v1alpha1 turns it on again."""
-    off = document(V1BETA1, {"scaleStrategy": {"partitionedScaling": False}}, {PROGRESSIVE: "true"})
-    back = convert(convert(off, V1ALPHA1), V1BETA1)
+    """The pitfall of §2.4: where the field is gone, the next write through v1alpha1 turns it on again."""
+    gone = document(V1BETA1, {}, {PROGRESSIVE: "true"})
+    back = convert(convert(gone, V1ALPHA1), V1BETA1)
     assert back["spec"]["scaleStrategy"] == {"partitionedScaling": True}
+
+
+def test_an_annotation_does_not_outlive_what_v1beta1_turned_off() -> None:
+    off = document(V1BETA1, {"scaleStrategy": {"partitionedScaling": False}}, {PROGRESSIVE: "true"})
+    alpha = convert(off, V1ALPHA1)
+    assert alpha["metadata"]["annotations"][PROGRESSIVE] == "false"
+    assert convert(alpha, V1BETA1)["spec"]["scaleStrategy"] == {"partitionedScaling": False}
+    alpha["metadata"]["annotations"][PROGRESSIVE] = "true"
+    assert convert(alpha, V1BETA1)["spec"]["scaleStrategy"] == {"partitionedScaling": True}
 
 
 def test_an_object_without_spec_only_changes_its_version() -> None:

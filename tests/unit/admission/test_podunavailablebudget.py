@@ -11,13 +11,13 @@ from flotilla_common.api.kinds.podunavailablebudget.overlap import loosely_overl
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, PodUnavailableBudget
 from flotilla_common.api.kinds.podunavailablebudget.validation import validate
 from flotilla_common.api.meta import LabelSelector
+from flotilla_common.api.preserved import ANNOTATION
 from flotilla_webhook.tools import kind_handlers
 from tests.unit.webhook.fakes import FakeApi, tools
 
 Doc = dict[str, Any]
 V1ALPHA1, V1BETA1 = "policy.kruise.io/v1alpha1", "policy.kruise.io/v1beta1"
 REPLICAS, OPERATIONS = "pub.kruise.io/protect-total-replicas", "kruise.io/pub-protect-operations"
-IGNORED = "flotilla.kruise.io/pub-ignored-pod-selector"
 SELECTOR = {"matchLabels": {"app": "web"}}
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 WHICH, HOW_MANY = "spec.selector, targetRef", "spec.maxUnavailable, minAvailable"
@@ -205,12 +205,12 @@ def test_what_is_read_and_written_as_v1alpha1_stays(spec: Doc) -> None:
     before = good(**spec)
     after = convert(convert(before, V1ALPHA1), V1BETA1)
     assert after["spec"] == before["spec"]
-    assert IGNORED not in after["metadata"].get("annotations", {})
+    assert ANNOTATION not in after["metadata"].get("annotations", {})
 
 
 @pytest.mark.parametrize(
     ("annotations", "named"),
-    [({OPERATIONS: "READ"}, OPERATIONS), ({REPLICAS: "x"}, REPLICAS), ({IGNORED: "["}, IGNORED)],
+    [({OPERATIONS: "READ"}, OPERATIONS), ({REPLICAS: "x"}, REPLICAS), ({ANNOTATION: "["}, ANNOTATION)],
 )
 def test_annotations_that_cannot_be_converted(annotations: dict[str, str], named: str) -> None:
     with pytest.raises(ValueError, match=f"annotation {named}"):

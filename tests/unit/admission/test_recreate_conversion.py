@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.containerrecreaterequest.conversion import convert
+from flotilla_common.api.preserved import hide
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 
 Json = dict[str, Any]
@@ -79,7 +80,18 @@ def test_round_trip():
     ],
 )
 def test_what_v1alpha1_does_not_show(status: Json | None):
-    assert "annotations" not in convert(document(V1BETA1, status), V1ALPHA1)["metadata"]
+    alpha = convert(document(V1BETA1, status), V1ALPHA1)
+    hide(alpha)
+    assert "annotations" not in alpha["metadata"]
+    assert not alpha.get("status", {}).keys() & {"conditions", "containerStatusSnapshot"}
+
+
+@pytest.mark.parametrize("other", [CONDITION | {"status": "False"}, CONDITION | {"type": "Other"}])
+def test_other_conditions_stay_beside_it(other: Json):
+    alone = document(V1BETA1, {"phase": "Recreating", "conditions": [other]})
+    assert convert(convert(alone, V1ALPHA1), V1BETA1) == alone
+    both = document(V1BETA1, {"phase": "Recreating", "conditions": [CONDITION | {"type": "Other"}, CONDITION]})
+    assert convert(convert(both, V1ALPHA1), V1BETA1) == both
 
 
 def test_annotations_that_were_stored_long_ago_are_not_believed():

@@ -12,7 +12,8 @@ import yaml
 
 from flotilla_common.api.kinds.persistentpodstate.admission import spec_faults, to_hub
 from flotilla_common.api.kinds.persistentpodstate.types import PersistentPodState
-from flotilla_common.api.kinds.statefulset.admission import convert, default_statefulset
+from flotilla_common.api.kinds.statefulset.admission import default_statefulset
+from flotilla_common.api.kinds.statefulset.conversion import convert
 from flotilla_common.api.kinds.statefulset.validation import check_types, validate
 from flotilla_common.api.versions import V1ALPHA1
 from flotilla_common.gates import Gates

@@ -116,3 +116,10 @@ specs = st.fixed_dictionaries(
 def test_nothing_is_lost_on_the_way_through_v1alpha1(spec: dict[str, Any], labels: dict[str, str] | None) -> None:
     beta = document(V1BETA1, spec, labels)
     assert convert(convert(beta, V1ALPHA1), V1BETA1) == beta
+
+
+def test_a_custom_version_that_is_no_label_is_kept_and_not_shown() -> None:
+    stored = document(V1BETA1, {"customVersion": "x/y"}, {"a": "b"})
+    view = convert(stored, V1ALPHA1)
+    assert view["metadata"]["labels"] == {"a": "b"}
+    assert convert(view, V1BETA1) == stored

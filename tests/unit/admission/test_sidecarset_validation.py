@@ -368,3 +368,11 @@ def upgraded(kind: str | None) -> Json:
 )
 def test_changes(old: Json, new: Json, faults: list[str]) -> None:
     assert [str(fault) for fault in validate(new, old)] == faults
+
+
+def test_a_custom_version_is_a_label_value() -> None:
+    """As v1alpha1 it is a label, and the apiserver fails a LIST with one that is none."""
+    (fault,) = validate(sidecarset(customVersion="x/y"))
+    assert fault.path == "spec.customVersion"
+    assert not validate(sidecarset(customVersion="x/y"), sidecarset(customVersion="x/y"))
+    assert validate(sidecarset(customVersion="x/y"), sidecarset(customVersion="1"))

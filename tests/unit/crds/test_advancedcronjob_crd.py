@@ -33,7 +33,8 @@ def test_names_scope_and_conversion():
         "singular": "advancedcronjob",
         "shortNames": ["acj"],
     }
-    assert (SPEC["group"], SPEC["scope"], SPEC["conversion"]) == ("apps.kruise.io", "Namespaced", {"strategy": "None"})
+    assert (SPEC["group"], SPEC["scope"]) == ("apps.kruise.io", "Namespaced")
+    assert SPEC["conversion"]["strategy"] == "Webhook"  # docs/adr/0034: v1alpha1 lacks a field
     assert {name: (one["served"], one["storage"]) for name, one in VERSIONS.items()} == {
         "v1alpha1": (True, False),
         "v1beta1": (True, True),

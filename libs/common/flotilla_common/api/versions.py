@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from flotilla_common.api.documents import Json, mapping, text
+from flotilla_common.api.preserved import Path, hide, path, put_back, show, take
 
 V1ALPHA1 = "apps.kruise.io/v1alpha1"
 V1BETA1 = "apps.kruise.io/v1beta1"
@@ -19,19 +20,29 @@ class Conversion(msgspec.Struct, frozen=True):
     kind: str
     to_beta: Step
     to_alpha: Step
+    only_beta: tuple[Path, ...] = ()
+    """The fields for which v1alpha1 has no form at all: an annotation keeps them (docs/adr/0034)."""
     group: str = "apps.kruise.io"
 
     def convert(self, document: Json, version: str) -> Json:
-        """The object in the wanted `group/version`, as a new document. Raises ValueError for a version that is none of
-        the two."""
+        """Return the object in the wanted `group/version`, as a new document. Raises ValueError for a version that is
+        none of the two, and for annotations that fields cannot hold."""
         source, alpha, beta = text(document.get("apiVersion")), f"{self.group}/v1alpha1", f"{self.group}/v1beta1"
-        steps = {(alpha, beta): self.to_beta, (beta, alpha): self.to_alpha}
+        steps = {(alpha, beta): self._upward, (beta, alpha): self._downward}
         if (source, version) not in steps:
             raise ValueError(f"cannot convert {self.kind} from {source} to {version}")
         result = msgspec.json.decode(msgspec.json.encode(document), type=Json)  # no recursion, however deep
         result["apiVersion"] = version
         steps[source, version](result)
         return result
+
+    def _upward(self, document: Json) -> None:
+        put_back(document, hide(document), self.only_beta)
+        self.to_beta(document)
+
+    def _downward(self, document: Json) -> None:
+        self.to_alpha(document)
+        show(document, take(document, self.only_beta))
 
     def to_hub(self, document: Json) -> Json:
         """The object as v1beta1; the same document if it is that already."""
@@ -44,3 +55,8 @@ def annotate(document: Json, annotations: dict[str, str]) -> None:
     if annotations:
         metadata = document.setdefault("metadata", {})
         metadata["annotations"] = mapping(metadata.get("annotations")) | annotations
+
+
+def only_beta(*paths: str) -> tuple[Path, ...]:
+    """Return the paths of fields, for a Conversion."""
+    return tuple(map(path, paths))

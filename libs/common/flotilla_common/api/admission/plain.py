@@ -45,6 +45,12 @@ def write_of(request: Request, read: Read) -> Write:
     return Write(document, former_of(request, read), *identity(document, request))
 
 
+def in_hub(write: Write, to_hub: Callable[[Json], Json]) -> Write:
+    """Return the write with its documents in v1beta1. Raises ValueError for documents that cannot be converted."""
+    old = to_hub(write.old) if write.old is not None else None
+    return msgspec.structs.replace(write, document=to_hub(write.document), old=old)
+
+
 def document_of(request: Request, read: Read) -> Json:
     """The object of the request. Raises Refused for one that cannot be read."""
     if request.object is None:

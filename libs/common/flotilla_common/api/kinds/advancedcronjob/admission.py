@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from flotilla_common.api.admission.fields import LONGEST_LABEL
-from flotilla_common.api.admission.plain import Judgement, Write, defaulted, judged
+from flotilla_common.api.admission.plain import Judgement, Write, defaulted, in_hub, judged
 from flotilla_common.api.admission.pod_template import default_template
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Tools, Verdict
@@ -15,6 +15,7 @@ from flotilla_common.api.batch import ALWAYS
 from flotilla_common.api.documents import Json, ensured, fill, fill_empty, is_object, mapping, member
 from flotilla_common.api.kinds.advancedcronjob import crd
 from flotilla_common.api.kinds.advancedcronjob import validation as rules
+from flotilla_common.api.kinds.advancedcronjob.conversion import convert, to_hub
 from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, REPLACE
 from flotilla_common.api.kinds.advancedcronjob.validation import check_types, pod_template, restart_policy
 from flotilla_common.api.kinds.imagepulljob.admission import default_limits
@@ -38,7 +39,8 @@ async def validate(request: Request, tools: Tools) -> Answer:
     return await judged(request, tools, check_types, _judge)
 
 
-async def _judge(write: Write, tools: Tools) -> Judgement:
+async def _judge(given: Write, tools: Tools) -> Judgement:
+    write = in_hub(given, to_hub)
     verdict = await _verdict(write, tools)
     warnings = [*_warnings(write.document, write.name, verdict)] if write.old is None else []
     return Judgement(rules.validate(write.document, write.name, write.old, verdict.faults), warnings)
@@ -106,4 +108,4 @@ def _default_pulls(spec: Json) -> None:
     fill_empty(spec, imagePullPolicy="IfNotPresent")
 
 
-RULES = Rules(schema=crd.version, admission=Admission(mutate=mutate, validate=validate))
+RULES = Rules(schema=crd.version, convert=convert, admission=Admission(mutate=mutate, validate=validate))

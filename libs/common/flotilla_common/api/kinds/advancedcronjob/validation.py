@@ -16,6 +16,7 @@ from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden,
 from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.batch import ALWAYS
 from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, member, text
+from flotilla_common.api.kinds.advancedcronjob.conversion import to_hub
 from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule, zone_named
 from flotilla_common.api.kinds.advancedcronjob.types import FORBID, REPLACE, AdvancedCronJob
 from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
@@ -95,10 +96,10 @@ _ONE_OF = f"one of {', '.join(ALL[:-1])} and {ALL[-1]}"
 
 
 def check_types(document: Json) -> None:
-    """Raise ValueError if a field that Flotilla reads has a type that it cannot have. The fields of v1alpha1 are the
-    same, only fewer."""
-    decoded(document, AdvancedCronJob)
-    check_templates(mapping(document.get("spec")))
+    """Raise ValueError if a field that Flotilla reads has a type that it cannot have."""
+    hub = to_hub(document)
+    decoded(hub, AdvancedCronJob)
+    check_templates(mapping(hub.get("spec")))
 
 
 def validate(document: Json, name: str, old: Json | None = None, template: Iterable[Fault] = ()) -> list[Fault]:

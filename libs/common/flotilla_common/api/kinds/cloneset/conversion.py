@@ -1,14 +1,13 @@
 """CloneSet between v1alpha1 and v1beta1, on raw documents (cloneset.md §2.4).
 
 v1beta1 is the hub. Everything that is not named here is the same in both versions and is passed through. What is
-lost: v1alpha1's OnDelete keeps no other strategy field, and v1beta1's `excludePreparingDelete` has no counterpart but a
-label.
+lost: v1alpha1's OnDelete keeps no other strategy field.
 """
 
 from flotilla_common.api.documents import Json, mapping, member, strings
 from flotilla_common.api.numbers import integer
 from flotilla_common.api.rollout import POLICIES
-from flotilla_common.api.versions import Conversion, annotate
+from flotilla_common.api.versions import Conversion, annotate, only_beta
 
 EXCLUDE_PREPARING_DELETE = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
 PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
@@ -75,20 +74,27 @@ def _to_alpha(document: Json) -> None:
     if "spec" not in document:
         return
     scale = dict(mapping(spec.get("scaleStrategy")))
-    scale.pop("excludePreparingDelete", None)
+    labels = member(document, "metadata", "labels")  # one of them is v1alpha1's form of excludePreparingDelete
+    if labels.get(EXCLUDE_PREPARING_DELETE) == "true":
+        if scale.get("excludePreparingDelete") is False:
+            labels[EXCLUDE_PREPARING_DELETE] = "false"  # or a client of v1alpha1 would turn it on again
+        else:
+            scale.pop("excludePreparingDelete", None)
     if scale.pop("enablePVCReuse", None) is not True:
         scale["disablePVCReuse"] = True
     if scale or "scaleStrategy" in spec:
         spec["scaleStrategy"] = scale
     strategy = dict(mapping(spec.get("updateStrategy")))
-    rolling = dict(mapping(strategy.pop("rollingUpdate", None)))
+    beside = mapping(strategy.pop("rollingUpdate", None))
+    rolling = dict(beside)
     policy = rolling.pop("podUpdatePolicy", None)
     on_delete = strategy.get("type") == "OnDelete"
     strategy["type"] = "OnDelete" if on_delete else policy if policy in POLICIES else "ReCreate"
     in_place = _in_place_to_alpha(mapping(rolling.pop("inPlaceUpdateStrategy", None)), document)
     if in_place is not None:
         strategy["inPlaceUpdateStrategy"] = in_place
-    spec["updateStrategy"] = strategy | rolling
+    # v1beta1's OnDelete may have a rolling update beside it, which v1alpha1's cannot name.
+    spec["updateStrategy"] = strategy | rolling | ({"rollingUpdate": beside} if on_delete and beside else {})
 
 
 def _in_place_to_alpha(in_place: Json, document: Json) -> Json | None:
@@ -105,5 +111,10 @@ def _int32(value: str) -> int | None:
     return number if number is not None and number in _INT32 else None
 
 
-_VERSIONS = Conversion("CloneSet", _to_beta, _to_alpha)
+_VERSIONS = Conversion(
+    "CloneSet",
+    _to_beta,
+    _to_alpha,
+    only_beta("spec.scaleStrategy.excludePreparingDelete", "spec.updateStrategy.rollingUpdate"),
+)
 convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub

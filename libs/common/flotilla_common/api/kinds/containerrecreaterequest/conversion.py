@@ -1,7 +1,7 @@
 """ContainerRecreateRequest between v1alpha1 and v1beta1, on raw documents (containerrecreaterequest.md §3).
 
 v1beta1 is the hub. Two of its status fields are annotations in v1alpha1; everything else is the same. What is lost:
-conditions that are not True, and the wording of the one that is.
+the wording of the condition that is True.
 """
 
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import RECREATE_SNAPSHOT, RECREATE_UNREADY
 from flotilla_common.api.kinds.containerrecreaterequest.types import PRE_RECREATE_GRACE, ContainerSnapshot
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.versions import Conversion, annotate
+from flotilla_common.api.versions import Conversion, annotate, only_beta
 
 GRACE_MESSAGE = "Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"
 """The message of the condition PreRecreateGrace (§6.4)."""
@@ -66,10 +66,17 @@ def _to_alpha(document: Json) -> None:
     shown: dict[str, str] = {}
     if snapshot:
         shown[RECREATE_SNAPSHOT] = msgspec.json.encode([_entry(one) for one in snapshot]).decode()
-    for condition in mappings(status.pop("conditions", None)):
-        if condition.get("type") == PRE_RECREATE_GRACE and condition.get("status") == "True":
-            shown[RECREATE_UNREADY] = text(condition.get("lastTransitionTime"))
+    others = mappings(status.pop("conditions", None))
+    for condition in [one for one in others if _holds_grace(one)]:
+        shown[RECREATE_UNREADY] = text(condition.get("lastTransitionTime"))
+        others.remove(condition)
+    if others:
+        status["conditions"] = others
     annotate(document, shown)
+
+
+def _holds_grace(condition: Json) -> bool:
+    return condition.get("type") == PRE_RECREATE_GRACE and condition.get("status") == "True"
 
 
 def _entry(container: Json) -> Json:
@@ -104,5 +111,5 @@ def _moment(written: str) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-_VERSIONS = Conversion("ContainerRecreateRequest", _to_beta, _to_alpha)
+_VERSIONS = Conversion("ContainerRecreateRequest", _to_beta, _to_alpha, only_beta("status.conditions"))
 convert = _VERSIONS.convert

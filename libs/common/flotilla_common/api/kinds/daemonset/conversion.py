@@ -2,11 +2,11 @@
 
 v1beta1 is the hub. Everything that is not named here is the same in both versions and is passed through, the template
 as it is stored. v1alpha1 says with an annotation what v1beta1 has a field for; the annotation stays when the field is
-taken back through v1beta1, and the next write through v1alpha1 sets the field again.
+removed through v1beta1, and the next write through v1alpha1 sets the field again.
 """
 
-from flotilla_common.api.documents import Json, ensured, is_object, member, strings
-from flotilla_common.api.versions import Conversion, annotate
+from flotilla_common.api.documents import Json, ensured, member, strings
+from flotilla_common.api.versions import Conversion, annotate, only_beta
 
 PROGRESSIVE = "daemonset.kruise.io/progressive-create-pod"
 """The annotation that is v1alpha1's form of scaleStrategy.partitionedScaling."""
@@ -25,9 +25,14 @@ def _to_beta(document: Json) -> None:
 
 
 def _to_alpha(document: Json) -> None:
-    scale = member(document, "spec").pop("scaleStrategy", None)
-    if is_object(scale) and scale.get("partitionedScaling") is True:
+    spec = member(document, "spec")
+    annotations = strings(member(document, "metadata", "annotations"))
+    partitioned = member(spec, "scaleStrategy").get("partitionedScaling")
+    if partitioned is True:
         annotate(document, {PROGRESSIVE: "true"})
+        del spec["scaleStrategy"]
+    elif partitioned is False and annotations.get(PROGRESSIVE) == "true":
+        annotate(document, {PROGRESSIVE: "false"})  # or a client of v1alpha1 would turn it on again
     _rename(document, "updateRevision", "daemonSetHash")
 
 
@@ -37,5 +42,5 @@ def _rename(document: Json, field: str, name: str) -> None:
         status[name] = status.pop(field)
 
 
-_VERSIONS = Conversion("DaemonSet", _to_beta, _to_alpha)
-convert = _VERSIONS.convert
+_VERSIONS = Conversion("DaemonSet", _to_beta, _to_alpha, only_beta("spec.scaleStrategy"))
+convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub

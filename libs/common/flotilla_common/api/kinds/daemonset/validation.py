@@ -5,7 +5,6 @@ in as faults.
 """
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
 from flotilla_common.api.admission.plain import decoded
@@ -18,7 +17,7 @@ from flotilla_common.api.admission.workload import (
     too_long,
 )
 from flotilla_common.api.documents import Json, mapping, member
-from flotilla_common.api.kinds.daemonset.conversion import IN_PLACE, STANDARD, SURGING
+from flotilla_common.api.kinds.daemonset.conversion import IN_PLACE, STANDARD, SURGING, to_hub
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.meta import IntOrString
 from flotilla_common.api.numbers import integer
@@ -42,9 +41,10 @@ _MUTABLE = (
 )
 _IMMUTABLE = f"updates to daemonset spec for fields other than {', '.join(_MUTABLE)} are forbidden"
 
-check_types = partial(decoded, model=DaemonSet)
-"""Raises ValueError if a field that Flotilla reads has a type that it cannot have. The fields of
-v1alpha1's spec are the same, only fewer."""
+
+def check_types(document: Json) -> None:
+    """Raise ValueError if a field that Flotilla reads has a type that it cannot have."""
+    decoded(to_hub(document), DaemonSet)
 
 
 def validate(document: Json, old: Json | None = None, template: Iterable[Fault] = ()) -> list[Fault]:

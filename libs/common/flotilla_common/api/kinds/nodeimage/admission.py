@@ -3,21 +3,23 @@
 import copy
 from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 
-from flotilla_common.api.admission.plain import decoded, defaulted, judged_at_first
-from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.api.admission.plain import decoded, defaulted, document_of
+from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.documents import Json, ensured, mapping, mappings, member, text
 from flotilla_common.api.kinds.imagepulljob.admission import default_limits
 from flotilla_common.api.kinds.nodeimage import crd
+from flotilla_common.api.kinds.nodeimage.conversion import convert, to_hub
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.api.meta import rfc3339
 
 MOST_IMAGES = 256
 
-_read = partial(decoded, model=NodeImage)
+
+def _read(document: Json) -> NodeImage:
+    return decoded(to_hub(document), NodeImage)
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
@@ -27,7 +29,8 @@ async def mutate(request: Request, tools: Tools) -> Answer:
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """The first fault (400)."""
-    return judged_at_first(request, NodeImage, lambda _: node_image_problem(request.object or {}))
+    problem = node_image_problem(document_of(request, _read))
+    return error(400, problem) if problem else ALLOWED
 
 
 def default_node_image(document: Json, now: datetime) -> Json:
@@ -86,4 +89,4 @@ def _tags_problem(tags: Sequence[Json]) -> str:
     return ""
 
 
-RULES = Rules(schema=crd.version, admission=Admission(mutate=mutate, validate=validate))
+RULES = Rules(schema=crd.version, convert=convert, admission=Admission(mutate=mutate, validate=validate))

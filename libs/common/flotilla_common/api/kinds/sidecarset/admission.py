@@ -37,7 +37,8 @@ from flotilla_common.api.kinds.sidecarset.metadata_validation import metadata_fa
 from flotilla_common.api.kinds.sidecarset.revisions import restored
 from flotilla_common.api.kinds.sidecarset.types import AFTER_APP, BEFORE_APP, RETAIN, SIDECAR_SET, SidecarSet
 from flotilla_common.api.resources import REVISION
-from flotilla_common.api.versions import Conversion
+from flotilla_common.api.selectors import value_problem
+from flotilla_common.api.versions import Conversion, only_beta
 from flotilla_common.api.webhooks import NAMESPACE_NAME
 
 _PROBES = ("livenessProbe", "readinessProbe")
@@ -199,11 +200,16 @@ def _to_beta(document: Json) -> None:
 
 
 def _to_alpha(document: Json) -> None:
-    if custom_version := mapping(document.get("spec")).pop("customVersion", None):
+    spec = mapping(document.get("spec"))
+    custom_version = text(spec.get("customVersion"))
+    if value_problem(custom_version):  # the apiserver would refuse a LIST with such a label
+        return
+    spec.pop("customVersion", None)
+    if custom_version:
         ensured(ensured(document, "metadata"), "labels")[CUSTOM_VERSION_LABEL] = custom_version
 
 
-_VERSIONS = Conversion("SidecarSet", _to_beta, _to_alpha)
+_VERSIONS = Conversion("SidecarSet", _to_beta, _to_alpha, only_beta("spec.customVersion"))
 convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub
 
 

@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.sidecarset.expressions import evaluate
 from flotilla_common.api.kinds.sidecarset.resources import RESOURCES
 from flotilla_common.api.kinds.sidecarset.types import AFTER_APP, BEFORE_APP, ENABLED, PARTIAL
 from flotilla_common.api.meta import LabelSelector
-from flotilla_common.api.selectors import key_problem, selector_problem
+from flotilla_common.api.selectors import key_problem, selector_problem, value_problem
 
 _FIELD_PATH = re.compile(r"metadata\.(?:labels|annotations)\['([^']*)'\]")
 
@@ -37,6 +37,7 @@ def validate(
         *selector_faults(spec),
         *injection_faults(spec, missing=missing_revision),
         *update_faults(spec),
+        *_version_faults(spec, mapping(old.get("spec")) if old is not None else {}),
         *_content_faults(spec),
         *container_faults(spec),
         *looked_up,
@@ -49,6 +50,13 @@ def _name_faults(name: str) -> Iterator[Fault]:
         yield invalid("metadata.name", name, f"must match {_NAME.pattern}")
     if len(name) > _NAME_LIMIT:
         yield invalid("metadata.name", name, f"must be no more than {_NAME_LIMIT} characters")
+
+
+def _version_faults(spec: Json, old: Json) -> Iterator[Fault]:
+    """The custom version is a label of revisions. What is stored stays writable."""
+    version = text(spec.get("customVersion"))
+    if version != old.get("customVersion") and (problem := value_problem(version)):
+        yield invalid("spec.customVersion", version, problem)
 
 
 def _content_faults(spec: Json) -> Iterator[Fault]:

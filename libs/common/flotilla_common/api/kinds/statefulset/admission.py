@@ -1,14 +1,9 @@
-"""Admission of StatefulSets: defaults, validation, deletion protection (statefulset.md §3). And their conversion, on
-raw documents (§2.3).
-
-v1beta1 is the hub. What both versions have is the same; what only v1beta1 has is lost on the way to v1alpha1, so
-whoever reads and writes through the older version erases it.
-"""
+"""Admission of StatefulSets: defaults, validation, deletion protection (statefulset.md §3)."""
 
 import copy
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.plain import Judgement, Write, defaulted, judged
+from flotilla_common.api.admission.plain import Judgement, Write, defaulted, in_hub, judged
 from flotilla_common.api.admission.pod_template import default_templates
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Tools, Verdict
@@ -19,13 +14,14 @@ from flotilla_common.api.admission.workload import (
     too_long,
     unknown_fields,
 )
-from flotilla_common.api.documents import Json, ensured, fill, fill_empty, member
+from flotilla_common.api.documents import Json, ensured, fill, fill_empty
 from flotilla_common.api.kinds.rules import WRITES, Admission, Rules
 from flotilla_common.api.kinds.statefulset import crd
 from flotilla_common.api.kinds.statefulset import validation as rules
 from flotilla_common.api.kinds.statefulset.claim_validation import claim_fault
+from flotilla_common.api.kinds.statefulset.conversion import convert, to_hub
 from flotilla_common.api.kinds.statefulset.validation import check_types
-from flotilla_common.api.versions import V1BETA1, Conversion
+from flotilla_common.api.versions import V1BETA1
 from flotilla_common.gates import Gates
 
 
@@ -40,7 +36,8 @@ async def validate(request: Request, tools: Tools) -> Answer:
     return await judged(request, tools, check_types, _judge)
 
 
-async def _judge(write: Write, tools: Tools) -> Judgement:
+async def _judge(given: Write, tools: Tools) -> Judgement:
+    write = in_hub(given, to_hub)
     template = await template_verdict(tools, write)
     claims = await _claim_faults(write, tools, template)
     warnings = unknown_fields(template)
@@ -84,27 +81,6 @@ def _default_claims(spec: Json, gates: Gates) -> None:
         fill_empty(policy, whenDeleted="Retain", whenScaled="Retain")
     if gates.on("StatefulSetAutoResizePVCGate"):
         fill_empty(ensured(spec, "volumeClaimUpdateStrategy"), type="OnDelete")
-
-
-_BETA_SPEC = (
-    "reserveOrdinals",
-    "ordinals",
-    "scaleStrategy",
-    "lifecycle",
-    "persistentVolumeClaimRetentionPolicy",
-    "volumeClaimUpdateStrategy",
-)
-_BETA_STATUS = ("updatedReadyReplicas", "updatedAvailableReplicas", "volumeClaims")
-
-
-def _to_alpha(document: Json) -> None:
-    for part, fields in (("spec", _BETA_SPEC), ("status", _BETA_STATUS)):
-        for field in fields:
-            member(document, part).pop(field, None)
-
-
-_VERSIONS = Conversion("StatefulSet", lambda _: None, _to_alpha)
-convert = _VERSIONS.convert
 
 
 RULES = Rules(

@@ -5,7 +5,6 @@ found: the pod template is judged by the apiserver, changed claims by whoever ca
 """
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 
 from flotilla_common.api.admission.fields import (
     NON_NEGATIVE,
@@ -28,6 +27,7 @@ from flotilla_common.api.admission.workload import (
 )
 from flotilla_common.api.documents import Json, mapping, mappings, member, sequence, text
 from flotilla_common.api.keys import IN_PLACE_READY
+from flotilla_common.api.kinds.statefulset.conversion import to_hub
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet, interval, is_range
 from flotilla_common.api.meta import IntOrString
 from flotilla_common.api.numbers import strict_value
@@ -56,9 +56,10 @@ _MUTABLE = (
 )
 _IMMUTABLE = f"updates to statefulset spec for fields other than {', '.join(_MUTABLE)} are forbidden"
 
-check_types = partial(decoded, model=StatefulSet)
-"""Raises ValueError if a field that Flotilla reads has a type that it cannot have. The fields of
-v1alpha1 are the same, only fewer."""
+
+def check_types(document: Json) -> None:
+    """Raise ValueError if a field that Flotilla reads has a type that it cannot have."""
+    decoded(to_hub(document), StatefulSet)
 
 
 def validate(

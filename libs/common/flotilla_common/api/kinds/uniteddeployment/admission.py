@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.plain import Judgement, Write, decoded, defaulted, judged
+from flotilla_common.api.admission.plain import Judgement, Write, decoded, defaulted, in_hub, judged
 from flotilla_common.api.admission.pod_template import default_templates
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Tools
@@ -37,8 +37,9 @@ async def validate(request: Request, tools: Tools) -> Answer:
     return await judged(request, tools, check_types, _judge)
 
 
-async def _judge(write: Write, tools: Tools) -> Judgement:
-    document, old = to_hub(write.document), to_hub(write.old) if write.old is not None else None
+async def _judge(given: Write, tools: Tools) -> Judgement:
+    write = in_hub(given, to_hub)
+    document, old = write.document, write.old
     judged_by_apiserver = [
         *await _template_faults(document, old, write.namespace, tools),
         *await _placement_faults(document, old, write.namespace, tools),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from flotilla_common.api.admission.fields import Fault, aggregate, invalid
-from flotilla_common.api.admission.plain import Write, decoded, write_of
+from flotilla_common.api.admission.plain import Write, decoded, in_hub, write_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
 from flotilla_common.api.admission.tools import Tools, configuration
 from flotilla_common.api.documents import Json, ensured, mapping, mappings, member
@@ -44,8 +44,9 @@ def _typed(document: Json) -> WorkloadSpread:
     return decoded(to_hub(document), WorkloadSpread)
 
 
-async def _faults(write: Write, tools: Tools) -> list[Fault]:
-    document, old = to_hub(write.document), to_hub(write.old) if write.old is not None else None
+async def _faults(given: Write, tools: Tools) -> list[Fault]:
+    write = in_hub(given, to_hub)
+    document, old = write.document, write.old
     custom = custom_workloads(await configuration(tools))
     stored = [msgspec.json.decode(body, type=WorkloadSpread) for body in await _stored(write, tools)]
     others = [one for one in stored if one.metadata.name != write.name]

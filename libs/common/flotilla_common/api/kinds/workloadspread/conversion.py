@@ -6,7 +6,7 @@ Two fields have other names, and conditions are those of their time.
 from collections.abc import Iterator
 
 from flotilla_common.api.documents import Json, mapping, mappings, member
-from flotilla_common.api.versions import Conversion
+from flotilla_common.api.versions import Conversion, only_beta
 
 _NAMES = {
     "requiredNodeSelectorTerm": "requiredNodeSelector",
@@ -23,8 +23,6 @@ def _to_beta(document: Json) -> None:
 
 def _to_alpha(document: Json) -> None:
     _rename(document, {new: old for old, new in _NAMES.items()})
-    for condition in _conditions(document):
-        condition.pop("observedGeneration", None)
 
 
 def _rename(document: Json, names: dict[str, str]) -> None:
@@ -42,5 +40,13 @@ def _conditions(document: Json) -> Iterator[Json]:
             yield from mappings(subset.get("conditions"))
 
 
-_VERSIONS = Conversion("WorkloadSpread", _to_beta, _to_alpha)
+_VERSIONS = Conversion(
+    "WorkloadSpread",
+    _to_beta,
+    _to_alpha,
+    only_beta(
+        "status.subsetStatuses[name].conditions[type].observedGeneration",
+        "status.versionedSubsetStatuses.*[name].conditions[type].observedGeneration",
+    ),
+)
 convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub

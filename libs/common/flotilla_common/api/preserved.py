@@ -1,0 +1,140 @@
+"""Fields that only the newer version of a kind has, kept in an annotation of its older version (docs/adr/0034).
+
+A client of v1alpha1 reads an object, changes it and writes it back. What v1alpha1 has no field for travels in an
+annotation, as a partial object of v1beta1, and is put back on the way to storage; stored objects never have it.
+
+Paths name the fields. Their members are separated by dots, `*` is each member of a map, and `[key]` each item of a list
+whose items that key identifies, or those keys: `status.subsetStatuses[name].conditions[type].observedGeneration`.
+"""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from flotilla_common.api.documents import Json, ensured, is_object, mapping, mappings, member, strings
+from flotilla_common.api.jsontext import read_json
+
+ANNOTATION = "flotilla.kruise.io/v1beta1-fields"
+
+TOO_LARGE = "too large for an annotation"
+"""The value of the annotation where the fields do not fit. Such an object can be read in the older version, but not
+written."""
+
+_ANNOTATIONS_LIMIT = 256 * 1024
+"""Bytes of all annotations of an object. With more of them the apiserver refuses what a conversion returns."""
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A member of an object."""
+
+    name: str
+
+
+class Members(msgspec.Struct, frozen=True):
+    """Each member of a map."""
+
+
+class Items(msgspec.Struct, frozen=True):
+    """Each item of a list. What the keys hold says which item is which."""
+
+    keys: tuple[str, ...]
+
+    def identity(self, item: Json) -> tuple[object, ...]:
+        """Return what identifies the item."""
+        return tuple(map(str, map(item.get, self.keys)))
+
+
+Step = Member | Members | Items
+Path = tuple[Step, ...]
+
+_STEPS = re.compile(r"\[([\w,]+)\]|(\*)|(\w+)")
+
+
+def path(written: str) -> Path:
+    """Return the steps of a path. Its last one is a member."""
+    return tuple(
+        Items(tuple(keys.split(","))) if keys else Members() if each else Member(name)
+        for keys, each, name in _STEPS.findall(written)
+    )
+
+
+def take(document: Json, paths: Iterable[Path]) -> Json:
+    """Take the fields out of the document, and return them as a partial one. No two paths share a list."""
+    taken: Json = {}
+    for steps in paths:
+        _union(taken, mapping(_take(document, steps)))
+    return taken
+
+
+def _take(value: object, steps: Path) -> Json | list[Json]:
+    """Return the part of the value that the steps lead to, which loses it; empty if there is none."""
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, Items):
+        parts = [(item, mapping(_take(item, rest))) for item in mappings(value)]
+        return [{key: item.get(key) for key in step.keys} | part for item, part in parts if part]
+    holder = mapping(value)
+    names = holder.keys() if isinstance(step, Members) else holder.keys() & {step.name}
+    if not rest:
+        found = {name: holder.pop(name) for name in names}
+        return {name: field for name, field in found.items() if field is not None}
+    return {name: part for name in names if (part := _take(holder[name], rest))}
+
+
+def _union(into: Json, other: Json) -> None:
+    for name, value in other.items():
+        held = into.setdefault(name, value)
+        if held is not value and is_object(held) and is_object(value):
+            _union(held, value)
+
+
+def put_back(document: Json, kept: Json, paths: Iterable[Path]) -> None:
+    """Put the fields back that the document does not have: what it has wins, and items that are gone stay away."""
+    for steps in paths:
+        _put_back(document, kept, steps)
+
+
+def _put_back(value: object, kept: object, steps: Path) -> None:
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, Items):
+        parts = {step.identity(part): part for part in mappings(kept)}
+        for item in mappings(value):
+            _put_back(item, parts.get(step.identity(item)), rest)
+        return
+    into, fields = mapping(value), mapping(kept)
+    for name in fields.keys() & ({step.name} if isinstance(step, Member) else into.keys()):
+        if not rest:
+            into.setdefault(name, fields[name])
+        elif isinstance(rest[0], Member):
+            _put_back(ensured(into, name), fields[name], rest)
+        else:
+            _put_back(into.get(name), fields[name], rest)
+
+
+def show(document: Json, fields: Json) -> None:
+    """Write the fields into the annotation of the document; without fields it has none."""
+    annotations = mapping(member(document, "metadata").get("annotations"))
+    annotations.pop(ANNOTATION, None)
+    if not fields:
+        return
+    written = msgspec.json.encode(fields).decode()
+    texts = [ANNOTATION, written, *strings(annotations), *strings(annotations).values()]
+    fits = sum(len(text.encode()) for text in texts) <= _ANNOTATIONS_LIMIT
+    ensured(ensured(document, "metadata"), "annotations")[ANNOTATION] = written if fits else TOO_LARGE
+
+
+def hide(document: Json) -> Json:
+    """Take the annotation off the document, and return the fields in it. Raises ValueError for what cannot be read."""
+    metadata = member(document, "metadata")
+    annotations = mapping(metadata.get("annotations"))
+    written = annotations.pop(ANNOTATION, None)
+    if written is None:
+        return {}
+    if not annotations:
+        del metadata["annotations"]
+    if written == TOO_LARGE:
+        raise ValueError("the fields that only v1beta1 has do not fit into an annotation: write it as v1beta1")
+    try:
+        return read_json(str(written), Json)
+    except ValueError as fault:
+        raise ValueError(f"invalid value of annotation {ANNOTATION}: {fault}") from fault
