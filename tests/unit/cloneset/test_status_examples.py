@@ -188,6 +188,27 @@ def test_a_failed_condition_is_written_once_and_never_refreshed() -> None:
     assert only["message"] == "first"
 
 
+@pytest.mark.parametrize(
+    ("builder", "pods", "failures", "stays"),
+    [
+        pytest.param(settled(3), "3n", {}, False, id="all pods are there"),
+        pytest.param(settled(3), "2n", {}, True, id="nobody knows yet whether it still fails"),
+        pytest.param(settled(3), "3n", {"scale": "again"}, True, id="it fails again"),
+    ],
+)
+def test_a_failed_condition_does_not_stay_behind(
+    builder: Any, pods: str, failures: dict[str, str], stays: bool
+) -> None:
+    """What reads conditions, such as Argo CD's health checks, would call a set degraded for ever."""
+    stored = {name: value for name, value in status(planned(settled(3), pods)).items() if value is not None}
+    failed = [{"type": kind, "status": "True", "message": "first"} for kind in ("FailedScale", "Other")]
+    found = planned(builder.stored(**{**stored, "conditions": failed}), pods, failures=failures).status
+    kinds = (
+        [one["type"] for one in found.body["status"]["conditions"]] if found is not None else ["FailedScale", "Other"]
+    )
+    assert kinds == (["FailedScale", "Other"] if stays else ["Other"])
+
+
 def test_zero_counts_that_are_absent_in_json() -> None:
     body = status(planned(cloneset().replicas(1).partition(1), "1o!"))
     assert body["expectedUpdatedReplicas"] is None

@@ -4,7 +4,6 @@ The counts describe the pods as the pass found them, before its own writes. The 
 spec.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -60,12 +59,12 @@ def plan_status(context: PlanContext, cause: str) -> CloneSetStatusPlan:
         current_revision=current,
         collision_count=context.revisions.collision_count,
         label_selector=str(context.selector),
-        conditions=_conditions(stored.conditions, progressing, context.snapshot.failures, now),
+        conditions=_conditions(context, progressing, now),
     )
     named = _names(status) != _names(stored) or progressing != _find(stored.conditions, PROGRESSING)
     counted = msgspec.structs.replace(status, conditions=stored.conditions) != stored
     urgent = named or (counted and _at_rest(context))
-    due = urgent or counted or _newly_failed(stored.conditions, status.conditions)
+    due = urgent or counted or _failed_kinds(stored.conditions) != _failed_kinds(status.conditions)
     overdue = _overdue(progressing, cause)
     told = overdue if _find(stored.conditions, PROGRESSING) != progressing else ""
     patch = _patch(cloneset, status, told) if due else None
@@ -162,20 +161,19 @@ def _timed_out(stored: Condition, overdue: datetime) -> bool:
     return stored.reason == UPDATING and since is not None and since < overdue
 
 
-def _newly_failed(before: list[Condition], after: list[Condition]) -> bool:
-    """A phase failed for the first time. Its condition has to be seen even when nothing else changes ever again: the
-    failure is known only after the pass whose status said everything else."""
-    known = {condition.type for condition in before if condition.status == "True"}
-    return any(condition.type in _FAILURES.values() and condition.type not in known for condition in after)
+def _failed_kinds(conditions: list[Condition]) -> set[str]:
+    """Return which phases have failed. That has to be seen even when nothing else changes ever again: a failure is
+    known only after the pass whose status said everything else."""
+    return {one.type for one in conditions if one.status == "True" and one.type in _FAILURES.values()}
 
 
-def _conditions(
-    stored: list[Condition], progressing: Condition | None, failures: Mapping[str, str], now: datetime
-) -> list[Condition]:
-    """The stored conditions with Progressing replaced, and a first FailedScale or FailedUpdate added (§5.4)."""
-    conditions = [condition for condition in stored if condition.type != PROGRESSING]
+def _conditions(context: PlanContext, progressing: Condition | None, now: datetime) -> list[Condition]:
+    """Return the stored conditions with Progressing replaced, a first FailedScale or FailedUpdate added, and one whose
+    phase has got where it shall be removed (§5.4; the original never removes one)."""
+    over = _phases_that_are_over(context)
+    conditions = [one for one in context.snapshot.cloneset.status.conditions if one.type not in (PROGRESSING, *over)]
     for phase, kind in _FAILURES.items():
-        text = failures.get(phase)
+        text = context.snapshot.failures.get(phase)
         if text is None:
             continue
         failed = Condition(type=kind, status="True", message=text, last_transition_time=now)
@@ -187,3 +185,14 @@ def _conditions(
     if progressing is not None:
         conditions.append(progressing)
     return conditions
+
+
+def _phases_that_are_over(context: PlanContext) -> list[str]:
+    """Return the conditions of the phases that have nothing left to do, and did not fail in the last pass. The end of
+    a failure alone would not do: a service that has just started knows of none."""
+    counts, want = context.pods.counts, context.targets
+    idle = {
+        "scale": want.replicas <= counts.replicas <= want.ceiling,
+        "update": counts.updated >= want.expected_updated or want.paused or want.on_delete,
+    }
+    return [kind for phase, kind in _FAILURES.items() if idle[phase] and phase not in context.snapshot.failures]
