@@ -26,6 +26,7 @@ REMEMBERED = 5000
 """Objects whose last version is kept to tell what a change changed: about 20 MB of pods."""
 
 _PATHS_SHOWN = 3
+_POD_WORDS = ("pods", "po")
 
 
 class Line(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -207,6 +208,8 @@ def matches(line: Line, pattern: str) -> bool:
 def _spellings(pattern: str) -> frozenset[str]:
     """Return the pattern, and how it reads with the whole name of the kind that its first word may be short for."""
     word, slash, rest = pattern.partition("/")
+    if word in _POD_WORDS:
+        return frozenset({pattern, f"pod{slash}{rest}"})
     try:
         return frozenset({pattern, f"{catalogue.called(word).singular}{slash}{rest}"})
     except LookupError:
