@@ -21,7 +21,7 @@ from flotilla_cli.cluster.process import bound_command
 from flotilla_cli.cluster.programs import PROGRAMS
 from flotilla_cli.cluster.provision import search
 from flotilla_cli.embedded_bus import embedded_bus
-from flotilla_cli.services import installed
+from flotilla_cli.services import installed, usual
 from flotilla_cli.services import load as load_service
 from flotilla_common import logs
 from flotilla_common.clock import SystemClock, SystemEntropy
@@ -52,7 +52,7 @@ END_WITHIN = STOP_SECONDS + 5
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(arguments: tuple[str, ...]) -> None:
-    """Run services (default: all) outside the cluster.
+    """Run services (default: all but statemetrics) outside the cluster.
 
     flotilla run [SERVICE …] --kubeconfig F [--nats URL | --nats-listen HOST:PORT] [--webhook-url https://IP:PORT]
     [--split]
@@ -85,7 +85,7 @@ def _chosen(names: Sequence[str]) -> list[Service]:
     unknown = [name for name in names if name not in services]
     if unknown:
         raise SettingsError([f"there is no service {name!r}; there are {', '.join(services)}" for name in unknown])
-    return [load_service(services[name]) for name in names or services]
+    return [load_service(services[name]) for name in names or usual()]
 
 
 def _run(services: list[Service], settings: Settings, flags: Sequence[str], cluster: ApiConfig | None) -> int:

@@ -12,6 +12,14 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.installed import installed_parts
 from flotilla_common.service import Service
 
+ON_DEMAND = ("statemetrics",)
+"""Services that run only where somebody asks for them by name."""
+
+
+def usual() -> list[str]:
+    """Return the names of the services that run unless others are named."""
+    return [name for name in installed() if name not in ON_DEMAND]
+
 
 def installed() -> dict[str, EntryPoint]:
     """The services by name; loaded only when they are asked for more."""

@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.cluster.process import bound_command, start_ticks
-from flotilla_cli.services import installed
+from flotilla_cli.services import usual
 from flotilla_common.tracing.context import change
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.collector import Collector, collector
@@ -48,8 +48,8 @@ class Run:
 
     def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
         (self.webhook,) = free_ports(1)
-        self.port = first_of(2 * len(installed()))
-        self.ports = [self.port + 2 * index for index in range(len(installed()) if "--split" in flags else 1)]
+        self.port = first_of(2 * len(usual()))
+        self.ports = [self.port + 2 * index for index in range(len(usual()) if "--split" in flags else 1)]
         self.log = folder / "run.log"
         command = [
             *(sys.executable, "-m", "flotilla_cli", "run"),

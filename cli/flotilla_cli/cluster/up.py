@@ -30,7 +30,7 @@ from flotilla_cli.cluster.realnodes.agents import Agents
 from flotilla_cli.cluster.realnodes.namespaces import same
 from flotilla_cli.cluster.realnodes.network import SWITCH
 from flotilla_cli.cluster.realnodes.nodes import RealNodes, recorded
-from flotilla_cli.services import installed
+from flotilla_cli.services import usual
 from flotilla_common.clock import Clock
 
 FAKE_NODES = 10
@@ -204,7 +204,7 @@ async def _plan(
 def _fresh(
     state_dir: Path, wishes: Wishes, program: Callable[[str], Path], address: str, *, demo_done: bool
 ) -> LocalSet:
-    names = list(installed())
+    names = usual()
     free = free_ports(6 + len(names))
     nats_port = wishes.nats_port or free[0]
     return LocalSet(
@@ -234,7 +234,7 @@ def _can_continue(old: LocalSet, records: Records) -> bool:
     }
     for name, port in old.services.items():
         ports.setdefault(name, []).append(port)
-    return list(old.services) == list(installed()) and all(
+    return list(old.services) == usual() and all(
         records.alive(name) or all(map(is_free, wanted)) for name, wanted in ports.items()
     )
 

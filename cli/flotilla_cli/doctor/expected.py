@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.doctor.facts import Facts
-from flotilla_cli.services import installed
+from flotilla_cli.services import installed, usual
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from flotilla_common.control.shards import SERVICE_LABEL
@@ -60,7 +60,7 @@ def _deployed(workloads: Sequence[Json]) -> dict[str, str]:
     deployments = [one for one in workloads if one["kind"] == "Deployment"]
     found = {component(one): text(member(one, "metadata").get("name")) for one in deployments}
     if COMPACT in found:
-        return dict.fromkeys(ALL, f"Deployment {found[COMPACT]} is there")
+        return dict.fromkeys(usual(), f"Deployment {found[COMPACT]} is there")
     return {service: f"Deployment {name} is there" for service, name in found.items() if service in ALL}
 
 

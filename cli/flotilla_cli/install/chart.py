@@ -16,7 +16,7 @@ from flotilla_cli.cluster.nats import ENVIRONMENT, LIMITS
 from flotilla_cli.install import bus_keys, rbac
 from flotilla_cli.install.kinds import name_of
 from flotilla_cli.install.manifests import as_yaml, manifests
-from flotilla_cli.services import load_all
+from flotilla_cli.services import ON_DEMAND, load_all
 from flotilla_common.api.documents import Json
 from flotilla_common.gates import STAGES, Gates
 from flotilla_common.settings import known_flags
@@ -81,7 +81,8 @@ def _declared() -> Json:
 
 def _facts() -> Iterator[tuple[str, Json]]:
     for service in load_all():
-        yield service.name, {"sharded": bool(service.parts), "called": service.called}
+        facts = {"sharded": bool(service.parts), "called": service.called, "onDemand": service.name in ON_DEMAND}
+        yield service.name, facts
 
 
 if __name__ == "__main__":

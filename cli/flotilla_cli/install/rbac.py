@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from flotilla_cli.services import load_all
-from flotilla_common.access import LEASES, OWN_NAMESPACE
+from flotilla_common.access import LEASES, OWN_NAMESPACE, READ
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
@@ -58,6 +58,11 @@ def account(service: str) -> str:
 def services() -> Sequence[str]:
     """The services that have rights."""
     return tuple(_access())
+
+
+def _writers() -> Sequence[str]:
+    """Return the services that do more than read: what users add to the role is for them."""
+    return [name for name, access in _access().items() if any(set(one.verbs) - set(READ) for one in access)]
 
 
 def objects(gates: Gates | None = None) -> list[Json]:
@@ -121,7 +126,7 @@ def _cluster_wide() -> Iterable[Json]:
         yield role(account(service), _rules(everywhere))
         yield binding(account(service), account(service), [service])
     yield role("kruise-manager-role", None)
-    yield binding("kruise-manager-rolebinding", "kruise-manager-role", services())
+    yield binding("kruise-manager-rolebinding", "kruise-manager-role", _writers())
     selector = {"matchLabels": {COUNTED_LABEL: "true"}}
     yield role(CRD_PROTECTION, None) | {"aggregationRule": {"clusterRoleSelectors": [selector]}}
     yield binding(CRD_PROTECTION, CRD_PROTECTION, ["webhook"])

@@ -24,6 +24,12 @@
 {{- if and (not $facts.sharded) (hasKey (default dict $own) "shards") }}
 {{- fail (printf "services.%s.shards: this service has no shards, its replicas share the work anyway" $name) }}
 {{- end }}
+{{- if and $facts.onDemand (gt (int (default dict $own).replicas) 1) }}
+{{- fail (printf "services.%s.replicas: each replica serves all metrics, so sums over them would be too high; give 1" $name) }}
+{{- end }}
+{{- if and $facts.onDemand (default dict $own).enabled (eq $.Values.profile "compact") (gt (int $.Values.compact.replicas) 1) }}
+{{- fail (printf "services.%s.enabled: each replica serves all metrics, so sums over them would be too high; with it compact.replicas has to be 1" $name) }}
+{{- end }}
 {{- include "flotilla.checkSettings" (dict "root" $ "where" (printf "services.%s.settings" $name) "given" (default dict $own).settings) }}
 {{- end }}
 {{- $running := include "flotilla.services" . | fromYamlArray }}
@@ -57,6 +63,7 @@ feature-gates: featureGates
 custom-resource-enable: manager.custom_resource_enable
 system-namespace: installation.namespace
 metrics-port: manager.metrics.port
+state-metrics-port: manager.stateMetrics.port
 health-port: manager.healthProbe.port
 webhook-port: manager.webhook.port
 webhook-client-ca: webhookConfiguration.clientAuthority.configMap

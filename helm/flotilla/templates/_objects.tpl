@@ -1,9 +1,9 @@
 {{- /* The services that run, as a list. */ -}}
 {{- define "flotilla.services" -}}
 {{- $running := list }}
-{{- range $name, $_ := (include "flotilla.declared" . | fromYaml).services }}
+{{- range $name, $facts := (include "flotilla.declared" . | fromYaml).services }}
 {{- $own := default dict (index $.Values.services $name) }}
-{{- if not (and (hasKey $own "enabled") (not $own.enabled)) }}{{ $running = append $running $name }}{{ end }}
+{{- if ternary $own.enabled (not $facts.onDemand) (hasKey $own "enabled") }}{{ $running = append $running $name }}{{ end }}
 {{- end }}
 {{- toYaml $running }}
 {{- end }}

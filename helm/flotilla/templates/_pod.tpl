@@ -104,6 +104,9 @@ spec:
       ports:
         - {name: metrics, containerPort: {{ $manager.metrics.port }}}
         - {name: health, containerPort: {{ $manager.healthProbe.port }}}
+        {{- if has "statemetrics" .services }}
+        - {name: state-metrics, containerPort: {{ $manager.stateMetrics.port }}}
+        {{- end }}
         {{- if .facts.called }}
         - {name: https, containerPort: {{ $manager.webhook.port }}}
         {{- end }}
@@ -157,6 +160,7 @@ spec:
   "log-level" (toString .Values.manager.log.level)
   "log-format" (.Values.manager.loggingFormat | default "json")
   "metrics-port" (int .Values.manager.metrics.port)
+  "state-metrics-port" (int .Values.manager.stateMetrics.port)
   "health-port" (int .Values.manager.healthProbe.port)
   "webhook-port" (int .Values.manager.webhook.port)
   "system-namespace" .Values.installation.namespace

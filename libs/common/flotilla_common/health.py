@@ -7,6 +7,7 @@ plain words who waits for what: a missing CRD or an unreachable bus is a state, 
 
 import asyncio
 import os
+from collections.abc import Sequence
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, disable_created_metrics, generate_latest
@@ -80,15 +81,24 @@ async def serve(health: Health, *, health_port: int, metrics_port: int, host: st
         routes.setdefault(metrics_port, []).append(web.get("/metrics", metrics))
     runners: list[web.AppRunner] = []
     for port, table in routes.items():
-        app = web.Application()
-        app.add_routes(table)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
         try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as failure:
-            await asyncio.gather(*(one.cleanup() for one in (*runners, runner)))
-            purpose = " and ".join(route.path for route in table)
-            raise PortTaken(f"port {port} for {purpose}: {os.strerror(failure.errno or 0)}") from failure
-        runners.append(runner)
+            runners.append(await listen(table, port, host))
+        except PortTaken:
+            await asyncio.gather(*(one.cleanup() for one in runners))
+            raise
     return runners
+
+
+async def listen(routes: Sequence[web.RouteDef], port: int, host: str = "0.0.0.0") -> web.AppRunner:  # noqa: S104 - as above
+    """Serve the routes on a port. The runner is to be cleaned up by the caller. Raises PortTaken."""
+    app = web.Application()
+    app.add_routes(routes)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as failure:
+        await runner.cleanup()
+        purpose = " and ".join(route.path for route in routes)
+        raise PortTaken(f"port {port} for {purpose}: {os.strerror(failure.errno or 0)}") from failure
+    return runner

@@ -389,6 +389,37 @@ def test_all_pods_with_metrics_are_scraped(chart: Helm) -> None:
     assert rendered(chart, NO_CRDS).names("ServiceMonitor") == set()
 
 
+@pytest.mark.parametrize("profile", ["split", "compact"])
+def test_metrics_of_objects_are_for_who_asks(chart: Helm, profile: str) -> None:
+    given = (NO_CRDS, f"profile={profile}", "monitoring.enabled=true")
+    off, on = rendered(chart, *given), rendered(chart, *given, "services.statemetrics.enabled=true")
+    for kind in ("Deployment", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Service", "ServiceMonitor"):
+        assert not {"flotilla-statemetrics", "kruise-state-metrics"} & off.names(kind)
+    assert "state-metrics" not in json.dumps(off.of("NetworkPolicy"))
+    service, monitor = on.one("Service", "kruise-state-metrics"), on.one("ServiceMonitor", "kruise-state-metrics")
+    assert at(monitor, "spec.selector.matchLabels").items() <= service["metadata"]["labels"].items()
+    assert at(monitor, "spec.endpoints.0.port") == at(service, "spec.ports.0.name")
+    serving = "flotilla-statemetrics" if profile == "split" else "flotilla-compact"
+    selector = service["spec"]["selector"].items()
+    (pod,) = [pod for pod in on.pods() if selector <= pod["metadata"]["labels"].items()]
+    assert pod["metadata"]["name"] == serving
+    assert {"name": "state-metrics", "containerPort": 8081} in pod["spec"]["containers"][0]["ports"]
+    assert at(on.one("Deployment", serving), "spec.replicas") == 1
+    assert {"port": "state-metrics"} in at(on.one("NetworkPolicy", "flotilla-services"), "spec.ingress.1.ports")
+    assert {subject["name"] for subject in on.one("ClusterRoleBinding", "flotilla-statemetrics")["subjects"]} == {
+        serving
+    }
+
+
+@pytest.mark.parametrize(
+    "values",
+    ["services.statemetrics.replicas=2", "services.statemetrics.enabled=true,profile=compact,compact.replicas=2"],
+)
+def test_metrics_of_objects_are_served_once(chart: Helm, values: str) -> None:
+    with pytest.raises(AssertionError, match="each replica serves all metrics"):
+        rendered(chart, values)
+
+
 def test_dashboards_are_found_by_their_label(chart: Helm) -> None:
     made = rendered(chart, NO_CRDS, "monitoring.dashboards=true")
     boards = {name: one for name, one in made.of("ConfigMap").items() if "dashboard" in name}

@@ -111,6 +111,19 @@ def test_services_publish_under_their_own_names_only() -> None:
     assert "act.v1.>" not in users["watcher"].publish
 
 
+def test_the_service_that_serves_metrics_reads_its_streams_and_no_other() -> None:
+    found = bus_permissions()["statemetrics"]
+    plurals = ("broadcastjobs", "clonesets", "daemonsets", "sidecarsets", "statefulsets", "workloadspreads")
+    streams = [f"kube_apps_kruise_io_{plural}" for plural in plurals]
+    before = ("$JS.API.STREAM.INFO.", "$JS.API.CONSUMER.CREATE.", "$JS.API.CONSUMER.DELETE.", "$JS.FC.")
+    asked = {f"{verb}{stream}" for verb in before for stream in streams}
+    heartbeat, *others = found.publish
+    assert heartbeat == "heartbeat.v1.statemetrics.*"
+    assert {subject.removesuffix(".*").removesuffix(".>") for subject in others} == asked
+    assert found.subscribe == ("_INBOX.statemetrics.>",)
+    assert not found.answers
+
+
 def test_the_webhook_says_that_it_lives_and_what_it_sees_and_asks_its_replicas() -> None:
     webhook = bus_permissions()["webhook"]
     records = "$JS.API.DIRECT.GET.why.why.v1.podunavailablebudgets.*.*"

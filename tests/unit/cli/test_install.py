@@ -99,10 +99,23 @@ def test_node_agents_have_an_account_and_no_right():
     assert name not in subjects
 
 
-def test_the_role_that_users_extend_has_no_rules_of_ours_and_reaches_every_service():
+def test_the_role_that_users_extend_has_no_rules_of_ours_and_reaches_every_service_that_writes():
     assert "rules" not in find("ClusterRole", "kruise-manager-role")
     subjects = find("ClusterRoleBinding", "kruise-manager-rolebinding")["subjects"]
-    assert {subject["name"] for subject in subjects} == {rbac.account(service) for service in rbac.services()}
+    writers = {rbac.account(service) for service in rbac.services() if service != "statemetrics"}
+    assert {subject["name"] for subject in subjects} == writers
+
+
+def test_the_service_that_serves_metrics_of_objects_only_reads():
+    rules = find("ClusterRole", rbac.account("statemetrics"))["rules"]
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
+    assert {group for rule in rules for group in rule["apiGroups"]} == {"apps.kruise.io"}
+    bound = [
+        one["metadata"]["name"]
+        for one in rbac.objects()
+        if any(subject["name"] == rbac.account("statemetrics") for subject in one.get("subjects", []))
+    ]
+    assert bound == [rbac.account("statemetrics")]
 
 
 SCALES: Json = {"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["get"]}

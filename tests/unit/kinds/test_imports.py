@@ -15,7 +15,8 @@ print(*(name for name in sys.modules if name.startswith("flotilla_common.api") a
 
 
 @pytest.mark.parametrize(
-    "service", ["cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology", "watcher"]
+    "service",
+    ["cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset", "statemetrics", "topology", "watcher"],
 )
 def test_services_load_no_schemas_and_no_admission(service: str) -> None:
     command = [sys.executable, "-c", PROGRAM, f"flotilla_{service}.app"]

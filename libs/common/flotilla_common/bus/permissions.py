@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
+from flotilla_common.api.resources import Resource
 from flotilla_common.bus import reading, subjects
 from flotilla_common.bus.heartbeat import NODE_AGENT
 
@@ -56,6 +57,14 @@ _READING = (
 )
 """What an ordered read of a stream asks for."""
 
+_READING_ONE = (
+    ("$JS.API.STREAM.INFO.", ""),
+    ("$JS.API.CONSUMER.CREATE.", ""),
+    ("$JS.API.CONSUMER.DELETE.", ".*"),
+    ("$JS.FC.", ".>"),
+)
+"""What an ordered read of one stream asks for: what stands before the stream's name, and what after it."""
+
 
 _ANSWERS = "_INBOX_node.>"
 """Where node agents take answers."""
@@ -80,6 +89,15 @@ def service_permissions(service: str, answers: Iterable[str] = ()) -> Permission
     return Permissions(
         publish=(*own, *records, *_READING, *((_ANSWERS,) if kinds else ())),
         subscribe=(f"{subjects.service_inbox(service)}.>", *kinds),
+    )
+
+
+def mirror_permissions(service: str, resources: Iterable[Resource]) -> Permissions:
+    """Return those of a service that reads the streams of these resources, and publishes only that it lives."""
+    streams = [subjects.kube_stream(resource).name for resource in resources]
+    asked = tuple(f"{before}{stream}{after}" for stream in streams for before, after in _READING_ONE)
+    return Permissions(
+        publish=(f"heartbeat.v1.{service}.*", *asked), subscribe=(f"{subjects.service_inbox(service)}.>",)
     )
 
 

@@ -275,6 +275,9 @@ class Settings:
     metrics_port: int = _operations(
         8080, "Where /metrics is served; 0: not at all.", readers.port, flags=("metrics-addr",)
     )
+    state_metrics_port: int = _operations(
+        8081, "Where the statemetrics service serves the metrics of objects.", readers.port
+    )
     health_port: int = _operations(
         8000, "Where /healthz and /readyz are served; 0: not at all.", readers.port, flags=("health-probe-addr", "addr")
     )

@@ -1,0 +1,64 @@
+"""The state metrics service on one page: what it mirrors, and the page that it serves.
+
+It writes nothing, holds no lease and decides nothing: each replica of it serves all metrics, so one is enough. The
+metrics of the process itself are where those of all services are.
+"""
+
+import asyncio
+from functools import partial
+
+from aiohttp import web
+
+from flotilla_common.access import reading
+from flotilla_common.bus.permissions import mirror_permissions
+from flotilla_common.health import listen
+from flotilla_common.kube.installed import until_installed
+from flotilla_common.mirror.intake import Undecodable
+from flotilla_common.mirror.mirror import Mirror
+from flotilla_common.service import Context, Service, run_alone
+from flotilla_statemetrics.catalogue import KINDS, RESOURCES
+from flotilla_statemetrics.scraping import Page
+
+NAME = "statemetrics"
+
+
+async def run(context: Context) -> None:
+    """Serve the metrics until cancelled. Raises PortTaken, and VersionsWentBack (in a group) when etcd was restored."""
+    mirror = Mirror(
+        api=context.api,
+        bus=context.bus,
+        clock=context.clock,
+        health=context.health,
+        fallback_after=context.settings.bus_fallback_after,
+    )
+    page = Page(mirror, KINDS, context.clock)
+    context.vitals["lag"] = lambda: round(max(map(mirror.lag, mirror.resources)), 1)
+    context.vitals["direct"] = lambda: [one.id for one in mirror.resources if mirror.is_direct(one)]
+    runner = await listen([web.get("/metrics", page.answer)], context.settings.state_metrics_port)
+    try:
+        for resource in RESOURCES:
+            mirror.on_undecodable(resource, partial(_note, context))
+            waiting = partial(context.health.ready, context.service, False)
+            await until_installed(context.api, context.clock, resource, waiting)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(mirror.run())
+            await mirror.synced()
+            page.synced = True
+            context.started()
+    finally:
+        await runner.cleanup()
+
+
+def _note(context: Context, found: Undecodable) -> None:
+    name = f"{found.namespace}/{found.name}"
+    context.log.warning("undecodable object", object=name, kind=found.resource.kind, error=found.error)
+
+
+def service() -> Service:
+    """Return the service, for `flotilla run` and for its own process."""
+    return Service(NAME, run, access=reading(RESOURCES), permissions=mirror_permissions(NAME, RESOURCES))
+
+
+def main() -> int:
+    """Run the service as a process of its own; returns the exit code."""
+    return run_alone(service())
