@@ -67,6 +67,7 @@ SPREAD = (
     "statefulset/test_updates.py",
     "test_bus_watched.py",
     "test_plan.py",
+    "test_state_metrics.py",
     "uniteddeployment/test_admission.py",
     "uniteddeployment/test_subsets.py",
     "workloadspread/test_places.py",
