@@ -66,6 +66,7 @@ SPREAD = (
     "statefulset/test_seed_documents.py",
     "statefulset/test_updates.py",
     "test_bus_watched.py",
+    "test_gitops_health.py",
     "test_plan.py",
     "test_state_metrics.py",
     "uniteddeployment/test_admission.py",
