@@ -31,6 +31,7 @@ SPREAD = (
     "chart/test_rendering.py",
     "clients/test_game_servers.py",
     "clients/test_kubectl_kruise.py",
+    "clients/test_rollouts.py",
     "cloneset/test_claims.py",
     "cloneset/test_clients.py",
     "cloneset/test_lifecycle.py",

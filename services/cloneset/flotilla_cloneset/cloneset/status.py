@@ -103,8 +103,8 @@ def _patch(cloneset: CloneSet, status: CloneSetStatus, overdue: str) -> Patch:
     """A merge patch of the whole status, conditional on the version that was read. `overdue`: the event of a rollout
     that has just been found to take too long."""
     content: dict[str, Any] = msgspec.to_builtins(status)
-    for member in ("updatedAvailableReplicas", "expectedUpdatedReplicas"):
-        content[member] = content[member] or None  # absent when 0
+    for member in ("updatedAvailableReplicas", "expectedUpdatedReplicas", "conditions"):
+        content[member] = content[member] or None  # absent when there is nothing to say
     told = Event(EXCEEDED, overdue, warning=True) if overdue else None
     return write_status(CLONE_SET, cloneset.metadata, content, on_success=told)
 
