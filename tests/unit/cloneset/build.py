@@ -140,7 +140,8 @@ class CloneSetBuilder:
         return self
 
     def stored(self, **members: Any) -> "CloneSetBuilder":
-        self.status.update(members)
+        """Members of the status; those that are null are not stored."""
+        self.status.update({name: value for name, value in members.items() if value is not None})
         return self
 
     def build(self) -> CloneSet:
@@ -320,7 +321,7 @@ def codes(result: Plan) -> set[str]:
 def progressing(result: Plan) -> str:
     """The reason of condition Progressing in the planned status; empty when there is none."""
     assert result.status is not None
-    conditions = result.status.body["status"]["conditions"]
+    conditions = result.status.body["status"]["conditions"] or []
     return next((item["reason"] for item in conditions if item["type"] == "Progressing"), "")
 
 

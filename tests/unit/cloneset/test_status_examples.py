@@ -177,7 +177,7 @@ def test_an_unchanged_status_is_not_written() -> None:
 
 def test_a_failed_condition_is_written_once_and_never_refreshed() -> None:
     """Even alone: the pass that failed for the last reason may have written everything else."""
-    stored = {name: value for name, value in status(planned(settled(3), "3n")).items() if value is not None}
+    stored = status(planned(settled(3), "3n"))
     (first,) = status(planned(settled(3).stored(**stored), "3n", failures={"scale": "no"}))["conditions"]
     assert (first["type"], first["status"], first["message"]) == ("FailedScale", "True", "no")
     failed = {"type": "FailedScale", "status": "True", "message": "first"}
@@ -200,7 +200,7 @@ def test_a_failed_condition_does_not_stay_behind(
     builder: Any, pods: str, failures: dict[str, str], stays: bool
 ) -> None:
     """What reads conditions, such as Argo CD's health checks, would call a set degraded for ever."""
-    stored = {name: value for name, value in status(planned(settled(3), pods)).items() if value is not None}
+    stored = status(planned(settled(3), pods))
     failed = [{"type": kind, "status": "True", "message": "first"} for kind in ("FailedScale", "Other")]
     found = planned(builder.stored(**{**stored, "conditions": failed}), pods, failures=failures).status
     kinds = (
