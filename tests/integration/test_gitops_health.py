@@ -17,7 +17,7 @@ import pytest
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from tests.support.fleet import Fleet
-from tests.support.lua import Lua, acted, disabled_actions, health
+from tests.support.lua import Lua, acted, disabled_actions, health, interpreters
 from tests.support.recorder import Recorder
 from tests.support.workspace import PATIENCE, Json, new_namespace
 
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.timeout(300)  # the first one waits for the control pla
 HEALTHY, PROGRESSING, SUSPENDED, DEGRADED = "Healthy", "Progressing", "Suspended", "Degraded"
 VERSIONS = ("v1alpha1", "v1beta1")
 OLD, NEW, NEWER, NEWEST = "nginx:1", "nginx:2", "nginx:3", "nginx:4"
+INTERPRETERS = interpreters()
 NAMES = {
     "CloneSet": "web",
     "StatefulSet": "db",
@@ -90,6 +91,8 @@ class Scene:
         if not self._recorders["v1beta1"].until(lambda: all(map(self._has_become, kinds)), PATIENCE):
             late = [kind for kind in kinds if not self._has_become(kind)]
             raise AssertionError("\n".join(f"{kind}: {self._course(kind)}" for kind in late))
+        for kind in kinds:
+            self._is_told_to_karmada(kind)
 
     def fail_a_pod(self, job: str) -> None:
         """Let one of the pods of a BroadcastJob fail, once it is there."""
@@ -132,6 +135,14 @@ class Scene:
         said = [health(self._lua, one) for one in found]
         newest = found[0]["metadata"]["generation"] >= step.generation
         return newest and all(status == step.finally_ and step.words in message for status, message in said)
+
+    def _is_told_to_karmada(self, kind: str) -> None:
+        """Karmada calls healthy what needs no other cluster."""
+        for version in VERSIONS:
+            document = self._object(kind, version)
+            script = INTERPRETERS[kind, document["apiVersion"]]["healthInterpretation"]["luaScript"]
+            well = self._lua.call(script, "InterpretHealth", document)
+            assert well == (health(self._lua, document)[0] != DEGRADED), (kind, version, document)
 
     def _course(self, kind: str, end: int = sys.maxsize) -> dict[str, list[tuple[str, str, Json]]]:
         """What Argo CD said in the step, before the generation that ends it, by version: status, message, and the

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import yaml
 from lupa.lua51 import LuaRuntime, lua_type
 
 Json = dict[str, Any]
@@ -81,6 +82,16 @@ def acted(lua: Lua, document: Json, action: str) -> Json:
     """Return the merge patch that Argo CD sends when somebody chooses an action."""
     found = lua.run(script(_group(document), document["kind"], "actions", action, "action.lua"), document)
     return _difference(lua.from_lua(lua.to_lua(document)), found)
+
+
+def interpreters() -> dict[tuple[str, str], Json]:
+    """Return what Karmada is told, by kind and version."""
+    found: dict[tuple[str, str], Json] = {}
+    for path in (ROOT / "karmada").glob("*.yaml"):
+        for one in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            target = one["spec"]["target"]
+            found[target["kind"], target["apiVersion"]] = one["spec"]["customizations"]
+    return found
 
 
 def _group(document: Json) -> str:

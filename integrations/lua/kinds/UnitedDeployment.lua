@@ -4,7 +4,7 @@ local partitions = at(obj, "spec", "updateStrategy", "manualUpdate", "partitions
 if at(obj, "spec", "template", "deploymentTemplate") then partitions = nil end -- Deployments have no partition
 local wanted, held = 0, 0
 for _, subset in ipairs(entries(at(obj, "status", "subsetStatuses"))) do
-  local name, pods = at(subset, "name"), number(at(subset, "replicas"))
+  local name, pods = at(subset, "name"), number(at(subset, "replicas")) - number(at(subset, "reservedPods"))
   wanted = wanted + pods
   if name ~= nil then held = held + share(at(partitions, name), pods) end
 end

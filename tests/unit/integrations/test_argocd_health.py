@@ -54,6 +54,13 @@ OVERDUE: Json = {
 }
 SUBSETS: Json = {"subsetStatuses": [{"name": "a", "replicas": 3}, {"name": "b", "replicas": 1}]}
 MANUAL: Json = {"updateStrategy": {"type": "Manual", "manualUpdate": {"partitions": {"a": 2}}}}
+RESERVED: Json = {
+    "subsetStatuses": [
+        {"name": "a", "replicas": 4, "reservedPods": 4},
+        {"name": "b", "replicas": 4, "readyReplicas": 4},
+    ]
+}
+IMAGES: Json = {"images": {"nginx": {"tags": [{"tag": "1"}]}, "redis": {"tags": [{"tag": "7"}]}}}
 SELECTOR: Json = {"selector": {"matchLabels": {"canary": "true"}}}
 
 
@@ -176,6 +183,7 @@ ROWS: list[Row] = [
     ("UnitedDeployment", FOUR | MANUAL, united(), HEALTHY, ""),
     ("UnitedDeployment", FOUR | MANUAL | {"template": {"deploymentTemplate": {}}}, united(updated=2), PROGRESSING, ""),
     ("UnitedDeployment", FOUR, united(there=1, **failed("SubsetFailure", "no quota")), DEGRADED, "no quota (1 of 4"),
+    ("UnitedDeployment", FOUR, united(updated=8) | RESERVED, HEALTHY, "All 4 pods"),
     ("UnitedDeployment", {"replicas": 0}, united(0, 0, 0) | {"subsetStatuses": []}, HEALTHY, "All 0 pods"),
     ("SidecarSet", {}, None, PROGRESSING, "Waiting for the latest spec"),
     ("SidecarSet", {}, matched(), HEALTHY, "All 4 pods"),
@@ -265,9 +273,10 @@ ROWS: list[Row] = [
         "1 of 2 images are pulled, 1 failed",
     ),
     ("NodeImage", {}, None, HEALTHY, "0 of 0"),
-    ("NodeImage", {}, {"desired": 2, "succeeded": 1, "pulling": 1}, PROGRESSING, "1 of 2"),
-    ("NodeImage", {}, {"desired": 2, "succeeded": 1, "failed": 1}, DEGRADED, "1 failed"),
-    ("NodeImage", {}, {"desired": 2, "succeeded": 2}, HEALTHY, "2 of 2"),
+    ("NodeImage", IMAGES, None, PROGRESSING, "0 of 2"),
+    ("NodeImage", IMAGES, {"desired": 2, "succeeded": 1, "pulling": 1}, PROGRESSING, "1 of 2"),
+    ("NodeImage", IMAGES, {"desired": 2, "succeeded": 1, "failed": 1}, DEGRADED, "1 failed"),
+    ("NodeImage", IMAGES, {"desired": 2, "succeeded": 2}, HEALTHY, "2 of 2"),
     ("NodePodProbe", {}, None, HEALTHY, "0 of 0"),
     ("NodePodProbe", {"podProbes": [{"probes": [{}, {}]}]}, None, PROGRESSING, "0 of 2 probes have a result"),
     (

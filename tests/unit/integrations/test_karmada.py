@@ -1,14 +1,12 @@
 """What Karmada finds in objects of each kind and makes of them, in both versions."""
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from flotilla_common.api.kinds.catalogue import KINDS, named
-from tests.support.lua import ROOT, Json, Lua
+from tests.support.lua import Json, Lua, interpreters
 
 ALPHA, BETA = "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"
 LUA = Lua()
@@ -26,17 +24,7 @@ LUA.provide(
 )
 
 
-def scripts() -> dict[tuple[str, str], Json]:
-    """The customizations by kind and version."""
-    found: dict[tuple[str, str], Json] = {}
-    for path in Path(ROOT, "karmada").glob("*.yaml"):
-        for one in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-            target = one["spec"]["target"]
-            found[target["kind"], target["apiVersion"]] = one["spec"]["customizations"]
-    return found
-
-
-SCRIPTS = scripts()
+SCRIPTS = interpreters()
 TARGETS = sorted(SCRIPTS)
 
 
