@@ -29,6 +29,7 @@ SPREAD = (
     "chart/test_every_value.py",
     "chart/test_openkruise_values.py",
     "chart/test_rendering.py",
+    "clients/test_autoscalers.py",
     "clients/test_game_servers.py",
     "clients/test_kubectl_kruise.py",
     "clients/test_rollouts.py",

@@ -1,0 +1,43 @@
+"""The API of external metrics, where HorizontalPodAutoscalers read a number that a test sets.
+
+An autoscaler lists `external.metrics.k8s.io/v1beta1`, in its namespace, under the name of the metric. Here this is a
+custom resource, so the apiserver itself answers, and no other server is needed.
+"""
+
+import json
+
+from tests.support.workspace import Json, Workspace
+
+GROUP, METRIC = "external.metrics.k8s.io", "load"
+
+
+def serve_metrics(space: Workspace) -> None:
+    """Have the apiserver answer for the metric, in all namespaces. It goes on when it does already."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": METRIC, "singular": METRIC, "kind": "ExternalMetricValue", "listKind": "ExternalMetricValueList"}
+    crd: Json = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{METRIC}.{GROUP}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
+        },
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    space.kubectl("apply", "-f", "-", stdin=json.dumps(crd))
+    space.kubectl("wait", f"crd/{METRIC}.{GROUP}", "--for=condition=Established", "--timeout=30s")
+
+
+def set_metric(space: Workspace, value: int) -> None:
+    """Give the metric this value in the namespace."""
+    item: Json = {
+        "apiVersion": f"{GROUP}/v1beta1",
+        "kind": "ExternalMetricValue",
+        "metadata": {"name": METRIC},
+        "metricName": METRIC,
+        "metricLabels": {},
+        "timestamp": "2026-01-01T00:00:00Z",
+        "value": str(value),
+    }
+    space.kubectl("apply", "-f", "-", stdin=json.dumps(item))
