@@ -54,7 +54,7 @@ SOURCES = {
 }
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_METRICS = ("Counter", "Gauge", "Histogram", "BareCounter")
+_METRICS = ("Counter", "Gauge", "GaugeMetricFamily", "Histogram", "BareCounter")
 
 
 def named(path: Path) -> str:

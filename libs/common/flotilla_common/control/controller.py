@@ -28,6 +28,7 @@ from flotilla_common.control.refusals import Refusal, with_refusals
 from flotilla_common.control.shards import Shards, shard_of
 from flotilla_common.control.statusthrottle import StatusThrottle
 from flotilla_common.control.subject import Subject
+from flotilla_common.control.waiting import WAITING, Waits
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.tracing.context import change
@@ -125,6 +126,8 @@ class Controller(Generic[S]):
         self._alarms: dict[Key, datetime] = {}  # when plans want to be made again
         self._said: dict[Key, tuple[object, ...]] = {}  # what why.v1 says now
         self._throttle: StatusThrottle[Key] = StatusThrottle()
+        self._waits = Waits(resource.kind, clock, shards.owns)
+        WAITING.follow(name, self._waits)
         self._log = structlog.get_logger(controller=name)
 
     def enqueue(self, namespace: str, name: str) -> None:
@@ -190,6 +193,7 @@ class Controller(Generic[S]):
                 return "success"
             subject, plan, planning = decided
             self._metrics.planned(planning)
+            self._waits.planned(key, plan.reasons)
             self.queue.hold(key, planning * PLANNING_SHARE)
             with bound_contextvars(trace_id=change(subject.uid, subject.generation).trace_id):
                 said = self._say_why(key, subject, plan, trace)
@@ -320,6 +324,7 @@ class Controller(Generic[S]):
         self._memory.pop(key, None)
         self._alarms.pop(key, None)
         self._said.pop(key, None)
+        self._waits.forget(key)
         self._throttle.forget(key)
         self._unknown.discard(key)
 

@@ -1,0 +1,97 @@
+"""How many objects wait, for what, and how long: two metrics, made of the reasons of plans when somebody asks.
+
+No label names an object. There are as many series as kinds and codes of reasons, however large the cluster is.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from flotilla_common.clock import Clock
+from flotilla_common.control.plan import Reason, State
+
+STATES = frozenset({State.STUCK, State.HELD, State.WAITING})
+"""Of reasons that say why an object does not go on."""
+
+MOST_REASONS = 500
+"""Kinds, states and codes that are told apart in one process; there are some 150. Whatever comes further is `Other`."""
+
+Key = tuple[str, str]
+Wait = tuple[str, str]
+"""State and code of a reason."""
+
+
+class Waits:
+    """What the objects of one controller wait for. `owns` says whether this replica serves an object now."""
+
+    def __init__(self, kind: str, clock: Clock, owns: Callable[[str, str], bool]) -> None:
+        self.kind = kind
+        self._clock = clock
+        self._owns = owns
+        self._since: dict[Key, dict[Wait, float]] = {}  # monotonic
+
+    def planned(self, key: Key, reasons: Iterable[Reason]) -> None:
+        """Take note of the reasons of an object's newest plan."""
+        waits = [(reason.state.value, reason.code) for reason in reasons if reason.state in STATES]
+        before = self._since.pop(key, None)
+        if waits:
+            now = self._clock.monotonic()
+            self._since[key] = {wait: before.get(wait, now) if before else now for wait in waits}
+
+    def forget(self, key: Key) -> None:
+        """The object is gone."""
+        self._since.pop(key, None)
+
+    def beginnings(self) -> Iterator[tuple[Wait, float]]:
+        """Return what each object waits for, and for how many seconds it has. What another replica serves by now is
+        forgotten."""
+        for key in [key for key in self._since if not self._owns(*key)]:
+            del self._since[key]
+        now = self._clock.monotonic()
+        for waits in self._since.values():
+            for wait, since in waits.items():
+                yield wait, now - since
+
+
+class Waiting(Collector):
+    """The two metrics of a process. The newest controller of a name counts."""
+
+    def __init__(self, registry: CollectorRegistry | None = REGISTRY) -> None:
+        self._followed: dict[str, Waits] = {}  # by the controller's name
+        if registry is not None:
+            registry.register(self)
+
+    def follow(self, controller: str, waits: Waits) -> None:
+        """Show what the objects of a controller wait for."""
+        self._followed[controller] = waits
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return the families, for the registry."""
+        counts: Counter[tuple[str, str, str]] = Counter()
+        longest: dict[tuple[str, str, str], float] = {}
+        for waits in self._followed.values():
+            for wait, seconds in waits.beginnings():
+                series = (waits.kind, *wait)
+                if series not in counts and len(counts) >= MOST_REASONS:
+                    series = (waits.kind, wait[0], "Other")
+                counts[series] += 1
+                longest[series] = max(longest.get(series, 0.0), seconds)
+        labels = ["kind", "state", "reason"]
+        yield _filled(
+            GaugeMetricFamily("flotilla_objects_waiting", "Objects by what they wait for.", labels=labels), counts
+        )
+        text = "The time that the object has waited that has waited longest, since this replica serves it."
+        yield _filled(GaugeMetricFamily("flotilla_objects_waiting_longest_seconds", text, labels=labels), longest)
+
+
+def _filled(family: GaugeMetricFamily, values: Mapping[tuple[str, str, str], float]) -> GaugeMetricFamily:
+    for labels, value in sorted(values.items()):
+        family.add_metric(labels, value)
+    return family
+
+
+WAITING = Waiting()
+"""That of this process."""
