@@ -232,3 +232,31 @@ def test_hub_survives_alpha_but_for_annotations(spec: dict[str, Any]) -> None:
     assert back["spec"] == source["spec"]
     assert set(back["metadata"].pop("annotations", {})) <= {PARALLELISM, TIMEOUT, MIN_UPDATED_READY}
     assert back["metadata"] == source["metadata"]
+
+
+@pytest.mark.parametrize("label", [None, "true", "false"])
+@pytest.mark.parametrize("field", [None, True, False])
+def test_excluded_pods_stay_as_v1beta1_says(label: str | None, field: bool | None) -> None:
+    """v1alpha1 says it with a label, which stays in storage, and may say something else than the field."""
+    labels = {"a": "b"} | ({EXCLUDE_PREPARING_DELETE: label} if label else {})
+    scale = {"enablePVCReuse": True} | ({} if field is None else {"excludePreparingDelete": field})
+    spec = {"scaleStrategy": scale, "updateStrategy": {"type": "OnDelete"}}
+    stored = {"apiVersion": V1BETA1, "kind": "CloneSet", "metadata": {"name": "web", "labels": labels}, "spec": spec}
+    view = convert(stored, V1ALPHA1)
+    back = convert(view, V1BETA1)["spec"]["scaleStrategy"].get("excludePreparingDelete")
+    assert back == (field if field is not None else label == "true" or None)
+    view["metadata"]["labels"][EXCLUDE_PREPARING_DELETE] = "true"
+    assert convert(view, V1BETA1)["spec"]["scaleStrategy"]["excludePreparingDelete"] is True
+
+
+def test_a_rolling_update_beside_on_delete_is_kept() -> None:
+    rolling = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 2}
+    strategy = {"type": "OnDelete", "rollingUpdate": rolling}
+    spec = {"scaleStrategy": {"enablePVCReuse": True}, "updateStrategy": strategy}
+    stored = {"apiVersion": V1BETA1, "kind": "CloneSet", "metadata": {"name": "web"}, "spec": spec}
+    view = convert(stored, V1ALPHA1)
+    assert view["spec"]["updateStrategy"] == {"type": "OnDelete", "maxUnavailable": 2}
+    assert convert(view, V1BETA1)["spec"]["updateStrategy"] == strategy
+    view["spec"]["updateStrategy"] = {"type": "InPlaceOnly", "maxUnavailable": 3}
+    changed = {"podUpdatePolicy": "InPlaceOnly", "maxUnavailable": 3}
+    assert convert(view, V1BETA1)["spec"]["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": changed}
