@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
+from flotilla_cli.services import ON_DEMAND
 from flotilla_common.api.crds import manifests
 from flotilla_common.api.resources import EVENT, LEASE, NAMESPACE, Resource
 from flotilla_common.bus import subjects
@@ -100,8 +101,8 @@ QUIET_SECONDS = SETTINGS.lease_duration + 2 * SETTINGS.lease_retry_period
 
 
 def services() -> Mapping[str, Callable[[], Service]]:
-    """What can run as a process: all that is installed. The webhook answers from within the apiserver
-    (`apiserver.webhooks`)."""
+    """What can run as a process: all that is installed, but what runs on demand only, and serves a real port. The
+    webhook answers from within the apiserver (`apiserver.webhooks`)."""
     return _services_on(tuple(sys.path))
 
 
@@ -110,7 +111,7 @@ def _services_on(path: tuple[str, ...]) -> Mapping[str, Callable[[], Service]]:
     """Return the entry points on this path. Finding them takes a tenth of a run, so it is done once."""
     del path
     points = entry_points(group="flotilla.services")
-    return {point.name: point.load() for point in points if point.name != "webhook"}
+    return {point.name: point.load() for point in points if point.name not in {"webhook", *ON_DEMAND}}
 
 
 class Unsettled(Exception):
