@@ -32,10 +32,13 @@ class KubectlKruise:
         """`rollout status --watch=false`: the line, and whether the rollout is done."""
         return rollout_line(self.read(kind, name))
 
-    def follow(self, kind: str, name: str) -> list[str]:
-        """`rollout status`: all lines up to the last one, as it waits for the end of the rollout."""
+    def follow(self, kind: str, name: str, since: Json | None = None) -> list[str]:
+        """`rollout status`: all lines up to the last one, as it waits for the end of the rollout. `since`: an earlier
+        state of the object, so that nothing that came after it is missed."""
         lines: list[str] = []
         where = f"{self._path(kind)}?watch=true&fieldSelector=metadata.name%3D{name}"
+        if since is not None:
+            where += f"&resourceVersion={since['metadata']['resourceVersion']}"
         for document in self._rest.watch(where):
             line, done = rollout_line(document)
             if line not in lines[-1:]:

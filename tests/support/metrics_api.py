@@ -6,13 +6,15 @@ custom resource, so the apiserver itself answers, and no other server is needed.
 
 import json
 
+from tests.support.cluster import Cluster
 from tests.support.workspace import Json, Workspace
 
 GROUP, METRIC = "external.metrics.k8s.io", "load"
 
 
-def serve_metrics(space: Workspace) -> None:
-    """Have the apiserver answer for the metric, in all namespaces. It goes on when it does already."""
+def serve_metrics(cluster: Cluster) -> None:
+    """Have the apiserver answer for the metric, in all namespaces. A kind that comes later makes the garbage collector
+    pause: this is for the start of a cluster."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"plural": METRIC, "singular": METRIC, "kind": "ExternalMetricValue", "listKind": "ExternalMetricValueList"}
@@ -25,8 +27,8 @@ def serve_metrics(space: Workspace) -> None:
         },
         "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
     }
-    space.kubectl("apply", "-f", "-", stdin=json.dumps(crd))
-    space.kubectl("wait", f"crd/{METRIC}.{GROUP}", "--for=condition=Established", "--timeout=30s")
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(crd))
+    cluster.kubectl("wait", f"crd/{METRIC}.{GROUP}", "--for=condition=Established", "--timeout=30s")
 
 
 def set_metric(space: Workspace, value: int) -> None:

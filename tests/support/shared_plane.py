@@ -28,6 +28,7 @@ from flotilla_cli.cluster.process import Process, is_alive, spawn, tail
 from flotilla_common.clock import SystemClock
 from tests.support.cluster import Cluster, control_plane, programs
 from tests.support.fleet import SERVICES, Fleet, Member, fleet
+from tests.support.metrics_api import serve_metrics
 
 ROOT = Path(__file__).parents[2]
 NODES = 3
@@ -132,6 +133,7 @@ async def serve(folder: Path) -> None:
                 cluster, (*SERVICES, "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology")
             ) as flotilla,
         ):
+            serve_metrics(cluster)
             written = folder / "plane.json.new"
             written.write_bytes(msgspec.json.encode(_described(flotilla), enc_hook=str))
             written.rename(_description(folder))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.metrics_api import METRIC, serve_metrics, set_metric
+from tests.support.metrics_api import METRIC, set_metric
 from tests.support.rest import MERGE, Json, Refused, Rest
 from tests.support.stateful import statefulset
 from tests.support.united import united
@@ -89,7 +89,6 @@ class Scales:
 
 def test_autoscalers_read_and_write_the_scale_of_all_kinds(space: Workspace, rest: Rest):
     scales = Scales(rest, space.name)
-    serve_metrics(space)
     set_metric(space, 20)
     sets = [made(kind, version) for kind, version in TARGETS]
     space.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": sets}))

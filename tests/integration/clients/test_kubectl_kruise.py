@@ -1,6 +1,7 @@
 """The verbs of kubectl-kruise, and those of kubectl, on sets of all kinds in both versions."""
 
 import json
+import re
 
 import pytest
 
@@ -47,9 +48,9 @@ def images(pod: Json) -> list[str]:
     return [one["image"] for one in pod["spec"]["containers"]]
 
 
-def rolled_out(space: Workspace, tool: KubectlKruise, kind: str, *wanted: str) -> list[str]:
+def rolled_out(space: Workspace, tool: KubectlKruise, kind: str, *wanted: str, since: Json | None = None) -> list[str]:
     """What `rollout status` prints until it ends; at that moment all pods are ready and have the wanted images."""
-    lines = tool.follow(kind, "web")
+    lines = tool.follow(kind, "web", since)
     pods = space.read("pods")["items"]
     staying = [pod for pod in pods if not terminating(pod)]
     assert len(staying) == NODES, lines
@@ -66,9 +67,11 @@ def test_a_rollout_from_change_to_undo(space: Workspace, rest: Rest, kind: str, 
     space.catch_up()
     before = {identity(pod) for pod in space.pods.values()}
 
-    tool.set_image(kind, "web", cause="a new image", main=NEW)
-    lines = rolled_out(space, tool, kind, NEW, OLD)
+    changed = tool.set_image(kind, "web", cause="a new image", main=NEW)
+    lines = rolled_out(space, tool, kind, NEW, OLD, since=changed)
     assert len(lines) > 1, "the tool saw the rollout"
+    seen = [int(count) for line in lines for count in re.findall(r"(\d) out of", line)]
+    assert seen == sorted(seen), lines
     assert tool.status(kind, "web") == (lines[-1], True)
     space.catch_up()
     assert {identity(pod) for pod in space.pods.values()} == before
