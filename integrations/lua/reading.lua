@@ -14,6 +14,15 @@ end
 
 local function count(...) return number(at(obj, "status", ...)) end
 
+-- The greatest of some counts: what is counted by one of them is there, whatever the others say.
+local function most(...)
+  local greatest = 0
+  for _, name in ipairs({...}) do
+    if count(name) > greatest then greatest = count(name) end
+  end
+  return greatest
+end
+
 local function entries(value)
   if type(value) == "table" then return value end
   return {}

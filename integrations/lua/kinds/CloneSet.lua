@@ -14,8 +14,8 @@ return rollout({
   wanted = wanted,
   there = count("replicas"),
   expected = expected,
-  updated = count("updatedReplicas"),
-  unavailable = wanted - count("availableReplicas"),
+  updated = most("updatedReplicas", "updatedReadyReplicas"),
+  unavailable = wanted - most("availableReplicas", "updatedAvailableReplicas"),
   paused = not manual and at(rolling, "paused") == true,
   manual = manual,
   failure = condition("Progressing", "False", "ProgressDeadlineExceeded")

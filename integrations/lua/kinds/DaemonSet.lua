@@ -4,7 +4,7 @@ if not observed() then return waiting() end
 local strategy = at(obj, "spec", "updateStrategy")
 local rolling = at(strategy, "rollingUpdate")
 local manual = at(strategy, "type") == "OnDelete"
-local total, there = count("desiredNumberScheduled"), count("currentNumberScheduled")
+local total, there = count("desiredNumberScheduled"), most("currentNumberScheduled", "numberReady")
 local rest = total - (manual and 0 or share(at(rolling, "partition"), total))
 local wanted = total
 local progressive = at(obj, "spec", "scaleStrategy", "partitionedScaling") == true

@@ -1,4 +1,4 @@
--- Healthy: runs are started as scheduled, whatever becomes of them. Suspended: paused.
+-- Healthy: runs are started as scheduled, whatever becomes of them. Progressing: one runs. Suspended: paused.
 
 -- What is absent, null or of another type counts as nothing.
 local function at(value, ...)
@@ -27,4 +27,6 @@ if at(obj, "metadata", "deletionTimestamp") then return progressing("Pending del
 if at(obj, "spec", "paused") == true then return suspended("Schedule is paused") end
 local active, last = #entries(at(obj, "status", "active")), text(at(obj, "status", "lastScheduleTime"))
 if not last then return healthy("Not yet scheduled") end
-return healthy("Last scheduled at " .. last .. ", " .. active .. " active")
+local runs = "Last scheduled at " .. last .. ", " .. active .. " active"
+if active > 0 then return progressing(runs) end
+return healthy(runs)

@@ -48,8 +48,9 @@ local phase, desired, succeeded, failed = at(obj, "status", "phase"), count("des
 local tally = succeeded .. " of " .. desired .. " pods succeeded, " .. failed .. " failed"
 local failure = condition("Failed", "True")
 if failure or phase == "failed" then return degraded((failure or "Job failed") .. " (" .. tally .. ")") end
+if phase == "paused" then return suspended("Job is paused: " .. tally) end
 if phase == "completed" or condition("Complete", "True") then return healthy("Job completed: " .. tally) end
-if phase == "paused" or at(obj, "spec", "paused") == true then return suspended("Job is paused: " .. tally) end
+if at(obj, "spec", "paused") == true then return suspended("Job is paused: " .. tally) end
 if type(phase) ~= "string" or phase == "" then return waiting() end
 local endless = at(obj, "spec", "completionPolicy", "type") == "Never"
 if endless and count("active") == 0 and succeeded + failed >= desired then

@@ -17,6 +17,15 @@ end
 
 local function count(...) return number(at(obj, "status", ...)) end
 
+-- The greatest of some counts: what is counted by one of them is there, whatever the others say.
+local function most(...)
+  local greatest = 0
+  for _, name in ipairs({...}) do
+    if count(name) > greatest then greatest = count(name) end
+  end
+  return greatest
+end
+
 local function entries(value)
   if type(value) == "table" then return value end
   return {}
@@ -75,7 +84,7 @@ if not observed() then return waiting() end
 local strategy = at(obj, "spec", "updateStrategy")
 local rolling = at(strategy, "rollingUpdate")
 local manual = at(strategy, "type") == "OnDelete"
-local total, there = count("desiredNumberScheduled"), count("currentNumberScheduled")
+local total, there = count("desiredNumberScheduled"), most("currentNumberScheduled", "numberReady")
 local rest = total - (manual and 0 or share(at(rolling, "partition"), total))
 local wanted = total
 local progressive = at(obj, "spec", "scaleStrategy", "partitionedScaling") == true
