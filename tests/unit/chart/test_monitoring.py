@@ -17,6 +17,7 @@ from flotilla_common.control import metrics as control
 from flotilla_common.kube import client
 from flotilla_common.mirror import mirror
 from flotilla_nodeagent import metrics as nodeagent
+from flotilla_statemetrics.catalogue import KINDS
 from flotilla_watcher import metrics as watcher
 from flotilla_webhook.metrics import process_metrics
 from tests.unit.docs.test_docs import metric_names
@@ -69,8 +70,14 @@ def base(name: str) -> str:
 
 
 QUERIES = dict(queries())
-LABELS = documented()
-EXPOSED = metric_names()
+OF_OBJECTS = {
+    family.name: {*kind.labels, *(["namespace"] if kind.resource.namespaced else [])}
+    for kind in KINDS
+    for family in kind.families
+}
+"""Those of the service that serves metrics of objects."""
+LABELS = documented() | OF_OBJECTS
+EXPOSED = metric_names() | OF_OBJECTS.keys()
 
 
 @pytest.mark.parametrize("where", QUERIES)
@@ -104,7 +111,7 @@ def test_labels_are_those_of_the_code() -> None:
 
 def test_names_are_those_of_different_things() -> None:
     assert len(QUERIES) == len(list(queries())) > 50
-    assert len({board["uid"] for board in DASHBOARDS.values()}) == len(DASHBOARDS) == 4
+    assert len({board["uid"] for board in DASHBOARDS.values()}) == len(DASHBOARDS) == 5
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])
