@@ -7,12 +7,18 @@ import pytest
 from flotilla_cli.cluster import services
 from flotilla_cli.cluster.components import Ports
 from flotilla_cli.cluster.local_set import LocalSet
-from flotilla_cli.run import _own_flags
+from flotilla_cli.run import _chosen, _own_flags
+from flotilla_cli.services import installed
 from flotilla_common.settings import Settings, load, split_flags
 
 
 def settings_of(flags: list[str]) -> Settings:
     return load(split_flags(flags)[0], {})
+
+
+def test_one_service_runs_only_where_it_is_named() -> None:
+    assert {service.name for service in _chosen([])} == set(installed()) - {"statemetrics"}
+    assert [service.name for service in _chosen(["statemetrics", "jobs"])] == ["statemetrics", "jobs"]
 
 
 @pytest.mark.parametrize("authority", ["", "/ca.crt"])
