@@ -221,3 +221,27 @@ def test_what_kubectl_does_with_sets_and_what_it_refuses(space: Workspace):
     described = space.kubectl("describe", "clone/sample")
     assert "Label Selector" in described
     assert "SuccessfulCreate" in described
+
+
+@pytest.mark.parametrize(("kind", "version"), CASES)
+def test_a_partition_ends_the_rollout_early(space: Workspace, rest: Rest, kind: str, version: str):
+    """`rollout status` ends once the partition is reached, and after it is gone with all pods."""
+    tool = KubectlKruise(rest, space.name, version)
+    document = manifest(kind, version)
+    strategy = document["spec"]["updateStrategy"]
+    rolling = strategy.get("rollingUpdate", strategy)
+    rolling["partition"] = NODES - 1
+    space.kubectl("apply", "-f", "-", stdin=json.dumps(document))
+    rolled_out(space, tool, kind, OLD, OLD)
+    space.catch_up()
+    before = {identity(pod) for pod in space.pods.values()}
+    changed = tool.set_image(kind, "web", main=NEW)
+    tool.follow(kind, "web", changed)
+    assert sorted(map(images, space.read("pods")["items"])) == sorted([[NEW, OLD], *[[OLD, OLD]] * (NODES - 1)])
+    rolling["partition"] = 0
+    patch = {"spec": {"updateStrategy": strategy}}
+    line = ("patch", f"{kind.lower()}s.{version}.apps.kruise.io", "web", "--type=merge", "-p", json.dumps(patch))
+    changed = json.loads(space.kubectl(*line, "-o", "json"))
+    rolled_out(space, tool, kind, NEW, OLD, since=changed)
+    space.catch_up()
+    assert {identity(pod) for pod in space.pods.values()} == before
