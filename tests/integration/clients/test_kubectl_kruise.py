@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.support.cron import broadcasts, cronjob, jobs
-from tests.support.kubectl_kruise import CAUSE, KubectlKruise
+from tests.support.kubectl_kruise import CAUSE, RESTARTED, KubectlKruise
 from tests.support.rest import Json, Refused, Rest
 from tests.support.workspace import Workspace, cloneset, identity, is_ready, restarts, terminating
 
@@ -123,7 +123,7 @@ def test_a_rollout_from_change_to_undo(space: Workspace, rest: Rest, kind: str, 
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
-def test_scale_scaledown_and_expose(space: Workspace, rest: Rest, version: str):
+def test_scale_scaledown_restart_and_expose(space: Workspace, rest: Rest, version: str):
     tool = KubectlKruise(rest, space.name, version)
     space.apply(cloneset(4, version=version))
     space.settled(readyReplicas=4)
@@ -137,6 +137,13 @@ def test_scale_scaledown_and_expose(space: Workspace, rest: Rest, version: str):
         tool.scale(kind, name, 1)
         assert tool.follow(kind, name)[-1].startswith("partitioned roll out complete: ")
     space.until(lambda: len(space.pods) == 2)
+    tool.restart("CloneSet", "sample")
+
+    def restarted() -> bool:
+        pods = [pod for name, pod in space.pods.items() if name.startswith("sample")]
+        return len(pods) == 1 and RESTARTED in pods[0]["metadata"].get("annotations", {}) and is_ready(pods[0])
+
+    space.until(restarted)
     tool.expose("CloneSet", "sample", 80)
     address = [pod["status"]["podIP"] for pod in space.read("pods", "-l", "app=sample")["items"]]
 
