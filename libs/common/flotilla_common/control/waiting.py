@@ -45,8 +45,8 @@ class Waits:
         """The object is gone."""
         self._since.pop(key, None)
 
-    def beginnings(self) -> Iterator[tuple[Wait, float]]:
-        """Return what each object waits for, and for how many seconds it has. What another replica serves by now is
+    def durations(self) -> Iterator[tuple[Wait, float]]:
+        """Return what each object waits for, and for how many seconds. What another replica serves by now is
         forgotten."""
         for key in [key for key in self._since if not self._owns(*key)]:
             del self._since[key]
@@ -73,7 +73,7 @@ class Waiting(Collector):
         counts: Counter[tuple[str, str, str]] = Counter()
         longest: dict[tuple[str, str, str], float] = {}
         for waits in self._followed.values():
-            for wait, seconds in waits.beginnings():
+            for wait, seconds in waits.durations():
                 series = (waits.kind, *wait)
                 if series not in counts and len(counts) >= MOST_REASONS:
                     series = (waits.kind, wait[0], "Other")
