@@ -36,12 +36,14 @@ class Lua:
         return [self.from_lua(one) for one in found] if isinstance(found, tuple) else self.from_lua(found)
 
     def provide(self, module: Json) -> None:
-        """Let `require` return a module of these Python functions, which are given documents."""
-        functions = {
-            name: lambda *arguments, call=call: self.to_lua(call(*(self.from_lua(one) for one in arguments)))
-            for name, call in module.items()
-        }
-        table = self._lua.table_from(functions)
+        """Let `require` return a module of these Python functions, which are given documents and return a tuple."""
+
+        def as_lua(call: Any) -> Any:
+            return lambda *arguments: tuple(
+                self.to_lua(one) for one in call(*(self.from_lua(one) for one in arguments))
+            )
+
+        table = self._lua.table_from({name: as_lua(call) for name, call in module.items()})
         self._lua.globals()["require"] = lambda _name: table
 
     def to_lua(self, value: object) -> Any:

@@ -14,16 +14,18 @@ TEMPLATE: Json = {"spec": {"containers": [{"name": "main"}]}}
 GENERATION = "resourcetemplate.karmada.io/generation"
 RETAIN = "resourcetemplate.karmada.io/retain-replicas"
 
-LUA.provide(
-    {
-        "accuratePodRequirements": lambda template: {"of": template["spec"]["containers"][0]["name"]},
-        "getPodDependencies": lambda template, namespace: [
-            {"kind": "Secret", "namespace": namespace, "name": template["spec"]["containers"][0]["name"]}
-        ],
-    }
-)
+
+def requirements(template: Json) -> tuple[Json]:
+    return ({"of": template["spec"]["containers"][0]["name"]},)
 
 
+def dependencies(template: Json, namespace: str) -> tuple[list[Json] | None, None]:
+    """As Karmada's: a list, or nothing if there are none, and an error."""
+    names = [one["name"] for one in template["spec"]["containers"]]
+    return [{"kind": "Secret", "namespace": namespace, "name": name} for name in names] or None, None
+
+
+LUA.provide({"accuratePodRequirements": requirements, "getPodDependencies": dependencies})
 SCRIPTS = interpreters()
 TARGETS = sorted(SCRIPTS)
 
@@ -133,6 +135,12 @@ def test_dependencies(kind: str, spec: Json, name: str):
         (dependency,) = call(kind, version, "dependencyInterpretation", "GetDependencies", found)
         assert (dependency["kind"], dependency["namespace"], dependency["name"]) == ("Secret", "shop", name)
         assert not call(kind, version, "dependencyInterpretation", "GetDependencies", {"metadata": {}})
+
+
+def test_pods_without_dependencies():
+    """Karmada takes a list only."""
+    found = {"metadata": {"namespace": "shop"}, "spec": {"template": {"spec": {"containers": []}}}}
+    assert call("CloneSet", BETA, "dependencyInterpretation", "GetDependencies", found) == {}
 
 
 def member(generation: int = 3, observed: int = 3, given: int | None = 7, **counts: Any) -> Json:
