@@ -64,7 +64,7 @@ def plan_status(context: PlanContext, cause: str) -> CloneSetStatusPlan:
     named = _names(status) != _names(stored) or progressing != _find(stored.conditions, PROGRESSING)
     counted = msgspec.structs.replace(status, conditions=stored.conditions) != stored
     urgent = named or (counted and _at_rest(context))
-    due = urgent or counted or _failed_kinds(stored.conditions) != _failed_kinds(status.conditions)
+    due = urgent or counted or bool(_failed_kinds(status.conditions) - _failed_kinds(stored.conditions))
     overdue = _overdue(progressing, cause)
     told = overdue if _find(stored.conditions, PROGRESSING) != progressing else ""
     patch = _patch(cloneset, status, told) if due else None
@@ -162,8 +162,9 @@ def _timed_out(stored: Condition, overdue: datetime) -> bool:
 
 
 def _failed_kinds(conditions: list[Condition]) -> set[str]:
-    """Return which phases have failed. That has to be seen even when nothing else changes ever again: a failure is
-    known only after the pass whose status said everything else."""
+    """Return which phases have failed. A new one has to be seen even when nothing else changes ever again: a failure is
+    known only after the pass whose status said everything else. The end of one goes with the counts that it changes,
+    so that a take-over writes nothing for what OpenKruise has left behind."""
     return {one.type for one in conditions if one.status == "True" and one.type in _FAILURES.values()}
 
 
