@@ -15,6 +15,7 @@ from tests.support.rest import MERGE, Conflict, Json, Rest
 
 CAUSE = "kubernetes.io/change-cause"
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
+_BATCH = "rollouts.kruise.io/rollout-batch-id"
 _PLURALS = {"CloneSet": "clonesets", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
 
 
@@ -72,6 +73,24 @@ class KubectlKruise:
     def resume(self, kind: str, name: str) -> Json:
         """`rollout resume`."""
         return self._set_paused(kind, name, paused=False)
+
+    def approve(self, name: str) -> Json:
+        """`rollout approve rollout/NAME`: the step that waits is ready."""
+        body = {"status": {"canaryStatus": {"currentStepState": "StepReady"}}}
+        return self._rest.send("PATCH", f"{self._rollouts()}/{name}/status", body, MERGE)
+
+    def describe_rollout(self, name: str) -> list[str]:
+        """`describe rollout NAME`: the step, and a line for each pod of the workload with its revision and batch."""
+        rollout = self._rest.send("GET", f"{self._rollouts()}/{name}")
+        target, step = rollout["spec"]["workloadRef"], rollout["status"]["canaryStatus"]
+        workload = self.read(target["kind"], target["name"])
+        selector = "%2C".join(f"{key}%3D{value}" for key, value in workload["spec"]["selector"]["matchLabels"].items())
+        pods = self._rest.send("GET", f"/api/v1/namespaces/{self._namespace}/pods?labelSelector={selector}")["items"]
+        lines = [f"Step: {step['currentStepIndex']} {step['currentStepState']}"]
+        for pod in sorted(pods, key=lambda one: one["metadata"]["name"]):
+            labels = pod["metadata"]["labels"]
+            lines.append(f"{labels['pod-template-hash']} {labels.get(_BATCH, '-')} {pod['status']['phase']}")
+        return lines
 
     def restart(self, kind: str, name: str) -> Json:
         """`rollout restart`: an annotation of the template; where pods are updated in place, a variable."""
@@ -253,6 +272,9 @@ class KubectlKruise:
 
     def _path(self, kind: str, name: str = "") -> str:
         return self._kinds(_PLURALS[kind]) + (f"/{name}" if name else "")
+
+    def _rollouts(self) -> str:
+        return f"/apis/rollouts.kruise.io/v1beta1/namespaces/{self._namespace}/rollouts"
 
     def _kinds(self, plural: str) -> str:
         return f"/apis/apps.kruise.io/{self._version}/namespaces/{self._namespace}/{plural}"

@@ -15,20 +15,26 @@ GROUP, METRIC = "external.metrics.k8s.io", "load"
 def serve_metrics(cluster: Cluster) -> None:
     """Have the apiserver answer for the metric, in all namespaces. A kind that comes later makes the garbage collector
     pause: this is for the start of a cluster."""
+    serve_kind(cluster, GROUP, METRIC, "ExternalMetricValue")
+
+
+def serve_kind(cluster: Cluster, group: str, plural: str, kind: str) -> None:
+    """Have the apiserver keep objects of somebody else's kind, with any fields and a status."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": METRIC, "singular": METRIC, "kind": "ExternalMetricValue", "listKind": "ExternalMetricValueList"}
+    version: Json = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    version["subresources"] = {"status": {}}
+    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
     crd: Json = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {
-            "name": f"{METRIC}.{GROUP}",
+            "name": f"{plural}.{group}",
             "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
         },
-        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
     }
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(crd))
-    cluster.kubectl("wait", f"crd/{METRIC}.{GROUP}", "--for=condition=Established", "--timeout=30s")
+    cluster.kubectl("wait", f"crd/{plural}.{group}", "--for=condition=Established", "--timeout=30s")
 
 
 def set_metric(space: Workspace, value: int) -> None:

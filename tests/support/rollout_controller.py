@@ -17,6 +17,8 @@ from typing import Any
 
 from flotilla_cli.cluster.ports import HOST
 from tests.support.certificates import Authority
+from tests.support.cluster import Cluster
+from tests.support.metrics_api import serve_kind
 from tests.support.rest import MERGE, Json, Rest
 
 CONTROL = "batchrelease.rollouts.kruise.io/control-info"
@@ -24,10 +26,16 @@ BATCH = "rollouts.kruise.io/rollout-batch-id"
 NEVER_AVAILABLE = 2_147_483_646
 """Seconds: new pods get ready and never available, so that old ones stay beside them (blue-green)."""
 PATIENCE = 60.0
+GROUP = "rollouts.kruise.io"
 
 _PLURALS = {"CloneSet": "clonesets", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
 _HELD = {"CloneSet": "100%", "StatefulSet": 32_767, "DaemonSet": 32_767}
 """Partitions at which no pod is updated."""
+
+
+def serve_rollouts(cluster: Cluster) -> None:
+    """Have the apiserver keep the controller's own objects."""
+    serve_kind(cluster, GROUP, "rollouts", "Rollout")
 
 
 class RolloutController:
@@ -40,6 +48,7 @@ class RolloutController:
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self.collection = f"/apis/apps.kruise.io/{version}/namespaces/{namespace}/{_PLURALS[kind]}"
         self._path = f"{self.collection}/{name}"
+        self._rollout = f"/apis/{GROUP}/v1beta1/namespaces/{namespace}/rollouts/{name}"
         self._one = f"fieldSelector=metadata.name%3D{name}"
         self._selector = f"labelSelector=app%3D{name}"
 
@@ -54,6 +63,14 @@ class RolloutController:
     def strategy(self, **fields: Any) -> Json:
         """Return the patch that sets fields of the update strategy."""
         return {"spec": {"updateStrategy": fields if self._flat else {"rollingUpdate": fields}}}
+
+    def wait_for_approval(self, step: int, tool_approves: Callable[[], object]) -> None:
+        """Say in the Rollout that the step is done, and wait until somebody approves the next one."""
+        paused = {"canaryStatus": {"currentStepIndex": step, "currentStepState": "StepPaused"}}
+        self._rest.send("PATCH", f"{self._rollout}/status", {"status": {"phase": "Progressing", **paused}}, MERGE)
+        tool_approves()
+        found = self._rest.send("GET", self._rollout)
+        assert found["status"]["canaryStatus"] == {"currentStepIndex": step, "currentStepState": "StepReady"}
 
     def take_over(self) -> None:
         """Note who controls the workload, and let it run, with all pods held back."""

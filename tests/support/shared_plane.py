@@ -29,6 +29,7 @@ from flotilla_common.clock import SystemClock
 from tests.support.cluster import Cluster, control_plane, programs
 from tests.support.fleet import SERVICES, Fleet, Member, fleet
 from tests.support.metrics_api import serve_metrics
+from tests.support.rollout_controller import serve_rollouts
 
 ROOT = Path(__file__).parents[2]
 NODES = 3
@@ -134,6 +135,7 @@ async def serve(folder: Path) -> None:
             ) as flotilla,
         ):
             serve_metrics(cluster)
+            serve_rollouts(cluster)
             written = folder / "plane.json.new"
             written.write_bytes(msgspec.json.encode(_described(flotilla), enc_hook=str))
             written.rename(_description(folder))

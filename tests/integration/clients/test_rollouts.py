@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.kubectl_kruise import KubectlKruise
 from tests.support.rest import Json, Rest
-from tests.support.rollout_controller import BATCH, CONTROL, NEVER_AVAILABLE, RolloutController, holding_webhook
+from tests.support.rollout_controller import BATCH, CONTROL, GROUP, NEVER_AVAILABLE, RolloutController, holding_webhook
 from tests.support.workspace import Workspace, image, is_ready
 
 OLD, NEW, NEWER = "nginx:alpine", "nginx:mainline", "nginx:stable"
@@ -168,6 +169,30 @@ def test_blue_green_by_a_second_set(space: Workspace) -> None:
     space.kubectl("scale", "clone/blue", "--replicas=0")
     space.until(lambda: len(space.pods) == 5)
     assert len(endpoints(space, "web")) == 5
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_batches_that_somebody_approves(space: Workspace, rest: Rest, version: str) -> None:
+    """`kubectl-kruise rollout approve` lets the controller go on, and `describe rollout` shows how far it is."""
+    rollout, tool = RolloutController(rest, space.name, "CloneSet", version), KubectlKruise(rest, space.name, version)
+    space.apply(manifest("CloneSet", version))
+    released(space, {OLD: 5})
+    target = {"apiVersion": f"apps.kruise.io/{version}", "kind": "CloneSet", "name": "web"}
+    document = {"apiVersion": f"{GROUP}/v1beta1", "kind": "Rollout", "metadata": {"name": "web"}}
+    space.kubectl("apply", "-f", "-", stdin=json.dumps(document | {"spec": {"workloadRef": target}}))
+    old = rollout.update_hash(rollout.wait(lambda it: it["status"]["updatedReadyReplicas"] == 5))
+    rollout.take_over()
+    space.set_image(NEW, "web")
+    new = rollout.update_hash(rollout.batch(1, "80%", 1))
+    rollout.wait_for_approval(1, lambda: tool.approve("web"))
+    rollout.batch(2, "40%", 3)
+    released(space, {OLD: 2, NEW: 3})
+    rollout.wait_for_approval(2, lambda: tool.approve("web"))
+    step, *pods = tool.describe_rollout("web")
+    assert step == "Step: 2 StepReady"
+    assert sorted(pods) == sorted([f"{new} 1 Running", *[f"{new} 2 Running"] * 2, *[f"{old} - Running"] * 2])
+    rollout.finish()
+    rollout.wait(lambda it: it["status"]["updatedReadyReplicas"] == 5)
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
