@@ -98,3 +98,16 @@ def test_fields_that_do_not_fit_can_be_read_and_not_written() -> None:
     assert view["metadata"]["annotations"][ANNOTATION] == TOO_LARGE
     with pytest.raises(ValueError, match="write it as v1beta1"):
         hide(view)
+
+
+def test_an_object_without_status_gets_none() -> None:
+    """The apiserver takes the status off what is created, the annotation of a copied object is still there."""
+    paths = (path("spec.only"), path("status.count"))
+    view = kept_over({"spec": {"only": 1}, "status": {"count": 3, "other": 1}}, paths)
+    del view["status"]
+    put_back(view, hide(view), paths)
+    assert view == {"spec": {"only": 1}, "metadata": {}}
+    gone = kept_over({"spec": {"only": 1}, "status": {"count": 3}}, paths)
+    assert gone["status"] == {}  # the view of a status of which it has no field
+    put_back(gone, hide(gone), paths)
+    assert gone["status"] == {"count": 3}

@@ -89,9 +89,13 @@ def _union(into: Json, other: Json) -> None:
 
 
 def put_back(document: Json, kept: Json, paths: Iterable[Path]) -> None:
-    """Put the fields back that the document does not have: what it has wins, and items that are gone stay away."""
+    """Put the fields back that the document does not have: what it has wins, and items that are gone stay away.
+
+    So does a status that is gone: a copy of an object that is created under another name begins without one.
+    """
     for steps in paths:
-        _put_back(document, kept, steps)
+        if isinstance(steps[0], Member) and is_object(document.get(steps[0].name)):
+            _put_back(document, kept, steps)
 
 
 def _put_back(value: object, kept: object, steps: Path) -> None:
