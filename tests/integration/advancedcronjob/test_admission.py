@@ -101,14 +101,18 @@ def test_defaults_in_both_versions(space: Workspace):
 
 
 def test_image_lists_in_the_older_version(space: Workspace):
-    """It does not know them: the template looks empty, and what was read cannot be written back."""
+    """It does not know them: the template looks empty. What was read can be written back; without what was read there
+    is no template (docs/adr/0034)."""
     space.apply(idle(lists("nginx:1")))
     old = space.read("advancedcronjobs.v1alpha1.apps.kruise.io", NAME)
     assert old["spec"]["template"] == {}
     assert len(space.read("advancedcronjobs.v1alpha1.apps.kruise.io")["items"]) == 1
-    said = space.refused("replace", "-f", "-", stdin=json.dumps(old))
-    assert "spec must have one template" in said
-    assert space.read("acj", NAME)["spec"]["template"]["imageListPullJobTemplate"]["spec"]["images"] == ["nginx:1"]
+    space.kubectl("replace", "-f", "-", stdin=json.dumps(old | {"spec": old["spec"] | {"schedule": "@monthly"}}))
+    new = space.read("acj", NAME)["spec"]
+    assert new["template"]["imageListPullJobTemplate"]["spec"]["images"] == ["nginx:1"]
+    assert new["schedule"] == "@monthly"
+    del old["metadata"]["annotations"], old["metadata"]["resourceVersion"]
+    assert "spec must have one template" in space.refused("replace", "-f", "-", stdin=json.dumps(old))
 
 
 def test_columns_and_words(space: Workspace):

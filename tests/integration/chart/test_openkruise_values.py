@@ -113,7 +113,7 @@ def test_annotations_of_external_certificates(chart: Helm) -> None:
         one["metadata"]["name"] for one in made.objects if one["metadata"].get("annotations", {}).get("inject") == "me"
     }
     assert {"clonesets.apps.kruise.io", "kruise-mutating-webhook-configuration"} <= annotated
-    assert "nodeimages.apps.kruise.io" not in annotated
+    assert "imagepulljobs.apps.kruise.io" not in annotated
 
 
 DEFAULTS = """
