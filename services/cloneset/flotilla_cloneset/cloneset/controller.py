@@ -66,6 +66,7 @@ class Gatherer:
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
+            notes=memory.notes,
             pending_ids=_pending_ids(name, memory),
         )
 

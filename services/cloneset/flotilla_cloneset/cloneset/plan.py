@@ -136,6 +136,7 @@ def _keep_history(context: PlanContext, draft: Draft) -> None:
 
 def _finish(context: PlanContext, draft: Draft, status: CloneSetStatusPlan) -> Plan:
     draft.waits.until(status.wake_at)
+    draft.notes.update(status.notes)
     if status.overdue:
         draft.reason(State.STUCK, EXCEEDED, status.overdue, symptom=True)
     counts, want = context.pods.counts, context.targets

@@ -38,6 +38,7 @@ class CloneSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     gates: Gates = Gates()
     options: Options = Options()
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: scale, update
+    notes: Mapping[str, str] = {}  # what the previous pass noted: failures of which the status still tells
     pending_ids: tuple[str, ...] = ()  # instance ids of creates with unknown outcome: they are used first
 
     @property

@@ -4,12 +4,14 @@ The counts describe the pods as the pass found them, before its own writes. The 
 spec.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from flotilla_cloneset.cloneset.context import PlanContext
+from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, CloneSetStatus
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
@@ -28,6 +30,7 @@ class CloneSetStatusPlan(StatusPlan):
     """What else follows from a status."""
 
     wake_at: datetime | None = None  # when the progress deadline ends
+    notes: Mapping[str, str] = {}  # for the next pass: conditions of failures that this process has seen
     overdue: str = ""  # what is told of a rollout that takes too long: the condition's message, and the cause
 
 
@@ -64,11 +67,13 @@ def plan_status(context: PlanContext, cause: str) -> CloneSetStatusPlan:
     named = _names(status) != _names(stored) or progressing != _find(stored.conditions, PROGRESSING)
     counted = msgspec.structs.replace(status, conditions=stored.conditions) != stored
     urgent = named or (counted and _at_rest(context))
-    due = urgent or counted or bool(_failed_kinds(status.conditions) - _failed_kinds(stored.conditions))
+    before, after, seen = _failed(stored.conditions), _failed(status.conditions), _seen(context.snapshot)
+    due = urgent or counted or bool(after - before) or bool((before - after) & seen)
     overdue = _overdue(progressing, cause)
     told = overdue if _find(stored.conditions, PROGRESSING) != progressing else ""
     patch = _patch(cloneset, status, told) if due else None
-    return CloneSetStatusPlan(patch=patch, urgent=urgent, wake_at=wake_at, overdue=overdue)
+    notes = dict.fromkeys((before | after) & seen, "")  # the write may have to wait, or fail
+    return CloneSetStatusPlan(patch=patch, urgent=urgent, wake_at=wake_at, notes=notes, overdue=overdue)
 
 
 def _at_rest(context: PlanContext) -> bool:
@@ -161,16 +166,21 @@ def _timed_out(stored: Condition, overdue: datetime) -> bool:
     return stored.reason == UPDATING and since is not None and since < overdue
 
 
-def _failed_kinds(conditions: list[Condition]) -> set[str]:
-    """Return which phases have failed. A new one has to be seen even when nothing else changes ever again: a failure is
-    known only after the pass whose status said everything else. The end of one goes with the counts that it changes,
-    so that a take-over writes nothing for what OpenKruise has left behind."""
+def _failed(conditions: list[Condition]) -> set[str]:
+    """Return which of the conditions say that a phase failed. A new one has to be seen even when nothing else changes
+    ever again: a failure is known only after the pass whose status said everything else."""
     return {one.type for one in conditions if one.status == "True" and one.type in _FAILURES.values()}
 
 
+def _seen(snapshot: CloneSetSnapshot) -> set[str]:
+    """Return the conditions of failures that this process has seen. Others go with the next change, so that a take-over
+    writes nothing for what OpenKruise has left behind."""
+    return {kind for phase, kind in _FAILURES.items() if phase in snapshot.failures or kind in snapshot.notes}
+
+
 def _conditions(context: PlanContext, progressing: Condition | None, now: datetime) -> list[Condition]:
-    """Return the stored conditions with Progressing replaced, a first FailedScale or FailedUpdate added, and one whose
-    phase has got where it shall be removed (§5.4; the original never removes one)."""
+    """Return the stored conditions with Progressing replaced, a first FailedScale or FailedUpdate added, and those
+    removed whose failure is over (§5.4; the original never removes one)."""
     over = _phases_that_are_over(context)
     conditions = [one for one in context.snapshot.cloneset.status.conditions if one.type not in (PROGRESSING, *over)]
     for phase, kind in _FAILURES.items():
@@ -189,11 +199,16 @@ def _conditions(context: PlanContext, progressing: Condition | None, now: dateti
 
 
 def _phases_that_are_over(context: PlanContext) -> list[str]:
-    """Return the conditions of the phases that have nothing left to do, and did not fail in the last pass. The end of
-    a failure alone would not do: a service that has just started knows of none."""
-    counts, want = context.pods.counts, context.targets
+    """Return the conditions of the phases that did not fail in the last pass, and of which this process has seen the
+    failure, or which have nothing left to do. Without either nobody knows: a service that has just started has not
+    tried yet."""
+    counts, want, snapshot = context.pods.counts, context.targets, context.snapshot
     idle = {
         "scale": want.replicas <= counts.replicas <= want.ceiling,
         "update": counts.updated >= want.expected_updated or want.paused or want.on_delete,
     }
-    return [kind for phase, kind in _FAILURES.items() if idle[phase] and phase not in context.snapshot.failures]
+    return [
+        kind
+        for phase, kind in _FAILURES.items()
+        if phase not in snapshot.failures and (idle[phase] or kind in snapshot.notes)
+    ]
