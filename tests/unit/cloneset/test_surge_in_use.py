@@ -127,6 +127,17 @@ def test_blue_green(most: int | None, policy: str) -> None:
     assert images(world) == {"nginx:4": 5}
 
 
+@pytest.mark.parametrize("first", ["a", "z"], ids=["by name before", "by name after"])
+def test_a_third_template_takes_the_pods_of_the_second(first: str) -> None:
+    """All have become ready in the same second. The old ones are missed and may not go: if they were chosen, nothing
+    would ever go on."""
+    blue = [pod(f"{first}{number}", "o") for number in range(5)]
+    labels = {"controller-revision-hash": "sample-mid", "pod-template-hash": "mid"}
+    green = [pod(f"m{number}", "o", labels=labels) for number in range(2)]
+    result = planned(surging().min_ready(FOREVER), [*blue, *green, *started(3)])
+    assert summary(result) == ["mark m0", "mark m1"]
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     replicas=st.integers(1, 7),

@@ -3,7 +3,7 @@
 All of them rearrange a list that is already in default order, anew in every pass.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.numbers import integer
@@ -21,9 +21,11 @@ def update_order(
     everyone: Sequence[Pod],
     priority: PriorityStrategy | None,
     scatter_terms: Sequence[ScatterTerm],
+    staying: Callable[[Pod], bool] = lambda _: False,
 ) -> list[Pod]:
-    """Waiting pods in the order in which they are to be updated: default order, then all strategies."""
-    ordered = sorted(waiting, key=default_order_key)
+    """Return the waiting pods in the order in which they are to be updated: default order, then all strategies. Before
+    them, those come last that cannot go yet (`staying`): chosen first, they would keep all others from it."""
+    ordered = sorted(waiting, key=lambda pod: (staying(pod), default_order_key(pod)))
     ordered = sort_by_priority(ordered, priority)
     return preparing_update_first(scatter(ordered, everyone, scatter_terms))
 

@@ -65,9 +65,15 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return True
         if pod.metadata.uid not in self.pods.unavailable:
             return False
+        return not self.mainstay(pod)
+
+    def mainstay(self, pod: Pod) -> bool:
+        """Return whether the pod is missed though it is not available: it is ready, and too few are available."""
+        if pod.metadata.uid not in self.pods.unavailable or not traits(pod).serviceable:
+            return False
         if self.pods.counts.available >= self._needed:
-            return True
-        return bool(self.pods.old) and pod.metadata.uid not in self._mainstay
+            return False
+        return not self.pods.old or pod.metadata.uid in self._mainstay
 
     @property
     def _needed(self) -> int:

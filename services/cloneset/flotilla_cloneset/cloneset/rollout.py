@@ -45,7 +45,8 @@ def plan_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool
     pool = context.pods.new if backwards else context.pods.old
     rolling = context.rolling
     waiting = [pod for pod in pool if _may_start(pod)]
-    ordered = update_order(waiting, context.pods.active, rolling.priority_strategy, rolling.scatter_strategy)
+    everyone, priority, scatter = context.pods.active, rolling.priority_strategy, rolling.scatter_strategy
+    ordered = update_order(waiting, everyone, priority, scatter, context.mainstay)
     head = ordered[: abs(numbers.update)]
     chosen = _within_budget(context, head, target, numbers.update_budget)
     mine = [pod for pod in chosen if pod.metadata.uid not in draft.touched][:MAX_CHAINS_PER_PASS]
