@@ -44,7 +44,7 @@ def updated(space: Workspace, count: int) -> list[int]:
     def new() -> list[Json]:
         return [pod for pod in space.pods.values() if images(pod)[1] == NEW and is_ready(pod)]
 
-    space.until(lambda: len(new()) == count and space.clone(NAME)["status"].get("updatedReadyReplicas", 0) == count)
+    space.until(lambda: len(new()) == count and space.status(NAME).get("updatedReadyReplicas", 0) == count)
     return numbers(new())
 
 
@@ -151,7 +151,8 @@ def test_servers_are_ready_when_they_can_be_reached(space: Workspace, operator: 
         lambda: len(space.pods) == 2 and all(pod["status"].get("phase") == "Running" for pod in space.pods.values())
     )
     assert not any(map(is_ready, space.pods.values()))
-    assert space.clone(NAME)["status"].get("readyReplicas", 0) == 0
+    space.until(lambda: space.status(NAME).get("replicas") == 2)
+    assert space.status(NAME).get("readyReplicas", 0) == 0
     for name in ("game-0", "game-1"):
         operator.connect(name)
     first = served(space, operator, 0, 1)
