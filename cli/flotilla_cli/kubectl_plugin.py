@@ -13,7 +13,7 @@ from flotilla_cli.main import main
 
 NAME = "kubectl flotilla"
 NO_FILES, FILES = 4, 0
-"""What kubectl does beside the words that it gets: nothing, or complete names of files."""
+"""Directives for kubectl: offer the printed words alone, or names of files besides."""
 
 
 def plugin() -> None:

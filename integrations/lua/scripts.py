@@ -1,4 +1,4 @@
-"""What the scripts of each kind are made of, beside its rule of health in `kinds/`."""
+"""Declare the parts of each kind's scripts, except its rule of health, which stands in `kinds/`."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ for _, child in pairs(place(obj, "spec", "template")) do
   if type(child) == "table" then template = place(child, "spec", "template") end
 end
 """
-"""Where an action finds what it changes: `strategy`, `template`."""
+"""Lua that sets `strategy` or `template` to the table that an action changes."""
 
 
 class Actions(NamedTuple):
@@ -29,7 +29,7 @@ class Actions(NamedTuple):
 
 
 class Karmada(NamedTuple):
-    """What Karmada sums up of the statuses of its members, and where it finds pods."""
+    """Name the status fields that Karmada sums up over its members, and the place of the pod template."""
 
     counts: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()  # the same in all members

@@ -64,11 +64,11 @@ class RolloutController:
         """Return the patch that sets fields of the update strategy."""
         return {"spec": {"updateStrategy": fields if self._flat else {"rollingUpdate": fields}}}
 
-    def wait_for_approval(self, step: int, tool_approves: Callable[[], object]) -> None:
+    def wait_for_approval(self, step: int, approve: Callable[[], object]) -> None:
         """Say in the Rollout that the step is done, and wait until somebody approves the next one."""
         paused = {"canaryStatus": {"currentStepIndex": step, "currentStepState": "StepPaused"}}
         self._rest.send("PATCH", f"{self._rollout}/status", {"status": {"phase": "Progressing", **paused}}, MERGE)
-        tool_approves()
+        approve()
         found = self._rest.send("GET", self._rollout)
         assert found["status"]["canaryStatus"] == {"currentStepIndex": step, "currentStepState": "StepReady"}
 

@@ -19,4 +19,4 @@ KINDS: tuple[AnyKind, ...] = (
 )
 
 RESOURCES = tuple(dict.fromkeys(kind.resource for kind in KINDS))
-"""What is read."""
+"""The resources that the service reads."""

@@ -86,7 +86,7 @@ def test_every_path_is_a_field_of_the_crd(kind: Kind) -> None:
 SPEC: Json = {
     "replicas": 5,
     "reserveOrdinals": [1, "3-4"],
-    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"paused": True}},
+    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"podUpdatePolicy": "InPlaceOnly", "paused": True}},
     "scheduleStrategy": {"type": "Fixed"},
     "completionPolicy": {"type": "Always", "activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 9},
     "containers": [

@@ -55,8 +55,8 @@ def test_a_cloneset() -> None:
         "spec_strategy_partition{}": 3,
         "spec_strategy_rollingupdate_max_surge{}": 2,
         "spec_strategy_rollingupdate_max_unavailable{}": 1,
-        "strategy_type{type=RollingUpdate}": 1,
-        "spec_strategy_type{type=RollingUpdate}": 1,
+        "strategy_type{type=ReCreate}": 1,
+        "spec_strategy_type{type=ReCreate}": 1,
         "status_observed_generation{}": 3,
         "status_replicas{}": 10,
         "status_replicas_ready{}": 8,
@@ -66,6 +66,19 @@ def test_a_cloneset() -> None:
         "status_replicas_updated_ready{}": 5,
         **condition("status_condition", "FailedScale", "false"),
     }
+
+
+@pytest.mark.parametrize(
+    ("strategy", "word"),
+    [
+        ({"type": "OnDelete"}, "OnDelete"),
+        ({"type": "RollingUpdate"}, "ReCreate"),
+        ({"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible"}}, "InPlaceIfPossible"),
+    ],
+)
+def test_the_strategy_of_a_cloneset_is_that_of_v1alpha1(strategy: dict[str, Any], word: str) -> None:
+    """kruise-state-metrics reads v1alpha1, and dashboards select by its words."""
+    assert of(CLONE_SETS, {"updateStrategy": strategy}, {})[f"strategy_type{{type={word}}}"] == 1
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def take(document: Json, paths: Iterable[Path]) -> Json:
 
 
 def _take(value: object, steps: Path) -> Json | list[Json]:
-    """Return the part of the value that the steps lead to, which loses it; empty if there is none."""
+    """Remove the fields that the steps lead to from the value, and return them as a part of it; empty without any."""
     step, rest = steps[0], steps[1:]
     if isinstance(step, Items):
         parts = [(item, mapping(_take(item, rest))) for item in mappings(value)]

@@ -63,7 +63,7 @@ _READING_ONE = (
     ("$JS.API.CONSUMER.DELETE.", ".*"),
     ("$JS.FC.", ".>"),
 )
-"""What an ordered read of one stream asks for: what stands before the stream's name, and what after it."""
+"""Subjects of the requests of an ordered read of one stream: the text before the stream's name, and after it."""
 
 
 _ANSWERS = "_INBOX_node.>"
@@ -93,7 +93,7 @@ def service_permissions(service: str, answers: Iterable[str] = ()) -> Permission
 
 
 def mirror_permissions(service: str, resources: Iterable[Resource]) -> Permissions:
-    """Return those of a service that reads the streams of these resources, and publishes only that it lives."""
+    """Return the permissions of a service that reads the streams of these resources, and publishes its heartbeat."""
     streams = [subjects.kube_stream(resource).name for resource in resources]
     asked = tuple(f"{before}{stream}{after}" for stream in streams for before, after in _READING_ONE)
     return Permissions(

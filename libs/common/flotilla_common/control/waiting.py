@@ -1,4 +1,4 @@
-"""How many objects wait, for what, and how long: two metrics, made of the reasons of plans when somebody asks.
+"""Count the objects that wait, by reason, and measure how long: two metrics, made from the reasons of plans.
 
 No label names an object. There are as many series as kinds and codes of reasons, however large the cluster is.
 """
@@ -14,7 +14,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Reason, State
 
 STATES = frozenset({State.STUCK, State.HELD, State.WAITING})
-"""Of reasons that say why an object does not go on."""
+"""The states of reasons that say why an object makes no progress."""
 
 MOST_REASONS = 500
 """Kinds, states and codes that are told apart in one process; there are some 150. Whatever comes further is `Other`."""
@@ -25,7 +25,7 @@ Wait = tuple[str, str]
 
 
 class Waits:
-    """What the objects of one controller wait for. `owns` says whether this replica serves an object now."""
+    """Keeps the reasons why objects of one controller wait. `owns` says whether this replica serves an object now."""
 
     def __init__(self, kind: str, clock: Clock, owns: Callable[[str, str], bool]) -> None:
         self.kind = kind
@@ -94,4 +94,4 @@ def _filled(family: GaugeMetricFamily, values: Mapping[tuple[str, str, str], flo
 
 
 WAITING = Waiting()
-"""That of this process."""
+"""The metrics of this process."""

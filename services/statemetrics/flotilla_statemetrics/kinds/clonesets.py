@@ -32,6 +32,12 @@ def _partition(cloneset: CloneSet) -> int:
     return partition_value(_rolling(cloneset).partition, cloneset.spec.replicas)
 
 
+def _strategy(cloneset: CloneSet) -> str:
+    """Return how pods are updated, in the words of v1alpha1, which kruise-state-metrics reads."""
+    strategy = cloneset.spec.update_strategy
+    return strategy.type if strategy.type == "OnDelete" else _rolling(cloneset).pod_update_policy
+
+
 def _unavailable(cloneset: CloneSet) -> int:
     return max(cloneset.status.replicas - cloneset.status.available_replicas, 0)
 
@@ -58,15 +64,8 @@ CLONE_SETS = StateKind(
             _max_surge,
         ),
         number("kruise_cloneset_spec_strategy_partition", "Pods that stay on old revisions.", _partition),
-        word(
-            "kruise_cloneset_strategy_type", "How pods are updated.", "type", lambda one: one.spec.update_strategy.type
-        ),
-        word(
-            "kruise_cloneset_spec_strategy_type",
-            "How pods are updated.",
-            "type",
-            lambda one: one.spec.update_strategy.type,
-        ),
+        word("kruise_cloneset_strategy_type", "How pods are updated.", "type", _strategy),
+        word("kruise_cloneset_spec_strategy_type", "How pods are updated.", "type", _strategy),
         number("kruise_cloneset_status_replicas", "Pods.", lambda one: one.status.replicas),
         number("kruise_cloneset_status_replicas_ready", "Ready pods.", lambda one: one.status.ready_replicas),
         number(
