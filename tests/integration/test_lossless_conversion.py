@@ -139,3 +139,20 @@ async def test_both_directions(api: Api, kind: Kind) -> None:
             )
             raw = await read(api, kind, document["metadata"]["name"], "v1beta1")
             assert ANNOTATION not in raw["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("size", [200_000, 300_000], ids=["fits", "does not fit"])
+async def test_fields_as_large_as_annotations_may_be(api: Api, size: int) -> None:
+    """The apiserver fails a LIST with more than 256 KiB of annotations: such fields are left out, and not lost."""
+    (kind,) = [one for one in BOTH if one.name == "StatefulSet"]
+    name, resource = f"large-{size}", of(kind, "v1alpha1")
+    spec = {"selector": {}, "template": {}, "lifecycle": {"preDelete": {"labelsHandler": {"a": "x" * size}}}}
+    document = {"apiVersion": "apps.kruise.io/v1beta1", "kind": kind.name, "metadata": {"name": name}, "spec": spec}
+    await stored(api, kind, document, "v1beta1")
+    assert (await api.list(resource)).items
+    if size < 256 * 1024:
+        await touched(api, kind, name, "v1alpha1")
+    else:
+        with pytest.raises(ApiError, match="do not fit into an annotation: write it as v1beta1"):
+            await touched(api, kind, name, "v1alpha1")
+    assert (await read(api, kind, name, "v1beta1"))["spec"]["lifecycle"] == spec["lifecycle"]
