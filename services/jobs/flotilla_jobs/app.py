@@ -1,4 +1,4 @@
-"""The jobs service on one page: its controllers, and what it answers to node agents."""
+"""The jobs service: its controllers, and its responders to node agents."""
 
 from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service, run_alone
@@ -25,10 +25,10 @@ PARTS = (
 
 
 def service() -> Service:
-    """The service, for `flotilla run` and for its own process."""
+    """Return the service, for `flotilla run` and for its own process."""
     return controller_service("jobs", PARTS)
 
 
 def main() -> int:
-    """Run the service as a process of its own; returns the exit code."""
+    """Run the service as its own process and return the exit code."""
     return run_alone(service())

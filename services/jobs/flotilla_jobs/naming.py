@@ -1,4 +1,4 @@
-"""Names for objects that this service makes."""
+"""Names for objects that this service creates."""
 
 import hashlib
 from collections.abc import Container
@@ -9,8 +9,10 @@ DIGITS = 6
 
 
 def free_name(prefix: str, seed: str, taken: Container[str]) -> str:
-    """`<prefix>-<digits>`: always the same for a seed, so that whoever wants the object makes one only; another while
-    the name is taken by something else."""
+    """Return `<prefix>-<digits>`, the same for a seed as long as the name is free.
+
+    So all who need the object create only one.
+    """
     names = (
         f"{prefix[: LONGEST - DIGITS - 1]}-{hashlib.sha256(f'{seed}{salt}'.encode()).hexdigest()[:DIGITS]}"
         for salt in count()

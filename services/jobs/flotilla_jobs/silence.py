@@ -1,8 +1,8 @@
-"""Nodes whose agent does not answer, as a reason for users.
+"""Reports nodes whose agent does not answer.
 
-An agent acknowledges within a second or so what is asked of its node, long before that is done. Without an
-acknowledgement for a while there is no agent, or it does not reach the bus. (An agent that is lost later, in the middle
-of its work, is given up when the time for that work is over.)
+An agent acknowledges a request for its node within about a second, long before it has finished. Without an
+acknowledgement for a while there is no agent, or it does not reach the bus. (If an agent is lost later, in the middle
+of its work, the work times out.)
 """
 
 from collections.abc import Mapping
@@ -14,19 +14,21 @@ from flotilla_common.control.plan import Reason, State
 from flotilla_common.control.wording import first_names, named, nodes_word
 
 ANSWERS_WITHIN = timedelta(seconds=10)
-"""An agent that takes longer is reported."""
+"""Time after which an agent without an answer is reported."""
 
 TO_DO = "see that it runs there and reaches the bus"
 
 
 def silent(asked: Mapping[str, datetime], now: datetime, waits: Waits) -> dict[str, datetime]:
-    """Those nodes, each with the time when it was asked, that should have answered by now. `waits` gets the moment when
-    the next one should have."""
+    """Return the nodes that should have answered by now, each with the time of the request.
+
+    `waits` gets the time when the next answer is due.
+    """
     return {name: since for name, since in asked.items() if waits.passed(later(since, ANSWERS_WITHIN), now)}
 
 
 def no_agent(nodes: Mapping[str, datetime]) -> Reason:
-    """The reason that names these nodes, and since when the first of them is silent."""
+    """Return the reason that names these nodes, and since when the first of them is silent."""
     names = sorted(nodes)
     since = min(nodes.values()).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     message = f"no node agent has answered since {since} on {nodes_word(len(names))}: {named(names)}; {TO_DO}"

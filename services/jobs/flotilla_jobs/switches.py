@@ -1,4 +1,4 @@
-"""Which parts of the service run, by settings and gates (install.md §3, §6). All of them need node agents."""
+"""Decides which parts of the service run, by settings and gates (install.md §3, §6). All of them need node agents."""
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
@@ -16,7 +16,7 @@ recreates_off, probes_off = served(RECREATE_REQUEST), served(POD_PROBE_MARKER)
 
 
 def images_off(settings: Settings, gates: Gates) -> str:
-    """Why there are no NodeImages; empty when some kind that is served needs images on nodes."""
+    """Return why there are no NodeImages, or "" if a served kind needs images on nodes."""
     if not gates.on("KruiseDaemon"):
         return NO_AGENT
     kinds = (NODE_IMAGE, IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB)
@@ -27,12 +27,12 @@ def images_off(settings: Settings, gates: Gates) -> str:
 
 
 def jobs_off(settings: Settings, gates: Gates) -> str:
-    """Why jobs pull no images; empty when they do."""
+    """Return why jobs pull no images, or "" if they do."""
     return images_off(settings, gates) or ("" if gates.on("ImagePullJobGate") else "off: gate ImagePullJobGate")
 
 
 def reports_off(settings: Settings, gates: Gates) -> str:
-    """Why agents are not listened to; empty when they are."""
+    """Return why reports of agents are not served, or "" if they are."""
     if not gates.on("KruiseDaemon"):
         return NO_AGENT
     if gates.on("DaemonWatchingPod") or not all(

@@ -1,4 +1,4 @@
-"""What all steps of a pass know: the job, its nodes and pods, and what the spec asks for (broadcastjob.md §4.3)."""
+"""The shared view of one pass: the job, its nodes and pods, and the settings of its spec (broadcastjob.md §4.3)."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
@@ -17,15 +17,15 @@ ON_FAILURE = "OnFailure"
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """The pods, sorted out."""
+    """The pods of a job by state."""
 
     active: Sequence[Pod]
     succeeded: int
-    failed: Sequence[Pod]  # those that restarted too often included, although they may go on
+    failed: Sequence[Pod]  # also active pods that restarted too often
 
 
 def count(pods: Iterable[Pod], restart_limit: int) -> Counts:
-    """Sort the pods out. One on its way out counts only if it has ended before."""
+    """Count the pods by state; a pod that is being deleted counts only if it had ended before."""
     active: list[Pod] = []
     failed: list[Pod] = []
     succeeded = 0
@@ -47,23 +47,26 @@ def _gave_up(pod: Pod, restart_limit: int) -> bool:
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of nodes and pods. Names of nodes are in order."""
+    """Nodes and pods matched with each other; names of nodes are sorted."""
 
-    placed: dict[str, Pod]  # by node that is to have a pod: the one that it has
-    waiting: list[str]  # nodes that are to have a pod and have none
-    misfits: list[tuple[Pod, str]]  # pods on nodes that are not to have one any more, and why
-    excluded: dict[str, list[str]]  # names of nodes that get no pod, by why
+    placed: dict[str, Pod]  # by node that shall have a pod: its pod
+    waiting: list[str]  # nodes that shall have a pod and have none
+    misfits: list[tuple[Pod, str]]  # pods on nodes that shall have none any more, and why
+    excluded: dict[str, list[str]]  # names of nodes that get no pod, by reason
     duplicates: list[tuple[str, str]]  # (pod, node): further pods of a node
 
     @property
     def desired(self) -> int:
-        """How many nodes are to have a pod."""
+        """The number of nodes that shall have a pod."""
         return len(self.placed) + len(self.waiting)
 
 
 def survey(nodes: Iterable[Node], pods: Collection[Pod], template: StrictPlacement) -> Survey:
-    """Put pods and nodes together. A pod that is there says by itself which nodes it fits; a pod that is made for a
-    node which does not exist belongs nowhere, and if it waits for that node, it would wait for ever."""
+    """Match pods with nodes.
+
+    An existing pod's own placement decides which nodes it fits. A pod that was created for a node which does not exist
+    would wait for this node endlessly; it is deleted.
+    """
     found = Survey(placed={}, waiting=[], misfits=[], excluded={}, duplicates=[])
     by_node = _by_node(pods, found)
     for node in sorted(nodes, key=lambda node: node.metadata.name):
@@ -83,12 +86,12 @@ def survey(nodes: Iterable[Node], pods: Collection[Pod], template: StrictPlaceme
 
 
 def _waits(pod: Pod) -> bool:
-    """The pod has not come to its node; one that has is collected with it."""
+    """Report whether the pod waits for its node; a pod that was on it is garbage-collected with it."""
     return not pod.spec.node_name and pod.active
 
 
 def _by_node(pods: Collection[Pod], found: Survey) -> dict[str, Pod]:
-    """The last pod of each node; those before it are told of."""
+    """Return the newest pod of each node, and record the others as duplicates."""
     by_node: dict[str, Pod] = {}
     for pod in sorted(pods, key=lambda pod: pod.metadata.seniority):
         if node := node_of(pod):
@@ -99,23 +102,23 @@ def _by_node(pods: Collection[Pod], found: Survey) -> dict[str, Pod]:
 
 
 class PlanContext(Frozen):
-    """One pass."""
+    """The view of one pass."""
 
     snapshot: BroadcastJobSnapshot
     now: datetime
     survey: Survey
     counts: Counts
     start: datetime  # of the job
-    parallelism: int | None  # None: it cannot be read
+    parallelism: int | None  # None: cannot be parsed
 
     @property
     def job(self) -> BroadcastJob:
-        """The job."""
+        """The job that is planned."""
         return self.snapshot.job
 
     @property
     def deadline(self) -> datetime | None:
-        """When the job fails if it has not ended; None: never."""
+        """The time at which the job fails if it has not ended, or None if it never does."""
         policy = self.job.spec.completion_policy
         if not policy.ends or policy.active_deadline_seconds is None:
             return None
@@ -123,8 +126,10 @@ class PlanContext(Frozen):
 
     @property
     def is_complete(self) -> bool:
-        """Every node that is to have a pod has one, and none of these is at work. Pods that have to go, go first: the
-        pass that follows does not count them any more."""
+        """Whether every node that shall have a pod has an ended one.
+
+        Pods that have to go are deleted first: the next pass does not count them any more.
+        """
         return (
             self.job.spec.completion_policy.ends
             and bool(self.survey.placed)
@@ -135,7 +140,7 @@ class PlanContext(Frozen):
 
 
 def look(snapshot: BroadcastJobSnapshot, now: datetime) -> PlanContext:
-    """Work out what there is and what is wanted. Raises ValueError: the template cannot be read."""
+    """Build the view of a pass. Raises ValueError if the template cannot be parsed."""
     job, now = snapshot.job, now.replace(microsecond=0)
     found = survey(snapshot.nodes, snapshot.pods, StrictPlacement.of(job.spec.template))
     return PlanContext(

@@ -1,4 +1,4 @@
-"""The BroadcastJob controller: what it watches and writes, and what it plans from."""
+"""The BroadcastJob controller: what it watches and writes, and how it builds snapshots."""
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, NAME_LABEL, UID_LABEL, BroadcastJob
@@ -33,7 +33,7 @@ class Gatherer:
         wiring.wake(NODES, self._concerned_by_node)
 
     def gather(self, key: Key, memory: Memory) -> BroadcastJobSnapshot | None:
-        """The job and its surroundings; None when it does not exist."""
+        """Return the job and its surroundings, or None if it does not exist."""
         job = self._jobs.get(*key)
         if job is None:
             return None
@@ -50,7 +50,7 @@ class Gatherer:
         )
 
     def _concerned_by_node(self, old: Node | None, new: Node | None) -> list[Key]:
-        """The jobs that have not ended, unless the node is as suitable as it was: heartbeats say nothing to them."""
+        """Return the jobs that have not ended, or none if the change (a heartbeat) does not affect scheduling."""
         if old is not None and new is not None and _suits(old) == _suits(new):
             return []
         return [job.metadata.key for job in self._jobs if not has_ended(job)]
@@ -64,17 +64,17 @@ def _belongs(pod: Pod, job: BroadcastJob) -> bool:
 
 
 def _name(job: BroadcastJob, pod: Pod, before: str | None) -> str:
-    """What is remembered of a pod that is gone: the next one of its node gets another name."""
+    """Return the name of a deleted pod, so that the next pod of its node gets another one."""
     return pod.metadata.name
 
 
 def _suits(node: Node) -> tuple[object, ...]:
-    """What of a node decides whether it gets pods."""
+    """Return the fields of a node that decide whether it gets pods."""
     return node.metadata.labels, node.spec, node.status.allocatable
 
 
 def options(settings: Settings, server_version: str) -> Options:
-    """The settings that decide about plans."""
+    """Return the settings that planning depends on."""
     return Options(system_namespace=settings.namespace, assign_by_scheduler=settings.assign_bcj_pods_by_scheduler)
 
 

@@ -1,7 +1,7 @@
-"""One pass over one BroadcastJob, from snapshot to plan (broadcastjob.md §4.2).
+"""Plans one pass over one BroadcastJob, from snapshot to plan (broadcastjob.md §4.2).
 
-Every pass sees its own writes, so that each of them is a full one: there are no expectations to wait for. Counts are
-those that the pass found; what it creates and deletes is counted by the next one.
+A pass sees all earlier writes, so it is always a full one: there are no expectations to wait for. Counts are those at
+its start; the next pass counts what it creates and deletes.
 """
 
 from datetime import datetime
@@ -29,7 +29,7 @@ from flotilla_jobs.broadcastjob.work import delete, plan_creates, plan_misfits, 
 
 
 def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
-    """Plan one pass. Never raises for what users can write into a BroadcastJob: it becomes a reason."""
+    """Plan one pass. Never raises for what users can write into a BroadcastJob: faults become reasons."""
     job = snapshot.job
     if job.metadata.deletion_timestamp is not None:
         return Plan(reasons=(Reason(State.PROGRESSING, "Terminating", "the job is being deleted: nothing is done"),))
@@ -43,7 +43,7 @@ def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
     for pod, node in context.survey.duplicates:
         text = f"Duplicated pod {pod} found on same node {node}"
         draft.tell_once(Event("DuplicatePodCreatedOnSameNode", text, warning=True), context.snapshot.notes)
-    if job.status.phase == FAILED:  # with type Never, there is no verdict that ends it
+    if job.status.phase == FAILED:  # with type Never, no condition ends it
         draft.reason(State.STUCK, "Failed", "the job has failed: no pod is made any more", symptom=True)
         return _finish(context, FAILED, draft)
     if job.spec.paused:
@@ -55,7 +55,7 @@ def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
 
 
 def _rest(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
-    """The job has ended: nothing but its end is left to do."""
+    """Plan for an ended job: only its deletion is left."""
     job, draft = snapshot.job, Draft()
     ttl, since = job.spec.completion_policy.ttl_seconds_after_finished, job.status.completion_time or now
     draft.stage(
@@ -66,7 +66,7 @@ def _rest(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
 
 
 def _pause(context: PlanContext, draft: Draft) -> Plan:
-    """Nothing starts and nothing ends until the failed pods are gone, or the policy is another one."""
+    """Hold the job until the failed pods are deleted or the policy changes."""
     failed = context.counts.failed
     text = f"failurePolicy is Pause, and {named(failed)} failed: delete what failed, or change the policy"
     draft.reason(State.STUCK, "PausedByFailure", f"paused: {text}", failed, symptom=True)
@@ -90,7 +90,7 @@ def _go_on(context: PlanContext, draft: Draft) -> Plan:
 
 
 def _complete(context: PlanContext, draft: Draft) -> None:
-    """Write the verdict, once the pods are gone that are to go."""
+    """Write the final condition, after the pods that have to go are deleted."""
     meta, status = context.job.metadata, completed(_counted(context, RUNNING), context.now)
     text = f"Job {meta.namespace}/{meta.name} is completed, {tally(status)}"
     patch = patch_of_status(context.job, status, Event("JobComplete", text))
@@ -112,7 +112,10 @@ def _counted(context: PlanContext, phase: str) -> BroadcastJobStatus:
 
 
 def _finish(context: PlanContext, phase: str, draft: Draft, *, told: Event | None = None, ends: bool = False) -> Plan:
-    """The plan with the status, unless the verdict is written by a stage. `told`: the event of a new phase."""
+    """Return the plan with the status, unless a stage writes the final one.
+
+    `told` is the event of a new phase.
+    """
     explain(context, draft)
     status, stored = _counted(context, phase), context.job.status
     fresh = (status.phase, status.start_time) != (stored.phase, stored.start_time)
@@ -133,19 +136,19 @@ def _finish(context: PlanContext, phase: str, draft: Draft, *, told: Event | Non
 
 
 _ENDED = "ended"
-"""Note: uids of pods that were deleted because the job fails."""
+"""Key of the note with the uids of pods that were deleted because the job fails."""
 
 
 class Failure(Frozen):
-    """Why a job fails."""
+    """The reason of a job's failure."""
 
     reason: str  # of the event
     message: str
-    told_before: bool = False  # also before the active pods are deleted
+    told_before: bool = False  # is the event also sent before the active pods are deleted?
 
 
 def failure_of(context: PlanContext, draft: Draft) -> Failure | None:
-    """Why the job fails now; None if it goes on. The deadline is waited for."""
+    """Return why the job fails now, or None if it goes on; adds the deadline to the waits."""
     if context.counts.failed and context.job.spec.failure_policy.type == FAIL_FAST:
         found = "failed pod is found"
         return Failure(
@@ -159,13 +162,13 @@ def failure_of(context: PlanContext, draft: Draft) -> Failure | None:
 
 
 def plan_failure(context: PlanContext, failure: Failure, status: BroadcastJobStatus, draft: Draft) -> None:
-    """Delete the active pods, then write the verdict: it is final. Those of earlier tries are noted, because the job
-    counts them as failed."""
+    """Delete the active pods, then write the final status."""
     if failure.told_before and _ENDED not in context.snapshot.notes:
         draft.events.append(_event(failure, status))
     active = context.counts.active
     draft.stage([(delete(pod, Intent.CLEAN_UP, failure.message),) for pod in active])
     ended = _ended(context)
+    # Pods deleted by earlier attempts are noted, because the job counts them as failed.
     draft.notes[_ENDED] = ",".join(sorted(ended))
     told = {pod.metadata.uid for pod in context.snapshot.pods if pod.status.phase in ("Failed", "Succeeded")}
     counted = msgspec.structs.replace(status, active=0, failed=status.failed + len(ended - told))

@@ -1,4 +1,4 @@
-"""What the plan for a BroadcastJob is made from."""
+"""The input of a BroadcastJob's plan."""
 
 from collections.abc import Collection, Container, Mapping
 
@@ -11,10 +11,10 @@ from flotilla_common.gates import Gates
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of the service that change decisions."""
+    """Settings of the service that planning depends on."""
 
     system_namespace: str = "kruise-system"  # Flotilla's own namespace: its pods get no KruisePodReady gate
-    assign_by_scheduler: bool = True  # False: pods are created with their node, past the scheduler
+    assign_by_scheduler: bool = True  # False: pods are created with their node, bypassing the scheduler
 
 
 class BroadcastJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,13 +22,13 @@ class BroadcastJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     job: BroadcastJob
     nodes: Collection[Node] = ()  # of the cluster
-    pods: Collection[Pod] = ()  # those that it controls, in any state
-    taken_names: Container[str] = ()  # names of all pods of the namespace, whoever they belong to
-    former_names: Mapping[str, str] = {}  # by node: what is remembered of the pod that was there last
+    pods: Collection[Pod] = ()  # controlled by the job, in any state
+    taken_names: Container[str] = ()  # names of all pods of the namespace, of any owner
+    former_names: Mapping[str, str] = {}  # by node: the name of the last deleted pod
     gates: Gates = Gates()
     options: Options = Options()
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create, delete
-    notes: Mapping[str, str] = {}  # what the previous pass noted: events that were told, pods that were ended
+    notes: Mapping[str, str] = {}  # notes of the previous pass: events that were sent, pods that were ended
 
     @property
     def subject(self) -> Subject:

@@ -1,4 +1,4 @@
-"""The status of a BroadcastJob: counts while it runs, and the verdict at its end (broadcastjob.md §5)."""
+"""The status of a BroadcastJob: counts while it runs, and the final condition at its end (broadcastjob.md §5)."""
 
 from datetime import datetime
 
@@ -16,32 +16,32 @@ from flotilla_common.control.plan import Event, Patch
 from flotilla_common.control.writes import status_patch
 
 _ALWAYS = ("active", "succeeded", "failed", "desired", "phase")
-"""What is always written, also when it is 0."""
+"""Fields that are always written, even if 0."""
 
 
 def has_ended(job: BroadcastJob) -> bool:
-    """It is complete or has failed: nothing is done any more, and its status stays as it is."""
+    """Report whether the job is complete or has failed; its status is final then."""
     return job.spec.completion_policy.ends and bool(job.status.verdict)
 
 
 def completed(status: BroadcastJobStatus, now: datetime) -> BroadcastJobStatus:
-    """The status with the verdict that the job is complete."""
+    """Return the status of a job that is complete."""
     message = f"Job completed, {tally(status)}"
     return _ended(status, COMPLETED, job_condition("Complete", "Complete", message, now), now)
 
 
 def failed(status: BroadcastJobStatus, message: str, now: datetime) -> BroadcastJobStatus:
-    """The status with the verdict that the job has failed."""
+    """Return the status of a job that has failed."""
     return _ended(status, FAILED, job_condition("Failed", "Failed", message, now), now)
 
 
 def tally(status: BroadcastJobStatus) -> str:
-    """How it went, as messages say it."""
+    """Return the result as messages phrase it."""
     return f"{status.succeeded} pods succeeded, {status.failed} pods failed"
 
 
 def patch_of_status(job: BroadcastJob, status: BroadcastJobStatus, told: Event | None = None) -> Patch | None:
-    """The write of the status; none if it is stored like this. `told`: the event once it is written."""
+    """Return the write of the status, or None if it is unchanged; the event `told` follows the write."""
     patch = status_patch(BROADCAST_JOB, job.metadata, job.status, status, *_ALWAYS)
     return None if patch is None else msgspec.structs.replace(patch, on_success=told)
 

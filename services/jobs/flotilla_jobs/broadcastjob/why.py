@@ -1,4 +1,4 @@
-"""Why a BroadcastJob stands where it stands."""
+"""Explains to users the state of a BroadcastJob."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 
 
 def explain(context: PlanContext, draft: Draft) -> None:
-    """Give the causes of pods that fail, do not start or do not go, and of nodes without a pod."""
+    """Add the causes of pods that fail, do not start or do not go, and of nodes without a pod."""
     failed = context.counts.failed
     troubled = [pod for pod in context.counts.active if not pod.ready]
     troubled += [pod for pod in context.snapshot.pods if lingers(pod, context.now)]
@@ -41,7 +41,7 @@ def _explain_progress(context: PlanContext, draft: Draft) -> None:
 
 
 def explain_end(snapshot: BroadcastJobSnapshot, now: datetime, draft: Draft) -> None:
-    """Say how the job ended, and which pods are to blame."""
+    """Add how the job ended, and the pods that caused it."""
     job = snapshot.job
     (message,) = [one.message for one in job.status.conditions if one.type == job.status.verdict][:1]
     if job.status.verdict == "Failed":

@@ -1,4 +1,4 @@
-"""What a pass creates and deletes (broadcastjob.md §4.2 steps 11 and 12, §4.4), and readiness (common.md §6.2)."""
+"""Creates, deletes and readiness of pods in one pass (broadcastjob.md §4.2 steps 11 and 12, §4.4; common.md §6.2)."""
 
 from datetime import datetime
 
@@ -26,13 +26,13 @@ from flotilla_jobs.broadcastjob.context import PlanContext
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 
 DELETE = "delete"
-"""The phase of deletes: what failed in a pass is known to the next one under it."""
+"""Phase of deletes: the next pass finds their failures under it."""
 
 _CAUSE = "first readiness"
 
 
 def plan_creates(context: PlanContext, draft: Draft) -> None:
-    """Pods on as many of the waiting nodes as parallelism allows; in slow start, as what refuses one refuses others."""
+    """Create pods on as many waiting nodes as parallelism allows, in slow start."""
     waiting, active = context.survey.waiting, context.counts.active
     limit = context.parallelism
     if limit is None:
@@ -46,6 +46,7 @@ def plan_creates(context: PlanContext, draft: Draft) -> None:
         draft.reason(State.WAITING, "TooManyActivePods", text, active)
         return
     free = max(limit, 0) - len(active)
+    # Slow start: what refuses one pod refuses the others too.
     _create(context, waiting[:free], draft)
     if left := waiting[free:]:
         users = f"is used by {named(active)}" if active else "is used by this pass" if free else "lets nothing start"
@@ -56,7 +57,7 @@ def plan_creates(context: PlanContext, draft: Draft) -> None:
 
 
 def plan_misfits(context: PlanContext, draft: Draft) -> None:
-    """Delete pods, ended ones too, on nodes that are not to have one any more."""
+    """Delete pods, ended ones too, on nodes that shall have none any more."""
     misfits = context.survey.misfits[:MAX_CHAINS_PER_PASS]
     draft.stage([(delete(pod, Intent.DELETE, f"its node {why}"),) for pod, why in misfits])
     for pod, why in misfits:
@@ -64,7 +65,7 @@ def plan_misfits(context: PlanContext, draft: Draft) -> None:
 
 
 def delete(pod: Pod, intent: Intent, cause: str) -> Delete:
-    """Delete one pod."""
+    """Return the delete of one pod."""
     return delete_of(
         POD,
         pod.metadata,
@@ -91,7 +92,7 @@ def _create(context: PlanContext, nodes: list[str], draft: Draft) -> None:
 
 
 def pod_factory(snapshot: BroadcastJobSnapshot) -> PodFactory:
-    """Return what makes the pods of a pass."""
+    """Return the factory of the pods of a pass."""
     meta, template = snapshot.job.metadata, decode_template(snapshot.job.spec.template)
     metadata = mapping(template.get("metadata"))
     return PodFactory(
@@ -107,14 +108,15 @@ def pod_factory(snapshot: BroadcastJobSnapshot) -> PodFactory:
 
 
 def gates_of(snapshot: BroadcastJobSnapshot) -> tuple[str, ...]:
-    """Return the readiness gates of the pods: with one, they are ready only with a condition of ours."""
+    """Return the readiness gates of the pods; a gated pod is Ready only with our condition."""
     return wanted_gates(snapshot.gates, snapshot.job.metadata.namespace, snapshot.options.system_namespace)
 
 
 def first_readiness(create: Create, now: datetime) -> Patch:
-    """The write that follows the create of a pod with the gate, without which it would never become Ready.
+    """Return the patch that makes a just created pod with the gate ready.
 
-    A node does not know of the pod yet: so its kubelet finds the condition, and need not write its own status again."""
+    The kubelet has not seen the pod yet: it finds the condition, and does not have to write its own status again.
+    """
     condition = {"type": POD_READY, "status": "True", "lastTransitionTime": rfc3339(now)}
     return Patch(
         resource=POD,
@@ -129,7 +131,7 @@ def first_readiness(create: Create, now: datetime) -> Patch:
 
 
 def plan_readiness(context: PlanContext, draft: Draft) -> None:
-    """For pods that declare the gate and whose condition got lost on the way."""
+    """Restore the condition of pods that declare the gate and have lost it."""
     waiting = [pod for pod in context.counts.active if _waits(pod)][:MAX_CHAINS_PER_PASS]
     edits = [PodEdit(pod, Intent.REFRESH, _CAUSE, phase="") for pod in waiting]
     for edit in edits:

@@ -1,4 +1,4 @@
-"""The ImagePullJob controller: what it watches and writes, and what it plans from."""
+"""The ImagePullJob controller: what it watches and writes, and how it builds snapshots."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -28,24 +28,24 @@ from flotilla_jobs.imagepull.triggers import INDEXES, Triggers
 from flotilla_jobs.switches import jobs_off
 
 LINKS = "links"
-"""Index: secrets by the source that they are copies of, and by the jobs that use them."""
+"""Index of secrets: by the source that they are copies of, and by the jobs that use them."""
 
 
 def links(secret: Secret) -> Iterable[tuple[str, str]]:
-    """(annotation, value) for what a copy is of, and for each job that uses it."""
+    """Return (annotation, value) for the source of a copy, and for each job that uses it."""
     source = secret.metadata.annotations.get(SOURCE)
     jobs = [(REFERENCES, key) for key in references_of(secret)]
     return [(SOURCE, source), *jobs] if source else jobs
 
 
 def may_be_selected(job: Json, pod: Json) -> bool:
-    """The job chooses nodes by the pods of its namespace."""
+    """Report whether the job chooses nodes by pods of this pod's namespace."""
     same = member(job, "metadata").get("namespace") == member(pod, "metadata").get("namespace")
     return same and bool(member(job, "spec").get("podSelector"))
 
 
 def is_owner(job: Json, other: Json) -> bool:
-    """The job belongs to the object."""
+    """Report whether the object owns the job."""
     uid = member(other, "metadata").get("uid")
     return any(owner.get("uid") == uid for owner in mappings(member(job, "metadata").get("ownerReferences")))
 
@@ -59,14 +59,14 @@ JOBS = Watch(
     subresources=("status",),
 )
 LISTS = Watch(IMAGE_LIST_PULL_JOB, ImageListPullJob, concerns=is_owner)
-# Every NodeImage may be one that the job chooses, or has chosen before its selector or labels changed.
+# The job may choose any NodeImage, or have chosen it before its selector or labels changed.
 IMAGES = Watch(NODE_IMAGE, NodeImage, writes=("patch",), concerns=lambda job, image: True)
 PODS = Watch(POD, Pod, indexes={IN_NAMESPACE: namespace_of}, concerns=may_be_selected)
 COPIES = Watch(
     SECRET, Secret, indexes={LINKS: links}, writes=("create", "delete", "patch"), private="daemon_config_namespace"
 )
 CLONE_SETS = Watch(CLONE_SET, CloneSet, gate="PreDownloadImageForInPlaceUpdate", optional=True, concerns=is_owner)
-"""Workloads that make jobs: their images are pulled in the order in which they update their pods."""
+"""Workloads that create jobs: nodes pull their images in the order in which they update their pods."""
 
 
 class Gatherer:
@@ -95,7 +95,7 @@ class Gatherer:
         wiring.wake(COPIES, triggers.of_copy)
 
     def gather(self, key: Key, memory: Memory) -> PullJobSnapshot | None:
-        """The job and its surroundings; None when it does not exist."""
+        """Return the job and its surroundings, or None if it does not exist."""
         job = self._jobs.get(*key)
         if job is None:
             return None
@@ -125,7 +125,7 @@ class Gatherer:
         )
 
     def _copies_of(self, job: ImagePullJob) -> Sequence[Secret]:
-        """Copies of the job's sources, and those that refer to it; not those on their way out."""
+        """Return the copies of the job's sources and those that refer to it, without those being deleted."""
         namespace = job.metadata.namespace
         wanted = [(SOURCE, f"{namespace}/{name}") for name in job.spec.pull_secrets]
         wanted.append((REFERENCES, f"{namespace}/{job.metadata.name}"))
@@ -146,7 +146,7 @@ class Gatherer:
 
 
 def list_of(job: ImagePullJob) -> Key | None:
-    """The ImageListPullJob that controls the job."""
+    """Return the key of the ImageListPullJob that controls the job, or None."""
     owner = controller_of(job.metadata)
     ours = (IMAGE_LIST_PULL_JOB.group, IMAGE_LIST_PULL_JOB.kind)
     if owner is None or (group_of(owner.api_version), owner.kind) != ours:
@@ -155,7 +155,7 @@ def list_of(job: ImagePullJob) -> Key | None:
 
 
 def options(settings: Settings, server_version: str) -> Options:
-    """The settings that decide about plans."""
+    """Return the settings that planning depends on."""
     return Options(
         default_ttl=settings.default_ttlseconds_for_always_nodeimage,
         secrets_namespace=settings.daemon_config_namespace,
@@ -166,7 +166,7 @@ CONTROLLER = ControllerSpec(
     name="imagepulljob-controller",
     primary=JOBS,
     watches=(LISTS, IMAGES, PODS, COPIES, CLONE_SETS),
-    access=(Access(SECRET, ("get",)),),  # pull secrets, by the names that jobs give; never a list of them
+    access=(Access(SECRET, ("get",)),),  # pull secrets, by the names in jobs; never a list
     off=jobs_off,
     options=spec.Options(Options, options),
     build=Gatherer,

@@ -1,4 +1,4 @@
-"""One pass of an ImagePullJob (imagepull.md §5): secrets, then as many nodes as may pull at once, then the status."""
+"""Plans one pass of an ImagePullJob (imagepull.md §5): secrets, as many nodes as may pull at once, and the status."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -18,11 +18,11 @@ from flotilla_jobs.imagepull.status import Progress, deadline_of, status_of
 from flotilla_jobs.silence import silent
 
 SOONEST = timedelta(seconds=1)
-"""A job is not planned again sooner for a deadline or for silent nodes."""
+"""Minimum time before a deadline or a silent node requeues the job."""
 
 
 def plan(snapshot: PullJobSnapshot, now: datetime) -> Plan:
-    """What the job needs now."""
+    """Plan what the job needs now."""
     job = snapshot.job
     if job.metadata.deletion_timestamp is not None:
         draft = Draft()
@@ -38,12 +38,13 @@ def plan(snapshot: PullJobSnapshot, now: datetime) -> Plan:
 
 
 def _refused(code: str, problem: str) -> Plan:
-    """Nothing can be planned until the spec changes."""
+    """Plan nothing until the spec changes."""
     return Plan(reasons=(Reason(State.STUCK, code, problem),), errors=(("plan", problem),))
 
 
 def _problem(job: ImagePullJob) -> str:
-    """Return why the job cannot run; empty if it can. Admission refuses such a job: it was stored without."""
+    """Return why the job cannot run, or "" if it can."""
+    # Admission refuses such a job: this one was stored without admission.
     try:
         ImageName.parse(job.spec.image)
     except ValueError as fault:
@@ -56,7 +57,7 @@ def _problem(job: ImagePullJob) -> str:
 
 
 def _let_go(snapshot: PullJobSnapshot, draft: Draft) -> None:
-    """Give up the copies of secrets, and then the finalizer that waits for them."""
+    """Release the copies of secrets, then remove the finalizer that protects them."""
     finalizers = snapshot.job.metadata.finalizers
     draft.stage(release(snapshot))
     if FINALIZER in finalizers:
@@ -64,10 +65,10 @@ def _let_go(snapshot: PullJobSnapshot, draft: Draft) -> None:
 
 
 def _completed(snapshot: PullJobSnapshot, since: datetime, now: datetime) -> Plan:
-    """Clean up and delete a completed job. One of a list that still runs stays: it would be made anew, and pulled
-    again."""
+    """Clean up and delete a completed job."""
     job, draft = snapshot.job, Draft()
     _let_go(snapshot, draft)
+    # A job of a list that still runs is kept: the list would create it again, and nodes would pull again.
     ttl = None if snapshot.of_running_list else job.spec.completion_policy.ttl_seconds_after_finished
     draft.stage([delete_finished(IMAGE_PULL_JOB, job.metadata, ttl=ttl, since=since, now=now, waits=draft.waits)])
     why.explain_completed(job.status, draft)
@@ -86,7 +87,7 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     order = Order(job=job, image=image, secrets=secrets.references, default_ttl=snapshot.options.default_ttl, now=now)
     draft = Draft()
     if FINALIZER not in job.metadata.finalizers:
-        # Before the first copy is made.
+        # Set before the first copy is created.
         draft.stage([(write_finalizer(IMAGE_PULL_JOB, job.metadata, FINALIZER, present=True),)])
     draft.stage(secrets.chains)
     draft.stage([order.to(node) for node in chosen])
@@ -103,12 +104,15 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
 
 
 def parallelism_of(job: ImagePullJob) -> int:
-    """How many nodes may pull at once. Raises ValueError when admission would refuse it."""
+    """Return the number of nodes that may pull at once.
+
+    Raises ValueError when admission would refuse the value.
+    """
     return 1 if job.spec.parallelism is None else whole_number(job.spec.parallelism)
 
 
 def _chosen(snapshot: PullJobSnapshot, progress: Progress, active: int) -> Sequence[NodeImage]:
-    """The next nodes: in the order in which the job's workload updates its pods, else by name."""
+    """Return the next nodes: in the order in which the job's workload updates its pods, else by name."""
     slots = max(parallelism_of(snapshot.job) - active, 0)
     last = len(snapshot.order)
     ordered = sorted(progress.open, key=lambda node: snapshot.order.get(node.metadata.name, last))

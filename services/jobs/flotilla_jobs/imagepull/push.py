@@ -1,4 +1,4 @@
-"""Asking nodes to pull: the job's tag in their NodeImages (imagepull.md §5.5)."""
+"""Asks nodes to pull, by writing the job's tag into their NodeImages (imagepull.md §5.5)."""
 
 import zlib
 from collections.abc import Sequence
@@ -32,13 +32,13 @@ LONGEST_OF_NEVER = 1800
 """Seconds that a node has for one round of a job that never ends, unless one attempt may take longer."""
 
 DAY = 86_400
-"""A job that never ends begins a new round on each node about once a day."""
+"""Seconds between two rounds of a job that never ends, about once a day on each node."""
 
 _INT32 = (1 << 31) - 1
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job asks of nodes."""
+    """A job's request to pull, to be written into NodeImages."""
 
     job: ImagePullJob
     image: ImageName
@@ -47,7 +47,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
 
     def to(self, node: NodeImage) -> Chain:
-        """The write into one NodeImage; none if everything is there."""
+        """Return the write into one NodeImage, empty if it already has everything."""
         held = node.spec.images.get(self.image.name, ImageSpec())
         wanted = self._image_spec(node, held)
         if wanted is None:
@@ -74,7 +74,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _next_round(self, tag: ImageTag) -> ImageTag:
-        """The tag in its next version, for one more job: its limits stay those of the first."""
+        """Return the tag in its next version, owned by one more job; the limits of the first job stay."""
         return msgspec.structs.replace(
             tag,
             version=tag.version + 1,
@@ -84,9 +84,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _new_tag(self, node: NodeImage) -> ImageTag:
-        """A new tag, with a version above the one that the node's status has."""
+        """Return a new tag, with a version above the one in the node's status."""
         entry = node.entry(self.image.name, self.image.tag)
-        # A number that differs from node to node, so that not all tags end at once.
+        # The number differs from node to node, so that not all tags expire at once.
         spread = zlib.crc32(f"{self.job.metadata.uid}/{node.metadata.name}/{self.image}".encode())
         return ImageTag(
             tag=self.image.tag,

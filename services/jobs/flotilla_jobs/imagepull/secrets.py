@@ -1,6 +1,6 @@
 """Copies of pull secrets, in the one namespace whose secrets nodes may get (imagepull.md §6).
 
-One copy serves all jobs that name the same source; annotations say which, and the last of them takes the copy away.
+One copy serves all jobs that name the same source; annotations list these jobs, and the last of them deletes the copy.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,21 +24,21 @@ _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Supply(msgspec.Struct, frozen=True, kw_only=True):
-    """The references that nodes get, and the writes that make them good."""
+    """The references that nodes get, and the writes that make them valid."""
 
     references: Sequence[SecretReference] = ()
     chains: tuple[Chain, ...] = ()
-    unread: Sequence[str] = ()  # sources that nobody has looked at yet
+    unread: Sequence[str] = ()  # sources that have not been read yet
     absent: Sequence[str] = ()  # sources that do not exist
 
 
 def references_of(copy: Secret) -> list[str]:
-    """`<namespace>/<name>` of the jobs that use a copy."""
+    """Return `<namespace>/<name>` of the jobs that use a copy."""
     return [key for key in copy.metadata.annotations.get(REFERENCES, "").split(",") if key]
 
 
 def supply(snapshot: PullJobSnapshot) -> Supply:
-    """What a running job needs. Sources that do not exist are left out."""
+    """Return the references and writes that a running job needs; sources that do not exist are left out."""
     meta, names = snapshot.job.metadata, list(dict.fromkeys(snapshot.job.spec.pull_secrets))
     if meta.namespace == snapshot.options.secrets_namespace:
         return Supply(references=[SecretReference(namespace=meta.namespace, name=name) for name in names])
@@ -62,7 +62,7 @@ def supply(snapshot: PullJobSnapshot) -> Supply:
 
 
 def release(snapshot: PullJobSnapshot) -> tuple[Chain, ...]:
-    """The writes that remove a finished job from all its copies."""
+    """Return the writes that remove a finished job from all its copies."""
     return tuple((action,) for action in _Copies(snapshot).released(wanted=()))
 
 
@@ -75,14 +75,14 @@ class _Copies:
         self._key = f"{snapshot.job.metadata.namespace}/{snapshot.job.metadata.name}"
 
     def released(self, wanted: Iterable[str]) -> Iterable[Action]:
-        """Copies that refer to the job although it does not want their source."""
+        """Yield the writes that remove the job from copies whose source it does not need."""
         kept = set(wanted)
         for copy in self._snapshot.copies:
             if self._key in references_of(copy) and copy.metadata.annotations.get(SOURCE, "") not in kept:
                 yield self._without_us(copy)
 
     def supplied(self, source: Secret) -> tuple[SecretReference, Action | None]:
-        """The copy of a source, and the write that it needs."""
+        """Return the reference to the copy of a source, and the write that the copy needs."""
         copy = self._copy_of(source)
         if copy is None:
             name = free_name(source.metadata.name, f"{_key_of(source)}#", self._snapshot.taken)
@@ -92,14 +92,15 @@ class _Copies:
         return reference, self._refreshed(copy, source)
 
     def _copy_of(self, source: Secret) -> Secret | None:
-        """Old versions left several; then the one that the job uses already, else the first."""
+        """Return the copy of the source, or None."""
         key = _key_of(source)
         found = [copy for copy in self._snapshot.copies if copy.metadata.annotations.get(SOURCE) == key]
         ours = [copy for copy in found if self._key in references_of(copy)]
+        # Old versions may have left several: prefer the one that the job uses already, else the first.
         return next(iter([*ours, *found]), None)
 
     def _created(self, source: Secret, name: str) -> Action:
-        # What kubectl keeps of the last apply holds the data once more, and would be taken for this object's own.
+        # kubectl's last-applied annotation repeats the data, and would be taken for this object's own.
         annotations = {key: value for key, value in source.metadata.annotations.items() if key != _APPLIED}
         body: Json = {
             "apiVersion": "v1",
@@ -118,9 +119,9 @@ class _Copies:
         return create_of(SECRET, body, Intent.IMAGE_PULL, "copy a pull secret for nodes")
 
     def _refreshed(self, copy: Secret, source: Secret) -> Action | None:
-        """Bring the copy up to the source's data, and add the job to its users; nothing if it is so already."""
+        """Return the write that updates the copy's data and adds the job to its users, or None if it is current."""
         if copy.type != source.type or (copy.immutable and copy.data != source.data):
-            return self._deleted(copy)  # cannot be changed; the next pass makes a new one
+            return self._deleted(copy)  # cannot be changed; the next pass creates a new one
         body: Json = {}
         if copy.data != source.data:
             body["data"] = merge_patch(dict(copy.data), dict(source.data))
@@ -136,7 +137,7 @@ class _Copies:
         return self._patched(copy, {"metadata": {"annotations": {REFERENCES: ",".join(sorted(users))}}})
 
     def _patched(self, copy: Secret, body: Json) -> Action:
-        """On the version that was planned with: another job may be adding itself."""
+        """Return a patch bound to the planned version: another job may add itself at the same time."""
         cause = "keep a copy of a pull secret"
         return patch_of(SECRET, copy.metadata, Intent.IMAGE_PULL, cause, body=body, on_version=True)
 

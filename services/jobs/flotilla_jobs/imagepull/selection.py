@@ -1,5 +1,7 @@
-"""Which nodes a job is about, and in which order they pull (imagepull.md §5.4, §5.5). Raises ValueError for selectors
-that admission would refuse."""
+"""Selects the nodes of a job and the order in which they pull (imagepull.md §5.4, §5.5).
+
+Raises ValueError for selectors that admission would refuse.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,12 +15,15 @@ from flotilla_common.workload.ordering import update_order
 
 
 def is_active(job: ImagePullJob) -> bool:
-    """The job is neither over nor on its way out."""
+    """Report whether the job is neither completed nor being deleted."""
     return job.status.completion_time is None and job.metadata.deletion_timestamp is None
 
 
 def selected(job: ImagePullJob, images: Table[NodeImage], pods: Iterable[Pod]) -> Sequence[NodeImage]:
-    """The NodeImages of the job's nodes, by name. `pods`: those that `matching_pods` found, if it asks for pods."""
+    """Return the NodeImages of the job's nodes, by name.
+
+    `pods` are the result of `matching_pods`; they count only if the job has a podSelector.
+    """
     selector = job.spec.selector
     if job.spec.pod_selector is not None:
         found = [images.get("", name) for name in sorted({pod.spec.node_name for pod in pods})]
@@ -32,7 +37,7 @@ def selected(job: ImagePullJob, images: Table[NodeImage], pods: Iterable[Pod]) -
 
 
 def matching_pods(job: ImagePullJob, pods: Iterable[Pod]) -> Sequence[Pod]:
-    """The active, bound pods that the job asks for, of all pods of its namespace."""
+    """Return those of the namespace's pods that are active, bound and selected by the job's podSelector."""
     if job.spec.pod_selector is None:
         return ()
     matches = job.pod_query.matches
@@ -40,7 +45,7 @@ def matching_pods(job: ImagePullJob, pods: Iterable[Pod]) -> Sequence[Pod]:
 
 
 def concerns_node(job: ImagePullJob, image: NodeImage) -> bool:
-    """Whether the node may be one of the job's. For jobs that ask for pods every node may."""
+    """Report whether the node may be one of the job's; for jobs with a podSelector, any node may."""
     selector = job.spec.selector
     if selector is not None and selector.names:
         return image.metadata.name in selector.names
@@ -48,8 +53,10 @@ def concerns_node(job: ImagePullJob, image: NodeImage) -> bool:
 
 
 def node_order(job: ImagePullJob, pods: Sequence[Pod], clonesets: Table[CloneSet] | None) -> Mapping[str, int]:
-    """The place of each node that has one: that of its first pod in the workload's update order. Nodes of jobs without
-    a workload have none."""
+    """Return the position of nodes: that of their first pod in the update order of the job's workload.
+
+    Nodes of jobs without a workload have no position.
+    """
     owner = controller_of(job.metadata)
     if clonesets is None or owner is None or (group_of(owner.api_version), owner.kind) != (CLONE_SET.group, "CloneSet"):
         return {}

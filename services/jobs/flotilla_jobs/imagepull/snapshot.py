@@ -1,4 +1,4 @@
-"""What the plan for an ImagePullJob is made from."""
+"""The input of an ImagePullJob's plan."""
 
 from collections.abc import Container, Mapping, Sequence
 
@@ -11,20 +11,20 @@ from flotilla_common.control.subject import Subject
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings that change decisions."""
+    """Settings that planning depends on."""
 
-    default_ttl: int = 300  # seconds that finished tags stay beyond what their job asks for
+    default_ttl: int = 300  # seconds that finished tags stay beyond the TTL of their job
     secrets_namespace: str = "kruise-daemon-config"
 
 
 class PullJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A job, the NodeImages of the nodes that it is about, and the secrets that it names."""
+    """A job, the NodeImages of its nodes, and the secrets that it names."""
 
     job: ImagePullJob
     nodes: Sequence[NodeImage] = ()  # by name
     order: Mapping[str, int] = {}  # places of nodes in the update order of the workload that made the job
-    sources: Mapping[str, Secret | None] = {}  # pull secrets by name: None is absent, one not read yet is missing
-    copies: Sequence[Secret] = ()  # copies of those, and copies that refer to the job; by name
+    sources: Mapping[str, Secret | None] = {}  # pull secrets by name: None is absent, an unread one is missing
+    copies: Sequence[Secret] = ()  # copies of those sources, and copies that refer to the job; by name
     taken: Container[str] = ()  # names of all secrets beside the copies
     of_running_list: bool = False  # the job belongs to an ImageListPullJob that is not completed
     problem: str = ""  # why the nodes cannot be found

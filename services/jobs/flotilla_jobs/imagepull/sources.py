@@ -1,8 +1,8 @@
 """Pull secrets in the namespaces of their jobs, read one by one by name.
 
-The service may get secrets, not list or watch them, so that it can see only what jobs name. Those that running jobs
-name are looked at again every few seconds; a change wakes their jobs. A job that begins does not rely on what was seen
-for another one: its secrets may have been made a moment before it.
+The service may get secrets, not list or watch them, so that it can see only what jobs name. Secrets of running jobs are
+read again every few seconds; a change requeues their jobs. A job that begins does not rely on a read for another job:
+its secrets may have been created a moment before it.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from flotilla_common.control.questions import Get
 from flotilla_common.kube.interface import ApiError, Unreachable
 
 LOOK_SECONDS = 5.0
-"""Between two looks at the same secret: what changes there reaches the copy within this time."""
+"""Interval of reading a secret again: a change of the source reaches the copy within this time."""
 
 
 class Sources:
-    """What is known of the secrets that jobs name."""
+    """A cache of the secrets that jobs name."""
 
     def __init__(
         self,
@@ -35,14 +35,17 @@ class Sources:
         wanted: Callable[[], Mapping[Key, set[str]]],
         changed: Callable[[Key], object],
     ) -> None:
-        """`get` reads an object; `wanted`: the secrets of running jobs, each with the jobs' uids; `changed` is told of
-        every news about one."""
+        """Store the accessors.
+
+        `get` reads an object; `wanted` returns the secrets of running jobs, each with the jobs' uids; `changed` is
+        called when the job's view of a secret has changed.
+        """
         self._get = get
         self._clock = clock
         self._wanted = wanted
         self._changed = changed
         self._known: dict[Key, Secret | None] = {}
-        self._seen_for: dict[Key, set[str]] = {}  # the jobs that had asked before the last look
+        self._seen_for: dict[Key, set[str]] = {}  # the jobs that had asked before the last read
         self._waiting: dict[Key, set[str]] = {}  # the jobs that have asked since
         self._asked: dict[Key, None] = {}
         self._wake = asyncio.Event()
@@ -50,8 +53,10 @@ class Sources:
         self._log = structlog.get_logger()
 
     def of(self, job: ImagePullJob) -> Mapping[str, Secret | None]:
-        """The job's pull secrets by name, None for one that does not exist. One that was not read for this job is
-        missing, and is read soon."""
+        """Return the job's pull secrets by name, None for one that does not exist.
+
+        A secret that was not read for this job is missing, and is read soon.
+        """
         uid, found = job.metadata.uid, dict[str, Secret | None]()
         for name in job.spec.pull_secrets:
             key = (job.metadata.namespace, name)
@@ -64,7 +69,7 @@ class Sources:
         return found
 
     async def run(self) -> None:
-        """Read what is asked for, and look again at what is wanted, until cancelled."""
+        """Read requested secrets at once and those of running jobs periodically, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._answer())
             group.create_task(self._refresh())
@@ -93,12 +98,12 @@ class Sources:
 
     async def _look(self, key: Key) -> None:
         self._asked.pop(key, None)
-        waiting = set(self._waiting.get(key, ()))  # those who ask while it is read get the next look
+        waiting = set(self._waiting.get(key, ()))  # jobs that ask during this read wait for the next one
         try:
             secret = await self._read(key)
         except (ApiError, Unreachable, msgspec.MsgspecError) as error:
             self._log.warning("cannot read a pull secret", secret="/".join(key), error=str(error))
-            return  # the next round looks again
+            return  # the next round reads again
         news = key not in self._known or _version(self._known[key]) != _version(secret)
         self._known[key] = secret
         self._seen_for.setdefault(key, set()).update(waiting)

@@ -1,4 +1,4 @@
-"""How far a job is, from the NodeImages of its nodes (imagepull.md §8.1)."""
+"""Computes the progress of a job from the NodeImages of its nodes (imagepull.md §8.1)."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,11 +12,11 @@ from flotilla_common.api.moments import later
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The job's nodes by how far they are. One that lacks a secret is also in `open`, beside its own class."""
+    """The job's nodes by state. A node that lacks a secret is also in `open`, beside its own state."""
 
     open: list[NodeImage] = []  # to be written to
     pulling: list[str] = []
-    unanswered: dict[str, datetime] = {}  # of those that pull: since when nothing was heard of it
+    unanswered: dict[str, datetime] = {}  # nodes that pull without an answer yet: since when
     succeeded: list[str] = []
     failed: dict[str, str] = {}  # with the messages
 
@@ -24,7 +24,7 @@ class Progress(msgspec.Struct, frozen=True):
     def of(
         cls, nodes: Sequence[NodeImage], uid: str, image: ImageName, secrets: Sequence[SecretReference]
     ) -> "Progress":
-        """The progress of these nodes with the image of the job with this uid."""
+        """Return the progress of these nodes with the image of the job with this uid."""
         progress = cls([], [], {}, [], {})
         for node in nodes:
             progress._take(node, uid, image, secrets)
@@ -53,7 +53,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 def deadline_of(job: ImagePullJob) -> datetime | None:
-    """When the job is given up; None without a deadline, or before it has started."""
+    """Return when the job times out, or None without a deadline or before it has started."""
     seconds = job.spec.completion_policy.active_deadline_seconds
     start = job.status.start_time
     return (
@@ -62,12 +62,12 @@ def deadline_of(job: ImagePullJob) -> datetime | None:
 
 
 def status_of(job: ImagePullJob, desired: int, progress: Progress, now: datetime) -> ImagePullJobStatus:
-    """The status. Once it has a completion time, nothing is added to it any more."""
+    """Return the status. Once it has a completion time, it is final."""
     now = now.replace(microsecond=0)
     done = len(progress.succeeded) + len(progress.failed)
     deadline = deadline_of(job)
     start = job.status.start_time or now
-    end = max(now, start)  # whatever became of the clock meanwhile
+    end = max(now, start)  # even if the clock went back meanwhile
     if deadline is not None and done < desired and now >= deadline:
         failed = {*progress.failed, *progress.pulling, *(node.metadata.name for node in progress.open)}
         failed -= set(progress.succeeded)

@@ -1,5 +1,7 @@
-"""Which jobs a change concerns (imagepull.md §5.1). With many jobs and nodes, waking all of them for everything would
-cost more than the pulls themselves."""
+"""Finds the jobs that a change concerns (imagepull.md §5.1).
+
+With many jobs and nodes, requeuing every job for every change would cost more than the pulls themselves.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -16,17 +18,20 @@ from flotilla_jobs.imagepull.secrets import references_of
 from flotilla_jobs.imagepull.selection import concerns_node, is_active
 
 IMAGE, TAG, BY_NODE, BY_POD, SECRET_NAME = "image", "tag", "by-node", "by-pod", "secret"
-"""Indexes of active jobs: by image name; by name and tag; all that choose nodes; those of a namespace that choose pods;
-by namespace and name of their pull secrets."""
+"""Indexes of active jobs.
+
+By image name; by name and tag; all that choose nodes (one key); by namespace those that choose pods; by namespace and
+name of their pull secrets.
+"""
 
 
 def image_of(job: ImagePullJob) -> Iterable[str]:
-    """The image's name."""
+    """Return the image's name."""
     return [name for name, _ in tag_of(job)]
 
 
 def tag_of(job: ImagePullJob) -> Iterable[tuple[str, str]]:
-    """The image's name and tag; none of an image that cannot be read."""
+    """Return the image's name and tag, nothing if the image cannot be parsed."""
     if not is_active(job):
         return ()
     try:
@@ -37,17 +42,17 @@ def tag_of(job: ImagePullJob) -> Iterable[tuple[str, str]]:
 
 
 def by_node(job: ImagePullJob) -> Iterable[str]:
-    """All of them under one key."""
+    """Return the one key of all jobs that choose nodes."""
     return (BY_NODE,) if is_active(job) and job.spec.pod_selector is None else ()
 
 
 def by_pod(job: ImagePullJob) -> Iterable[str]:
-    """The namespace whose pods the job asks for."""
+    """Return the namespace of the pods that the job selects."""
     return (job.metadata.namespace,) if is_active(job) and job.spec.pod_selector is not None else ()
 
 
 def secret_names(job: ImagePullJob) -> Iterable[Key]:
-    """The pull secrets of a job that still needs them."""
+    """Return the pull secrets of a job that still needs them."""
     return [(job.metadata.namespace, name) for name in job.spec.pull_secrets] if is_active(job) else ()
 
 
@@ -61,13 +66,13 @@ INDEXES: Mapping[str, Indexer[ImagePullJob]] = {
 
 
 class Triggers:
-    """Finds the jobs in their table."""
+    """Finds jobs in their table."""
 
     def __init__(self, jobs: Table[ImagePullJob]) -> None:
         self._jobs = jobs
 
     def of_node_image(self, old: NodeImage | None, new: NodeImage | None) -> set[Key]:
-        """Jobs that gain or lose the node, and jobs whose image changed on it."""
+        """Return the jobs that gain or lose the node, and those whose image changed on it."""
         if old is None or new is None or _leaving(old) != _leaving(new):
             image = new or old
             assert image is not None
@@ -81,7 +86,7 @@ class Triggers:
         return _keys(found)
 
     def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
-        """Jobs that gain or lose a pod."""
+        """Return the jobs that gain or lose a pod."""
         if _place(old) == _place(new):
             return set()
         pods = [pod for pod in (old, new) if pod is not None and pod.spec.node_name]
@@ -91,24 +96,24 @@ class Triggers:
         return _keys(job for job in found if any(_asks_for(job, pod) for pod in pods))
 
     def of_source(self, key: Key) -> set[Key]:
-        """Jobs that name the secret."""
+        """Return the jobs that name the secret."""
         return _keys(self._jobs.by_index(SECRET_NAME, key))
 
     def of_copy(self, old: Secret | None, new: Secret | None) -> set[Key]:
-        """Jobs that use the copy, or did so."""
+        """Return the jobs that use the copy, or used it before the change."""
         keys = {key for copy in (old, new) if copy is not None for key in references_of(copy)}
         pairs = (key.partition("/") for key in keys)
         return {(namespace, name) for namespace, _, name in pairs}
 
     def of_ended_list(self, old: ImageListPullJob | None, new: ImageListPullJob | None) -> set[Key]:
-        """The jobs of a list that has ended, or come or gone: they may be deleted now."""
+        """Return the jobs of a list that has completed, appeared or gone: they may be deleted now."""
         parent = new or old
         if parent is None or (old is not None and new is not None and _over(new) == _over(old)):
             return set()
         return _keys(owned(self._jobs, IMAGE_LIST_PULL_JOB, parent.metadata))
 
     def sources(self, served: Callable[[str, str], bool]) -> dict[Key, set[str]]:
-        """All secrets that active jobs name, with the uids of the jobs, of the jobs that this replica serves."""
+        """Return the secrets of active jobs that this replica serves, each with the uids of these jobs."""
         found: dict[Key, set[str]] = {}
         for job in self._jobs:
             if job.spec.pull_secrets and served(*job.metadata.key):
@@ -118,7 +123,7 @@ class Triggers:
 
 
 def changes(old: NodeImage, new: NodeImage) -> Iterable[tuple[str, str | tuple[str, str]]]:
-    """(index, key) of the jobs that a change of spec or status concerns: one tag's, or all of an image."""
+    """Yield (index, key) of the jobs that a change concerns: those of one tag, or all of an image."""
     for name in {*old.spec.images, *new.spec.images, *old.status.image_statuses, *new.status.image_statuses}:
         before, after = old.spec.images.get(name), new.spec.images.get(name)
         was, is_now = old.status.image_statuses.get(name), new.status.image_statuses.get(name)

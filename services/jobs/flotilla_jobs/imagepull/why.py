@@ -1,4 +1,4 @@
-"""Why a job stands where it stands, for people."""
+"""Explains to users the state of an ImagePullJob."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,13 +13,13 @@ from flotilla_jobs.imagepull.status import Progress
 from flotilla_jobs.silence import no_agent
 
 Silent = Mapping[str, datetime]
-"""Nodes that nobody answers for, and since when."""
+"""Nodes whose agent does not answer, and since when."""
 
 
 def explain(
     snapshot: PullJobSnapshot, progress: Progress, silent: Silent, secrets: Supply, parallelism: int, draft: Draft
 ) -> None:
-    """Give the reasons of a job that is not over."""
+    """Add the reasons of a job that is not completed."""
     if not snapshot.nodes:
         draft.reason(State.STUCK, "NoMatchingNodes", "no node matches, or none of them has a NodeImage yet")
     if secrets.unread:
@@ -40,7 +40,7 @@ def explain(
 
 
 def explain_completed(status: ImagePullJobStatus, draft: Draft) -> None:
-    """Give the result of a job that is over."""
+    """Add the result of a completed job."""
     text = f"{status.message}: {status.succeeded} of {status.desired} nodes have the image"
     draft.reason(State.DONE, "Completed", text, status.failed_nodes)
 

@@ -1,1 +1,1 @@
-"""What node agents tell beside the status of our own kinds: what containers run, and events (nodeagent.md §7, §8)."""
+"""Reports of node agents other than statuses of our own kinds: container metadata and events (nodeagent.md §7, §8)."""

@@ -1,7 +1,7 @@
-"""Reports on what the containers of a pod were started with become an annotation of the pod (common.md §9.8).
+"""Writes what agents report about the containers of a pod into an annotation of the pod (common.md §9.8).
 
-A node may only speak of pods that run on it. The annotation is written through the pod's status, as everything that the
-kubelet's side says of a pod.
+A node may only report on pods that run on it. The annotation is written through the pod's status subresource, as all
+that the kubelet's side writes to a pod.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from flotilla_common.node.reports import Answer, PodReport
 from flotilla_common.node.serving import Sender
 
 SIZE_LIMIT = 64 << 10
-"""Bytes of the annotation: 250 containers. What is larger is not the agent's writing."""
+"""Maximum size of the annotation in bytes, enough for 250 containers; an agent never writes more."""
 
 _HOPELESS = frozenset({OutcomeKind.NOT_FOUND, OutcomeKind.GONE, OutcomeKind.INVALID, OutcomeKind.DENIED})
 
@@ -44,10 +44,10 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
     pods: Table[Pod]
     lookups: Lookups
     executor: Executor
-    fence: Callable[[str, str], Fence]  # the right of this replica to answer for namespace and name
+    fence: Callable[[str, str], Fence]  # may this replica write for namespace and name?
 
     async def receive(self, sender: Sender, report: PodReport) -> Answer | None:
-        """The answer to a report; None if another replica is to give it."""
+        """Return the answer to a report, or None if another replica answers it."""
         fence = self.fence(sender.namespace, sender.name)
         if not fence.may_send():
             return None
@@ -63,7 +63,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
         return _answer(await self._write(pod, report, fence))
 
     async def _pod(self, sender: Sender, uid: str) -> Pod | None:
-        """The pod of this uid; the agent may have heard of it before we have."""
+        """Return the pod of this uid, reading it from the apiserver if the agent saw it before our watch did."""
         key = (sender.namespace, sender.name)
 
         def held() -> Pod | None:
@@ -87,7 +87,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def problem(pod: Pod | None, sender: Sender, report: PodReport) -> str:
-    """Why the report is refused; empty when it is not."""
+    """Return why the report is refused, or "" if it is accepted."""
     if pod is None:
         return f"there is no such pod with uid {report.uid}"
     if pod.spec.node_name != sender.node:

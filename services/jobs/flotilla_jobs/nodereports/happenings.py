@@ -1,6 +1,6 @@
-"""Events that node agents want recorded: on pods of their node, on their NodeImage, on the jobs behind it.
+"""Records the events that node agents ask for: on pods of their node, on their NodeImage, on the jobs behind it.
 
-A node can neither fill the cluster with events nor put them on any object: only the components and reasons that agents
+A node can neither flood the cluster with events nor put them on any object: only the components and reasons that agents
 use are accepted, and only on objects that concern the node.
 """
 
@@ -37,10 +37,10 @@ class EventReports(msgspec.Struct, frozen=True, kw_only=True):
     pods: Table[Pod]
     images: Table[NodeImage]
     recorders: Mapping[str, Recorder]  # by component
-    owns: Callable[[str, str], bool]  # whether this replica answers for namespace and name
+    owns: Callable[[str, str], bool]  # does this replica answer for namespace and name?
 
     async def receive(self, sender: Sender, report: EventReport) -> Answer | None:
-        """The answer to a report; None if another replica is to give it."""
+        """Return the answer to a report, or None if another replica answers it."""
         if not self.owns(sender.namespace, sender.name):
             return None
         if report.reason not in COMPONENTS.get(report.component, frozenset()):
@@ -56,7 +56,7 @@ class EventReports(msgspec.Struct, frozen=True, kw_only=True):
         return Answer(accepted=True)
 
     def _concerned(self, sender: Sender, report: EventReport) -> Resource | None:
-        """The kind of the object, if the node has to do with it."""
+        """Return the kind of the object if it concerns the node, or None."""
         if report.kind == POD.kind:
             pod = self.pods.get(sender.namespace, sender.name)
             here = pod is not None and pod.metadata.uid == report.uid and pod.spec.node_name == sender.node

@@ -1,7 +1,7 @@
-"""Handing pull secrets to the agent that needs them (docs/adr/0007).
+"""Hands pull secrets to the agent that needs them (docs/adr/0007).
 
-A node gets what its own NodeImage refers to, out of the one namespace that copies are made in, and nothing else; sealed
-for the key of the process that asks, so that the bus sees only ciphertext and keeps nothing.
+A node gets the secrets that its own NodeImage refers to, from the one namespace where copies are made, and nothing
+else. They are sealed for the key of the requesting process, so that the bus sees only ciphertext and stores nothing.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from flotilla_common.node.sealing import seal
 from flotilla_common.node.serving import Sender
 
 TYPES = frozenset({"kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"})
-"""Secrets that hold registry credentials; others are of no use to a node."""
+"""Secret types that hold registry credentials; others are of no use to a node."""
 
 
 class SecretServer(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class SecretServer(msgspec.Struct, frozen=True):
     lookups: Lookups
 
     async def receive(self, sender: Sender, request: SecretsRequest) -> Answer:
-        """The secrets that exist; a refusal if the node's NodeImage does not refer to all of them."""
+        """Return the secrets that exist, or a refusal if the node's NodeImage does not refer to all of them."""
         if sender.name != sender.node:
             return Answer(why=f"node {sender.node} may not ask for {sender.name}")
         try:
@@ -49,8 +49,9 @@ class SecretServer(msgspec.Struct, frozen=True):
             return Answer(why=str(fault))
 
     async def _refused(self, node: str, references: Sequence[SecretReference]) -> list[str]:
-        """The references that are not the node's. Our mirror may be behind its own, so it is asked for twice."""
+        """Return the references that the node's NodeImage does not have."""
         refused = self._not_referred(node, references)
+        # Our mirror may be behind the agent's, so the NodeImage is read before a refusal.
         if refused:
             await self.lookups.read(node, NODE_IMAGE, ("", node))
             refused = self._not_referred(node, references)

@@ -1,4 +1,4 @@
-"""What node agents say besides statuses: containers of pods, events, and which pull secrets they need."""
+"""Responders to node agents' reports (container metadata, events) and requests for pull secrets."""
 
 from flotilla_common.api.core import Pod, Secret
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
@@ -15,7 +15,7 @@ from flotilla_jobs.switches import images_off, reports_off
 
 _PODS = Watch(POD, Pod, subresources=("status",), conditional=True)
 _IMAGES = Watch(NODE_IMAGE, NodeImage)
-_IMAGES_IF_ANY = Watch(NODE_IMAGE, NodeImage, optional=True)  # without pulls nobody waits for the kind
+_IMAGES_IF_ANY = Watch(NODE_IMAGE, NodeImage, optional=True)  # without pulls nothing waits for the kind
 _COPIES = Watch(SECRET, Secret, private="daemon_config_namespace")
 
 
