@@ -1,4 +1,4 @@
-"""The CloneSet service on one page: its controllers."""
+"""The program of the CloneSet service: its controllers."""
 
 from functools import cache
 
@@ -13,19 +13,19 @@ PARTS = (CONTROLLER,)
 
 
 def service() -> Service:
-    """The service, for `flotilla run` and for its own process."""
+    """Return the service, for `flotilla run` and for its own process."""
     export_scale_expectation_leakage()
     return controller_service("cloneset", PARTS)
 
 
 def main() -> int:
-    """Run the service as a process of its own; returns the exit code."""
+    """Run the service as its own process and return the exit code."""
     return run_alone(service())
 
 
 @cache
 def export_scale_expectation_leakage() -> None:
-    """Put `cloneset_scale_expectation_leakage` (install.md §10) on this process's page, once however often the service
-    starts. No expectations are kept that could leak, since the mirror shows our own writes at once: it is always 0."""
+    """Export `cloneset_scale_expectation_leakage` (install.md §10), once per process. It is always 0."""
+    # The mirror shows our own writes at once, so there are no expectations that could leak.
     text = "Expectations of the reference that were never met; always 0."
     BareCounter("cloneset_scale_expectation_leakage", text, ("namespace", "name"), REGISTRY).count("", "", by=0)

@@ -1,7 +1,7 @@
-"""The pods and claims that a CloneSet creates, as documents (cloneset.md §4.5).
+"""Builds the pods and claims that a CloneSet creates, as documents (cloneset.md §4.5).
 
-A new pod asks for both of Flotilla's readiness gates by itself, so that the pod webhook need not stand in the path of
-CloneSet pods; and it starts as PreparingNormal, so that nothing counts it as available before it has a node.
+A new pod already has both of Flotilla's readiness gates, so the pod webhook need not be in the path of CloneSet pods.
+It starts as PreparingNormal, so that nothing counts it as available before it has a node.
 """
 
 from datetime import datetime
@@ -21,7 +21,7 @@ from flotilla_common.workload.recipe import short_hash
 
 
 def revision_labels(revision: str, *, short: bool) -> dict[str, str]:
-    """The labels that put a pod on a revision. `short`: gate CloneSetShortHash."""
+    """Return the labels that put a pod on a revision. `short`: gate CloneSetShortHash."""
     hash_ = short_hash(revision)
     return {keys.REVISION_LABEL: hash_ if short else revision, keys.TEMPLATE_HASH_LABEL: hash_}
 
@@ -34,15 +34,15 @@ class PodFactory(msgspec.Struct, frozen=True, kw_only=True):
     revision: str  # full name of the ControllerRevision
     claims: tuple[ClaimTemplate, ...]
     short_label: bool  # gate CloneSetShortHash
-    ready_gate: bool  # whether pods ask for KruisePodReady
+    ready_gate: bool  # whether pods get the readiness gate KruisePodReady
     now: datetime
 
     def name(self, instance_id: str) -> str:
-        """The name of an instance's pod."""
+        """Return the name of an instance's pod."""
         return f"{self.cloneset.metadata.name}-{instance_id}"
 
     def labels(self, instance_id: str) -> dict[str, str]:
-        """The labels of an instance's pod."""
+        """Return the labels of an instance's pod."""
         return {
             **strings(mapping(self.template.get("metadata")).get("labels")),
             **revision_labels(self.revision, short=self.short_label),
@@ -51,7 +51,7 @@ class PodFactory(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def pod(self, instance_id: str) -> Json:
-        """The body of an instance's pod."""
+        """Return the body of an instance's pod."""
         meta, spec = mapping(self.template.get("metadata")), mapping(self.template.get("spec"))
         metadata: Json = {
             "name": self.name(instance_id),
@@ -69,7 +69,7 @@ class PodFactory(msgspec.Struct, frozen=True, kw_only=True):
         return {**POD.type_meta, "metadata": metadata, "spec": body}
 
     def claim(self, template: ClaimTemplate, instance_id: str) -> Json:
-        """The body of an instance's claim."""
+        """Return the body of an instance's claim."""
         meta = self.cloneset.metadata
         labels = {**self.cloneset.spec.selector.match_labels, keys.INSTANCE_ID_LABEL: instance_id}
         return template.claim(meta.name, instance_id, meta.namespace, labels, [owner_reference(CLONE_SET, meta)])

@@ -1,8 +1,8 @@
-"""Which pods go first when a CloneSet shrinks (cloneset.md §4.7).
+"""Chooses the pods to delete first when a CloneSet shrinks (cloneset.md §4.7).
 
-Pods of the old revision are taken before those of the new one as far as the partition asks for it. Within a group the
-cheapest loss goes first: what is not scheduled, not running or not available, then lower deletion cost, then
-crowded nodes or topology domains, then the youngest.
+Pods of the old revision precede those of the new one as far as the partition requires. Within a group the cheapest loss
+goes first: pods that are not scheduled, not running or not available, then lower deletion cost, then crowded nodes or
+topology domains, then the youngest.
 """
 
 import math
@@ -31,10 +31,9 @@ def choose(
     topology_keys: Sequence[str] = (),
     node_labels: NodeLabels | None = None,
 ) -> list[Pod]:
-    """`count` pods to delete, first the most dispensable; up to `old_count` of them from the old group.
+    """Choose `count` pods to delete, the most dispensable first, up to `old_count` of them from the old group.
 
-    `unavailable` holds the uids of pods that are not available; `topology_keys` are the template's spread
-    constraints.
+    `unavailable` holds the uids of pods that are not available; `topology_keys` are the template's spread constraints.
     """
     from_old = min(count, old_count, len(old))
     nodes = node_labels or {}
@@ -45,7 +44,7 @@ def choose(
 
 
 def deletion_cost(pod: Pod) -> int:
-    """The pod's deletion cost; 0 unless the annotation is a canonical int32."""
+    """Return the pod's deletion cost; 0 unless the annotation is a canonical int32."""
     text = pod.metadata.annotations.get(DELETION_COST, "")
     cost = integer(text)
     if cost is None or str(cost) != text:
@@ -67,7 +66,7 @@ def _first(
 
 
 def _key(pod: Pod, ranks: Mapping[str, float], available: bool) -> Key:
-    """Smaller goes first."""
+    """Return the sort key of a pod; smaller is deleted first."""
     return (
         bool(pod.spec.node_name),
         phase_rank(pod),
@@ -82,7 +81,7 @@ def _key(pod: Pod, ranks: Mapping[str, float], available: bool) -> Key:
 
 
 def _node_ranks(group: Sequence[Pod]) -> dict[str, float]:
-    """How crowded a pod's node is: of k pods on it the first gets k - 1, the last 0."""
+    """Rank pods by how crowded their node is: of k pods on a node the first gets k - 1, the last 0."""
     ranks: dict[str, float] = {}
     for members in _domains(group, lambda pod: pod.spec.node_name).values():
         ranks |= _falling(members, {}, len(members) - 1, 1.0)
@@ -90,7 +89,7 @@ def _node_ranks(group: Sequence[Pod]) -> dict[str, float]:
 
 
 def _spread_ranks(group: Sequence[Pod], topology_keys: Sequence[str], nodes: NodeLabels) -> dict[str, float]:
-    """How crowded a pod's topology domains are, summed over the constraints."""
+    """Rank pods by how crowded their topology domains are, summed over the constraints."""
     same_node = _node_ranks(group)
     ranks: dict[str, float] = defaultdict(float)
     for key in topology_keys:

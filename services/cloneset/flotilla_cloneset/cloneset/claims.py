@@ -1,8 +1,8 @@
-"""The claims of a CloneSet: which pod they belong to, and the clean-up of unused ones (cloneset.md §4.9).
+"""Assigns a CloneSet's claims to its pods and cleans up unused claims (cloneset.md §4.9).
 
-With reuse, the claims of a vanished pod wait for a new pod that takes over its instance id. Without, a claim follows
-its pod: it is handed to a pod that is about to go, so that garbage collection removes both together, and deleted when
-the pod is gone.
+With reuse, the claims of a vanished pod wait for a new pod that takes over its instance id. Without reuse, a claim
+follows its pod: it is handed over to a terminating pod, so that garbage collection removes both together, and is
+deleted if the pod is already gone.
 """
 
 from collections import defaultdict
@@ -22,23 +22,23 @@ from flotilla_common.workload.claims import hand_over
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """The CloneSet's claims that a pass may count on."""
+    """The CloneSet's claims that a pass may use."""
 
     by_id: Mapping[str, Sequence[PersistentVolumeClaim]] = {}
-    terminating: frozenset[str] = frozenset()  # names that are still taken, but not for long
+    terminating: frozenset[str] = frozenset()  # names that are still taken for a short time
 
     def of(self, instance_id: str) -> Sequence[PersistentVolumeClaim]:
-        """The claims of one instance."""
+        """Return the claims of one instance."""
         return self.by_id.get(instance_id, ())
 
 
 def instance_id(pod: Pod | PersistentVolumeClaim) -> str:
-    """The id that ties a pod and its claims together; empty for none."""
+    """Return the id that ties a pod and its claims together; empty if it has none."""
     return pod.metadata.labels.get(keys.INSTANCE_ID_LABEL, "")
 
 
 def own_claims(cloneset: CloneSet, claims: Iterable[PersistentVolumeClaim]) -> Claims:
-    """Sort the claims that the CloneSet controls by instance."""
+    """Group the claims that the CloneSet controls by instance."""
     by_id: dict[str, list[PersistentVolumeClaim]] = defaultdict(list)
     terminating: set[str] = set()
     for claim in claims:
@@ -51,7 +51,7 @@ def own_claims(cloneset: CloneSet, claims: Iterable[PersistentVolumeClaim]) -> C
 
 
 def clean_up(claims: Claims, active: Iterable[Pod], inactive: Iterable[Pod]) -> tuple[Claims, list[Chain]]:
-    """(the claims of active pods, the writes that dispose of the others)."""
+    """Return (the claims of active pods, the writes that dispose of the others)."""
     if not claims.by_id:
         return claims, []
     living = {instance_id(pod) for pod in active}
@@ -72,7 +72,7 @@ def clean_up(claims: Claims, active: Iterable[Pod], inactive: Iterable[Pod]) -> 
 def delete_claim(
     claim: PersistentVolumeClaim, cause: str, *, pods: tuple[str, ...] = (), phase: str = "", what: str = "delete pvc"
 ) -> Delete:
-    """Delete a claim of an instance that is not wanted any more. `what`: how the event of a failure names it."""
+    """Delete a claim whose instance is gone. `what` is the action that the event of a failure names."""
     return delete_of(
         CLAIM,
         claim.metadata,

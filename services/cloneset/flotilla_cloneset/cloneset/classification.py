@@ -1,9 +1,9 @@
-"""Sorts the pods of a CloneSet by what they are: one fast pass that everything else builds on.
+"""Classifies the pods of a CloneSet in one fast pass, on which every later step builds.
 
-A rollout over thousands of pods is planned again for every few pods that change, so the pass must cost next to
-nothing for the others. What a pod says about itself is boiled down to a small tuple of `Traits` once per version of
-the pod and kept with it; a pass only sorts pods into groups of equal traits and classifies each group as a whole. There
-are a dozen groups, whatever the number of pods.
+A rollout over thousands of pods is planned again for every few pods that change, so the pass must cost next to nothing
+for the others. Each version of a pod is reduced once to a small tuple of `Traits`, which is cached on the pod; a pass
+only groups pods of equal traits and classifies each group as a whole. There are about a dozen groups, however many
+pods.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ _MEMO = "cloneset_traits"
 
 
 class Traits(NamedTuple):
-    """What matters about a pod, but for its name and for how long it has been ready."""
+    """The properties of a pod that decide its class, except its name and how long it has been ready."""
 
     controller: str  # uid of the controller, empty without one
     active: bool
@@ -37,16 +37,16 @@ class Traits(NamedTuple):
     state: str  # lifecycle state
     ready: bool  # counts as ready: Running, Ready, not in the middle of an in-place update
     specified: bool  # carries the specified-delete label
-    settled: bool  # refreshing it cannot have anything to do
+    settled: bool  # a refresh would change nothing
 
     @property
     def serviceable(self) -> bool:
-        """Available, but for minReadySeconds (cloneset.md §4.3)."""
+        """Report whether the pod is available, apart from minReadySeconds (cloneset.md §4.3)."""
         return self.ready and self.state in ("", NORMAL)
 
 
 def traits(pod: Pod) -> Traits:
-    """The pod's traits, computed once per version of the pod."""
+    """Return the pod's traits, computed once per version of the pod."""
     memo: Traits | None = pod.memo.get(_MEMO)
     if memo is None:
         memo = pod.memo[_MEMO] = _traits(pod)
@@ -68,7 +68,7 @@ def _traits(pod: Pod) -> Traits:
 
 
 class Classification(msgspec.Struct, kw_only=True):
-    """The pods of one CloneSet by what they are. Pods keep the order of the listing within each group."""
+    """The pods of one CloneSet by class. Within each group, pods keep the order of the listing."""
 
     active: list[Pod] = []
     inactive: list[Pod] = []  # terminating or finished
@@ -76,33 +76,33 @@ class Classification(msgspec.Struct, kw_only=True):
     orphans: list[Pod] = []  # refer to the CloneSet, match its selector, and have no controller
     new: list[Pod] = []  # on the update revision, by label
     old: list[Pod] = []
-    preparing_update: list[Pod] = []  # among the old ones: wait for a hook before their update
+    preparing_update: list[Pod] = []  # subset of `old` that waits for a hook before the update
     preparing_delete: list[Pod] = []
-    specified: list[Pod] = []  # the user or a recreate update wants them deleted
+    specified: list[Pod] = []  # the user or a recreate update requests their deletion
     specified_uids: set[str] = set()
     unavailable: set[str] = set()  # uids of active pods that are not available
-    first_unavailable: list[Pod] = []  # some of each group of them, to be looked at closely
-    unsettled: list[Pod] = []  # active pods that a refresh has to look at
+    first_unavailable: list[Pod] = []  # a sample of each group of unavailable pods, for diagnosis
+    unsettled: list[Pod] = []  # active pods that may need a refresh
     new_side: Side = Side()
     old_side: Side = Side()
     preparing_update_side: Side = Side()
     counts: Counts = Counts()
-    available_at: datetime | None = None  # when the next ready pod becomes available by waiting
+    available_at: datetime | None = None  # when the next ready pod reaches minReadySeconds
 
     @property
     def planned(self) -> set[str]:
-        """Uids of the pods that are to be deleted: specified, or already PreparingDelete."""
+        """Uids of the pods to be deleted: specified, or already PreparingDelete."""
         return self.specified_uids | {pod.metadata.uid for pod in self.preparing_delete}
 
     def sides(self, preparing_update_is_new: bool) -> tuple[Side, Side]:
-        """(new, old) while updating; while scaling, pods in PreparingUpdate may count as new."""
+        """Return (new, old) sides; while scaling, pods in PreparingUpdate may count as new."""
         if preparing_update_is_new:
             moved = self.preparing_update_side
             return self.new_side + moved, self.old_side - moved
         return self.new_side, self.old_side
 
     def groups(self, preparing_update_is_new: bool) -> tuple[Sequence[Pod], Sequence[Pod]]:
-        """(new, old) pods under the same rule as `sides`."""
+        """Return the (new, old) pods under the same rule as `sides`."""
         if preparing_update_is_new and self.preparing_update:
             moved = {pod.metadata.uid for pod in self.preparing_update}
             return self.new + self.preparing_update, [pod for pod in self.old if pod.metadata.uid not in moved]
@@ -110,7 +110,7 @@ class Classification(msgspec.Struct, kw_only=True):
 
 
 class Criteria(NamedTuple):
-    """What the classification depends on besides the pods."""
+    """The inputs of the classification besides the pods."""
 
     uid: str
     selector: Selector

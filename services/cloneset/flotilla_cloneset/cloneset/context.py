@@ -1,4 +1,4 @@
-"""What the steps of one pass share: the snapshot, and what has been worked out from it."""
+"""The state that the steps of one pass share: the snapshot and the facts derived from it."""
 
 from datetime import datetime
 
@@ -33,18 +33,18 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def rolling(self) -> RollingUpdate:
-        """The update settings, defaults where the spec has none."""
+        """The update settings, with defaults for what the spec omits."""
         return self.snapshot.cloneset.spec.update_strategy.rolling_update or RollingUpdate()
 
     @property
     def rollback(self) -> bool:
-        """Whether pods may go back to the current revision (cloneset.md §4.3)."""
+        """Report whether pods may go back to the current revision (cloneset.md §4.3)."""
         differ = self.revisions.update.metadata.name != self.revisions.current.metadata.name
         return differ and self.snapshot.gates.on("CloneSetPartitionRollback")
 
     @property
     def in_place(self) -> InPlaceContext:
-        """What in-place updates depend on besides the pod."""
+        """The inputs of an in-place update besides the pod."""
         options = self.snapshot.options
         return InPlaceContext(
             recipe=RECIPE,
@@ -56,10 +56,10 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def dispensable(self, pod: Pod) -> bool:
-        """Whether nobody misses the pod.
+        """Report whether the pod may be lost without cost to availability.
 
-        It is not ready. Or it has not been ready for minReadySeconds and enough others have; or, in the middle of a
-        rollout, enough others have been ready for longer than it has.
+        This is a pod that is not ready; or one that has not been ready for minReadySeconds while enough others have;
+        or, in the middle of a rollout, one while enough others have been ready for longer.
         """
         if not traits(pod).serviceable:
             return True
@@ -68,7 +68,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return not self.mainstay(pod)
 
     def mainstay(self, pod: Pod) -> bool:
-        """Return whether the pod is missed though it is not available: it is ready, and too few are available."""
+        """Report whether the pod is needed though it is not available: it is ready, and too few pods are available."""
         if pod.metadata.uid not in self.pods.unavailable or not traits(pod).serviceable:
             return False
         if self.pods.counts.available >= self._needed:
@@ -81,8 +81,10 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @Fact
     def _mainstay(self) -> frozenset[str]:
-        """Uids of those that have been ready for longest, as many as are needed; of equals, those that the rollout
-        found and that nobody has chosen to go."""
+        """Return the uids of the pods that have been ready longest, as many as are needed.
+
+        Among equals, pods of the current revision that are not specified for deletion come first.
+        """
         current, chosen = self.revisions.current.metadata.name, self.pods.specified_uids
         ready = (
             (pod.ready_since, not belongs(pod.revision, current), pod.metadata.uid in chosen, pod.metadata.uid)

@@ -1,4 +1,4 @@
-"""The CloneSet controller: what it watches and writes, and what it plans from."""
+"""Declares the CloneSet controller: its watches, its writes, and the gatherer of its snapshots."""
 
 from collections.abc import Iterator, Mapping
 
@@ -29,7 +29,7 @@ CLAIMS = Watch(CLAIM, PersistentVolumeClaim, owner=CLONE_SET, writes=("create", 
 REVISIONS = watch_revisions(CLONE_SET)
 NODES = Watch(NODE, Node)
 PULL_JOBS = watch_pulls(CLONE_SET, gate="PreDownloadImageForInPlaceUpdate")
-"""Images that are pulled ahead of in-place updates."""
+"""Jobs that pull images ahead of in-place updates."""
 
 
 class Gatherer:
@@ -47,7 +47,7 @@ class Gatherer:
         self._options = options
 
     def gather(self, key: Key, memory: Memory) -> CloneSetSnapshot | None:
-        """The CloneSet and its surroundings; None when it does not exist."""
+        """Return the CloneSet and its surroundings; None when it does not exist."""
         cloneset = self._clonesets.get(*key)
         if cloneset is None:
             return None
@@ -72,13 +72,14 @@ class Gatherer:
 
 
 def _pending_ids(name: str, memory: Memory) -> tuple[str, ...]:
-    """Ids of pods whose create has no known outcome. Revisions and claims may have names that look like such pods."""
+    """Return the ids of pods whose create has no known outcome."""
+    # Unconfirmed revisions and claims may have names that look like such pods.
     pods = (made for resource, made in memory.unconfirmed if resource == POD)
     return tuple(pod.removeprefix(f"{name}-") for pod in pods if pod.startswith(f"{name}-"))
 
 
 class NodeLabels(Mapping[str, Mapping[str, str]]):
-    """Labels by node name, read from the mirror only when a rule asks for them."""
+    """Labels by node name, read from the mirror only on access."""
 
     def __init__(self, nodes: Table[Node]) -> None:
         self._nodes = nodes
@@ -97,7 +98,7 @@ class NodeLabels(Mapping[str, Mapping[str, str]]):
 
 
 def options(settings: Settings, server_version: str) -> Options:
-    """The settings that decide about plans."""
+    """Return the settings that affect plans."""
     exclude = settings.cloneset_scaling_exclude_preparing_delete
     return Options.of(settings, server_version, exclude_preparing_delete=exclude)
 

@@ -1,4 +1,4 @@
-"""Planning new pods (cloneset.md §4.5): how many of which revision, under which ids, with which claims."""
+"""Plans new pods: how many of which revision, with which ids and claims (cloneset.md §4.5)."""
 
 import hashlib
 import itertools
@@ -31,7 +31,7 @@ from flotilla_common.workload.newpods import (
 
 
 def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
-    """Plan up to `numbers.create_now` pods, old ones first. True when any is planned."""
+    """Plan up to `numbers.create_now` pods, old ones first. Return True if any is planned."""
     count = min(numbers.create_now, CREATES_PER_PASS)
     ids = list(islice(_ids(context), count))
     old = min(count, numbers.scale_up_old)
@@ -60,7 +60,7 @@ def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> boo
         draft.reason(State.WAITING, "WaitingForTermination", text, waiting)
     failed = "scale" in context.snapshot.failures
     there = len(context.pods.old if old else context.pods.new)
-    # Pods of the old revision are made by themselves.
+    # Pods of the old revision get a pass of their own.
     chains = chains[: min(old or count, creates_of_pass(there, failed=failed))]
     if chains:
         draft.reason(State.PROGRESSING, "ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
@@ -69,12 +69,12 @@ def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> boo
 
 
 def _ids(context: PlanContext) -> Iterator[str]:
-    """Ids for new pods: creates without a known outcome, then those of free claims, then fresh ones."""
+    """Yield ids for new pods: creates without a known outcome, then ids of free claims, then fresh ids."""
     snapshot = context.snapshot
     prefix = snapshot.cloneset.metadata.name
     living = {instance_id(pod) for pod in context.pods.active}
     leaving = {instance_id(pod) for pod in snapshot.pods if pod.metadata.deletion_timestamp is not None}
-    # A name is waited for only if its pod is on its way out: a finished or released pod may keep it for ever.
+    # Wait for a name only if its pod is terminating: a finished or released pod may keep it indefinitely.
     kept = {instance_id(pod) for pod in snapshot.pods} - leaving
 
     def usable(identity: str) -> bool:
@@ -111,7 +111,7 @@ def _claim_names(factory: PodFactory, identity: str) -> list[str]:
 
 
 def _chain(context: PlanContext, factory: PodFactory, identity: str) -> Chain:
-    """Claims that are missing, then the pod: a claim that cannot be created keeps its pod from being created."""
+    """Create the missing claims, then the pod: a claim that cannot be created prevents the pod."""
     pod = factory.pod(identity)
     existing = {claim.metadata.name for claim in context.claims.of(identity)}
     claims = [
@@ -145,12 +145,12 @@ def _failed(what: str, body: Json) -> Event:
 
 
 def fresh_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
-    """Endless ids that are not `taken`: the last five characters of the names of a pod and its claims (§4.5).
+    """Yield endless ids that are not `taken`: the last five characters of the names of a pod and its claims (§4.5).
 
     They look random but are derived from what exists, so that planning the same view twice plans the same names: a plan
-    that is repeated, after a crash or on a view that is behind, meets AlreadyExists instead of making a second pod. The
-    CloneSet's resourceVersion is part of the view. Without it a set that comes back to what it was, empty for instance,
-    would give a new pod the name of a dead one, and everybody's logs and graphs would take the two for one.
+    that is repeated, after a crash or on a stale view, gets AlreadyExists instead of creating a second pod. The
+    CloneSet's resourceVersion is part of the view. Without it, a set that returns to an earlier state (empty, for
+    instance) would give a new pod the name of a dead one, and logs and metrics would merge the two.
     """
     seed = hashlib.sha256("\n".join((owner.uid, owner.resource_version, *sorted(existing))).encode()).digest()
     used = set(taken)

@@ -1,8 +1,8 @@
-"""The quantities of a pass, from which scaling and updating follow (cloneset.md §4.3).
+"""Computes the quantities of a pass, from which scaling and updating follow (cloneset.md §4.3).
 
-`Targets` is what the spec asks for, with percentages resolved; `Side` is what is there, counted separately for pods
-of the new and of the old revision; `Quantities` is what follows from both. Everything is plain arithmetic over a
-dozen integers, so that a table test can hold each formula against its worked examples.
+`Targets` is what the spec asks for, with percentages resolved; `Side` counts the existing pods, separately for the new
+and the old revision; `Quantities` follows from both. Everything is plain arithmetic over a dozen integers, so that a
+table test can check each formula against its worked examples.
 """
 
 from collections.abc import Callable
@@ -20,13 +20,12 @@ DEFAULT_MAX_UNAVAILABLE = "20%"
 
 
 class Targets(Frozen):
-    """What the spec asks for, in pods. `problems` names the fields that could not be read and the value used
-    instead."""
+    """The numbers of the spec, in pods. `problems` lists unreadable fields and the values used instead."""
 
     replicas: int
     partition: int = 0
     max_surge: int = 0
-    paused_surge: int = 0  # maxSurge that is out of force while the rollout is paused; pods that it allowed may stay
+    paused_surge: int = 0  # maxSurge that is suspended while the rollout is paused; pods that it allowed may stay
     max_unavailable: int = 0
     scale_limit: int | None = None  # scaleStrategy.maxUnavailable; None is unlimited
     on_delete: bool = False
@@ -35,12 +34,12 @@ class Targets(Frozen):
 
     @property
     def expected_updated(self) -> int:
-        """How many pods should be on the update revision (status.expectedUpdatedReplicas)."""
+        """The number of pods that should be on the update revision (status.expectedUpdatedReplicas)."""
         return self.replicas - self.partition
 
     @property
     def ceiling(self) -> int:
-        """How many pods there may be at most."""
+        """The maximum number of pods."""
         return self.replicas + self.max_surge + self.paused_surge
 
 
@@ -67,12 +66,12 @@ class Side(Tally, frozen=True):
 
     @property
     def active(self) -> int:
-        """Those that are not on their way out."""
+        """The pods of this side that are not on their way out."""
         return self.all - self.preparing_delete
 
 
 class Counts(Tally, frozen=True):
-    """Active pods that match the selector."""
+    """Counts of the active pods that match the selector."""
 
     replicas: int = 0
     ready: int = 0
@@ -83,7 +82,7 @@ class Counts(Tally, frozen=True):
 
 
 class Quantities(Frozen):
-    """What a pass may do, in pods."""
+    """The changes that a pass may make, in pods."""
 
     total: int
     unavailable: int
@@ -93,14 +92,14 @@ class Quantities(Frozen):
     create_now: int
     scale_down: int
     scale_down_old: int
-    excess: int  # pods above replicas + maxSurge that nobody has begun to delete
+    excess: int  # pods above replicas + maxSurge whose deletion has not begun
     delete_ready: int
     update: int  # negative: roll back to the current revision
     update_budget: int
 
 
 def targets(cloneset: CloneSet) -> Targets:
-    """Resolve the percentages of the spec; what cannot be read counts as 0 and is named in `problems`."""
+    """Resolve the percentages of the spec; an unreadable field counts as 0 and is listed in `problems`."""
     spec, reading = cloneset.spec, Reading()
 
     def pods(field: str, value: IntOrString, *, round_up: bool) -> int:
@@ -128,10 +127,10 @@ def targets(cloneset: CloneSet) -> Targets:
 
 
 def quantities(want: Targets, new: Side, old: Side, *, rollback: bool, exclude_preparing: bool) -> Quantities:
-    """The numbers of a pass.
+    """Compute the numbers of a pass.
 
-    `rollback`: pods may go back to the current revision (gate CloneSetPartitionRollback, and the two revisions
-    differ). `exclude_preparing`: pods in PreparingDelete do not count while scaling.
+    `rollback`: pods may go back to the current revision (gate CloneSetPartitionRollback, and the two revisions differ).
+    `exclude_preparing`: pods in PreparingDelete do not count while scaling.
     """
     total = new.all + old.all
     deleting = new.deleting + old.deleting
@@ -170,10 +169,10 @@ def quantities(want: Targets, new: Side, old: Side, *, rollback: bool, exclude_p
 def _surge(
     want: Targets, deleting_new: int, deleting: int, unavailable: int, surplus_old: int, surplus_new: int
 ) -> tuple[int, int]:
-    """(pods above replicas that are useful now, how many of them on the old revision).
+    """Return (useful pods above replicas, how many of them on the old revision).
 
-    As long as one side lacks pods, the update may use a pod above replicas for each one that is to go. Those that are
-    there already are in use: they count until the pods that they replace are gone, however many passes it takes to
+    As long as one side lacks pods, the update may use a pod above replicas for each pod to be replaced. Surge pods that
+    exist already are in use: they count until the pods that they replace are gone, however many passes it takes to
     create all of them.
     """
     if want.max_surge == 0:
@@ -183,6 +182,6 @@ def _surge(
     for_update = for_update_old = 0
     if surplus_old * surplus_new < 0:
         for_update = max(surplus_old, surplus_new)
-        for_update_old = for_update if surplus_old < 0 else 0  # pods that go back are replaced by old ones
+        for_update_old = for_update if surplus_old < 0 else 0  # pods that are rolled back are replaced by old ones
     useful, useful_old = (for_update, for_update_old) if for_update > for_deletion else (for_deletion, for_deletion_old)
     return min(want.max_surge, useful), min(want.max_surge, useful_old)

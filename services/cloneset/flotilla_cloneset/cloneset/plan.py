@@ -1,4 +1,4 @@
-"""One pass over one CloneSet, from snapshot to plan (cloneset.md §4.2).
+"""Plans one pass over one CloneSet, from snapshot to plan (cloneset.md §4.2).
 
 The steps, in order: revisions, ownership, claims, scale, refresh, update, history; then the status, which describes the
 pods as they were found. Scaling and updating never happen in the same pass.
@@ -39,7 +39,7 @@ from flotilla_common.workload.revisions import RevisionChoice
 
 
 def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
-    """Plan one pass. Never raises for what users can write into a CloneSet: it becomes a reason."""
+    """Plan one pass. Invalid input in a CloneSet becomes a reason and never raises."""
     cloneset = snapshot.cloneset
     if cloneset.spec.replicas < 0:
         return refused("InvalidReplicas", f"nothing is done: spec.replicas is {cloneset.spec.replicas}")
@@ -70,7 +70,7 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
 def _survey(
     snapshot: CloneSetSnapshot, now: datetime, selector: Selector, revisions: RevisionChoice, draft: Draft
 ) -> PlanContext:
-    """Work out what there is and what is wanted, and plan what has to happen before anything else."""
+    """Derive the actual and the desired state, and plan what must precede everything else."""
     cloneset = snapshot.cloneset
     spec = cloneset.spec
     criteria = Criteria(
@@ -107,12 +107,12 @@ def _survey(
 
 
 def _act(context: PlanContext, draft: Draft) -> None:
-    """Plan the scale step, or if it does nothing the update step; the refresh in any case."""
+    """Plan the scale step or, if it changes nothing, the update step; and the refresh in any case."""
     numbers = update_numbers(context)
     moving = direction(context, numbers)
     draft.waits.until(context.pods.available_at)
     if "scale" in context.snapshot.failures:
-        # Scaling fails, by a quota perhaps. The update step goes first then, or it would wait for ever.
+        # Scaling fails, perhaps because of a quota. The update step then goes first, or it would never run.
         plan_refresh(context, draft, direction=moving)
         if not plan_update(context, numbers, draft):
             plan_scale(context, draft)
@@ -125,7 +125,7 @@ def _act(context: PlanContext, draft: Draft) -> None:
 
 
 def _keep_history(context: PlanContext, draft: Draft) -> None:
-    """Record the claim templates of the newest revision, and forget the oldest ones."""
+    """Record the claim templates of the newest revision, and delete the oldest revisions."""
     revisions = context.revisions
     draft.stage((keep_record(revisions, record_of(context.snapshot.cloneset)),), stop_on_failure=False)
     live = {pod.revision for pod in context.snapshot.pods}
@@ -162,14 +162,14 @@ def _finish(context: PlanContext, draft: Draft, status: CloneSetStatusPlan) -> P
 
 
 def _settled(context: PlanContext) -> bool:
-    """All pods are there, on their revision, and through with their own business; none is to go."""
+    """Report whether all pods exist, on their revision, with nothing left to refresh or delete."""
     pods = context.pods
     all_updated = pods.counts.updated == pods.counts.replicas == context.targets.replicas
     return all_updated and not pods.unsettled and not pods.planned
 
 
 def _prune(cloneset: CloneSet, pods: Classification) -> tuple[Stage, ...]:
-    """Take names off podsToDelete that are no active pods of this CloneSet (cloneset.md §4.10)."""
+    """Remove names from podsToDelete that are not active pods of this CloneSet (cloneset.md §4.10)."""
     listed = cloneset.spec.scale_strategy.pods_to_delete
     if not listed:
         return ()
@@ -184,11 +184,11 @@ def _prune(cloneset: CloneSet, pods: Classification) -> tuple[Stage, ...]:
 
 
 def plan_refresh(context: PlanContext, draft: Draft, *, direction: int, at: int | None = None) -> None:
-    """Plan it as a stage at position `at`, or at the end, which also fills in missing labels (§4.8 step 1).
+    """Plan the refresh as a stage at position `at`, or at the end, and fill in missing labels (§4.8 step 1).
 
     `direction`: where the update step moves pods, 1 to the update revision, -1 back to the current one, 0 nowhere. That
-    step counts refreshed pods as the snapshot shows them, leaves them their place in the order, and does not plan them
-    again."""
+    step counts refreshed pods as the snapshot shows them, keeps their place in the order, and does not plan them again.
+    """
     in_place = context.in_place
     stage_refreshes(draft, (_due(context, in_place, pod, direction) for pod in context.pods.unsettled), at=at)
 
@@ -206,7 +206,7 @@ def _due(context: PlanContext, in_place: InPlaceContext, pod: Pod, direction: in
 
 
 def explain_unavailable(context: PlanContext, draft: Draft) -> Sequence[Group]:
-    """Give the root causes of pods that are not available as reasons, whether or not anything waits for them."""
+    """Add the root causes of unavailable pods as reasons, whether or not anything waits for them."""
     spec = context.snapshot.cloneset.spec
     lifecycle = spec.lifecycle or Lifecycle()
     around = Around(now=context.now, lifecycle=lifecycle, min_ready_seconds=spec.min_ready_seconds)
@@ -214,18 +214,18 @@ def explain_unavailable(context: PlanContext, draft: Draft) -> Sequence[Group]:
 
 
 def _pods(context: PlanContext) -> Iterator[Pod]:
-    """Those that are not available, then those that do not go."""
+    """Yield pods that are not available, then pods whose termination is stuck."""
     pods = context.pods
     yield from pods.first_unavailable
     yield from (pod for pod in pods.inactive if lingers(pod, context.now))
 
 
 FEW = 3
-"""Up to so many pods are updated sooner than a job is made."""
+"""The number of pods up to which updating at once is faster than a pull job."""
 
 
 def plan_predownload(context: PlanContext, draft: Draft) -> None:
-    """Nothing unless the snapshot says which jobs there are: then image pulls ahead are switched on."""
+    """Plan image pull jobs, unless the snapshot has None for them: then pulling ahead is off."""
     jobs, revisions = context.snapshot.pull_jobs, context.revisions
     if jobs is None or revisions.writes:
         return
@@ -248,14 +248,15 @@ def _settings(context: PlanContext) -> InPlaceUpdateStrategy:
 
 
 def _is_time(context: PlanContext) -> bool:
-    """Enough pods of the new revision are ready: a revision that does not even start is not worth pulling."""
+    """Report whether enough pods of the new revision are ready to pull its images ahead."""
+    # A revision whose pods do not even start is not worth pulling.
     status = context.snapshot.cloneset.status
     ready = status.updated_ready_replicas if status.update_revision == context.revisions.update.metadata.name else 0
     return (_settings(context).image_pre_download_min_updated_ready_pods or 0) <= ready
 
 
 def _is_worth_it(context: PlanContext) -> bool:
-    """Pods are updated in place, in several rounds."""
+    """Report whether pods are updated in place, in several rounds."""
     want, spec = context.targets, context.snapshot.cloneset.spec
     if spec.update_strategy.rolling_update is None or context.rolling.pod_update_policy == RECREATE:
         return False
@@ -268,9 +269,9 @@ def _is_worth_it(context: PlanContext) -> bool:
 
 
 def _all_at_once(context: PlanContext) -> bool:
-    """The update takes all pods at once; the default of maxUnavailable does not."""
+    """Report whether the update takes all pods at once. The default of maxUnavailable does not."""
     limit, replicas = context.rolling.max_unavailable, context.snapshot.cloneset.spec.replicas
     try:
         return limit is not None and lenient_value(limit, replicas, round_up=False) >= replicas
     except ValueError:
-        return False  # the reason is given where the number is used
+        return False  # reported where the number is used

@@ -1,4 +1,4 @@
-"""How one chosen pod gets to its target revision: in place where it is possible and allowed, else by recreation."""
+"""Updates chosen pods to their target revision: in place where possible and allowed, else by recreation."""
 
 from collections.abc import Sequence
 
@@ -21,8 +21,10 @@ RECREATE, IN_PLACE_ONLY = "ReCreate", "InPlaceOnly"
 
 
 def plan_pod_updates(context: PlanContext, pods: Sequence[Pod], target: ControllerRevision, draft: Draft) -> bool:
-    """Plan the update of each pod to `target`. True when anything is written. Raises UpdateRefused when a pod
-    cannot be updated as the spec demands; those before it are planned."""
+    """Plan the update of each pod to `target`. Return True if anything is written.
+
+    Raises UpdateRefused when a pod cannot be updated as the spec demands; the pods before it are planned.
+    """
     history = _history(context)
     chains: list[Chain] = []
     held: list[Pod] = []
@@ -50,7 +52,7 @@ def plan_pod_updates(context: PlanContext, pods: Sequence[Pod], target: Controll
 
 
 def _history(context: PlanContext) -> dict[str, ControllerRevision]:
-    """Revisions by hash. CloneSets of equal templates have equal hashes: our own revisions outdo stray ones."""
+    """Return revisions by hash. Own revisions override stray ones: CloneSets of equal templates have equal hashes."""
     uid = context.snapshot.cloneset.metadata.uid
     stray: dict[str, ControllerRevision] = {}
     own: dict[str, ControllerRevision] = {}

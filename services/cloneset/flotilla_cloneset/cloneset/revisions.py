@@ -1,4 +1,4 @@
-"""A CloneSet's ControllerRevisions: its recipe, and which revisions are forgotten (common.md §7)."""
+"""Manages a CloneSet's ControllerRevisions: their content, and which are deleted (common.md §7)."""
 
 from collections.abc import Iterable
 
@@ -32,7 +32,7 @@ RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_label
 
 
 def choose(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
-    """The update and the current revision. Raises ValueError when the template or a claim template cannot be read."""
+    """Choose the update and the current revision. Raises ValueError if a template cannot be read."""
     spec, status = snapshot.cloneset.spec, snapshot.cloneset.status
     owner = RevisionOwner(
         resource=CLONE_SET,
@@ -49,12 +49,12 @@ def choose(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
 
 
 def record_of(cloneset: CloneSet) -> dict[str, str]:
-    """Return the record of the CloneSet's claim templates that goes with its newest revision."""
+    """Return the record of the CloneSet's claim templates, which is kept with its newest revision."""
     return claim_record(cloneset.spec.volume_claim_templates, cloneset.metadata.annotations)
 
 
 def surplus(snapshot: CloneSetSnapshot, selector: Selector, live_labels: Iterable[str]) -> tuple[Delete, ...]:
-    """Deletes of the oldest revisions beyond the history limit that none of these labels names (§7.5)."""
+    """Plan the deletion of the oldest revisions beyond the history limit that none of these labels names (§7.5)."""
     limit = snapshot.cloneset.spec.revision_history_limit
     if len(snapshot.revisions) <= limit:
         return ()
@@ -66,7 +66,9 @@ def surplus(snapshot: CloneSetSnapshot, selector: Selector, live_labels: Iterabl
 def in_place_spec(
     old: ControllerRevision, new: ControllerRevision, gates: Gates, *, ignore_claims: bool = False
 ) -> UpdateSpec | None:
-    """How a pod gets from one revision to the other in place, if it can. A change of the claim templates means
-    recreation where the gate says so, unless it is to be ignored (§7.6)."""
+    """Return how a pod can be updated from one revision to another in place, or None.
+
+    With the gate on, a change of the claim templates requires recreation unless `ignore_claims` (§7.6).
+    """
     recreates = gates.on("RecreatePodWhenChangeVCTInCloneSetGate") and not ignore_claims
     return calculate(RECIPE, old, new, gates=gates, must_match=CLAIM_HASH_ANNOTATION if recreates else "")

@@ -1,8 +1,8 @@
-"""The update step: which pods change their revision in this pass, and how (cloneset.md §4.8).
+"""Plans the update step: which pods change their revision in this pass, and how (cloneset.md §4.8).
 
 Pods are taken in update order as long as maxUnavailable allows. A pod that is unavailable anyway costs no budget,
-unless it is on the target revision already: so broken old pods are repaired first, and a broken new revision stops
-the rollout.
+unless it is on the target revision already: so broken old pods are repaired first, and a broken new revision stops the
+rollout.
 """
 
 from collections.abc import Sequence
@@ -23,20 +23,20 @@ from flotilla_common.workload.recipe import belongs
 
 
 def update_numbers(context: PlanContext) -> Quantities:
-    """The numbers of the update step, which classifies pods by their revision label alone."""
+    """Return the numbers of the update step, which classifies pods by their revision label alone."""
     new, old = context.pods.sides(preparing_update_is_new=False)
     return quantities(context.targets, new, old, rollback=context.rollback, exclude_preparing=False)
 
 
 def direction(context: PlanContext, numbers: Quantities) -> int:
-    """Where pods move: 1 to the update revision, -1 back to the current one, 0 nowhere."""
+    """Return where pods move: 1 to the update revision, -1 back to the current one, 0 nowhere."""
     if context.targets.on_delete or context.targets.paused:
         return 0
     return (numbers.update > 0) - (numbers.update < 0)
 
 
 def plan_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
-    """Plan the update step. True when it changes anything."""
+    """Plan the update step. Return True if it changes anything."""
     draft.numbers |= {"updateNum": numbers.update, "budget": numbers.update_budget}
     if _nothing_to_update(context, numbers, draft):
         return False
@@ -55,14 +55,14 @@ def plan_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool
     except UpdateRefused as error:
         draft.errors.append(("update", str(error)))
         draft.reason(State.STUCK, "InPlaceImpossible", error.explained, error.pods)
-        return bool(error.planned)  # whatever the limits allow: this is what stands in the way
+        return bool(error.planned)  # regardless of the limits, this refusal blocks the rollout
     if len(chosen) < len(head):
         _explain_blockers(context, numbers, chosen, draft)
     return changed
 
 
 def _nothing_to_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
-    """Whether no pod is to be updated; then give the reason."""
+    """Report whether no pod needs an update; if so, add the reason."""
     counts, want = context.pods.counts, context.targets
     if want.on_delete:
         outdated = counts.replicas - counts.updated
@@ -99,7 +99,7 @@ def _nothing_to_update(context: PlanContext, numbers: Quantities, draft: Draft) 
 
 
 def _may_start(pod: Pod) -> bool:
-    """Not on its way out, and not in the grace period of another update."""
+    """Report whether the pod is neither being deleted nor in the grace period of another update."""
     if pod.state == PREPARING_DELETE:
         return False
     annotations = pod.metadata.annotations
@@ -110,7 +110,7 @@ def _may_start(pod: Pod) -> bool:
 
 
 def _within_budget(context: PlanContext, head: Sequence[Pod], target: ControllerRevision, budget: int) -> list[Pod]:
-    """The first pods, as many as the budget allows (cloneset.md §4.8 step 6)."""
+    """Return the first pods, as many as the budget allows (cloneset.md §4.8 step 6)."""
     unavailable = context.pods.unavailable
     used = len(unavailable)
     stuck = _unavailable_on(context, target)
@@ -137,7 +137,7 @@ def _unavailable_on(context: PlanContext, target: ControllerRevision) -> int:
 
 
 def _explain_blockers(context: PlanContext, numbers: Quantities, chosen: Sequence[Pod], draft: Draft) -> None:
-    """Name the pods that use the budget up: those that are unavailable, and those that this pass makes so."""
+    """Name the pods that use up the budget: pods that are, or in this pass become, unavailable."""
     unavailable = context.pods.unavailable
     starting = [pod for pod in chosen if pod.metadata.uid not in unavailable]
     down = (pod for pod in context.pods.active if pod.metadata.uid in unavailable)
@@ -149,7 +149,7 @@ def _explain_blockers(context: PlanContext, numbers: Quantities, chosen: Sequenc
     elif extra < 0:
         limit += f" (minus {-extra} missing)"
     used = f"is used by {named(blockers, len(starting) + len(unavailable))}" if blockers else "leaves no room"
-    if blockers or extra < 0:  # missing pods are about to come, or a reason of their own says why not
+    if blockers or extra < 0:  # missing pods are about to be created, or another reason explains why not
         draft.reason(State.WAITING, "WaitingForMaxUnavailable", f"{limit} {used}", blockers)
     else:
         draft.reason(State.STUCK, "WaitingForMaxUnavailable", f"{limit} {used}", symptom=True)

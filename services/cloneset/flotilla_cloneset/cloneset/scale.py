@@ -1,6 +1,6 @@
-"""The scale step: cancel deletions that are not wanted any more, create what is missing, delete what is too much.
+"""Plans the scale step: cancel unwanted deletions, create missing pods, delete surplus pods.
 
-One kind of change per pass (cloneset.md §4.4): the surge arithmetic of the update step assumes that nothing else
+A pass makes one kind of change (cloneset.md §4.4): the surge arithmetic of the update step assumes that nothing else
 moves. Every function returns whether it planned a write.
 """
 
@@ -26,7 +26,7 @@ from flotilla_common.workload.podedit import PodEdit
 
 
 def plan_scale(context: PlanContext, draft: Draft) -> bool:
-    """Plan the scale step. False when it changes nothing, so that the update step may run."""
+    """Plan the scale step. Return False if it changes nothing, so that the update step may run."""
     if _cancel(context, draft):
         return True
     numbers = _scaling_numbers(context)
@@ -37,7 +37,7 @@ def plan_scale(context: PlanContext, draft: Draft) -> bool:
         "useSurge": numbers.use_surge,
     }
     if numbers.scale_up > 0:
-        # Pods whose deletion is due may be the very ones that use up scaleStrategy.maxUnavailable.
+        # Pods whose deletion is due may be the very pods that use up scaleStrategy.maxUnavailable.
         return _scale_up(context, numbers, draft) or _finish_deletions(context, draft)
     if _finish_deletions(context, draft):
         return True
@@ -66,17 +66,17 @@ def _scaling_numbers(context: PlanContext) -> Quantities:
 
 
 def _ready_budget(context: PlanContext, numbers: Quantities) -> int:
-    """How many ready pods may be deleted now.
+    """Return how many ready pods may be deleted now.
 
-    The formula of §4.3 leaves out unavailable pods that are specified for deletion; they are no less unavailable, so
-    what is really there bounds it as well (docs/adr/0004).
+    The formula of §4.3 leaves out unavailable pods that are specified for deletion; they are unavailable all the same,
+    so the number of pods actually available bounds it as well (docs/adr/0004).
     """
     really = context.pods.counts.available - (context.targets.replicas - context.targets.max_unavailable)
     return min(numbers.delete_ready, max(really, 0))
 
 
 def _cancel(context: PlanContext, draft: Draft) -> bool:
-    """Bring pods back that wait in PreparingDelete but are wanted again."""
+    """Cancel the deletion of pods in PreparingDelete that are needed again."""
     lifecycle = context.snapshot.cloneset.spec.lifecycle or Lifecycle()
     if any(hook and hook.mark_pod_not_ready for hook in (lifecycle.pre_delete, lifecycle.in_place_update)):
         return False
@@ -108,7 +108,7 @@ def _scale_up(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
 
 
 def _finish_deletions(context: PlanContext, draft: Draft) -> bool:
-    """Delete the pods in PreparingDelete whose hook let go."""
+    """Delete the pods in PreparingDelete that their hook has released."""
     lifecycle = context.snapshot.cloneset.spec.lifecycle
     hook = lifecycle.pre_delete if lifecycle else None
     held = [pod for pod in context.pods.preparing_delete if hooked(hook, pod)]
@@ -130,10 +130,10 @@ def _scale_in(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
 
 
 def _take_back(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
-    """Delete what is above replicas + maxSurge, where the pods that are to go cannot be spared yet.
+    """Delete pods above replicas + maxSurge when the pods to be replaced cannot be spared yet.
 
-    maxSurge or replicas were lowered in the middle of a rollout: the pods of the old revision serve until others do, so
-    those that do not serve go instead. The rollout creates them again when there is room.
+    This happens when maxSurge or replicas were lowered in the middle of a rollout: pods of the old revision serve until
+    others do, so pods that do not serve are deleted instead. The rollout creates them again when there is room.
     """
     planned = context.pods.planned
     spare = [pod for pod in context.pods.active if pod.metadata.uid not in planned and context.dispensable(pod)]
@@ -142,7 +142,7 @@ def _take_back(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
 
 
 def _most_dispensable(context: PlanContext, pods: Sequence[Pod], count: int, old_count: int) -> list[Pod]:
-    """So many of the pods, up to `old_count` of them of the old revision (cloneset.md §4.7)."""
+    """Choose `count` of the pods, up to `old_count` of them of the old revision (cloneset.md §4.7)."""
     among = {pod.metadata.uid for pod in pods}
     new, old = context.pods.groups(context.snapshot.gates.on("PreparingUpdateAsUpdate"))
     spec = mapping(decode_template(context.snapshot.cloneset.spec.template).get("spec"))
@@ -161,7 +161,7 @@ def _most_dispensable(context: PlanContext, pods: Sequence[Pod], count: int, old
 def _delete_within_budget(
     context: PlanContext, pods: Sequence[Pod], ready_budget: int, intent: Intent, cause: str, draft: Draft
 ) -> bool:
-    """Delete pods in the given order: those that are not missed freely, the others as far as the budget reaches."""
+    """Delete pods in the given order: dispensable pods freely, the others within the budget."""
     allowed: list[Pod] = []
     waiting: list[Pod] = []
     for pod in pods:
@@ -213,10 +213,11 @@ def _state_chain(context: PlanContext, pod: Pod, state: str, intent: Intent, cau
 
 
 def _delete_chain(context: PlanContext, pod: Pod, intent: Intent, cause: str) -> Chain:
-    """The pod first: its claims stay protected while it exists, and a refused deletion must not cost its data.
+    """Delete the pod, then its claims.
 
-    A pod that is deleted without budget because it does not serve is deleted at exactly the version that said so: on a
-    view that is behind, it may be serving by now.
+    The pod goes first: its claims stay protected while it exists, and a refused deletion must not cost its data. A pod
+    that is deleted without budget because it does not serve is deleted at exactly the version read: by now it may be
+    serving.
     """
     meta = pod.metadata
     delete = delete_of(

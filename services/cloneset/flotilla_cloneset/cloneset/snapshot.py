@@ -1,7 +1,7 @@
-"""Everything that planning one CloneSet needs to know, gathered before and frozen (DESIGN: plans are values).
+"""The input of planning one CloneSet, gathered beforehand and frozen.
 
-A snapshot can be taken from the mirrors, from a support bundle, or built by hand in a test; the planner never asks
-for more.
+A snapshot can be taken from the mirrors, from a support bundle, or built by hand in a test; the planner reads nothing
+else.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -28,18 +28,18 @@ class CloneSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One CloneSet and its surroundings at one moment."""
 
     cloneset: CloneSet
-    pods: Collection[Pod] = ()  # those of the namespace with an owner reference to it, in any state
+    pods: Collection[Pod] = ()  # pods of the namespace with an owner reference to the CloneSet, in any state
     claims: Collection[PersistentVolumeClaim] = ()  # likewise
-    taken_names: Container[str] = ()  # names of all pods of the namespace, whoever they belong to
-    revisions: Collection[ControllerRevision] = ()  # of its namespace: its own, and nobody's that match its selector
+    taken_names: Container[str] = ()  # names of all pods of the namespace, with any owner
+    revisions: Collection[ControllerRevision] = ()  # its own, and matching ones without an owner
     node_labels: Mapping[str, Mapping[str, str]] = {}  # by node name; needed only for topology spread constraints
-    pull_jobs: Collection[ImagePullJob] | None = None  # those that it controls; None: images are not pulled ahead
-    budgets: Mapping[Key, PodUnavailableBudget] = {}  # those that its pods name, by namespace and name
+    pull_jobs: Collection[ImagePullJob] | None = None  # jobs that it controls; None: images are not pulled ahead
+    budgets: Mapping[Key, PodUnavailableBudget] = {}  # budgets that its pods name, by namespace and name
     gates: Gates = Gates()
     options: Options = Options()
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: scale, update
-    notes: Mapping[str, str] = {}  # what the previous pass noted: failures of which the status still tells
-    pending_ids: tuple[str, ...] = ()  # instance ids of creates with unknown outcome: they are used first
+    notes: Mapping[str, str] = {}  # notes of the previous pass: failures that the status still reports
+    pending_ids: tuple[str, ...] = ()  # instance ids of creates with unknown outcome, used first
 
     @property
     def subject(self) -> Subject:

@@ -1,7 +1,6 @@
-"""The status of a CloneSet: counts, revisions, conditions, and whether writing them is worth it (cloneset.md §5).
+"""Computes the status of a CloneSet, and whether a change is worth a write (cloneset.md §5).
 
-The counts describe the pods as the pass found them, before its own writes. The conditions already reflect the new
-spec.
+The counts describe the pods as the pass found them, before its own writes. The conditions already reflect the new spec.
 """
 
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from flotilla_common.control.plan import Event, Patch
 from flotilla_common.control.writes import StatusPlan, write_status
 
 NO_DEADLINE = 2**31 - 1
-"""progressDeadlineSeconds that means the same as unset."""
+"""The progressDeadlineSeconds that means the same as unset."""
 PROGRESSING = "Progressing"
 EXCEEDED = "ProgressDeadlineExceeded"
 UPDATING = "CloneSetUpdated"
@@ -27,23 +26,25 @@ _FAILURES = {"scale": "FailedScale", "update": "FailedUpdate"}
 
 
 class CloneSetStatusPlan(StatusPlan):
-    """What else follows from a status."""
+    """The status write and its consequences for the plan."""
 
     wake_at: datetime | None = None  # when the progress deadline ends
     notes: Mapping[str, str] = {}  # for the next pass: conditions of failures that this process has seen
-    overdue: str = ""  # what is told of a rollout that takes too long: the condition's message, and the cause
+    overdue: str = ""  # for a rollout that takes too long: the condition's message and the cause
 
 
 def settled_revision(context: PlanContext) -> str:
-    """The current revision: it becomes the update revision once all pods carry that, ready or not (§5.2)."""
+    """Return the current revision. The update revision becomes current once all pods carry it, ready or not (§5.2)."""
     counts, revisions = context.pods.counts, context.revisions
     complete = counts.updated == counts.replicas == context.targets.replicas
     return (revisions.update if complete else revisions.current).metadata.name
 
 
 def plan_status(context: PlanContext, cause: str) -> CloneSetStatusPlan:
-    """Compute the status, and the write if it is due (§5.5). `cause`: why it does not get on, for what is told of a
-    rollout that takes too long."""
+    """Compute the status, and the write if it is due (§5.5).
+
+    `cause`: why the rollout does not progress, for the event of one that takes too long.
+    """
     now = context.now.replace(microsecond=0)  # as Kubernetes writes times
     cloneset, counts = context.snapshot.cloneset, context.pods.counts
     stored = cloneset.status
@@ -77,13 +78,13 @@ def plan_status(context: PlanContext, cause: str) -> CloneSetStatusPlan:
 
 
 def _at_rest(context: PlanContext) -> bool:
-    """All pods are there, on their side of the partition and available: these counts will stay."""
+    """Report whether all pods exist, on their side of the partition and available: these counts will stay."""
     counts, want = context.pods.counts, context.targets
     return counts.replicas == counts.available == want.replicas and counts.updated >= want.expected_updated
 
 
 def _names(status: CloneSetStatus) -> tuple[object, ...]:
-    """What is always worth a write at once: everything but the counts."""
+    """Return the fields whose change is always written at once: everything but the counts."""
     return (
         status.observed_generation,
         status.update_revision,
@@ -95,9 +96,9 @@ def _names(status: CloneSetStatus) -> tuple[object, ...]:
 
 
 def _overdue(progressing: Condition | None, cause: str) -> str:
-    """The message of a rollout that takes too long, with the cause behind it; empty for any other.
+    """Return the message of a rollout that takes too long, with its cause; empty for any other.
 
-    Clients compare the message of the condition, so the cause goes where people read: the reason and the event.
+    Clients compare the message of the condition, so the cause goes only into the reason and the event.
     """
     if progressing is None or progressing.reason != EXCEEDED:
         return ""
@@ -105,11 +106,13 @@ def _overdue(progressing: Condition | None, cause: str) -> str:
 
 
 def _patch(cloneset: CloneSet, status: CloneSetStatus, overdue: str) -> Patch:
-    """A merge patch of the whole status, conditional on the version that was read. `overdue`: the event of a rollout
-    that has just been found to take too long."""
+    """Build a merge patch of the whole status, conditional on the version that was read.
+
+    `overdue`: the event text of a rollout that has just exceeded its deadline.
+    """
     content: dict[str, Any] = msgspec.to_builtins(status)
     for member in ("updatedAvailableReplicas", "expectedUpdatedReplicas", "conditions"):
-        content[member] = content[member] or None  # absent when there is nothing to say
+        content[member] = content[member] or None  # absent when empty
     told = Event(EXCEEDED, overdue, warning=True) if overdue else None
     return write_status(CLONE_SET, cloneset.metadata, content, on_success=told)
 
@@ -119,7 +122,7 @@ def _find(conditions: list[Condition], kind: str) -> Condition | None:
 
 
 def _progressing(context: PlanContext, current: str, now: datetime) -> tuple[Condition | None, datetime | None]:
-    """Condition Progressing (absent without a deadline), and when it has to be judged again (§5.3)."""
+    """Return condition Progressing (None without a deadline), and when to evaluate it again (§5.3)."""
     cloneset = context.snapshot.cloneset
     deadline = cloneset.spec.progress_deadline_seconds
     if deadline is None or deadline == NO_DEADLINE:
@@ -145,7 +148,7 @@ def _progressing(context: PlanContext, current: str, now: datetime) -> tuple[Con
 
 
 def _verdict(context: PlanContext, current: str, stored: Condition | None, overdue: datetime) -> tuple[str, str, str]:
-    """(status, reason, message). `overdue`: what has been under way since before then has taken too long."""
+    """Return (status, reason, message). An update in progress since before `overdue` has timed out."""
     counts, want, update = context.pods.counts, context.targets, context.revisions.update.metadata.name
     replicas, expected = want.replicas, want.expected_updated
     if current == update and counts.replicas == counts.updated == counts.updated_available == replicas:
@@ -160,27 +163,30 @@ def _verdict(context: PlanContext, current: str, stored: Condition | None, overd
 
 
 def _timed_out(stored: Condition, overdue: datetime) -> bool:
-    """Only the state CloneSetUpdated runs against the clock, so that time spent paused or available does not
-    count."""
+    """Report whether the update has exceeded its deadline.
+
+    Only the state CloneSetUpdated counts, so that time spent paused or available does not.
+    """
     since = stored.last_update_time
     return stored.reason == UPDATING and since is not None and since < overdue
 
 
 def _failed(conditions: list[Condition]) -> set[str]:
-    """Return which of the conditions say that a phase failed. A new one has to be seen even when nothing else changes
-    ever again: a failure is known only after the pass whose status said everything else."""
+    """Return the failure conditions that are True."""
+    # A new one must be written even if nothing else ever changes: a failure is known only after the pass whose status
+    # reported everything else.
     return {one.type for one in conditions if one.status == "True" and one.type in _FAILURES.values()}
 
 
 def _seen(snapshot: CloneSetSnapshot) -> set[str]:
-    """Return the conditions of failures that this process has seen. Others go with the next change, so that a take-over
-    writes nothing for what OpenKruise has left behind."""
+    """Return the failure conditions that this process has seen."""
+    # The others are removed with the next change, so that a take-over writes nothing for what OpenKruise left behind.
     return {kind for phase, kind in _FAILURES.items() if phase in snapshot.failures or kind in snapshot.notes}
 
 
 def _conditions(context: PlanContext, progressing: Condition | None, now: datetime) -> list[Condition]:
-    """Return the stored conditions with Progressing replaced, a first FailedScale or FailedUpdate added, and those
-    removed whose failure is over (§5.4; the original never removes one)."""
+    """Return the stored conditions with Progressing replaced, new failures added and past failures removed (§5.4)."""
+    # The original never removes a FailedScale or FailedUpdate.
     over = _phases_that_are_over(context)
     conditions = [one for one in context.snapshot.cloneset.status.conditions if one.type not in (PROGRESSING, *over)]
     for phase, kind in _FAILURES.items():
@@ -199,9 +205,11 @@ def _conditions(context: PlanContext, progressing: Condition | None, now: dateti
 
 
 def _phases_that_are_over(context: PlanContext) -> list[str]:
-    """Return the conditions of the phases that did not fail in the last pass, and of which this process has seen the
-    failure, or which have nothing left to do. Without either nobody knows: a service that has just started has not
-    tried yet."""
+    """Return the failure conditions of the phases that did not fail in the last pass.
+
+    The phase must also be idle, or this process must have seen the failure: a service that has just started has not
+    tried yet.
+    """
     counts, want, snapshot = context.pods.counts, context.targets, context.snapshot
     idle = {
         "scale": want.replicas <= counts.replicas <= want.ceiling,
