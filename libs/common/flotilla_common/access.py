@@ -1,4 +1,4 @@
-"""What a service does at the apiserver, from what its parts declare: the rights that its ServiceAccount needs."""
+"""Computes the apiserver access that a service needs, from the declarations of its parts."""
 
 from collections.abc import Iterable
 
@@ -12,19 +12,19 @@ OWN_NAMESPACE = "namespace"
 """The setting that names Flotilla's own namespace."""
 
 LEASES = Access(LEASE, ("create", "delete", "get", "list", "update"), namespace=OWN_NAMESPACE)
-"""Of whoever shares work among replicas."""
+"""Access of services that share work among replicas."""
 
 EVENTS = Access(EVENT, ("create", "patch"))
 
 
 def access_of(parts: Iterable[Part]) -> list[Access]:
-    """What the parts of a service of controllers do, leases and events included; nothing without parts."""
+    """Return the access that the parts need, events and leases included; empty without parts."""
     found = [access for part in parts for access in _of_part(part)]
     return [*found, EVENTS, LEASES] if found else []
 
 
 def reading(resources: Iterable[Resource]) -> tuple[Access, ...]:
-    """LIST and WATCH of all objects of these resources."""
+    """Return the access for LIST and WATCH of all objects of these resources."""
     return tuple(Access(resource, READ) for resource in resources)
 
 
@@ -35,5 +35,5 @@ def _of_part(part: Part) -> Iterable[Access]:
         yield from (Access(watch.resource, ("patch",), subresource=name) for name in watch.subresources)
     made = [watch.owner for watch in part.all_watches if "create" in watch.writes]
     if isinstance(part, ControllerSpec) and part.resource in made:
-        # Whoever makes objects with blockOwnerDeletion must be allowed to set finalizers of their owner.
+        # Creating objects with blockOwnerDeletion takes the right to set finalizers of their owner.
         yield Access(part.resource, ("update",), subresource="finalizers")

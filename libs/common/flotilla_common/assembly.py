@@ -1,7 +1,7 @@
-"""A service of controllers, put together from their specs: mirror, shards, executor, controllers.
+"""Builds a service of controllers from their specs: mirror, shards, executor, controllers.
 
-The order of starting is here: mirror first, then leases, then, for gained shards, the resync LIST before the first plan
-(DESIGN §4). So is the order of ending: no new writes, the answers to those under way, the leases, the last events.
+The start order is here: the mirror first, then leases, then, for gained shards, the resync LIST before the first plan
+(DESIGN §4). So is the shutdown order: no new writes, responses to pending writes, leases, last events.
 """
 
 import asyncio
@@ -36,15 +36,17 @@ from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context, Service
 
 DRAIN_SECONDS = 5.0
-"""How long a service that is told to stop waits for the answers to its last writes; they take milliseconds, unless the
-apiserver is in trouble. Within the 30 seconds that Kubernetes gives a pod."""
+"""The time that a stopping service waits for responses to its last writes.
+
+They take milliseconds unless the apiserver is in trouble. Kubernetes gives a pod 30 seconds in all.
+"""
 
 LAST_EVENTS_SECONDS = 1.0
-"""How long it then writes events that are still waiting."""
+"""The time that a stopping service then spends on writing pending events."""
 
 
 def controller_service(name: str, parts: Sequence[Part]) -> Service:
-    """The service of these parts."""
+    """Return the service that runs these parts."""
 
     async def run(context: Context) -> None:
         assembly = Assembly(context)
@@ -58,7 +60,7 @@ def controller_service(name: str, parts: Sequence[Part]) -> Service:
 
 
 class _Served(msgspec.Struct, frozen=True):
-    """A controller that runs, and what goes with it."""
+    """A running controller and its companions."""
 
     spec: ControllerSpec[Any]
     controller: Controller[Any]
@@ -67,7 +69,7 @@ class _Served(msgspec.Struct, frozen=True):
 
 
 class Assembly:
-    """The parts of one service."""
+    """The running parts of one service."""
 
     def __init__(self, context: Context) -> None:
         settings = context.settings
@@ -98,8 +100,10 @@ class Assembly:
         self._server_version = ""
 
     async def serve(self, part: Part) -> None:
-        """Run the part, unless settings or gates say otherwise. To be called before `run`. Raises BusError when the bus
-        cannot take its answers."""
+        """Run the part unless settings or gates disable it. Must be called before `run`.
+
+        Raises BusError if the bus cannot register its responders.
+        """
         context = self.context
         if why := part.why_off(context.settings, context.gates):
             context.health.ready(part.name, ok=True, why=why)
@@ -122,7 +126,7 @@ class Assembly:
             await self._serve_controller(part, wiring)
 
     async def run(self) -> None:
-        """Start everything in order, work until cancelled, then end in order."""
+        """Start everything in order, work until cancelled, then shut down in order."""
         context = self.context
         if not self._parts:
             await self._idle()
@@ -148,7 +152,7 @@ class Assembly:
             leading = group.create_task(self.shards.run())
             working = [group.create_task(one.controller.run()) for one in self._served]
             try:
-                await asyncio.wait([*working, leading])  # a service may have no controller, and only answer reports
+                await asyncio.wait([*working, leading])  # a service may have responders only
             finally:
                 await self._wind_down(working, leading)
 
@@ -179,7 +183,7 @@ class Assembly:
         context, mirror, settings = self.context, self.mirror, self.context.settings
 
         def gather_readable(key: Key, memory: Memory) -> Snapshot | None:
-            """A table keeps the last version that it could read; nothing may be planned with that."""
+            """Gather a snapshot unless the table holds an old version because the latest cannot be decoded."""
             snapshot = gatherer.gather(key, memory)
             if snapshot is None or mirror.is_undecodable(spec.resource, snapshot.subject.uid):
                 return None
@@ -242,7 +246,7 @@ class Assembly:
         return list(dict.fromkeys(watch.resource for watch in watches if watch.resource in self.mirror.resources))
 
     async def _wait_for_kinds(self) -> None:
-        """Until the cluster serves all kinds that are mirrored; `/readyz` says which one is waited for."""
+        """Wait until the cluster serves all mirrored kinds; `/readyz` names the missing one."""
         context = self.context
         planned = {one.spec.resource for one in self._served}
         for resource in self.mirror.resources:
@@ -257,7 +261,7 @@ class Assembly:
         return {resource: count for resource, count in counts.items() if count}
 
     def _plan_again_when_kinds_come(self) -> None:
-        """A kind that was missing may matter for everything that was planned without it."""
+        """Requeue all keys when an optional kind gets installed, as their plans may depend on it."""
         for one in self._served:
             for watch in one.spec.all_watches:
                 if watch.optional and watch.resource in self.mirror.resources:
@@ -267,7 +271,7 @@ class Assembly:
         one.controller.enqueue_shards(one.keys(), self.shards.serving)
 
     async def _idle(self) -> None:
-        """There is nothing to do until the process is started with other settings."""
+        """Wait until cancelled: there is no work before the process is restarted with other settings."""
         self.context.log.warning("no controller runs")
         self.context.started()
         await asyncio.Event().wait()
@@ -284,12 +288,12 @@ class Assembly:
             one.controller.clock_was_set()
 
     def _note_undecodable(self, found: Undecodable) -> None:
-        """A dependent that no controller here speaks for: its table keeps the version that it could read."""
+        """Log an undecodable dependent, of which the table keeps the last readable version."""
         name = f"{found.namespace}/{found.name}"
         self.context.log.warning("undecodable object", object=name, kind=found.resource.kind, error=found.error)
 
     async def _wind_down(self, working: Sequence[asyncio.Task[None]], leading: asyncio.Task[None]) -> None:
-        """Let what is under way be answered and recorded, then hand the shards over at once."""
+        """Wait for pending writes and events, then release the shards at once."""
         self.shards.retire()
         for one in self._served:
             one.controller.stop()

@@ -1,4 +1,4 @@
-"""A metric under exactly the name that dashboards know it by."""
+"""A Prometheus counter without the suffix `_total`, for names that dashboards rely on."""
 
 from collections import Counter as Tally
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 class BareCounter(Collector):
     """A counter whose series is named exactly as given.
 
-    The client library would append `_total` to it. The price of the historical name is that its type reads `untyped`.
+    The client library would append `_total`. In return for the historical name, its type reads `untyped`.
     """
 
     def __init__(self, name: str, documentation: str, labels: tuple[str, ...], registry: CollectorRegistry) -> None:
@@ -20,11 +20,11 @@ class BareCounter(Collector):
         registry.register(self)
 
     def count(self, *labels: str, by: int = 1) -> None:
-        """One more for these label values. By 0, the series is there."""
+        """Count an event with these label values; `by=0` only creates the series."""
         self._values[labels] += by
 
     def collect(self) -> Iterator[UnknownMetricFamily]:
-        """The family, for the registry."""
+        """Yield the metric family to the registry."""
         family = UnknownMetricFamily(self._name, self._documentation, labels=self._labels)
         for labels, value in self._values.items():
             family.add_metric(labels, value)

@@ -1,7 +1,7 @@
-"""Time and chance, injected.
+"""Time and randomness, injected.
 
-Everything that asks for the time, waits, or rolls dice takes a `Clock` or an `Entropy`, so that a test or the
-simulator can own both. This module is the only one that may touch the real ones (ruff bans them elsewhere).
+Code that reads the time, waits or draws random numbers takes a `Clock` or an `Entropy`, so that tests and the simulator
+control both. Only this module may use the real ones (ruff bans them elsewhere).
 """
 
 import asyncio
@@ -13,37 +13,37 @@ from typing import Protocol
 from uuid import UUID
 
 INTERVAL = 1.0
-"""Seconds between two looks whether the wall clock was set."""
+"""Seconds between two checks for a change of the wall clock."""
 
 STEP = 0.5
-"""Seconds by which the clocks must have parted: smaller steps do no harm."""
+"""Seconds by which the wall clock must have jumped; smaller steps are harmless."""
 
 
 class Clock(Protocol):
-    """Wall time for what users see, monotonic time for every duration, deadline and lease."""
+    """Wall time for what users see, monotonic time for durations, deadlines and leases."""
 
     def now(self) -> datetime:
-        """The wall time, aware, in UTC."""
+        """Return the wall time, aware, in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start; never jumps."""
+        """Return seconds since an arbitrary start; never jumps."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; at once for zero or less, but always yields to other tasks."""
+        """Wait; for zero or less only yield to other tasks."""
         ...
 
 
 class Entropy(Protocol):
-    """Chance for jitter and identities, never for names of Kubernetes objects (those are deterministic)."""
+    """Randomness for jitter and identities, never for names of Kubernetes objects (those are deterministic)."""
 
     def uniform(self, low: float, high: float) -> float:
-        """A number in [low, high]."""
+        """Return a number in [low, high]."""
         ...
 
     def token(self) -> str:
-        """A fresh identity of 10 lower-case hexadecimal digits."""
+        """Return a new identity of 10 lower-case hexadecimal digits."""
         ...
 
     def uuid(self) -> str:
@@ -65,7 +65,7 @@ class SystemClock:
 
 
 class SystemEntropy:
-    """The real dice."""
+    """The operating system's randomness."""
 
     def __init__(self) -> None:
         self._random = random.SystemRandom()
@@ -81,10 +81,10 @@ class SystemEntropy:
 
 
 async def follow_clock(clock: Clock, was_set: Callable[[], None]) -> None:
-    """Call `was_set` each time that the wall clock was set. Never returns.
+    """Call `was_set` each time the wall clock was set. Never returns.
 
-    What plans wait for are moments on the wall clock, and they are waited for by the monotonic one, which never jumps.
-    So when the wall clock is set, or the machine was asleep, whoever waits has to reckon anew.
+    Plans wait for moments of the wall clock, but the wait is timed by the monotonic clock. When the wall clock is set,
+    or the machine was suspended, those waits have to be computed again.
     """
     apart = _apart(clock)
     while True:
@@ -99,7 +99,7 @@ def _apart(clock: Clock) -> float:
 
 
 class ManualClock:
-    """Show `time`. Nobody waits by this clock."""
+    """A clock that shows `time`, which its owner sets."""
 
     def __init__(self, time: datetime) -> None:
         self.time = time

@@ -1,8 +1,8 @@
 """Feature gates: one value, parsed once, the same in every service (install.md §3).
 
-The table below is the whole catalogue. `Gates.parse` reads the users' `--feature-gates` text, lets `AllAlpha` and
-`AllBeta` fill in what is not named, and then applies the derived settings, which override even explicit values and
-whose order matters: switching the pod webhook or the node agent off takes with it whatever cannot work without them.
+The tables below list all gates. `Gates.parse` reads the text of `--feature-gates`, expands `AllAlpha` and `AllBeta` to
+gates that are not named, and then applies the derived settings, which override even explicit values and whose order
+matters: disabling the pod webhook or the node agent disables every gate that depends on it.
 """
 
 import msgspec
@@ -51,7 +51,7 @@ _ALPHA_OFF = (
 _ALPHA = frozenset(_ALPHA_ON + _ALPHA_OFF)
 _BETA = frozenset(_BETA_ON)
 STAGES = {"AllAlpha": _ALPHA, "AllBeta": _BETA}
-"""What stands for all gates of a stage, and those gates."""
+"""The gates of a stage, by the name that stands for all of them."""
 
 _DEFAULT_ON = frozenset(_BETA_ON + _ALPHA_ON)
 
@@ -83,22 +83,22 @@ _BOOLEANS = dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True) | dict.
 )
 
 NAMES = _ALPHA | _BETA
-"""Every gate that can be named, without the two that stand for a whole stage."""
+"""The names of all gates, without the two that stand for a whole stage."""
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """The gates that are on, after derivation."""
+    """The enabled gates, after derivation."""
 
     enabled: frozenset[str] = frozenset()
 
     @classmethod
     def parse(cls, text: str, custom_resource_enable: str = "") -> "Gates":
-        """The gates for `Name=bool,…`; an empty text means all defaults.
+        """Parse `Name=bool,…`; an empty text means all defaults.
 
-        `custom_resource_enable` is the comma list of kinds of CUSTOM_RESOURCE_ENABLE: when it is set and does not name
-        SidecarSet, PodWebhook is off unless the text says otherwise (install.md §6).
+        `custom_resource_enable` is the comma-separated list of kinds from CUSTOM_RESOURCE_ENABLE: if it is set and does
+        not name SidecarSet, PodWebhook is off unless the text sets it (install.md §6).
 
-        Raises ValueError for an unknown name or a value that is no boolean.
+        Raises ValueError for an unknown name or a value that is not a boolean.
         """
         explicit = _read(text)
         gates = dict.fromkeys(_DEFAULT_ON, True)
@@ -112,13 +112,13 @@ class Gates(msgspec.Struct, frozen=True):
         return cls(frozenset(_derive({name for name, on in gates.items() if on})))
 
     def on(self, name: str) -> bool:
-        """Whether the gate is on. Raises KeyError for a name that is no gate: a slip in the code, not in the input."""
+        """Report whether the gate is on. Raises KeyError for an unknown name, which is a bug in the caller."""
         if name not in NAMES:
             raise KeyError(name)
         return name in self.enabled
 
     def changes(self) -> str:
-        """The gates that differ from the defaults, as `parse` reads them; empty when none does."""
+        """Return the gates that differ from the defaults, in the format of `parse`; empty if all agree."""
         return ",".join(f"{name}={str(name in self.enabled).lower()}" for name in sorted(self.enabled ^ _DEFAULT_ON))
 
 

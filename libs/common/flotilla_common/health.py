@@ -1,8 +1,8 @@
-"""/healthz, /readyz and /metrics of a process.
+"""Serves /healthz, /readyz and /metrics of a process.
 
-/healthz answers 503 while a part that works in the background has ended and cannot begin again: only a new process
-helps. Parts of a service report what they wait for; /readyz answers 200 only when nobody waits, and otherwise says in
-plain words who waits for what: a missing CRD or an unreachable bus is a state, not a crash.
+/healthz answers 503 after a background part has ended and cannot restart: only a new process helps. Parts of a service
+report what they wait for; /readyz answers 200 only when none of them waits, and otherwise names each waiting part and
+its reason: a missing CRD or an unreachable bus is a state, not a crash.
 """
 
 import asyncio
@@ -14,19 +14,19 @@ from prometheus_client import CONTENT_TYPE_LATEST, disable_created_metrics, gene
 
 
 class PortTaken(OSError):
-    """A port of this process cannot be had; the message names it and what it is for."""
+    """A port of this process cannot be bound; the message names the port and its purpose."""
 
 
 class Health:
-    """What the parts of one process say about themselves."""
+    """The health of the parts of one process, as they report it."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, str] = {}
         self._broken: dict[str, str] = {}
-        self._notes: dict[str, str] = {}  # every part that is known, with what there is to say of it when it is ready
+        self._notes: dict[str, str] = {}  # of every known part: its remark, or "ok"
 
     def ready(self, name: str, ok: bool, why: str = "") -> None:
-        """The part `name` is ready, or is not because of `why`. Of a ready part `why` is a remark: "off: …"."""
+        """Record that the part `name` is ready, or why not. For a ready part `why` is a remark: "off: …"."""
         self._notes[name] = why if ok and why else "ok"
         if ok:
             self._waiting.pop(name, None)
@@ -34,7 +34,7 @@ class Health:
             self._waiting[name] = why
 
     def alive(self, name: str, ok: bool, why: str = "") -> None:
-        """The part `name` works, or has ended because of `why`."""
+        """Record that the part `name` works, or why it has ended."""
         if ok:
             self._broken.pop(name, None)
         else:
@@ -42,16 +42,16 @@ class Health:
 
     @property
     def broken(self) -> dict[str, str]:
-        """Parts that have ended, and why."""
+        """Return the reasons of the parts that have ended, by name."""
         return dict(self._broken)
 
     @property
     def waiting(self) -> dict[str, str]:
-        """Parts that are not ready, and why."""
+        """Return the reasons of the parts that are not ready, by name."""
         return dict(self._waiting)
 
     def report(self) -> str:
-        """One line per part, as /readyz shows it."""
+        """Return one line per part, for /readyz."""
         lines = [
             f"[{'-' if name in self._waiting else '+'}]{name} {self._waiting.get(name, note)}"
             for name, note in self._notes.items()
@@ -60,8 +60,10 @@ class Health:
 
 
 async def serve(health: Health, *, health_port: int, metrics_port: int, host: str = "0.0.0.0") -> list[web.AppRunner]:  # noqa: S104 - probes come from outside the pod
-    """Serve the endpoints; a port of 0 leaves its endpoints out. The runners are to be cleaned up by the caller. Raises
-    PortTaken."""
+    """Serve the endpoints of the ports that are not 0. Raises PortTaken.
+
+    The caller cleans the returned runners up.
+    """
 
     async def healthz(_: web.Request) -> web.Response:
         broken = "".join(f"{name}: {why}\n" for name, why in sorted(health.broken.items()))
@@ -73,7 +75,7 @@ async def serve(health: Health, *, health_port: int, metrics_port: int, host: st
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    disable_created_metrics()  # a series per series that no dashboard knows
+    disable_created_metrics()  # a second series per series, which no dashboard uses
     routes: dict[int, list[web.RouteDef]] = {}
     if health_port:
         routes.setdefault(health_port, []).extend([web.get("/healthz", healthz), web.get("/readyz", readyz)])
@@ -90,7 +92,7 @@ async def serve(health: Health, *, health_port: int, metrics_port: int, host: st
 
 
 async def listen(routes: Sequence[web.RouteDef], port: int, host: str = "0.0.0.0") -> web.AppRunner:  # noqa: S104 - as above
-    """Serve the routes on a port. The runner is to be cleaned up by the caller. Raises PortTaken."""
+    """Serve the routes on a port. The caller cleans the returned runner up. Raises PortTaken."""
     app = web.Application()
     app.add_routes(routes)
     runner = web.AppRunner(app, access_log=None)

@@ -1,4 +1,4 @@
-"""The services that are installed beside this one, as far as others need to know: the specs of their controllers.
+"""Finds the installed services and the specs of their controllers.
 
 Services never import each other; they find each other's declarations by entry points, like plug-ins.
 """
@@ -13,18 +13,21 @@ from flotilla_common.gates import Gates
 
 
 def installed_parts() -> Mapping[str, tuple[Part, ...]]:
-    """What each installed service of controllers is made of, by its name."""
+    """Return the parts of each installed service of controllers, by service name."""
     points = sorted(entry_points(group="flotilla.parts"), key=lambda point: point.name)
     return {point.name: point.load() for point in points}
 
 
 def published() -> tuple[Resource, ...]:
-    """What the watcher publishes: our own kinds, and what else the installed services mirror."""
+    """Return the resources that the watcher publishes: our own kinds and all others that installed services mirror."""
     parts = [part for service in installed_parts().values() for part in service]
     return tuple(dict.fromkeys((*mirrored(parts), *(kind.resource for kind in catalogue.KINDS))))
 
 
 def mirrored(parts: Iterable[Part], gates: Gates | None = None) -> Iterable[Resource]:
-    """What these parts read from the bus, each resource once: with these gates, or with any."""
+    """Return the resources that these parts read from the bus, without duplicates.
+
+    With `gates`, watches of disabled gates do not count.
+    """
     watches = [watch for part in parts for watch in part.all_watches if not watch.direct]
     return dict.fromkeys(watch.resource for watch in watches if gates is None or not watch.gate or gates.on(watch.gate))

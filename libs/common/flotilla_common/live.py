@@ -1,4 +1,4 @@
-"""The wiring of a part of a running service: tables of its mirror, its shards, the bus, the apiserver."""
+"""Connects a part of a running service to its mirror's tables, its shards, the bus and the apiserver."""
 
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from typing import Any, TypeVar
@@ -29,7 +29,7 @@ M = TypeVar("M", bound=msgspec.Struct)
 
 
 class LiveWiring:
-    """See the module. `watch` is called for everything that the part declares before its gatherer is built."""
+    """The wiring of one part. `watch` is called for every declared watch before the gatherer is built."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class LiveWiring:
         self._controller: Controller[Any] | None = None
 
     async def watch(self, watch: Watch[Any]) -> None:
-        """Mirror the resource, if it is to be watched here."""
+        """Mirror the resource unless its gate is off."""
         if watch.gate and not self.gates.on(watch.gate):
             return
         known = watch.resource in self._mirror.resources
@@ -112,12 +112,12 @@ class LiveWiring:
             self.table(watch).listen(on_change)
 
     def wake_owners(self, watch: Watch[Any]) -> None:
-        """Plan the owners of what changes."""
+        """Enqueue the owners of objects that change."""
         if (owner := watch.owner) is not None:
             self.wake(watch, lambda old, new: owner_keys(owner, old, new))
 
     def wake_itself(self, watch: Watch[Any]) -> None:
-        """Plan what changes."""
+        """Enqueue objects that change."""
         self.wake(watch, lambda old, new: [obj.metadata.key for obj in (new or old,) if obj])
 
     def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
@@ -127,11 +127,11 @@ class LiveWiring:
         return None if self._inbox is None else self._inbox.latest(obj)
 
     def attach(self, controller: Controller[Any]) -> None:
-        """The controller that is woken from now on."""
+        """Set the controller that wakes enqueue to."""
         self._controller = controller
 
     def receive(self, primary: Watch[Any], reports: StatusReports[Any, Any]) -> None:
-        """Keep the reports about the objects until they are written."""
+        """Buffer reports about the objects until they are written."""
         self._inbox = Inbox(self, primary, reports)
 
     async def serve_reports(self, reports: StatusReports[Any, Any]) -> None:

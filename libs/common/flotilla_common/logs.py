@@ -1,7 +1,7 @@
-"""Logs: one line per thing worth knowing, with service and replica, and with the object and the trace id of a pass.
+"""Configures logs: one line per event, with service and replica, and with the object and the trace id of a pass.
 
-Those are bound to the running task (structlog's contextvars), so every line has them, whoever writes it. JSON by
-default, text for people.
+These fields are bound to the running task (structlog's contextvars), so that all lines of the task have them. The
+format is JSON by default, text for people.
 """
 
 import logging
@@ -11,7 +11,7 @@ import sys
 import structlog
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-"""User and password in a URL, such as that of a NATS server."""
+"""Matches user and password in a URL, such as that of a NATS server."""
 
 
 def configure(level: str = "info", fmt: str = "json") -> None:
@@ -40,8 +40,10 @@ def configure(level: str = "info", fmt: str = "json") -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Return False for uvloop's report of a TLS connection that its peer closed before all data was read. uvloop logs
-    it as a fatal error, but the reader of the connection gets an exception anyway."""
+    """Return False for uvloop's report of a TLS connection that its peer closed before all data was read.
+
+    uvloop logs it as a fatal error, but the reader of the connection gets an exception anyway.
+    """
     error = record.exc_info[1] if record.exc_info else None
     closed = isinstance(error, RuntimeError) and str(error).endswith("the handler is closed")
     return not (closed and record.getMessage().startswith("Fatal error on SSL protocol"))

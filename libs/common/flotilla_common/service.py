@@ -1,8 +1,8 @@
-"""What every service is, and how one or several of them run in a process.
+"""Defines a service, and runs one or several of them in a process.
 
 A service is a name and a coroutine that runs until it is cancelled; its `app.py` wires it on one page. This module
-gives it a `Context`: settings, apiserver, bus, clock, logs, health. `flotilla run` and the program of each
-service end up in `run_process`.
+gives it a `Context`: settings, apiserver, bus, clock, logs, health. `flotilla run` and the program of each service end
+up in `run_process`.
 """
 
 import asyncio
@@ -47,8 +47,11 @@ from flotilla_common.tracing.context import Tracer
 E = TypeVar("E", bound=Exception)
 
 GC_THRESHOLDS = (50_000, 20, 20)
-"""Our data has no reference cycles to speak of, and mirrors hold many objects: looking for cycles after every 700 new
-ones, as is the default, is work for next to nothing."""
+"""Thresholds of the garbage collector.
+
+Our data has hardly any reference cycles and mirrors hold many objects: the default, a collection after every 700 new
+objects, would cost much and free next to nothing.
+"""
 
 BUS_CONNECTED = Gauge("flotilla_bus_connected", "1 while a NATS server answers.")
 
@@ -58,12 +61,12 @@ _SETTINGS_HELP: Mapping[type[Exception], str] = {
 }
 
 APISERVER_RETRY_SECONDS = 2.0
-"""How long to wait for an apiserver that is not there yet."""
+"""The pause between two attempts to reach the apiserver."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Context:
-    """What a running service is given."""
+    """The environment of a running service."""
 
     service: str
     settings: Settings
@@ -75,23 +78,26 @@ class Context:
     health: Health
     replica: str
     tracer: Tracer | None = None
-    """Takes the spans of the service, where a collector is configured."""
+    """Takes the spans of the service if a collector is configured."""
     log: structlog.stdlib.BoundLogger = field(default_factory=structlog.get_logger)
     vitals: dict[str, Callable[[], object]] = field(default_factory=dict[str, Callable[[], object]])
     """Figures for the heartbeat by name: lag, shards held, …"""
 
     @cached_property
     def holder(self) -> str:
-        """Under which name this process holds leases. That of the replica is not enough: a pod of a StatefulSet that
-        was force-deleted may still run on a node that is cut off, while another one bears its name."""
+        """Return the name under which this process holds leases.
+
+        The replica's name is not enough: a force-deleted pod of a StatefulSet may still run on a node that is cut off,
+        while a new pod has the same name.
+        """
         return self.settings.lease_holder or f"{self.replica}-{self.entropy.token()}"
 
     def started(self) -> None:
-        """The service works: from now on its readiness is that of its parts."""
+        """Report the service itself as ready: from now on its readiness depends on its parts."""
         self.health.ready(self.service, ok=True)
 
     async def server_version(self) -> str:
-        """The apiserver's gitVersion, asked for until it answers."""
+        """Return the apiserver's gitVersion; retry until it answers."""
         while True:
             try:
                 answer = await self.api.raw("GET", "/version")
@@ -126,23 +132,25 @@ class Service(msgspec.Struct, frozen=True):
     name: str
     run: Callable[[Context], Awaitable[None]]
     parts: tuple[Part, ...] = ()
-    """What it is made of, if it is one of controllers."""
+    """The parts of a service of controllers."""
     access: tuple[Access, ...] = ()
-    """What it does at the apiserver."""
+    """The access to the apiserver that it needs."""
     permissions: Permissions | None = None
-    """What it may say and hear on the bus; None: nothing of its own (node agents)."""
+    """The subjects on the bus that it may publish and subscribe to; None: no own ones (node agents)."""
     called: bool = False
-    """Whether the apiserver calls it: it listens on `webhook_port`, and all of its replicas answer."""
+    """True if the apiserver calls it: all replicas listen on `webhook_port`."""
 
 
 async def run_services(services: Sequence[Service], settings: Settings, cluster: ApiConfig | None = None) -> None:
-    """Run the services side by side in this process until it is told to stop, or one of them fails, or the bus turns
-    out to be open to anybody. `cluster` is the way to the apiserver, if the caller has found it already."""
+    """Run the services side by side until a stop signal, a failure, or an open bus that settings do not allow.
+
+    `cluster` is the way to the apiserver if the caller has found it already.
+    """
     clock, entropy, vital = SystemClock(), SystemEntropy(), Health()
     gates = settings.gates()
     replica = settings.replica
     for service in services:
-        vital.ready(service.name, ok=False, why="starting")  # before anybody can ask
+        vital.ready(service.name, ok=False, why="starting")  # before the first probe
     runners = await health.serve(vital, health_port=settings.health_port, metrics_port=settings.metrics_port)
     async with contextlib.AsyncExitStack() as stack:
         for runner in runners:
@@ -187,14 +195,14 @@ async def run_services(services: Sequence[Service], settings: Settings, cluster:
 def _tracer(settings: Settings, service: str, replica: str) -> Tracer | None:
     if not settings.otlp_endpoint:
         return None
-    from flotilla_common.tracing.otlp import OtlpTracer  # noqa: PLC0415 - see there what it costs
+    from flotilla_common.tracing.otlp import OtlpTracer  # noqa: PLC0415 - it takes 12 MiB
 
     about = {"service.name": f"flotilla-{service}", "service.instance.id": replica, "service.version": VERSION}
     return OtlpTracer.to(settings.otlp_endpoint, about)
 
 
 async def run_one(service: Service, context: Context) -> None:
-    """Run one service, and say that it lives, until it is cancelled or fails."""
+    """Run one service and its heartbeat until it is cancelled or fails."""
     bind_contextvars(service=context.service)  # for every line that its tasks log
     BUS_CONNECTED.set_function(lambda: float(context.bus.connected))
     async with asyncio.TaskGroup() as group:
@@ -206,8 +214,10 @@ async def run_one(service: Service, context: Context) -> None:
 
 
 def run_process(services: Sequence[Service], settings: Settings, cluster: ApiConfig | None = None) -> int:
-    """Run the services as this process: logs, signals, event loop; `cluster` as for `run_services`. Returns the exit
-    code."""
+    """Run the services as this process: logs, signals, event loop. Returns the exit code.
+
+    `cluster` as for `run_services`.
+    """
     logs.configure(settings.log_level, settings.log_format)
     read_as_deep_as_the_apiserver()
     if not settings.replica:
@@ -219,7 +229,7 @@ def run_process(services: Sequence[Service], settings: Settings, cluster: ApiCon
         stop_on_signals()
         await run_services(services, settings, cluster)
 
-    gc.freeze()  # what is there now stays: modules, types
+    gc.freeze()  # modules and types stay until the process ends
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         uvloop.run(until_stopped())
@@ -242,7 +252,7 @@ def run_process(services: Sequence[Service], settings: Settings, cluster: ApiCon
 
 
 def only(kind: type[E], failure: Exception) -> E | None:
-    """The first of these errors, if the services failed for nothing else."""
+    """Return the first error of this kind if all errors of the failure are of this kind, else None."""
     if not isinstance(failure, ExceptionGroup):
         return failure if isinstance(failure, kind) else None
     found = [only(kind, one) for one in cast("ExceptionGroup[Exception]", failure).exceptions]
@@ -250,13 +260,13 @@ def only(kind: type[E], failure: Exception) -> E | None:
 
 
 def _for_the_operator(failure: Exception) -> tuple[str, str] | None:
-    """What failed and why, if it was nothing but what another setting would help against: the first of these."""
+    """Return a summary and the message if the failure consists of errors that a setting fixes, else None."""
     known = next(filter(None, (only(kind, failure) for kind in _SETTINGS_HELP)), None)
     return None if known is None else (_SETTINGS_HELP[type(known)], str(known))
 
 
 def run_alone(service: Service, arguments: Sequence[str] | None = None) -> int:
-    """The entry point of a service's own container: settings from flags, environment and file."""
+    """Run a service in its own container, with settings from flags, environment and file."""
     try:
         settings = of_command(sys.argv[1:] if arguments is None else arguments, os.environ)
     except SettingsError as error:
