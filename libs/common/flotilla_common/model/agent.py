@@ -1,5 +1,7 @@
-"""Node agents: images are pulled, and containers are recreated as requests ask for. An agent that has never reported
-stays silent."""
+"""Models node agents: they pull images, run probes and recreate containers as requested.
+
+An agent that has never reported stays silent.
+"""
 
 from datetime import datetime
 
@@ -27,7 +29,7 @@ from flotilla_common.workload.hashing import env_hash, plain_hash
 
 
 def pulled(image: Json, now: datetime) -> Json:
-    """Return the NodeImage with every task answered: a pull succeeds, and one that is over stays as it is."""
+    """Return the NodeImage with every task answered: new pulls succeed, finished ones stay as they are."""
     status = member(image, "status")
     held = member(status, "imageStatuses")
     answers: Json = {}
@@ -46,7 +48,7 @@ def _answer(task: Json, entry: Json, now: datetime) -> Json:
 
 
 def probed(found: Json, now: datetime) -> Json:
-    """Return the NodePodProbe with a result for every probe: new ones succeed, and a result that is there stays."""
+    """Return the NodePodProbe with a result for every probe: new ones succeed, existing results stay."""
     held = {
         (pod["uid"], state["name"]): state
         for pod in mappings(member(found, "status").get("podProbeStatuses"))
@@ -68,8 +70,10 @@ def probed(found: Json, now: datetime) -> Json:
 
 
 def recreated(request: Json, pod: Json, now: datetime) -> tuple[Json, Json]:
-    """Return the request and its pod a step further: containers are stopped, all at once or one after the other, and
-    are done when they are ready again."""
+    """Return the request and its pod a step further.
+
+    Containers are stopped, all at once or one after the other, and are done when they are ready again.
+    """
     status = member(request, "status")
     if status.get("phase") != RECREATING:
         return request | {"status": status | {"phase": RECREATING}}, pod
@@ -94,7 +98,7 @@ class Agents:
         self._objects = objects
 
     def step(self) -> bool:
-        """Answer the tasks of images that are open, report results of new probes, and go on with each open request."""
+        """Answer open image tasks, report results of new probes, and advance each open request."""
         moved = [self._pull(image) for image in self._objects.all(NODE_IMAGE)]
         moved += [self._probe(found) for found in self._objects.all(NODE_POD_PROBE)]
         moved += [self._go_on(request) for request in self._objects.all(RECREATE_REQUEST)]
@@ -117,7 +121,7 @@ class Agents:
         )
         if pod is None or phase == COMPLETED or not self._answers(pod):
             return False
-        if phase != RECREATING or not _in_grace(request, now):  # else time passes
+        if phase != RECREATING or not _in_grace(request, now):  # else wait
             after, changed = recreated(request, pod, now)
             self._objects.put(RECREATE_REQUEST, after)
             if changed != pod:
@@ -125,19 +129,19 @@ class Agents:
         return True
 
     def _answers(self, pod: Json) -> bool:
-        """Return whether the agent of the pod's node speaks, as its NodeImage shows, or there are no NodeImages."""
+        """Report whether the agent of the pod's node is active by its NodeImage, or there are no NodeImages."""
         images = self._objects.all(NODE_IMAGE)
         node = member(pod, "spec").get("nodeName")
         return not images or any(speaks(image) for image in images if image["metadata"]["name"] == node)
 
 
 def speaks(image: Json) -> bool:
-    """Return whether the node's agent has said something: without work it says so once."""
+    """Report whether the node's agent has reported; without work it does so once."""
     return "desired" in member(image, "status")
 
 
 def _in_grace(request: Json, now: datetime) -> bool:
-    """Return whether the pod has to be out of service for a while first."""
+    """Report whether the grace period in which the pod is out of service has yet to end."""
     seconds = member(request, "spec", "strategy").get("unreadyGracePeriodSeconds")
     if seconds is None:
         return False
@@ -149,7 +153,7 @@ def _in_grace(request: Json, now: datetime) -> bool:
 
 
 def reported(pod: Json) -> Json:
-    """Return the pod with what its node's agent says about the containers, where it has said so before."""
+    """Return the pod with the agent's report about its containers updated, if it has one."""
     annotations = strings(member(pod, "metadata").get("annotations"))
     if RUNTIME_CONTAINERS_META not in annotations:
         return pod

@@ -1,4 +1,4 @@
-"""Claims: a provisioner binds them and lets them grow, and they are kept while a pod that has a node uses them."""
+"""Models claims: a provisioner binds and expands them, and claims in use by a pod with a node are protected."""
 
 from collections.abc import Iterable
 
@@ -14,25 +14,25 @@ PROTECTION = "kubernetes.io/pvc-protection"
 
 
 def bound(claim: Json) -> Json:
-    """Return the claim bound to a volume of the size that it asks for. One that is bound grows, and never shrinks."""
+    """Return the claim bound to a volume of the requested size. A bound claim grows, and never shrinks."""
     spec, status = member(claim, "spec"), member(claim, "status")
     asked, has = member(spec, "resources", "requests"), member(status, "capacity")
     short = {name: size for name, size in asked.items() if parse(str(has.get(name, 0))) < parse(str(size))}
     if status.get("phase") == "Bound" and not short:
         return claim
-    rest = {key: value for key, value in status.items() if key != "conditions"}  # they tell of a resize under way
+    rest = {key: value for key, value in status.items() if key != "conditions"}  # they report a resize under way
     spec = {"volumeName": f"pvc-{claim['metadata'].get('uid')}"} | spec
     return claim | {"spec": spec, "status": rest | {"phase": "Bound", "capacity": has | short}}
 
 
 def used_by(pod: Json) -> list[str]:
-    """Return the names of the claims that a pod's volumes name."""
+    """Return the names of the claims that a pod's volumes refer to."""
     sources = [member(volume, "persistentVolumeClaim") for volume in mappings(pod["spec"].get("volumes"))]
     return [str(source["claimName"]) for source in sources if "claimName" in source]
 
 
 def is_released(claim: Json, pods: Iterable[Json]) -> bool:
-    """Return whether only the protection keeps a deleted claim, though no pod uses it any more."""
+    """Report whether a deleted claim is kept by its protection only, though no pod uses it any more."""
     metadata = claim["metadata"]
     if "deletionTimestamp" not in metadata or PROTECTION not in metadata.get("finalizers", ()):
         return False
@@ -48,7 +48,7 @@ def released(claim: Json) -> Json:
 
 
 class Claims:
-    """Binds, grows and releases claims as soon as that is due."""
+    """Binds, expands and releases claims."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects

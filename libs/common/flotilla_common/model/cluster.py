@@ -1,4 +1,4 @@
-"""A cluster as a whole: objects, and everything that moves them besides our controllers."""
+"""Models a cluster as a whole: its objects, and everything that changes them besides our controllers."""
 
 from datetime import datetime, timedelta
 
@@ -11,11 +11,11 @@ from flotilla_common.model.store import Objects
 from flotilla_common.model.workloads import Workloads
 
 STEP = timedelta(seconds=1)
-"""What a step of the cluster takes: times are stored in whole seconds."""
+"""The duration of a step of the cluster: times are stored in whole seconds."""
 
 
 class Cluster:
-    """Moves on in steps, while nobody writes."""
+    """A cluster that advances in steps, between writes."""
 
     def __init__(self, now: datetime) -> None:
         self.clock = ManualClock(now.replace(microsecond=0))
@@ -27,11 +27,11 @@ class Cluster:
 
     @property
     def wake_at(self) -> datetime | None:
-        """Return when something is due next, though nothing moves until then; None: never by itself."""
+        """Return when something is due next, though nothing changes until then; None: never by itself."""
         return self._workloads.wake_at
 
     def step(self) -> bool:
-        """Let a second pass, and do what is due. Return False when nothing is: then no time passes either."""
+        """Advance by a second and do what is due. Return False if nothing is; then no time passes either."""
         self.clock.time += STEP
         moved = [part.step() for part in self._parts]
         if not any(moved):

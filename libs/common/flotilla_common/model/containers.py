@@ -1,4 +1,4 @@
-"""What a kubelet reports of a container and of a pod as a whole, as pure functions of what runs."""
+"""The statuses that a kubelet reports for containers and pods, as pure functions of what runs."""
 
 import hashlib
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.meta import rfc3339
 
 ENDED = ("Succeeded", "Failed")
-"""Phases of pods whose containers are over for good."""
+"""Phases of pods whose containers have ended for good."""
 
 _DONE: Json = {"ready": False, "started": False}
 
@@ -19,7 +19,7 @@ def statuses_of(pod: Json, part: str = "containerStatuses") -> dict[str, Json]:
 
 
 def running(pod: Json, container: Json, before: Json, now: datetime) -> Json:
-    """Return the status of a container that has just been started. One that has run before is restarted."""
+    """Return the status of a container that has just been started; if it has run before, as a restart."""
     name, image = str(container["name"]), str(container["image"])
     restarts = int(before.get("restartCount", 0)) + bool(before.get("containerID"))
     ended = member(before, "state").get("terminated")
@@ -44,7 +44,7 @@ def waiting(container: Json, reason: str) -> Json:
 
 
 def terminated(status: Json, now: datetime, code: int = 0) -> Json:
-    """Return the status of a container that ran until now. The image is still that of the run that ended."""
+    """Return the status of a container that ran until now, with the image of that run."""
     end = {"exitCode": code, "reason": "Error" if code else "Completed", "finishedAt": rfc3339(now)}
     return status | _DONE | {"state": {"terminated": end}}
 
@@ -56,14 +56,14 @@ def restarting(status: Json, now: datetime, code: int = 0) -> Json:
 
 
 def is_over(pod: Json, status: Json) -> bool:
-    """Return whether the container has ended and is not started again."""
+    """Report whether the container has ended and is not started again."""
     end = member(status, "state", "terminated")
     policy = pod["spec"].get("restartPolicy", "Always")
     return bool(end) and (policy == "Never" or (policy == "OnFailure" and not end["exitCode"]))
 
 
 def phase_of(pod: Json, found: Iterable[Json]) -> str:
-    """Return the phase of a pod whose containers are all over; empty while one is not."""
+    """Return the phase of a pod whose containers have all ended; empty otherwise."""
     statuses = list(found)
     if not statuses or not all(is_over(pod, one) for one in statuses):
         return ""
@@ -71,7 +71,7 @@ def phase_of(pod: Json, found: Iterable[Json]) -> str:
 
 
 def conditions_of(pod: Json, now: datetime, *, ending: bool = False) -> list[Json]:
-    """Return all conditions: the kubelet's own as they are now, and everybody else's as they are stored."""
+    """Return all conditions: the kubelet's own as of now, all others as they are stored."""
     stored = {str(one["type"]): one for one in mappings(member(pod, "status").get("conditions"))}
     ready = all(one.get("ready") for one in statuses_of(pod).values()) and not ending
     gates = [str(gate["conditionType"]) for gate in mappings(pod["spec"].get("readinessGates"))]

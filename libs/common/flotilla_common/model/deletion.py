@@ -1,4 +1,4 @@
-"""What a DELETE does to an object: mark it, shorten its time, hand it to finalizers, or end it."""
+"""Decides what a DELETE does to an object: mark it, shorten its grace period, leave it to finalizers, or remove it."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,19 +9,19 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.model.containers import ENDED
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
-"""Finalizers by which the garbage collector is asked to do something before the object goes."""
+"""Finalizers that ask the garbage collector to act before the object goes."""
 
 
 class Rules:
-    """How objects of a kind are deleted, unless the kind differs."""
+    """The default deletion rules of a kind."""
 
     graceful = False
-    """Deletion is always marked first, even when nothing is waited for."""
+    """True if deletion always marks the object first, even if nothing keeps it."""
     orphans = False
-    """Deletion that does not say what becomes of dependents leaves them behind."""
+    """True if deletion without a propagation policy orphans dependents."""
 
     def held(self, document: Json) -> bool:
-        """Return whether something else than metadata.finalizers keeps an object that is being deleted."""
+        """Report whether something other than metadata.finalizers keeps an object that is being deleted."""
         return False
 
     def terminating(self, document: Json) -> Json:
@@ -34,7 +34,7 @@ class Rules:
 
 
 class PodRules(Rules):
-    """Pods get time to end, if they run anywhere."""
+    """Rules of pods: they get time to end if they run on a node."""
 
     graceful = True
 
@@ -46,14 +46,17 @@ class PodRules(Rules):
 
 
 class Fate(msgspec.Struct, frozen=True):
-    """The decision: the marked object if it is to be stored, and whether the object ends now."""
+    """The decision: the marked object to store, if any, and whether the object ends now."""
 
     marked: Json | None
     ends: bool
 
 
 def decide(rules: Rules, document: Json, options: Json, now: datetime) -> Fate:
-    """Return what becomes of the object. `options`: the gracePeriodSeconds and propagationPolicy of DeleteOptions."""
+    """Decide what becomes of the object.
+
+    `options`: the gracePeriodSeconds and propagationPolicy of DeleteOptions.
+    """
     metadata = document["metadata"]
     seconds = options.get("gracePeriodSeconds")
     policy = options.get("propagationPolicy") or ("Orphan" if rules.orphans else None)
@@ -76,7 +79,7 @@ def decide(rules: Rules, document: Json, options: Json, now: datetime) -> Fate:
 
 
 def ended(rules: Rules, document: Json) -> bool:
-    """Return whether an update has taken the last finalizer of an object whose time is over."""
+    """Report whether an update has removed the last finalizer of an object whose grace period is over."""
     metadata = document["metadata"]
     return (
         "deletionTimestamp" in metadata
@@ -87,7 +90,7 @@ def ended(rules: Rules, document: Json) -> bool:
 
 
 def _again(rules: Rules, document: Json, stored: Json, seconds: int | None) -> Fate:
-    """Change a deletion under way: it can be made shorter, and be asked for in another way."""
+    """Decide on a repeated DELETE: it can shorten the grace period and change the propagation policy."""
     metadata = document["metadata"]
     left = metadata.get("deletionGracePeriodSeconds") or 0
     held = bool(metadata.get("finalizers")) or rules.held(document)
@@ -108,7 +111,7 @@ def _with_finalizers(document: Json, finalizers: list[str]) -> Json:
 
 
 def _finalizers(present: list[str], policy: str | None) -> list[str]:
-    """Return the finalizers with the one that the propagation policy asks for."""
+    """Return the finalizers with that of the propagation policy."""
     if policy is None:
         return present
     others = [name for name in present if name not in (ORPHAN, FOREGROUND)]

@@ -1,4 +1,4 @@
-"""Deployments and their ReplicaSets: what their controllers do next, given what there is."""
+"""Models the controllers of Deployments and ReplicaSets: computes the next changes from the current objects."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ HASH_LABEL = "pod-template-hash"
 
 
 def of_deployment(deployment: Json, sets: Sequence[Json], now: datetime) -> list[Change]:
-    """Return what is due: the ReplicaSet of the newest template grows and the others shrink, as the strategy allows."""
+    """Return the changes due: grow the newest template's ReplicaSet, shrink the others, within the strategy."""
     changes = list[Change]()
     new = next((one for one in sets if _template_of(one) == deployment["spec"]["template"]), None)
     if new is None and not deployment["spec"].get("paused"):
@@ -30,7 +30,7 @@ def of_deployment(deployment: Json, sets: Sequence[Json], now: datetime) -> list
 
 
 def of_replica_set(owner: Json, pods: Sequence[Json], now: datetime) -> list[Change]:
-    """Return what is due: pods are created, or those that serve least are deleted."""
+    """Return the changes due: create pods, or delete the least ready ones."""
     alive = [pod for pod in pods if is_active(pod)]
     surplus, changes = len(alive) - _size(owner), list[Change]()
     alive.sort(
@@ -48,7 +48,7 @@ def of_replica_set(owner: Json, pods: Sequence[Json], now: datetime) -> list[Cha
 
 
 def _new_set(deployment: Json) -> Json:
-    """Return the ReplicaSet of the Deployment's template, which has no pods yet."""
+    """Return the ReplicaSet of the Deployment's template, with no pods yet."""
     spec = deployment["spec"]
     template = spec["template"]
     text = hashlib.sha256(msgspec.json.encode(template, order="sorted")).hexdigest()[:10]
@@ -60,7 +60,7 @@ def _new_set(deployment: Json) -> Json:
 
 
 def _sizes(spec: Json, new: Json, old: Sequence[Json]) -> list[int]:
-    """Return the sizes of the new ReplicaSet and of the old ones, of which the first are the oldest."""
+    """Return the next sizes of the new ReplicaSet and of the old ones, the oldest first."""
     replicas = int(spec.get("replicas", 1))
     if member(spec, "strategy").get("type") == "Recreate":
         running = any(member(one, "status").get("replicas") for one in old)
@@ -75,7 +75,7 @@ def _sizes(spec: Json, new: Json, old: Sequence[Json]) -> list[int]:
         return [grown, *sizes[1:]]
     available = [min(_available(one), _size(one)) for one in (new, *old)]
     spare = sum(sizes) - least - (sizes[0] - available[0])
-    for at in range(1, len(sizes)):  # what does not serve goes first
+    for at in range(1, len(sizes)):  # unavailable pods go first
         gone = min(sizes[at] - available[at], max(spare, 0))
         sizes[at], spare = sizes[at] - gone, spare - gone
     for at in range(1, len(sizes)):

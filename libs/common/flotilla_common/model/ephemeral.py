@@ -1,4 +1,4 @@
-"""Ephemeral containers as a kubelet sees them: they are started once, and never again."""
+"""Models ephemeral containers as a kubelet runs them: they are started once, and never again."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,12 +11,12 @@ _PART = "ephemeralContainerStatuses"
 
 
 def statuses_of(pod: Json) -> dict[str, Json]:
-    """Return what is reported of them, by name."""
+    """Return the reported statuses of ephemeral containers, by name."""
     return containers.statuses_of(pod, _PART)
 
 
 def started(pod: Json, obstacles: Mapping[str, str], now: datetime) -> Json:
-    """Return the pod with the named containers started, or waiting for what is in their way."""
+    """Return the pod with the named containers started, or waiting for the named obstacle."""
     told = statuses_of(pod)
     for one in mappings(member(pod, "spec").get("ephemeralContainers")):
         if (why := obstacles.get(one["name"])) is not None:
@@ -31,7 +31,7 @@ def ended(pod: Json, codes: Mapping[str, int], now: datetime) -> Json:
 
 
 def has_done(pod: Json, job: str) -> bool:
-    """Return whether all ephemeral containers that the job of this uid has put into the pod have ended."""
+    """Report whether all ephemeral containers that the job of this uid has added to the pod have ended."""
     ours = {one["name"] for one in mappings(member(pod, "spec").get("ephemeralContainers")) if _is_of(one, job)}
     over = {name for name, one in statuses_of(pod).items() if "terminated" in member(one, "state")}
     return bool(ours) and ours <= over

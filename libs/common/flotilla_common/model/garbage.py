@@ -1,7 +1,8 @@
-"""The garbage collector: dependents follow their owners, in the way that the deletion asks for.
+"""Models the garbage collector: dependents follow their owners by the propagation policy of the deletion.
 
-Background: what has only vanished owners is deleted. Foreground: the owner stays until its dependents that block it are
-gone. Orphan: the references are taken out first. An owner is the object with that uid; a namesake is none.
+Background: an object whose owners have all gone is deleted. Foreground: the owner stays until its blocking dependents
+are gone. Orphan: the references are removed first. An owner is the object with that uid; another object of the same
+name is not an owner.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +20,7 @@ Object = tuple[Resource, Place]
 
 
 class Do(StrEnum):
-    """What can be due."""
+    """Actions that can be due."""
 
     ORPHAN = "orphan"
     LET_GO = "let go"
@@ -28,25 +29,25 @@ class Do(StrEnum):
 
 
 class Due(msgspec.Struct, frozen=True):
-    """What is due for an object."""
+    """The action due for an object."""
 
     do: Do
-    owners: list[Json] = []  # those that stay, for DROP
+    owners: list[Json] = []  # the remaining ones, for DROP
     policy: str = ""  # for DELETE
 
 
 class Graph(ABC):
-    """Who depends on whom."""
+    """An index of dependents by owner."""
 
     def __init__(self) -> None:
         self._dependents: dict[str, dict[Object, None]] = {}
 
     @abstractmethod
     def owner(self, reference: Json, namespace: str) -> Object | None:
-        """Return the object that a reference means, if it is there."""
+        """Return the object that a reference points to, or None if it does not exist."""
 
     def is_gone(self, reference: Json, namespace: str) -> bool:
-        """Return whether the object that a reference means is surely not there."""
+        """Report whether the object that a reference points to certainly does not exist."""
         return self.owner(reference, namespace) is None
 
     @abstractmethod
@@ -54,7 +55,7 @@ class Graph(ABC):
         """Return the object as it is stored."""
 
     def changed(self, this: Object, before: Json | None, after: Json | None) -> list[Object]:
-        """Take in a change of an object. Return those for which something may be due now."""
+        """Index a change of an object. Return the objects for which something may be due now."""
         held, owners, found = owners_of(before), owners_of(after), list[Object]()
         if held != owners:
             self._index(this, held, owners)
@@ -94,26 +95,29 @@ class Graph(ABC):
             self._dependents.setdefault(str(reference["uid"]), {})[this] = None
 
     def _is_leaving(self, reference: Json, namespace: str) -> bool:
-        """Return whether the owner waits for its dependents to go."""
+        """Report whether the owner waits for its dependents to go."""
         found = self.owner(reference, namespace)
         document = None if found is None else self.document(found)
         return document is not None and _finalizing(document) and FOREGROUND in document["metadata"]["finalizers"]
 
     def _is_blocked(self, uid: str) -> bool:
-        """Return whether dependents keep a foreground deletion waiting."""
+        """Report whether dependents block a foreground deletion."""
         owners = [one for found in self.dependents(uid) for one in owners_of(self.document(found))]
         return any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in owners)
 
 
 def _finalizing(document: Json | None) -> bool:
-    """Return whether the collector has something to do before the object goes."""
+    """Report whether the collector has to act before the object goes."""
     if document is None or "deletionTimestamp" not in document["metadata"]:
         return False
     return not {ORPHAN, FOREGROUND}.isdisjoint(document["metadata"].get("finalizers", ()))
 
 
 class Garbage(Graph):
-    """Collects as soon as something is due. What was never seen to go is taken to be there: not all kinds are known."""
+    """A collector that acts in the next step.
+
+    Owners that were never seen to go are taken to exist: not all kinds are loaded.
+    """
 
     def __init__(self, objects: Objects) -> None:
         super().__init__()
@@ -140,7 +144,7 @@ class Garbage(Graph):
         return self._objects.get(this[0], *this[1])
 
     def _see(self, resource: Resource, before: Json | None, after: Json | None) -> None:
-        """Look up who depends on whom when the first object goes, and keep it up to date from then on."""
+        """Index all objects when the first one goes, and keep the index up to date from then on."""
         if not self._is_complete:
             if after is not None and "deletionTimestamp" not in after["metadata"]:
                 return

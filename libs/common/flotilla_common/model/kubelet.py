@@ -1,6 +1,6 @@
-"""What a scheduler and a kubelet make of a pod, one transition at a time, as pure functions of documents.
+"""Models scheduler and kubelet: transitions of a pod, as pure functions of documents.
 
-What runs is what the status says runs. When a transition is due, and whether it succeeds, is the caller's business.
+The status says what runs. The caller decides when a transition is due and whether it succeeds.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -13,16 +13,16 @@ from flotilla_common.model import containers
 from flotilla_common.model.containers import ENDED, statuses_of
 
 Obstacle = Callable[[Json], str]
-"""Why a container cannot be created, in the words of a waiting reason; empty if it can."""
+"""Returns why a container cannot be created, as a waiting reason; empty if it can."""
 
 
 def has_ended(pod: Json) -> bool:
-    """Return whether the pod is over for good."""
+    """Report whether the pod has ended for good."""
     return member(pod, "status").get("phase") in ENDED
 
 
 def is_ready(pod: Json) -> bool:
-    """Return whether condition Ready is True."""
+    """Report whether condition Ready is True."""
     conditions = mappings(member(pod, "status").get("conditions"))
     return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
@@ -33,7 +33,7 @@ def scheduled(pod: Json, node: str, now: datetime) -> Json:
 
 
 def gates_opened(pod: Json, now: datetime) -> Json:
-    """Return the pod with the readiness gates open that somebody else than our services has to open."""
+    """Return the pod with all readiness gates True that are not ours."""
     held = {str(one.get("type")) for one in mappings(member(pod, "status").get("conditions"))}
     gates = {str(gate.get("conditionType")) for gate in mappings(pod["spec"].get("readinessGates"))}
     for gate in sorted(gates - held - {IN_PLACE_READY, POD_READY}):
@@ -42,7 +42,7 @@ def gates_opened(pod: Json, now: datetime) -> Json:
 
 
 def started(pod: Json, now: datetime, obstacle: Obstacle = lambda _: "") -> Json:
-    """Return the pod with all containers running for the first time, but for those that cannot be created."""
+    """Return the pod with all containers running for the first time, except those that cannot be created."""
     found: list[Json] = []
     for one in mappings(pod["spec"].get("containers")):
         why = obstacle(one)
@@ -53,8 +53,10 @@ def started(pod: Json, now: datetime, obstacle: Obstacle = lambda _: "") -> Json
 
 
 def stopped(pod: Json, codes: Mapping[str, int], now: datetime) -> Json:
-    """Return the pod with these containers stopped, with which exit codes; the restart policy says whether they are
-    about to start again."""
+    """Return the pod with these containers stopped with these exit codes.
+
+    The restart policy decides whether they are about to start again.
+    """
     told = statuses_of(pod)
     for name, code in codes.items():
         ended = containers.terminated(told[name], now, code)
@@ -63,14 +65,14 @@ def stopped(pod: Json, codes: Mapping[str, int], now: datetime) -> Json:
 
 
 def exited(pod: Json, codes: Mapping[str, int], now: datetime) -> Json:
-    """Return the pod whose containers have ended by themselves; a restart is not due yet."""
+    """Return the pod with these containers ended by themselves; a restart is not due yet."""
     told = statuses_of(pod)
     ends = {name: containers.terminated(told[name], now, code) for name, code in codes.items()}
     return _with_statuses(pod, told | ends, now)
 
 
 def restarted(pod: Json, names: Collection[str], now: datetime) -> Json:
-    """Return the pod with these containers running as the spec says."""
+    """Return the pod with these containers running by the spec."""
     told = statuses_of(pod)
     specs = {one["name"]: one for one in mappings(pod["spec"].get("containers"))}
     anew = {name: containers.running(pod, specs[name], told[name], now) for name in told if name in names}
@@ -85,13 +87,13 @@ def become_ready(pod: Json, names: Collection[str], now: datetime) -> Json:
 
 
 def ended(pod: Json, now: datetime) -> Json:
-    """Return the pod with all containers ended for good, in peace."""
+    """Return the pod with all containers ended for good, successfully."""
     told = {name: containers.terminated(one, now) for name, one in statuses_of(pod).items()}
     return _with_statuses(pod, told, now, phase="Succeeded" if told else "Failed")
 
 
 def observed(pod: Json, now: datetime) -> Json:
-    """Return the pod whose newest spec the kubelet has seen and tells of."""
+    """Return the pod with its newest spec observed by the kubelet."""
     return _with_statuses(pod, statuses_of(pod), now)
 
 

@@ -1,4 +1,4 @@
-"""Pods as the built-in controllers count and make them."""
+"""Counts and creates pods as the built-in controllers do."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -8,11 +8,11 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.model.kubelet import has_ended, is_ready
 
 Change = tuple[Resource, Json | None, Json | None]
-"""A resource, and an object before and after; without the one it is created, without the other deleted."""
+"""A resource, and an object before and after; without the first it is created, without the second deleted."""
 
 
 def is_active(pod: Json) -> bool:
-    """Return whether the pod is neither over nor on its way out."""
+    """Report whether the pod has neither ended nor been deleted."""
     return "deletionTimestamp" not in pod["metadata"] and not has_ended(pod)
 
 
@@ -26,13 +26,13 @@ def available_from(pod: Json, owner: Json) -> datetime | None:
 
 
 def is_available(pod: Json, owner: Json, now: datetime) -> bool:
-    """Return whether the pod has been ready for long enough."""
+    """Report whether the pod has been ready for long enough."""
     moment = available_from(pod, owner)
     return moment is not None and moment <= now
 
 
 def counted(pods: Iterable[Json], owner: Json, now: datetime) -> Json:
-    """Return the counts of a status that all workloads have."""
+    """Return the status counts that all workloads have."""
     found = list(pods)
     return {
         "replicas": len(found),
@@ -43,13 +43,13 @@ def counted(pods: Iterable[Json], owner: Json, now: datetime) -> Json:
 
 
 def with_status(resource: Resource, owner: Json, status: Json) -> list[Change]:
-    """Return the write of a status, if it tells anything new."""
+    """Return the write of a status, if it changes anything."""
     after = owner | {"status": member(owner, "status") | status}
     return [] if _told(after) == _told(owner) else [(resource, owner, after)]
 
 
 def made_from(template: Json, resource: Resource, owner: Json, name: str, labels: Json) -> Json:
-    """Return a new object of the template that the owner controls."""
+    """Return a new object from the template, controlled by the owner."""
     metadata, meta = member(template, "metadata"), owner["metadata"]
     reference = {**resource.type_meta, "name": meta["name"], "uid": meta["uid"]}
     own = {"name": name, "namespace": meta.get("namespace", ""), "labels": member(metadata, "labels") | labels}
@@ -58,5 +58,5 @@ def made_from(template: Json, resource: Resource, owner: Json, name: str, labels
 
 
 def _told(document: Json) -> Json:
-    """A count that is missing is zero."""
+    """Return the status without zeros: a missing count is zero."""
     return {key: value for key, value in member(document, "status").items() if value != 0}

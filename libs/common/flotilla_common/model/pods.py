@@ -1,4 +1,4 @@
-"""The scheduler and the kubelets: they bring every pod that changes a step further, or end it."""
+"""Models the scheduler and the kubelets: they advance every pod that changes, or end it."""
 
 from datetime import datetime, timedelta
 
@@ -15,13 +15,13 @@ from flotilla_common.workload.causes import Around, Cause, cause_of, lingers
 from flotilla_common.workload.placement import node_of
 
 SOON = timedelta(seconds=60)
-"""What has been under way for less may still come to its end; what has for longer is taken to stay as it is."""
+"""Transitions that began more recently may still complete; older ones are taken to be stuck."""
 
 SLOW = frozenset({"Starting", "InitContainerRunning", "ReadinessProbeFailed", "StartupProbeFailed"})
-"""Causes of which this is true: a kubelet is at work, or a probe has not succeeded yet."""
+"""Causes that may pass by themselves: a kubelet is at work, or a probe has not succeeded yet."""
 
 SOMEWHERE = "a-node"
-"""Where new pods run when no nodes are known."""
+"""The node of new pods if no nodes are loaded."""
 
 
 class Pods:
@@ -31,25 +31,25 @@ class Pods:
         self._objects = objects
         self._runs: dict[str, dict[str, str]] = {}  # by uid: the image that each container runs
         self.troubles: dict[str, Cause] = {}
-        """Of pods that stay as they are until they are changed or deleted: by uid, what is wrong with them."""
-        self._lingering: set[str] = set()  # those whose end nobody confirms
+        """The causes by uid of pods that stay as they are until they are changed or deleted."""
+        self._lingering: set[str] = set()  # pods whose end no kubelet confirms
         self._looking: set[tuple[str, str]] = set()  # ephemeral containers that were started here, by the pod's uid
         self._due: dict[Place, None] = {}
         objects.listen(self._see)
 
     def meet(self) -> None:
-        """Remember the state of the pods that are there."""
+        """Record the state of the loaded pods."""
         for pod in self._objects.all(POD):
             uid = pod["metadata"]["uid"]
             self._runs[uid] = _running_images(pod)
             if trouble := self._trouble(pod):
                 self.troubles[uid] = trouble
-                self._runs[uid] = _wanted_images(pod)  # it does not come to them by itself
+                self._runs[uid] = _wanted_images(pod)  # it does not update them by itself
             if not kubelet.is_ready(pod) or "deletionTimestamp" in pod["metadata"] or is_to_end(pod):
                 self._due[place_of(pod)] = None
 
     def step(self) -> bool:
-        """Do everything that is due, one step each. Return False when nothing is."""
+        """Do everything that is due, one step each. Return False if nothing is."""
         due, self._due = self._due, {}
         moved = False
         for place in due:
@@ -69,7 +69,7 @@ class Pods:
             self._due[place_of(after)] = None
 
     def _next(self, pod: Json) -> Json | None:
-        """Return the pod after its next transition, as it is when nothing is due; None: it is gone."""
+        """Return the pod after its next transition, the same pod if nothing is due, or None if it is gone."""
         uid, now = pod["metadata"]["uid"], self._objects.clock.now()
         if "deletionTimestamp" in pod["metadata"]:
             return pod if uid in self._lingering or pod["metadata"].get("finalizers") else None
@@ -101,7 +101,10 @@ class Pods:
         return kubelet.ended(pod, now) if is_to_end(pod) else self._looked_into(pod, now)
 
     def _looked_into(self, pod: Json, now: datetime) -> Json:
-        """Return the pod with its ephemeral containers a step further. Those that run today run on."""
+        """Return the pod with its ephemeral containers a step further.
+
+        Those that already run when the model is loaded keep running.
+        """
         uid, told = pod["metadata"]["uid"], ephemeral.statuses_of(pod)
         begun = [one for (of, one) in self._looking if of == uid]
         due = [str(one["name"]) for one in mappings(pod["spec"].get("ephemeralContainers")) if one["name"] not in told]
@@ -112,7 +115,7 @@ class Pods:
         return kubelet.observed(pod, now)
 
     def _trouble(self, document: Json) -> Cause | None:
-        """Return what is wrong with a pod today, if somebody has to act or it has lasted for too long."""
+        """Return what is wrong with a pod now, if it needs intervention or has lasted for too long."""
         pod, now = msgspec.convert(document, Pod), self._objects.clock.now()
         if pod.metadata.deletion_timestamp is not None and lingers(pod, now):
             self._lingering.add(pod.metadata.uid)
@@ -127,7 +130,7 @@ class Pods:
         self._objects.remove(POD, pod)
 
     def _node(self) -> str:
-        """Return the node that has the fewest pods of those that can take any."""
+        """Return the schedulable node that has the fewest pods."""
         free = [node["metadata"]["name"] for node in self._objects.all(NODE) if _takes_pods(node)]
         if not free:
             return SOMEWHERE
@@ -144,7 +147,7 @@ def demanded_node(pod: Json) -> str:
 
 
 def is_to_end(pod: Json) -> bool:
-    """Return whether its containers are not started again once they have succeeded."""
+    """Report whether the pod's containers are not started again once they have succeeded."""
     return member(pod, "spec").get("restartPolicy", "Always") != "Always"
 
 
@@ -160,8 +163,10 @@ def _wanted_images(pod: Json) -> dict[str, str]:
 
 
 def _running_images(pod: Json) -> dict[str, str]:
-    """Return the images that run, under the names that the pod has for them: runtimes have others for the same ones.
-    Only while the pod is being updated, another name is another image."""
+    """Return the running images, under the names in the pod's spec where they are the same image.
+
+    Runtimes report other names for the same image. Only while the pod is being updated, another name is another image.
+    """
     wanted = _wanted_images(pod)
     statuses = statuses_of(pod)
     if not _is_changing(pod):
@@ -173,7 +178,7 @@ def _running_images(pod: Json) -> dict[str, str]:
 
 
 def _is_changing(pod: Json) -> bool:
-    """Return whether its newest spec has not been seen by its kubelet yet, or it is held back by an update in place."""
+    """Report whether the pod's kubelet has not observed its newest spec, or an in-place update is under way."""
     observed = member(pod, "status").get("observedGeneration", 0)
     if 0 < observed < pod["metadata"].get("generation", 0):
         return True

@@ -1,4 +1,4 @@
-"""Built-in StatefulSets: what their controller does next, given what there is."""
+"""Models the controller of built-in StatefulSets: computes the next changes from the current objects."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ Templates = Mapping[str, Json]
 
 
 def revision_of(owner: Json) -> str:
-    """Return the name of the revision that the set's template has, unless it was seen under another one before."""
+    """Return the revision name of the set's template, unless it was seen under another name before."""
     text = hashlib.sha256(msgspec.json.encode(owner["spec"]["template"], order="sorted")).hexdigest()[:10]
     return f"{owner['metadata']['name']}-{text}"
 
@@ -26,8 +26,10 @@ def revision_of(owner: Json) -> str:
 def of_stateful_set(
     owner: Json, pods: Sequence[Json], claims: Collection[str], templates: Templates, now: datetime
 ) -> list[Change]:
-    """Return what is due: one pod after the other, unless podManagementPolicy says otherwise. `claims`: the names of
-    those that there are."""
+    """Return the changes due: one pod at a time, unless podManagementPolicy is Parallel.
+
+    `claims`: the names of the existing claims.
+    """
     spec = owner["spec"]
     update = list(templates)[-1]
     current = str(member(owner, "status").get("currentRevision") or update)
@@ -67,7 +69,7 @@ def _revision(pod: Json) -> str:
 
 
 def _created(owner: Json, ordinal: int, revision: str, template: Json, claims: Collection[str]) -> list[Change]:
-    """Create the pod, and those of its claims that are missing."""
+    """Return the creation of the pod and of its missing claims."""
     name, namespace = f"{owner['metadata']['name']}-{ordinal}", owner["metadata"].get("namespace", "")
     index = {"apps.kubernetes.io/pod-index": str(ordinal), "statefulset.kubernetes.io/pod-name": name}
     pod = made_from(template, BUILT_IN_STATEFUL_SET, owner, name, index | {REVISION_LABEL: revision})

@@ -1,7 +1,6 @@
-"""The objects of a cluster: documents, the tables that controllers plan from, which follow them, and the rules of
-metadata that hold for all kinds.
+"""Stores the objects of a cluster: documents, the tables that controllers plan from, and common metadata rules.
 
-A document is never changed in place: who holds one from before a write can compare.
+A document is never changed in place, so that a caller can compare it with a later version.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,18 +17,18 @@ from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import Indexer, Table
 
 _SYSTEM = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
-"""What no update changes."""
+"""Metadata that no update changes."""
 
 T = TypeVar("T", bound=Object)
 Place = tuple[str, str]
 """Namespace and name."""
 
 Listener = Callable[[Resource, Json | None, Json | None], None]
-"""Hears (before, after) of every change; None is absence."""
+"""Receives (before, after) of every change; None is absence."""
 
 
 class Objects:
-    """All objects, by resource. Makes and feeds the tables of controllers (`TableSource`)."""
+    """All objects, by resource. Creates and feeds the tables of controllers (`TableSource`)."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -39,17 +38,17 @@ class Objects:
         self._version = 0
 
     def add(self, resource: Resource, kind: type[T], indexes: Mapping[str, Indexer[T]]) -> Table[T]:
-        """Another table of the resource's objects; to be added before the first of them."""
+        """Add a table of the resource's objects; must be called before the first object is stored."""
         table = Table[T](indexes)
         self._intakes.setdefault(resource.id, []).append(Intake(resource, kind, table))
         return table
 
     def listen(self, listener: Listener) -> None:
-        """Tell of every change from now on."""
+        """Call the listener on every change from now on."""
         self._listeners.append(listener)
 
     def load(self, resource: Resource, objects: Iterable[bytes | msgspec.Raw]) -> None:
-        """Take objects in as the apiserver shows them. Nobody is told."""
+        """Store objects as the apiserver returned them, without calling listeners."""
         stored = self._stored.setdefault(resource, {})
         for raw in objects:
             document = _whole(resource, msgspec.json.decode(raw))
@@ -59,15 +58,15 @@ class Objects:
                 intake.take(raw)
 
     def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
-        """The object of that name, if there is one."""
+        """Return the object of that name, or None."""
         return self._stored.get(resource, {}).get((namespace, name))
 
     def all(self, resource: Resource) -> list[Json]:
-        """All objects of the resource."""
+        """Return all objects of the resource."""
         return list(self._stored.get(resource, {}).values())
 
     def referred(self, reference: Json, namespace: str) -> tuple[Resource, Json] | None:
-        """Return the object that an owner reference in this namespace means, if it is known."""
+        """Return the object that an owner reference in this namespace points to, or None if it is not stored."""
         group, kind = group_of(str(reference.get("apiVersion", ""))), reference.get("kind")
         for resource in self._stored:
             if (resource.group, resource.kind) == (group, kind):
@@ -77,11 +76,11 @@ class Objects:
         return None
 
     def everything(self) -> Iterable[tuple[Resource, Json]]:
-        """All objects, with their resources."""
+        """Return all objects, with their resources."""
         return [(kind, document) for kind, stored in self._stored.items() for document in stored.values()]
 
     def put(self, resource: Resource, document: Json) -> Json:
-        """Store a new version of the object. Returns it as it is now."""
+        """Store a new version of the object, and return it."""
         self._version += 1
         place = place_of(document)
         stored = self._stored.setdefault(resource, {})
@@ -95,7 +94,7 @@ class Objects:
         return after
 
     def remove(self, resource: Resource, document: Json) -> None:
-        """The object is gone."""
+        """Remove the object."""
         del self._stored[resource][place_of(document)]
         self._version += 1
         head = decode_head(msgspec.json.encode(document)).metadata
@@ -109,30 +108,30 @@ class Objects:
 
 
 def place_of(document: Json) -> Place:
-    """Namespace and name of an object."""
+    """Return namespace and name of an object."""
     metadata = document["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
 
 def _whole(resource: Resource, document: Json) -> Json:
-    """Objects of a LIST do not say what they are. Who has written which field is not tracked."""
+    """Return the object with its type, which items of a LIST lack, and without managedFields."""
     metadata = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
     return resource.type_meta | document | {"metadata": metadata}
 
 
 def cleaned(metadata: Json) -> Json:
-    """Return metadata as it is stored: no empty members, no managedFields (owners of fields are not tracked)."""
+    """Return metadata as it is stored: without empty members and managedFields (field owners are not tracked)."""
     return {key: value for key, value in metadata.items() if value not in ({}, [], "", None) and key != "managedFields"}
 
 
 def kept(new: Json, old: Json) -> Json:
-    """Return the metadata of an update with everything that updates cannot change."""
+    """Return the metadata of an update, with members that updates cannot change restored."""
     changed = {key: value for key, value in cleaned(new).items() if key not in _SYSTEM}
     return changed | {key: old[key] for key in _SYSTEM if key in old}
 
 
 def spec_of(document: Json) -> Json:
-    """Return what an object asks for: whatever is neither metadata nor status."""
+    """Return the object without metadata and status."""
     return {key: value for key, value in document.items() if key not in ("metadata", "status")}
 
 

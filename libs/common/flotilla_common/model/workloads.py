@@ -1,6 +1,6 @@
-"""The controllers of Deployments, ReplicaSets and built-in StatefulSets, for as long as there are such objects.
+"""Models the controllers of Deployments, ReplicaSets and built-in StatefulSets, if there are such objects.
 
-A workload is taken to be settled as it was loaded: something is due only once it, or a pod of it, changes.
+A loaded workload is taken to be settled: something is due only after it, or one of its pods, changes.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ DEPENDENTS: Mapping[Resource, tuple[Resource, ...]] = {
     REPLICA_SET: (POD,),
     BUILT_IN_STATEFUL_SET: (POD, CLAIM),
 }
-"""What has to be loaded with each of these kinds."""
+"""The resources that have to be loaded with each of these kinds."""
 
 
 class Workloads:
-    """Does what is due at once."""
+    """The controllers of all these kinds."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -34,7 +34,7 @@ class Workloads:
 
     @property
     def wake_at(self) -> datetime | None:
-        """When a pod has been ready for long enough, at the earliest."""
+        """Return the earliest moment at which a pod becomes available, or None."""
         return min(self._wakes.values(), default=None)
 
     def step(self) -> bool:
@@ -52,7 +52,7 @@ class Workloads:
         return bool(changes)
 
     def _update(self, resource: Resource, before: Json, after: Json) -> None:
-        """Of an object that one pass resizes and tells of, both writes count."""
+        """Apply the changed members only, so that a resize and a status update of one pass both take effect."""
         held = self._objects.get(resource, *place_of(before)) or before
         changed = {key: value for key, value in after.items() if value != before.get(key)}
         writes.store(self._objects, resource, held, held | changed)
@@ -80,8 +80,10 @@ class Workloads:
         return [one for one in self._objects.all(resource) if any(ref["uid"] == uid for ref in owners_of(one))]
 
     def _seen_templates(self, owner: Json) -> dict[str, Json]:
-        """The templates that a StatefulSet has had, the present one last. What was loaded has the revision of which the
-        status tells."""
+        """Return the templates that a StatefulSet has had, the present one last.
+
+        The loaded template has the revision that the status names.
+        """
         seen, template = self._templates.setdefault(owner["metadata"]["uid"], {}), owner["spec"]["template"]
         name = next((name for name, one in seen.items() if one == template), "")
         if not name:

@@ -1,5 +1,7 @@
-"""Carry out the actions of plans on objects, by the rules of the apiserver that matter to plans: merging of patches,
-subresources, generations, graceful deletion, finalizers."""
+"""Applies the actions of plans to objects, by the apiserver's rules that matter to plans.
+
+These are: merging of patches, subresources, generations, graceful deletion, finalizers.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -18,14 +20,14 @@ _CREATED: dict[Resource, tuple[Json, Json]] = {
     POD: ({}, {"status": {"phase": "Pending"}}),
     CLAIM: ({"finalizers": ["kubernetes.io/pvc-protection"]}, {"status": {"phase": "Pending"}}),
 }
-"""What the apiserver adds to the metadata and to the rest of new objects."""
+"""Additions of the apiserver to the metadata and to the rest of new objects."""
 
 _RULES: dict[Resource, deletion.Rules] = {POD: deletion.PodRules()}
 _USUAL = deletion.Rules()
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
-    """One action carried out, and the object before and after it."""
+    """An action that was carried out, and the object before and after it."""
 
     action: Action
     before: Json | None = None
@@ -34,12 +36,12 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def effective(self) -> bool:
-        """It changed something."""
+        """Report whether the action changed something."""
         return self.before != self.after
 
 
 Admit = Callable[[Resource, Json, Json | None], Json]
-"""Returns a new object, or an update of the one that is stored, with what admission fills in."""
+"""Returns a new object, or an update of the stored one, with the additions of admission."""
 
 
 def _as_it_is(_resource: Resource, document: Json, _old: Json | None) -> Json:
@@ -47,7 +49,7 @@ def _as_it_is(_resource: Resource, document: Json, _old: Json | None) -> Json:
 
 
 def carry_out(objects: Objects, action: Action, admit: Admit = _as_it_is) -> Write:
-    """Do what the action says."""
+    """Carry out the action."""
     resource, held = action.resource, objects.get(action.resource, action.namespace, action.name)
     match action:
         case Create():
@@ -68,7 +70,7 @@ def carry_out(objects: Objects, action: Action, admit: Admit = _as_it_is) -> Wri
 
 
 def create(objects: Objects, resource: Resource, body: Json) -> Json:
-    """Store a new object. Its uid is made of its name, so that the same plan always tells the same story."""
+    """Store a new object. Its uid is derived from its name, so that the same plan always gives the same result."""
     now, meta = objects.clock.now(), cleaned(body["metadata"])
     place = f"{resource.id}/{meta.get('namespace', '')}/{meta['name']}/{now.isoformat()}"
     own = {"uid": f"model-{hashlib.sha256(place.encode()).hexdigest()[:16]}", "creationTimestamp": rfc3339(now)}
@@ -77,7 +79,7 @@ def create(objects: Objects, resource: Resource, body: Json) -> Json:
 
 
 def patched(held: Json, patch: Patch) -> Json:
-    """Return the object with the patch applied to it, or to its subresource."""
+    """Return the object with the patch applied, or with its subresource patched."""
     body = {key: value for key, value in patch.body.items() if key not in ("apiVersion", "kind")}
     merge = strategic.merge if patch.patch_type is PatchType.STRATEGIC else documents.merge
     wanted: Json = merge(held, body)
@@ -87,7 +89,10 @@ def patched(held: Json, patch: Patch) -> Json:
 
 
 def store(objects: Objects, resource: Resource, held: Json, after: Json) -> Json | None:
-    """Store an update, which may raise the generation, or be the end of an object. Return the object as it is then."""
+    """Store an update. Return the stored object, or None if the update ended it.
+
+    A change of the spec raises the generation.
+    """
     after = after | {"metadata": kept(after["metadata"], held["metadata"])}
     generation = held["metadata"].get("generation")
     if generation and spec_of(after) != spec_of(held):
@@ -101,7 +106,7 @@ def store(objects: Objects, resource: Resource, held: Json, after: Json) -> Json
 
 
 def delete(objects: Objects, resource: Resource, held: Json, options: Json) -> Json | None:
-    """Delete the object. Return it as it is then: marked when somebody has to let go of it first; else None."""
+    """Delete the object. Return the marked object if finalizers or a grace period keep it, else None."""
     fate = deletion.decide(_RULES.get(resource, _USUAL), held, options, objects.clock.now())
     if fate.ends:
         objects.remove(resource, held)
