@@ -1,4 +1,7 @@
-"""Flags over environment over file over defaults; every problem is reported at once, with the nearest known name."""
+"""Loads the settings: flags over environment over file over defaults.
+
+Every problem is reported at once, with the nearest known name.
+"""
 
 import difflib
 import re
@@ -29,7 +32,7 @@ IGNORED_SWITCHES = frozenset(
         "skip-log-headers",
     }
 )
-"""Those that are booleans: bare, they take no value from the next word."""
+"""Ignored flags that are booleans: a bare one does not take the next word as its value."""
 
 WORKERS = (
     "advancedcronjob",
@@ -50,7 +53,7 @@ WORKERS = (
     "uniteddeployment",
     "workloadspread",
 )
-"""Everything that has a flag for its workers."""
+"""The prefixes of all flags that set a number of workers."""
 
 _OTHERS = frozenset(
     {
@@ -76,19 +79,18 @@ _OTHERS = frozenset(
 )
 
 IGNORED = IGNORED_SWITCHES | _OTHERS | {f"{kind}-workers" for kind in WORKERS}
-"""Flags of install.md §4 that existing manifests pass and that mean nothing to the services that exist so far.
+"""Flags of install.md §4 that existing manifests pass and that have no effect on the existing services.
 
-They are known, so that no start-up fails on them, and they have no effect. A kind that comes takes its flag over: what
-is a setting is one, whether it stands here or not.
+They are known, so that no start-up fails on them. A name that is also a setting acts as the setting.
 """
 
 PREFIX = "FLOTILLA_"
 NOT_SETTINGS = frozenset(
     {"FLOTILLA_ASSETS", "FLOTILLA_CACHE", "FLOTILLA_CONFIG", "FLOTILLA_STATE", "FLOTILLA_STATE_DIR"}
 )
-"""Variables with our prefix that the command line reads itself, or puts on the processes of a local set."""
+"""Variables with our prefix that the command line reads itself, or sets for processes of a local cluster."""
 
-# The kubelet describes the namespace's Services in variables: of `flotilla-webhook` it makes FLOTILLA_WEBHOOK_PORT.
+# The kubelet sets variables for the namespace's Services: FLOTILLA_WEBHOOK_PORT for `flotilla-webhook`.
 _SERVICE_LINK = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
 _SERVICE_LINK_VALUE = re.compile(r"(tcp|udp|sctp)://")
 
@@ -102,8 +104,10 @@ class SettingsError(Exception):
 
 
 class _Options:
-    """All settings by each of their names. Each kind with a flag for its workers has one in place of the field
-    `workers`."""
+    """All settings by each of their names.
+
+    In place of the field `workers` there is one setting for each kind that has a flag for its workers.
+    """
 
     def __init__(self, kinds: tuple[Kind, ...]) -> None:
         self.workers = {f"{kind.workers.flag}_workers": kind for kind in kinds if kind.workers.flag}
@@ -124,7 +128,7 @@ class _Options:
 
 
 def _first_flag(field: str, option: Option) -> str:
-    """The flag by which the documentation calls a setting."""
+    """Return the flag that the documentation uses for a setting."""
     return option.flag or field.replace("_", "-")
 
 
@@ -136,14 +140,17 @@ def _options() -> _Options:
 
 
 def known_flags() -> Iterator[tuple[str, str, Option, object]]:
-    """(flag, field, option, default) of every setting under its first name, for help texts and completion."""
+    """Yield (flag, field, option, default) of every setting, for help texts and completion."""
     options = _options()
     for field, option in options.by_field.items():
         yield _first_flag(field, option), field, option, options.defaults[field]
 
 
 def split_flags(arguments: Sequence[str]) -> tuple[dict[str, str | None], list[str]]:
-    """A command line as (flags, other words): `--name=value`, `--name value`, the single-dash forms, bare booleans."""
+    """Split a command line into flags and other words.
+
+    Accepts `--name=value`, `--name value`, the single-dash forms and bare booleans.
+    """
     flags: dict[str, str | None] = {}
     words: list[str] = []
     rest = list(arguments)
@@ -159,7 +166,7 @@ def split_flags(arguments: Sequence[str]) -> tuple[dict[str, str | None], list[s
 
 
 def of_command(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
-    """The settings of a process that takes nothing but flags, which may name its file. Raises SettingsError."""
+    """Return the settings of a process that takes nothing but flags, `--config` included. Raises SettingsError."""
     flags, words = split_flags(arguments)
     if words:
         raise SettingsError([f"unexpected argument {word!r}" for word in words])
@@ -168,8 +175,10 @@ def of_command(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
 
 
 def load(flags: Mapping[str, str | None], env: Mapping[str, str], file: Path | None = None) -> Settings:
-    """The settings of this process. A flag whose value is None was not given; an empty one is the bare flag. Raises
-    SettingsError with all problems: unknown names, unreadable values, settings that contradict each other."""
+    """Return the settings of this process. A flag with the value None was not given, an empty one is a bare flag.
+
+    Raises SettingsError with all problems: unknown names, unreadable values, contradicting settings.
+    """
     problems: list[str] = []
     texts = _from_file(file, problems) | _from_environment(env, problems) | _from_flags(flags, problems)
     values: dict[str, Any] = {}
@@ -206,7 +215,7 @@ def _from_flags(flags: Mapping[str, str | None], problems: list[str]) -> Texts:
 def _from_environment(env: Mapping[str, str], problems: list[str]) -> Texts:
     variables = _options().variables
     found: Texts = {}
-    for name, field in variables.items():  # our own name comes last, and wins over the reference's
+    for name, field in variables.items():  # our own name comes last and takes precedence over the reference's
         if name in env and not _is_service_link(name, env[name]):
             found[field] = (name, env[name])
     for name in sorted(env):
@@ -236,7 +245,7 @@ def _from_file(file: Path | None, problems: list[str]) -> Texts:
 
 
 def _as_text(value: _Value) -> str:
-    """A YAML value as a flag would say it: lists with commas, mappings as Name=value."""
+    """Return a YAML value as the text of a flag: lists with commas, mappings as Name=value."""
     match value:
         case None:
             return ""

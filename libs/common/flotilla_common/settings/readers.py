@@ -1,4 +1,4 @@
-"""How the text of a setting becomes its value.
+"""Converts the text of a setting into its value.
 
 A flag, an environment variable and a YAML scalar are all text at first, so there is one reader per type. A reader
 raises ValueError with the end of a sentence that begins with the name of the setting: "must be …".
@@ -21,12 +21,12 @@ RENEW_BEFORE_DEFAULT_DAYS = 180
 
 
 def text(value: str) -> str:
-    """Anything."""
+    """Accept any text."""
     return value
 
 
 def boolean(value: str) -> bool:
-    """true or false, in the usual spellings."""
+    """Read true or false, in the usual spellings."""
     lowered = value.lower()
     if lowered in _TRUE:
         return True
@@ -36,7 +36,7 @@ def boolean(value: str) -> bool:
 
 
 def integer(low: int, high: int | None = None) -> Reader:
-    """A whole number within bounds."""
+    """Return a reader of whole numbers within bounds."""
     bounds = f"of {low} or more" if high is None else f"from {low} to {high}"
 
     def read(value: str) -> int:
@@ -48,7 +48,7 @@ def integer(low: int, high: int | None = None) -> Reader:
 
 
 def duration(value: str) -> float:
-    """Seconds from `15s`, `1m30s`, `250ms`, or from a plain number of seconds."""
+    """Read seconds from `15s`, `1m30s`, `250ms`, or from a plain number of seconds."""
     if re.fullmatch(r"\d+(\.\d+)?", value):
         return float(value)
     if _DURATION.fullmatch(value):
@@ -57,7 +57,7 @@ def duration(value: str) -> float:
 
 
 def port(value: str) -> int:
-    """A TCP port, alone or at the end of an address: `8080`, `:8080`, `0.0.0.0:8080`."""
+    """Read a TCP port, alone or at the end of an address: `8080`, `:8080`, `0.0.0.0:8080`."""
     digits = value.rpartition(":")[2]
     if re.fullmatch(r"\d+", digits) and int(digits) <= 65535:
         return int(digits)
@@ -65,7 +65,7 @@ def port(value: str) -> int:
 
 
 def choice(*allowed: str) -> Reader:
-    """One of a few words."""
+    """Return a reader of one of a few words."""
 
     def read(value: str) -> str:
         if value in allowed:
@@ -76,7 +76,7 @@ def choice(*allowed: str) -> Reader:
 
 
 def one_of(*allowed: int) -> Reader:
-    """One of a few numbers."""
+    """Return a reader of one of a few numbers."""
 
     def read(value: str) -> int:
         if value.isdecimal() and len(value) < 10 and int(value) in allowed:
@@ -87,18 +87,18 @@ def one_of(*allowed: int) -> Reader:
 
 
 def log_level(value: str) -> str:
-    """A level by name, or a klog verbosity (`--v=5`)."""
+    """Read a level by name, or a klog verbosity (`--v=5`)."""
     if value.isdigit():
         return "debug" if int(value) >= _DEBUG_VERBOSITY else "info"
     return str(choice(*_LEVELS)(value.lower()))
 
 
 def renew_before(value: str) -> int:
-    """Days from `90d`, `6m` (of 30 days) or `1y` (of 365); nonsense means the default (webhooks.md §4)."""
+    """Read days from `90d`, `6m` (of 30 days) or `1y` (of 365); nonsense means the default (webhooks.md §4)."""
     match = re.fullmatch(r"(\d+)([dmy])", value)
     days = int(match[1]) * _RENEW_DAYS[match[2]] if match else 0
     return days or RENEW_BEFORE_DEFAULT_DAYS
 
 
 OF_TYPE: Mapping[type, Reader] = {str: text, bool: boolean, float: duration}
-"""The usual reader of a type."""
+"""The usual reader of each type."""

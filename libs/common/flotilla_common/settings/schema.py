@@ -1,8 +1,8 @@
-"""Every setting of every service, on one page.
+"""Defines every setting of every service, on one page.
 
 A field `lease_duration` is the flag `--lease-duration`, the variable `FLOTILLA_LEASE_DURATION` and the key
-`lease-duration` of the settings file. Names that users of the reference know are accepted beside them: the flags of
-install.md §4, the variables of install.md §5.
+`lease-duration` of the settings file. The names of the reference are accepted too: the flags of install.md §4, the
+variables of install.md §5.
 """
 
 from collections.abc import Mapping
@@ -19,24 +19,24 @@ from flotilla_common.settings.readers import Reader
 T = TypeVar("T", str, bool, int, float)
 
 OPTION = "option"
-"""Under this key the metadata of a field holds its `Option`."""
+"""The key of a field's `Option` in its metadata."""
 
 _CERTIFICATES = "kruise-webhook-certs"
 
 
 class Option(msgspec.Struct, frozen=True):
-    """What is known of a field: its section in the documentation, its meaning, its reader, further names."""
+    """The description of a field: its section in the documentation, meaning, reader, and further names."""
 
     section: str
     doc: str
     read: Reader
-    flag: str = ""  # the first name of the flag where it is not the field's
+    flag: str = ""  # the first name of the flag if it differs from the field's
     flags: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
 
 
 class _Section:
-    """Makes the fields of one section. A number needs a reader with its bounds; the other types have one each."""
+    """Creates the fields of one section. Numbers need a reader with bounds; the other types have a default reader."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -157,7 +157,7 @@ class Settings:
     )
     rate_limiter_max_delay: float = _replicas(1000.0, "The longest pause before a failed object is tried again.")
     sidecarterminator_workers: int = _replicas(3, "Pods whose sidecars are ended side by side.", readers.integer(1))
-    # As given for kinds, by their names in flags: `--cloneset-workers`.
+    # By the kinds' names in flags such as `--cloneset-workers`.
     workers: Mapping[str, int] = field(default_factory=dict[str, int])
 
     # The node agent
@@ -289,14 +289,14 @@ class Settings:
     )
 
     def serves(self, kind: str) -> bool:
-        """Whether custom-resource-enable lets the kind's controllers run (install.md §6)."""
+        """Report whether custom-resource-enable lets the kind's controllers run (install.md §6)."""
         kinds = {name.strip() for name in self.custom_resource_enable.split(",")} - {""}
         return not kinds or kind in kinds
 
     def workers_of(self, kind: Kind) -> int:
-        """How many objects of the kind are planned side by side."""
+        """Return how many objects of the kind are planned concurrently."""
         return self.workers.get(kind.workers.flag, kind.workers.default)
 
     def gates(self) -> Gates:
-        """The feature gates after derivation (install.md §3)."""
+        """Return the feature gates after derivation (install.md §3)."""
         return Gates.parse(self.feature_gates, self.custom_resource_enable)

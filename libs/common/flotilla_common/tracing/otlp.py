@@ -1,7 +1,7 @@
-"""Spans to a collector, by OpenTelemetry's own SDK and OTLP over HTTP.
+"""Exports spans to a collector, by OpenTelemetry's own SDK and OTLP over HTTP.
 
-The SDK batches in a thread of its own and drops what a collector does not take in time. It is imported only where a
-collector is configured: it takes 12 MiB. Headers, certificates, timeouts and compression are those of the standard
+The SDK batches in its own thread and drops spans that a collector does not accept in time. It is imported only if a
+collector is configured, as it takes 12 MiB. Headers, certificates, timeouts and compression come from the standard
 variables (OTEL_EXPORTER_OTLP_HEADERS, …_CERTIFICATE, …).
 """
 
@@ -26,7 +26,7 @@ _PATH = "/v1/traces"
 
 
 def traces_url(endpoint: str) -> str:
-    """Where a collector takes traces. `endpoint` is its base, `http://collector:4318`, or that address itself."""
+    """Return the URL for traces. `endpoint` is the collector's base, `http://collector:4318`, or that URL itself."""
     base = endpoint.rstrip("/")
     return base if base.endswith(_PATH) else base + _PATH
 
@@ -35,13 +35,13 @@ class OtlpTracer:
     """Exports the spans of one service replica."""
 
     def __init__(self, processor: SpanProcessor, about: Mapping[str, str]) -> None:
-        """`about`: the attributes of the process (`service.name`, …)."""
+        """Create a tracer; `about` holds the attributes of the process (`service.name`, …)."""
         self._processor = processor
         self._resource = Resource.create(dict(about))
 
     @classmethod
     def to(cls, endpoint: str, about: Mapping[str, str]) -> "OtlpTracer":
-        """To the collector at this base address, in batches."""
+        """Return a tracer that exports in batches to the collector at this base address."""
         return cls(BatchSpanProcessor(OTLPSpanExporter(endpoint=traces_url(endpoint))), about)
 
     def record(self, span: Span) -> None:
