@@ -1,5 +1,4 @@
-"""What all steps of a pass know: the AdvancedCronJob, its children by what has become of them, and what earlier passes
-remember (advancedcronjob.md §4.2)."""
+"""The shared view of one pass: the AdvancedCronJob, its children by state, and notes (advancedcronjob.md §4.2)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -20,11 +19,11 @@ COMPLETE, FAILED = "Complete", "Failed"
 _Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 _UID, _LAST, _FLOOR = "uid", "lastScheduleTime", "floor"
-"""What passes note, beside the events that they told."""
+"""Keys of the notes of passes, beside the events that were sent."""
 
 
 class Children(Frozen):
-    """Those on their way out count until they are gone."""
+    """The children by state; those being deleted count until they are gone."""
 
     active: Sequence[Child]
     successful: Sequence[Child]
@@ -32,7 +31,7 @@ class Children(Frozen):
 
     @classmethod
     def of(cls, children: Iterable[Child]) -> "Children":
-        """Sort them."""
+        """Sort the children by state."""
         found: dict[str, list[Child]] = {"": [], COMPLETE: [], FAILED: []}
         for child in children:
             found[_end(child)].append(child)
@@ -40,7 +39,7 @@ class Children(Frozen):
 
 
 def _end(child: Child) -> str:
-    """How it ended; empty while it is active."""
+    """Return how the child ended, or "" while it is active."""
     if not isinstance(child, ImageListPullJob):
         return child.status.verdict
     if child.status.completion_time is None:
@@ -49,7 +48,7 @@ def _end(child: Child) -> str:
 
 
 def latest_run(children: Iterable[Child]) -> datetime | None:
-    """The latest time that any of them was due at, as their annotations say; what cannot be read does not count."""
+    """Return the latest due time in the children's annotations; unreadable ones are ignored."""
     return max(filter(None, map(_scheduled_at, children)), default=None)
 
 
@@ -62,14 +61,14 @@ def _scheduled_at(child: Child) -> datetime | None:
 
 
 class PlanContext(Frozen):
-    """One pass."""
+    """The view of one pass."""
 
     snapshot: AdvancedCronJobSnapshot
     now: datetime
     children: Children
-    notes: Mapping[str, str]  # of passes over this very object
-    last_run: datetime | None  # when the latest run was due that was started
-    floor: datetime | None  # runs up to here were given up, and none was started since
+    notes: Mapping[str, str]  # of passes over the object with this uid
+    last_run: datetime | None  # due time of the latest run that was started
+    floor: datetime | None  # runs up to here were skipped, and none was started since
 
     @property
     def job(self) -> AdvancedCronJob:
@@ -78,7 +77,7 @@ class PlanContext(Frozen):
 
     @property
     def since(self) -> datetime:
-        """No run up to here is missed (advancedcronjob.md §4.3)."""
+        """The time after which runs count as missed (advancedcronjob.md §4.3)."""
         known = (self.job.metadata.creation_timestamp, self.last_run, self.floor)
         return max(filter(None, known), default=self.now)
 
@@ -88,7 +87,7 @@ class PlanContext(Frozen):
         return zone_named(self.snapshot.options.zone)
 
     def note(self, draft: Draft) -> None:
-        """Leave for the next pass what this one knows beside the objects."""
+        """Note for the next pass what the objects do not hold."""
         draft.notes[_UID] = self.job.metadata.uid
         if self.last_run is not None:
             draft.notes[_LAST] = self.last_run.isoformat()
@@ -96,15 +95,15 @@ class PlanContext(Frozen):
             draft.notes[_FLOOR] = self.floor.isoformat()
 
     def give_up(self, draft: Draft) -> None:
-        """No run up to now will be started."""
+        """Skip all runs up to now."""
         draft.notes[_FLOOR] = self.now.isoformat()
 
 
 def look(snapshot: AdvancedCronJobSnapshot, now: datetime) -> PlanContext:
-    """Work out what there is. The latest run never goes back: not when its child is gone, and not while the status that
-    says it cannot be written."""
+    """Build the view of a pass."""
     notes = _notes(snapshot)
     stored = snapshot.job.status.last_schedule_time
+    # The latest run never goes back: neither when its child is deleted, nor while the status cannot be written.
     last = max(filter(None, (latest_run(snapshot.children), stored, _moment(notes, _LAST))), default=None)
     floor = _moment(notes, _FLOOR)
     return PlanContext(
@@ -118,7 +117,7 @@ def look(snapshot: AdvancedCronJobSnapshot, now: datetime) -> PlanContext:
 
 
 def _notes(snapshot: AdvancedCronJobSnapshot) -> Mapping[str, str]:
-    """A former object of that name may have left others."""
+    """Return the notes, unless they are of a former object of that name."""
     return snapshot.notes if snapshot.notes.get(_UID) == snapshot.job.metadata.uid else {}
 
 

@@ -1,4 +1,4 @@
-"""The AdvancedCronJob controller: what it watches and writes, and what it plans from."""
+"""The AdvancedCronJob controller: what it watches and writes, and how it builds snapshots."""
 
 import os
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class Gatherer:
         self._options = options
 
     def gather(self, key: Key, memory: Memory) -> AdvancedCronJobSnapshot | None:
-        """The AdvancedCronJob and its children; None when it does not exist."""
+        """Return the AdvancedCronJob and its children, or None if it does not exist."""
         job = self._cron_jobs.get(*key)
         if job is None:
             return None
@@ -57,15 +57,16 @@ class Gatherer:
 
 
 def _failure(memory: Memory) -> str:
-    """A create that was refused. One of unknown outcome may have happened, and a name that is taken is seen by now."""
+    """Return the error of a refused create, or ""."""
+    # One of unknown outcome may have happened, and a taken name is in the mirror by now.
     text = memory.failures.get(CREATION)
     found = (one.reason for one in memory.refused if one.text == text and not one.unknown)
     return next((reason.message for reason in found if reason.code != NAME_TAKEN), "")
 
 
 def _children(job: AdvancedCronJob, table: Table[Child]) -> list[Child]:
-    """What it controls, by uid: children of a former object of its name are not its own, whatever version of the kind
-    their references say."""
+    """Return the children that it controls, sorted by name."""
+    # By uid: children of a former object of its name are not its own, in any version of the kind.
     meta = job.metadata
     found = [
         child
@@ -76,7 +77,7 @@ def _children(job: AdvancedCronJob, table: Table[Child]) -> list[Child]:
 
 
 def options(settings: Settings, server_version: str) -> Options:
-    """The time zone that the environment names, as it does for every program."""
+    """Return the options with the time zone of the environment, as for every program."""
     zone = os.environ.get("TZ", "")
     try:
         zone_named(zone)
@@ -89,7 +90,7 @@ CONTROLLER = ControllerSpec(
     name="advancedcronjob-controller",
     primary=CRON_JOBS,
     watches=(JOBS, BROADCAST_JOBS, LISTS),
-    idle_first=True,  # many are due in the same second: starts do not wait for the statuses of other starts
+    idle_first=True,  # many are due in the same second: starts do not wait for statuses of other starts
     options=spec.Options(Options, options),
     build=Gatherer,
     plan=plan,

@@ -1,9 +1,8 @@
-"""One pass over one AdvancedCronJob, from snapshot to plan (advancedcronjob.md §4.2).
+"""Plans one pass over one AdvancedCronJob, from snapshot to plan (advancedcronjob.md §4.2).
 
-The status is written first, and nothing is done in a pass that cannot write it: it says which run was the latest, and
-after a restart nothing else may say so. A run is started by creating an object under a name that only this run has.
-Everything that time brings about is found out anew in each pass, so a pass too many does no harm, and one comes by
-itself when the next run is due.
+The status is written first, and a pass that cannot write it does nothing: it holds the latest run, which may be in no
+other place after a restart. A run is started by creating an object under a name that only this run has. Each pass
+computes from scratch what is due, so an extra pass does no harm, and the next one is scheduled for the next run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +19,13 @@ from flotilla_jobs.advancedcronjob.timing import MOST_MISSED, Timing, look_at_cl
 from flotilla_jobs.advancedcronjob.why import explain_runs, explain_timing, told
 
 MARGIN = timedelta(milliseconds=10)
-"""How long after a run is due it is looked for: timers and clocks differ by some milliseconds."""
+"""Delay of a pass after a run is due: timers and clocks differ by some milliseconds."""
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def plan(snapshot: AdvancedCronJobSnapshot, now: datetime) -> Plan:
-    """Plan one pass. Never raises for what users can write into an AdvancedCronJob: it becomes a reason."""
+    """Plan one pass. Never raises for what users can write into an AdvancedCronJob: faults become reasons."""
     context, draft = look(snapshot, now), Draft()
     context.note(draft)
     status = plan_status(context)
@@ -37,7 +36,7 @@ def plan(snapshot: AdvancedCronJobSnapshot, now: datetime) -> Plan:
 
 
 def _go_on(context: PlanContext, draft: Draft) -> None:
-    """What is done beside the status."""
+    """Plan everything beside the status."""
     if context.job.metadata.deletion_timestamp is not None:
         draft.reason(State.PROGRESSING, "Terminating", "it is being deleted: no run is started any more")
         return
@@ -55,7 +54,7 @@ def _go_on(context: PlanContext, draft: Draft) -> None:
 
 
 def _follow(context: PlanContext, timing: Timing, draft: Draft) -> None:
-    """Start what is due, and come back when more is."""
+    """Start the run that is due, and requeue for the next one."""
     tell_failure(context, draft)
     if timing.too_many_since is not None:
         _give_up(context, timing.too_many_since, timing, draft)
@@ -67,7 +66,7 @@ def _follow(context: PlanContext, timing: Timing, draft: Draft) -> None:
 
 
 def _give_up(context: PlanContext, since: datetime, timing: Timing, draft: Draft) -> None:
-    """Too many runs were missed: go on from now, as if there had been none."""
+    """Skip the missed runs, which are too many, and go on from now."""
     following = "" if timing.next is None else f", next run at {told(timing.next, timing.zone)}"
     text = f"more than {MOST_MISSED} runs missed since {told(since, timing.zone)}; they are skipped{following}"
     context.give_up(draft)
@@ -85,8 +84,7 @@ def _numbers(context: PlanContext) -> dict[str, int]:
 
 
 def plan_history(context: PlanContext, draft: Draft) -> None:
-    """Delete children that have ended, but for the latest of each sort (§4.7). A failure keeps nothing else from being
-    done."""
+    """Delete ended children except the latest of each sort (§4.7). A failed delete stops nothing else."""
     spec, children = context.job.spec, context.children
     chains = [
         *_beyond(context, children.failed, spec.failed_jobs_history_limit),
@@ -96,7 +94,7 @@ def plan_history(context: PlanContext, draft: Draft) -> None:
 
 
 def _beyond(context: PlanContext, ended: Sequence[Child], limit: int | None) -> Iterator[Chain]:
-    """Deletes of those that started first. No limit: all stay."""
+    """Yield the deletes of the children that started first; without a limit, all stay."""
     here = [child for child in ended if child.metadata.deletion_timestamp is None]
     surplus = 0 if limit is None else max(len(here) - max(limit, 0), 0)
     resource = context.job.spec.template.chosen[0]
@@ -105,7 +103,7 @@ def _beyond(context: PlanContext, ended: Sequence[Child], limit: int | None) -> 
 
 
 def plan_status(context: PlanContext) -> Patch | None:
-    """The write of the status; none if it is stored like this."""
+    """Return the write of the status, or None if it is unchanged."""
     job = context.job
     status = AdvancedCronJobStatus(
         type=job.spec.template.chosen[0].kind,
@@ -116,8 +114,9 @@ def plan_status(context: PlanContext) -> Patch | None:
 
 
 def _references(context: PlanContext) -> list[ObjectReference]:
-    """One that is stored stays as it is: a version that is written with every change of a child would be news."""
+    """Return references to the active children."""
     resource = context.job.spec.template.chosen[0]
+    # A stored reference stays: a resourceVersion that follows every change of a child would change the status, too.
     stored = {reference.uid: reference for reference in context.job.status.active}
     fresh = (
         ObjectReference(

@@ -1,6 +1,8 @@
-"""The start of a run that is due: whether the concurrency policy lets it start, and what has to go before
-(advancedcronjob.md §4.5, §4.6). The name of its child is made from the time that it is due at, so that no run is
-started twice, whatever a replica has seen of the others."""
+"""Starts a run that is due, if the concurrency policy allows it, and deletes what it replaces.
+
+See advancedcronjob.md §4.5, §4.6. The name of its child is derived from the due time, so that no run is started twice,
+even if replicas have different views.
+"""
 
 from datetime import datetime, tzinfo
 
@@ -27,23 +29,24 @@ from flotilla_common.workload.ownership import owner_reference
 from flotilla_jobs.advancedcronjob.context import PlanContext
 
 FAILED_CREATE = "FailedCreate"
-"""The event of a run that could not be started."""
+"""Event of a run that could not be started."""
 
 
 NAME_TAKEN = "NameTaken"
-"""The reason of a run that is skipped: refused creates that met another object have the same."""
+"""Reason of a skipped run; also that of creates refused because the name is taken."""
 
 CREATION = "create"
-"""The phase of the write that starts a run."""
+"""Phase of the write that starts a run."""
 
 LONGEST_NAME = 63
-"""Characters in the names of Jobs and BroadcastJobs: their pods have them in a label."""
+"""Length limit for names of Jobs and BroadcastJobs: their pods have them in a label."""
 
 
 def plan_run(context: PlanContext, run: datetime, draft: Draft) -> None:
-    """Start the run, or say why not. Its child may be there already without saying when it was due."""
+    """Start the run, or give the reason why not."""
     job, active = context.job, context.children.active
     name, policy = child_name(job, run), policy_of(context)
+    # The child may exist already, without the annotation of its due time.
     if any(child.metadata.name == name for child in context.snapshot.children):
         return
     if name in context.snapshot.taken:
@@ -59,13 +62,13 @@ def plan_run(context: PlanContext, run: datetime, draft: Draft) -> None:
 
 
 def policy_of(context: PlanContext) -> str:
-    """The concurrency policy, with the default that admission fills in."""
+    """Return the concurrency policy, with admission's default."""
     pulls = context.job.spec.template.chosen[0] == IMAGE_LIST_PULL_JOB
     return context.job.spec.concurrency_policy or (REPLACE if pulls else ALLOW)
 
 
 def tell_failure(context: PlanContext, draft: Draft) -> None:
-    """The pass before could not start a run: tell it once, however often it is tried."""
+    """Send the event of a run that the previous pass could not start, once for all attempts."""
     if context.snapshot.failure:
         draft.tell_once(Event(FAILED_CREATE, context.snapshot.failure, warning=True), context.notes)
 
@@ -78,7 +81,7 @@ def _skip(context: PlanContext, name: str, run: datetime, draft: Draft) -> None:
 
 
 def _replace(context: PlanContext, run: datetime, draft: Draft) -> None:
-    """Delete what is active. The run starts once the apiserver has taken that, not once the pods are gone."""
+    """Delete the active children. The run starts when the deletes are accepted, not when the pods are gone."""
     resource, active = context.job.spec.template.chosen[0], context.children.active
     if active:
         text = f"replacing {named(active)} by the run of {rfc3339(run)}: concurrencyPolicy is Replace"
@@ -93,18 +96,18 @@ def _replace(context: PlanContext, run: datetime, draft: Draft) -> None:
 
 
 def child_name(job: AdvancedCronJob, run: datetime) -> str:
-    """The name of the child for a run."""
+    """Return the name of the child for a run."""
     return f"{job.metadata.name}-{int(run.timestamp())}"
 
 
 def has_long_names(job: AdvancedCronJob, run: datetime) -> bool:
-    """The apiserver will refuse the children for their names."""
+    """Report whether the apiserver will refuse the children because of long names."""
     labelled = job.spec.template.chosen[0] in (JOB, BROADCAST_JOB)
     return labelled and len(child_name(job, run)) > LONGEST_NAME
 
 
 def creation(job: AdvancedCronJob, run: datetime, local: tzinfo) -> Create:
-    """The write that starts a run. `local`: the zone in which the child says when it was due."""
+    """Return the write that starts a run; the child's annotation has the due time in the zone `local`."""
     resource, raw = job.spec.template.chosen
     template = mapping(msgspec.json.decode(raw) if bytes(raw) else None)
     given = mapping(template.get("metadata"))

@@ -1,4 +1,4 @@
-"""What the plan for an AdvancedCronJob is made from."""
+"""The input of an AdvancedCronJob's plan."""
 
 from collections.abc import Container, Mapping, Sequence
 
@@ -14,7 +14,7 @@ Child = Job | BroadcastJob | ImageListPullJob
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides about plans beside the objects."""
+    """Settings that planning depends on."""
 
     zone: str = "UTC"  # the time zone of this process
 
@@ -23,10 +23,10 @@ class AdvancedCronJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One AdvancedCronJob and its children."""
 
     job: AdvancedCronJob
-    children: Sequence[Child] = ()  # of the template's kind that it controls, also those on their way out; by name
+    children: Sequence[Child] = ()  # of the template's kind, controlled by it, also those being deleted; by name
     taken: Container[str] = ()  # names of all objects of that kind in the namespace
-    failure: str = ""  # what became of the child that the pass before tried to create, and why
-    notes: Mapping[str, str] = {}  # what the pass before left
+    failure: str = ""  # why the previous pass failed to create a child
+    notes: Mapping[str, str] = {}  # notes of the previous pass
     options: Options = Options()
 
     @property

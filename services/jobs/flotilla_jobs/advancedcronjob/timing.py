@@ -1,4 +1,4 @@
-"""Which run is due, and when the next one is (advancedcronjob.md §4.3)."""
+"""Computes which run is due, and when the next one is (advancedcronjob.md §4.3)."""
 
 from datetime import datetime, tzinfo
 from functools import lru_cache
@@ -9,11 +9,11 @@ from flotilla_common.control.plan import Frozen
 from flotilla_jobs.advancedcronjob.context import PlanContext
 
 MOST_MISSED = 100
-"""If more runs than these were missed, something is wrong with the clock or the schedule, and none is started."""
+"""Limit of missed runs: with more, the clock or the schedule is wrong, and none is started."""
 
 
 class Timing(Frozen, kw_only=True):
-    """What a schedule says at a moment."""
+    """The due, missed and next runs of a schedule at a moment."""
 
     zone: tzinfo  # of the schedule
     due: datetime | None = None  # the latest run that was missed, unless there are too many
@@ -23,13 +23,13 @@ class Timing(Frozen, kw_only=True):
 
 
 def read_schedule(context: PlanContext) -> Schedule:
-    """The schedule of the AdvancedCronJob. Raises ValueError."""
+    """Parse the schedule of the AdvancedCronJob. Raises ValueError."""
     spec = context.job.spec
     return _parsed(spec.schedule, spec.time_zone, context.local)
 
 
 def look_at_clock(context: PlanContext, schedule: Schedule) -> Timing:
-    """What is missed and what comes. Runs before the deadline's window are missed for good."""
+    """Return the missed and the next runs. Runs before the deadline's window are missed for good."""
     now, since, deadline = context.now, context.since, context.job.spec.starting_deadline_seconds
     begin = since if deadline is None else max(since, later(now, -max(deadline, 0)))
     missed = schedule.missed(since, now, MOST_MISSED, begin)

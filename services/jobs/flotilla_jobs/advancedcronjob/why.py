@@ -1,4 +1,4 @@
-"""Why an AdvancedCronJob stands where it stands, and when it goes on."""
+"""Explains to users the state of an AdvancedCronJob, and when it continues."""
 
 from datetime import datetime, tzinfo
 
@@ -14,7 +14,7 @@ from flotilla_jobs.advancedcronjob.timing import Timing
 
 
 def explain_runs(context: PlanContext, draft: Draft) -> None:
-    """Name the children that have not ended: why they have not is told of them."""
+    """Add the children that have not ended; their own reasons explain why."""
     active = context.children.active
     if active:
         started = "" if context.last_run is None else f", the latest was due at {rfc3339(context.last_run)}"
@@ -22,7 +22,7 @@ def explain_runs(context: PlanContext, draft: Draft) -> None:
 
 
 def explain_timing(context: PlanContext, timing: Timing, draft: Draft) -> None:
-    """Say which runs were given up, and when the next one is due."""
+    """Add which runs were skipped, and when the next one is due."""
     if timing.late is not None:
         seconds = context.job.spec.starting_deadline_seconds
         text = f"the run of {rfc3339(timing.late)} was not started within startingDeadlineSeconds, {seconds}"
@@ -42,7 +42,7 @@ def explain_timing(context: PlanContext, timing: Timing, draft: Draft) -> None:
 
 
 def told(moment: datetime, zone: tzinfo) -> str:
-    """The moment in UTC, and as the clocks of the schedule's zone show it."""
+    """Return the moment in UTC, and in the schedule's time zone."""
     if str(zone) == "UTC":
         return rfc3339(moment)
     return f"{rfc3339(moment)} ({in_zone(moment, zone).isoformat(timespec='seconds')} in {zone})"

@@ -1,4 +1,4 @@
-"""The ContainerRecreateRequest controller: what it watches and writes, and whose reports it takes."""
+"""The ContainerRecreateRequest controller: what it watches and writes, and whose reports it accepts."""
 
 from collections.abc import Iterable
 
@@ -28,13 +28,13 @@ POD_UID = "pod"
 
 
 def open_pod_uid(request: ContainerRecreateRequest) -> Iterable[str]:
-    """The pod of a request that is not over, or that still keeps the pod not ready."""
+    """Return the pod of a request that is not completed, or that still keeps the pod not ready."""
     is_open = request.status.phase != COMPLETED or RECREATE_UNREADY in request.metadata.finalizers
     return [pod_uid(request)] if is_open else []
 
 
 def is_its_pod(request: Json, pod: Json) -> bool:
-    """The pod is the one that the request names."""
+    """Report whether the request is for this pod."""
     return member(request, "metadata", "labels").get(RECREATE_POD_UID) == member(pod, "metadata").get("uid")
 
 
@@ -51,7 +51,7 @@ PODS = Watch(POD, Pod, subresources=("status",), conditional=True, concerns=is_i
 class Gatherer:
     """Builds the snapshot of one request.
 
-    A request ends for good when its pod is gone, so a pod that the mirror lacks is asked for first.
+    A request ends for good when its pod is gone, so a pod that the mirror lacks is read from the apiserver first.
     """
 
     def __init__(self, wiring: Wiring) -> None:
@@ -61,13 +61,13 @@ class Gatherer:
         wiring.wake(PODS, self.keys_of)
 
     def keys_of(self, old: Pod | None, new: Pod | None) -> set[Key]:
-        """The requests that a change of a pod concerns."""
+        """Return the requests that a change of a pod concerns."""
         uids = {pod.metadata.uid for pod in (old, new) if pod is not None}
         found = [request for uid in uids for request in self._requests.by_index(POD_UID, uid)]
         return {request.metadata.key for request in found}
 
     def gather(self, key: Key, memory: Memory) -> RecreateSnapshot | None:
-        """The request and its surroundings; None when it does not exist."""
+        """Return the request and its surroundings, or None if it does not exist."""
         request = self._requests.get(*key)
         if request is None:
             return None
@@ -84,7 +84,7 @@ class Gatherer:
         )
 
     def _ahead(self, request: ContainerRecreateRequest) -> tuple[str, ...]:
-        """Requests that the agent works on, or will, before this one."""
+        """Return the requests that the agent works on, or will, before this one."""
         others = [one for one in self._requests.by_index(POD_UID, pod_uid(request)) if one is not request]
         age = request.metadata.seniority
         first = [one for one in others if one.status.phase == RECREATING or one.metadata.seniority < age]
@@ -92,14 +92,16 @@ class Gatherer:
 
 
 def problem(request: ContainerRecreateRequest, sender: Sender, report: RecreateReport) -> str:
-    """Why a report does not count (containerrecreaterequest.md §5). An agent has no rights of its own: it may speak
-    about a request that was admitted for its node, and about no other container than those of the request."""
+    """Return why a report is rejected, or "" (containerrecreaterequest.md §5).
+
+    An agent has no rights of its own: it may only report on requests admitted for its node, and on their containers.
+    """
     node = request.metadata.labels.get(RECREATE_NODE_NAME, "")
     return f"the request is for node {node}" if node != sender.node else merge.problem(report, request.spec)
 
 
 async def read_pod(wiring: Wiring, key: Key) -> None:
-    """The pod of the request. Raises ApiError, Unreachable."""
+    """Read the pod of the request. Raises ApiError, Unreachable."""
     request = wiring.table(REQUESTS).get(*key)
     if request is not None:
         await wiring.read(POD, key[0], request.spec.pod_name)

@@ -1,7 +1,7 @@
-"""Keeping the pod not ready before and while its containers are restarted (containerrecreaterequest.md §6.4).
+"""Keeps the pod not ready before and while its containers are restarted (containerrecreaterequest.md §6.4).
 
-The finalizer comes first, so that whatever happens the pod is released; then the pod's own condition; and only when
-that stands, the condition of the request, from which the agent counts the grace period.
+The finalizer is written first, so that the pod is released in any case; then the pod's own condition; and only after
+that the condition of the request, from which the agent counts the grace period.
 """
 
 from datetime import datetime
@@ -21,16 +21,16 @@ from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import Holder, hold, release
 
 AGENT = "ContainerRecreateRequest"
-"""Who holds the pod, in the message of its condition."""
+"""Name of the holder in the message of the pod's condition."""
 
 
 def wanted(request: ContainerRecreateRequest) -> bool:
-    """The request asks for the grace period and it has not begun."""
+    """Report whether the request asks for a grace period that has not begun."""
     return request.spec.strategy.unready_grace_period_seconds is not None and request.grace_since is None
 
 
 def holding(request: ContainerRecreateRequest, pod: Pod, now: datetime) -> Chain:
-    """The writes that make the pod not ready; none if it is so already, or has no gate by which it could be."""
+    """Return the writes that make the pod not ready; none if it is already, or has no gate for it."""
     if POD_READY not in pod.gates:
         return ()
     edit = PodEdit(pod, Intent.UPDATE, "unready grace period", phase="")
@@ -39,7 +39,7 @@ def holding(request: ContainerRecreateRequest, pod: Pod, now: datetime) -> Chain
 
 
 def began(now: datetime) -> Condition:
-    """The condition that starts the grace period."""
+    """Return the condition that starts the grace period."""
     return Condition(
         type=PRE_RECREATE_GRACE,
         status="True",
@@ -50,9 +50,9 @@ def began(now: datetime) -> Condition:
 
 
 def ending(request: ContainerRecreateRequest, pod: Pod | None, now: datetime) -> Chain:
-    """The writes on pod and metadata when the request is over: release the pod, then the request.
+    """Return the writes on pod and metadata when the request is over: release the pod, then the request.
 
-    The label goes too, so that agents hear no more of it; a request that is being deleted keeps it to the end.
+    The label is removed too, so that agents no longer get the request; a request that is being deleted keeps it.
     """
     metadata: Json = {}
     given_back: Chain = ()
@@ -75,7 +75,7 @@ def _with_finalizer(request: ContainerRecreateRequest) -> Chain:
 
 
 def _metadata_patch(request: ContainerRecreateRequest, metadata: Json, cause: str) -> Patch:
-    """A merge patch replaces the whole list of finalizers, so it holds for this version of the request only."""
+    """Return a patch for this version only: a merge patch replaces the whole list of finalizers."""
     body = {"metadata": metadata}
     return patch_of(RECREATE_REQUEST, request.metadata, Intent.UPDATE, cause, body=body, on_version=True)
 

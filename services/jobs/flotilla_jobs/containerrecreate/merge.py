@@ -1,8 +1,8 @@
-"""Merges what the agent and the kubelet see into the status (containerrecreaterequest.md §5, §6.3, §7.5).
+"""Merges what the agent and the kubelet report into the status (containerrecreaterequest.md §5, §6.3, §7.5).
 
-The agent is trusted with what it sees, not with history: a request that is completed stays so, a container that
-succeeded or failed stays so, and a killed one stays killed. Merging the same report twice changes nothing. Whether new
-containers are ready only the kubelet knows: the pod's own status says it.
+The agent is trusted with what it sees, not with history: a completed request stays so, a container that succeeded or
+failed stays so, and a killed one stays killed. Merging is idempotent. Whether new containers are ready comes from the
+pod's own status, which the kubelet writes.
 """
 
 from collections.abc import Iterable
@@ -27,10 +27,10 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
 from flotilla_common.node.reports import RecreateReport
 
 MESSAGE_LIMIT = 1024
-"""Characters of a message that are kept, as in Kubernetes' events: runtimes may quote at length."""
+"""Length limit of a stored message, as in Kubernetes' events: runtimes may quote at length."""
 
 ENDED = "the request ended before the new container was ready"
-"""The message of a container that was being recreated when another one's failure ended the request."""
+"""Message of a container that was being recreated when another one's failure ended the request."""
 
 _PHASES = ("", PENDING, RECREATING, COMPLETED)
 _STATE_PHASES = (PENDING, RECREATING, SUCCEEDED, FAILED)
@@ -38,7 +38,7 @@ _FINAL = (SUCCEEDED, FAILED)
 
 
 def problem(report: RecreateReport, spec: ContainerRecreateRequestSpec) -> str:
-    """Why the report cannot be about a request with this spec; empty if it can."""
+    """Return why the report cannot be about a request with this spec, or "" if it can."""
     if report.phase not in _PHASES:
         return f"unknown phase {report.phase!r}"
     named = [state.name for state in report.states or ()]
@@ -54,14 +54,14 @@ def problem(report: RecreateReport, spec: ContainerRecreateRequestSpec) -> str:
 
 
 def absorbed(request: ContainerRecreateRequest, report: RecreateReport, now: datetime) -> bool:
-    """The status says everything that the report can still add."""
+    """Report whether the status has everything that the report can still add."""
     return merged(request, report, now) == request.status
 
 
 def merged(
     request: ContainerRecreateRequest, report: RecreateReport | None, now: datetime
 ) -> ContainerRecreateRequestStatus:
-    """The status after the report."""
+    """Return the status after the report."""
     status = request.status
     if report is None:
         return status
@@ -76,8 +76,8 @@ def merged(
 def completed(
     request: ContainerRecreateRequest, status: ContainerRecreateRequestStatus, message: str, now: datetime
 ) -> ContainerRecreateRequestStatus:
-    """Return the status of a request that ends now. No container stays Recreating in it, since nobody waits for one any
-    more. It does not end before it was made, although that was said by another clock."""
+    """Return the status of a request that ends now. Nothing waits any more, so no container stays Recreating."""
+    # Not before the creation, which another clock may have set.
     end = max(now.replace(microsecond=0), request.metadata.creation_timestamp or now)
     states = [
         _failed(state, message or ENDED) if state.phase == RECREATING else state
@@ -91,8 +91,10 @@ def completed(
 def cut_short(
     request: ContainerRecreateRequest, status: ContainerRecreateRequestStatus, message: str, now: datetime
 ) -> ContainerRecreateRequestStatus:
-    """Return the status of a request that ends now although the agent is not done: each container that has not
-    succeeded is Failed, one that nothing was reported about, too."""
+    """Return the status of a request that ends now although the agent is not done.
+
+    Each container that has not succeeded is Failed, even one without a report.
+    """
     held = {state.name: state for state in status.container_recreate_states}
     known = [held.get(one.name, RecreateState(name=one.name)) for one in request.spec.containers]
     states = [state if state.phase in _FINAL else _failed(state, message) for state in known]
@@ -120,7 +122,7 @@ def _state(old: RecreateState | None, new: RecreateState | None, *, finished: bo
         return old
     killed = new.is_killed or (old is not None and old.is_killed)
     if old is not None and old.phase in _FINAL:
-        return msgspec.structs.replace(old, is_killed=killed)  # a stop that outlived the request
+        return msgspec.structs.replace(old, is_killed=killed)  # the agent's stop may have outlived the request
     if finished and new.phase in (RECREATING, SUCCEEDED):
         new = _failed(RecreateState(name=new.name), ENDED)
         killed = True
@@ -128,15 +130,16 @@ def _state(old: RecreateState | None, new: RecreateState | None, *, finished: bo
 
 
 def _rank(phase: str) -> int:
-    """The order of the phases. An unknown phase, which somebody else wrote, gives way to any report."""
+    """Return the order of the phases. An unknown one, from another writer, gives way to any report."""
     return _PHASES.index(phase) if phase in _PHASES else -1
 
 
 def observed(request: ContainerRecreateRequest, pod: Pod) -> list[ContainerSnapshot]:
-    """The snapshot as it must be now; while everything is between old and new, what was last seen.
+    """Return the current snapshot of new containers, or the last one if there are none at the moment.
 
-    A restarted container stands here under its new ID, never under the old one. A start time proves nothing:
-    a container may be younger than the request and still be the one that was meant (§13)."""
+    A restarted container appears under its new ID, never under the old one. A start time proves nothing: a container
+    may be younger than the request and still be the one that was meant (§13).
+    """
     created = request.metadata.creation_timestamp
     statuses = {status.name: status for status in pod.status.container_statuses}
     seen = list(_restarted(request.spec.containers, statuses, created))
@@ -158,7 +161,7 @@ def _restarted(
 
 
 def _is_another(status: ContainerStatus, container: RecreateContainer, created: datetime | None) -> bool:
-    """It runs, and is not the container that was running when the request was made."""
+    """Report whether it runs, and is not the container that was running when the request was created."""
     running, meant = status.state.running, container.status_context
     if running is None or not status.container_id:
         return False

@@ -1,8 +1,8 @@
-"""From a snapshot of one ContainerRecreateRequest to what is done about it (containerrecreaterequest.md §6).
+"""Plans one ContainerRecreateRequest from its snapshot (containerrecreaterequest.md §6).
 
-The agent does the work and reports; this decides when a request is over, keeps the pod not ready meanwhile, passes on
-to the agent what the kubelet reports of the new containers, and cleans up. Each pass writes the request at most once,
-on the version that it looked at.
+The agent does the work and reports; this decides when a request is over, keeps the pod not ready meanwhile, forwards
+the kubelet's view of the new containers to the agent, and cleans up. Each pass writes the request at most once, on the
+version that it has planned with.
 """
 
 from datetime import datetime, timedelta
@@ -28,21 +28,21 @@ from flotilla_jobs.containerrecreate.why import NO_ANSWER
 from flotilla_jobs.silence import ANSWERS_WITHIN
 
 GIVEN_UP_AFTER = timedelta(seconds=60)
-"""How long the node's agent may take until it takes a request up; fixed (§10)."""
+"""Time within which the node's agent has to take a request up; fixed (§10)."""
 
 POD_GONE = "pod has gone"
 DEADLINE = "recreating has exceeded the activeDeadlineSeconds"
-"""Messages of requests that do not end by themselves; scripts look for them."""
+"""Messages of requests that are ended early; scripts match them."""
 
 
 def plan(snapshot: RecreateSnapshot, now: datetime) -> Plan:
-    """The next step of the request."""
+    """Plan the next step of the request."""
     request = snapshot.request
     if request.metadata.deletion_timestamp is not None or request.completed:
         return _clear_up(snapshot, now)
     status = merged(request, snapshot.report, now)
     if status.phase != COMPLETED and (reason := _overdue(snapshot, status, now)):
-        end = completed if reason == NO_ANSWER else cut_short  # nobody has said anything: there is no state to end
+        end = completed if reason == NO_ANSWER else cut_short  # without any report there is no container to end
         status = end(request, status, reason, now)
     if status.phase == RECREATING and snapshot.pod is not None:
         status = msgspec.structs.replace(status, container_status_snapshot=observed(request, snapshot.pod))
@@ -56,10 +56,10 @@ def plan(snapshot: RecreateSnapshot, now: datetime) -> Plan:
 
 
 def _clear_up(snapshot: RecreateSnapshot, now: datetime) -> Plan:
-    """A request that is over: release the pod, let the agents forget it, merge late reports, then delete it."""
+    """Clean up a completed request: release the pod, drop it for agents, merge late reports, then delete it."""
     request = snapshot.request
     if RECREATE_UNREADY in request.metadata.finalizers and not snapshot.pod_known:
-        return _explained(snapshot, request.status, now, Plan())  # a pod that is not looked up would never be released
+        return _explained(snapshot, request.status, now, Plan())  # without the pod's lookup, it would never be released
     if chain := grace.ending(request, snapshot.pod, now):
         return _explained(snapshot, request.status, now, Plan(stages=(Stage(chains=(chain,)),)))
     status = merged(request, snapshot.report, now)
@@ -83,7 +83,7 @@ def _clear_up(snapshot: RecreateSnapshot, now: datetime) -> Plan:
 
 
 def _overdue(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime) -> str:
-    """Why the request must end now although the agent is not done; empty if it need not."""
+    """Return why the request must end now although the agent is not done, or ""."""
     if snapshot.pod is None and snapshot.pod_known:
         return POD_GONE
     if not status.phase and now >= later(_created(snapshot), GIVEN_UP_AFTER):
@@ -95,8 +95,10 @@ def _overdue(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus,
 def _next_deadline(
     snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime
 ) -> datetime | None:
-    """When the request ends even if nothing happens, or when there is to be said that nobody takes it up. Everything
-    else comes as a change of pod, request or report."""
+    """Return when the request ends by itself or a missing agent is reported.
+
+    Everything else comes as a change of pod, request or report.
+    """
     created = _created(snapshot)
     unanswered = [] if status.phase else [later(created, ANSWERS_WITHIN), later(created, GIVEN_UP_AFTER)]
     moments = [_deadline(snapshot), *(moment for moment in unanswered if moment > now)]
@@ -120,7 +122,7 @@ def _grace_began(status: ContainerRecreateRequestStatus, now: datetime) -> Conta
 
 
 def _status_patch(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus) -> Patch | None:
-    """Only the members that change, and the phase, which a status cannot be without."""
+    """Return a patch of the changed members and the phase, which a status always needs."""
     old: Json = msgspec.to_builtins(snapshot.request.status)
     new: Json = msgspec.to_builtins(status)
     changes = {member: value for member, value in new.items() if old.get(member) != value}
@@ -147,5 +149,5 @@ def _cause(status: ContainerRecreateRequestStatus, changes: Json) -> str:
 
 
 def _explained(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime, made: Plan) -> Plan:
-    """The plan with the reasons and numbers that explain it."""
+    """Return the plan with the reasons and numbers that explain it."""
     return msgspec.structs.replace(made, reasons=why.reasons(snapshot, status, now), numbers=why.numbers(status))

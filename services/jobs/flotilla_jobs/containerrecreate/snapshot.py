@@ -1,4 +1,4 @@
-"""What planning one ContainerRecreateRequest looks at."""
+"""The input of a ContainerRecreateRequest's plan."""
 
 import msgspec
 
@@ -10,15 +10,15 @@ from flotilla_common.node.reports import RecreateReport
 
 
 class RecreateSnapshot(msgspec.Struct, frozen=True):
-    """One request, its pod, and what the node's agent reported last."""
+    """One request, its pod, and the last report of the node's agent."""
 
     request: ContainerRecreateRequest
     pod: Pod | None
-    """The very pod that the request means, unless it is gone or on its way out."""
+    """The pod that the request means, by uid, unless it is gone or being deleted."""
     pod_known: bool
-    """False while the pod is missing here and the apiserver has not been asked yet."""
+    """False while the pod is missing here and has not been read from the apiserver yet."""
     report: RecreateReport | None = None
-    """What is not in the status yet, or is about to be found there."""
+    """The report, which may already be in the status."""
     ahead: tuple[str, ...] = ()
     """Other unfinished requests for the same pod: the agent works on one at a time."""
 
@@ -34,5 +34,5 @@ class RecreateSnapshot(msgspec.Struct, frozen=True):
 
 
 def pod_uid(request: ContainerRecreateRequest) -> str:
-    """The uid of the pod that was meant when the request was admitted."""
+    """Return the uid of the pod that was meant when the request was admitted."""
     return request.metadata.labels.get(RECREATE_POD_UID, "")

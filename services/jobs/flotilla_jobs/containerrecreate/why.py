@@ -1,4 +1,4 @@
-"""What a ContainerRecreateRequest waits for, for people and scripts."""
+"""Explains to users and scripts what a ContainerRecreateRequest waits for."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -21,11 +21,11 @@ from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
 from flotilla_jobs.silence import ANSWERS_WITHIN, TO_DO, no_agent
 
 NO_ANSWER = "daemon has not responded for a long time"
-"""The message of a request that nobody took up; scripts look for it."""
+"""Message of a request that no agent took up; scripts match it."""
 
 
 def numbers(status: ContainerRecreateRequestStatus) -> dict[str, int]:
-    """How many containers are how far."""
+    """Count the containers by state."""
     states = status.container_recreate_states
     return {
         "containers": len(states),
@@ -36,7 +36,7 @@ def numbers(status: ContainerRecreateRequestStatus) -> dict[str, int]:
 
 
 def reasons(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime) -> tuple[Reason, ...]:
-    """Why the request stands where it will stand with this status."""
+    """Return the reasons of the request, given the status that it is about to have."""
     if not snapshot.pod_known:
         pod = snapshot.request.spec.pod_name
         return (Reason(State.PROGRESSING, "ReadingPod", f"asking the apiserver for pod {pod}", (pod,)),)
@@ -61,7 +61,7 @@ def _finished(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus
     for state in status.container_recreate_states:
         if state.phase != SUCCEEDED:
             text = f"container {state.name} was not recreated: it is {state.phase}"
-            why = "" if state.message == status.message else state.message  # which is said above
+            why = "" if state.message == status.message else state.message  # reported above
             yield Reason(State.STUCK, "NotRecreated", f"{text}: {why}" if why else text, symptom=True)
     seconds, since = snapshot.request.spec.ttl_seconds_after_finished, status.completion_time
     if seconds is not None and since is not None and later(since, seconds) > now:
@@ -85,12 +85,12 @@ def _under_way(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatu
 
 
 def _pod_trouble(snapshot: RecreateSnapshot, now: datetime) -> Iterator[Reason]:
-    """Why the pod does not come back, if somebody has to do something about it. That it is held back and its containers
-    ended is what was asked for: only a kubelet that puts off the next start of one tells of more."""
+    """Yield why the pod does not come back, if a user has to act."""
     pod = snapshot.pod
     cause = cause_of(pod, Around(now=now)) if pod is not None else None
     if pod is None or cause is None or not cause.stuck:
         return
+    # Not-ready and terminated are expected here; only a delayed restart (CrashLoopBackOff) is a problem.
     put_off = any((one := status.state.waiting) and one.reason == _PUT_OFF for status in pod.status.container_statuses)
     if put_off or cause.code not in _ASKED_FOR:
         yield Group(cause, (pod.metadata.name,)).reason
@@ -115,7 +115,7 @@ def _container(state: RecreateState, code: str, text: str) -> Reason:
 
 
 def _not_taken_up(snapshot: RecreateSnapshot, now: datetime) -> Reason:
-    """The agent says at once that it has seen the request, unless there is none."""
+    """Return that the agent is awaited, or that there is none: an agent acknowledges a request at once."""
     created = snapshot.request.metadata.creation_timestamp
     if created is None or now < later(created, ANSWERS_WITHIN):
         return _agent(snapshot, "taken the request up yet")

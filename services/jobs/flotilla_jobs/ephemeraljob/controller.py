@@ -1,4 +1,4 @@
-"""The EphemeralJob controller: what it watches and writes, and what it plans from."""
+"""The EphemeralJob controller: what it watches and writes, and how it builds snapshots."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -18,24 +18,27 @@ from flotilla_jobs.ephemeraljob.plan import plan
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 
 ACTIVE = "active"
-"""Index: jobs that are not over, by namespace."""
+"""Index: jobs that are not completed, by namespace."""
 
 
 def active_in(job: EphemeralJob) -> Iterable[str]:
-    """The namespace of a job that is neither over nor on its way out."""
+    """Return the namespace of a job that is neither completed nor being deleted."""
     is_over = job.status.completion_time is not None or job.metadata.deletion_timestamp is not None
     return () if is_over else (job.metadata.namespace,)
 
 
 class Triggers:
-    """Finds the jobs that a change of a pod concerns: those of its namespace that are not over, and that chose it
-    before or do so now. Most changes of pods are none of theirs, and cost one comparison."""
+    """Finds the jobs that a change of a pod concerns.
+
+    These are the uncompleted jobs of its namespace that selected it before or do so now. Most changes of pods concern
+    none, and cost one comparison.
+    """
 
     def __init__(self, jobs: Table[EphemeralJob]) -> None:
         self._jobs = jobs
 
     def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
-        """The jobs to which the pod is something else now."""
+        """Return the jobs that the change of the pod concerns."""
         if old is not None and new is not None and _look(old) == _look(new):
             return set()
         pods = [pod for pod in (old, new) if pod is not None]
@@ -44,14 +47,14 @@ class Triggers:
 
 
 def chooses(job: EphemeralJob, pod: Pod) -> bool:
-    """The selector matches. One that cannot be read matches nothing: the plan says so."""
+    """Report whether the selector matches. One that cannot be parsed matches nothing; the plan reports it."""
     with suppress(ValueError):
         return job.query.matches(pod.metadata.labels)
     return False
 
 
 def _look(pod: Pod) -> tuple[object, ...]:
-    """All that jobs look at in a pod."""
+    """Return the fields of a pod that jobs depend on."""
     return (
         pod.active,
         pod.status.phase,
@@ -62,12 +65,12 @@ def _look(pod: Pod) -> tuple[object, ...]:
 
 
 def is_chosen(job: Json, pod: Json) -> bool:
-    """The job's selector matches the pod."""
+    """Report whether the job's selector matches the pod."""
     if member(job, "metadata").get("namespace") != member(pod, "metadata").get("namespace"):
         return False
     try:
         query = Selector.compile(typed(member(job, "spec", "selector"), LabelSelector))
-    except ValueError:  # also what msgspec raises
+    except ValueError:  # also the base of msgspec's errors
         return False
     return query.matches(strings(member(pod, "metadata", "labels")))
 
@@ -97,7 +100,7 @@ class Gatherer:
         wiring.wake(PODS, Triggers(self._jobs).of_pod)
 
     def gather(self, key: Key, memory: Memory) -> EphemeralJobSnapshot | None:
-        """The job and its pods; None when it does not exist."""
+        """Return the job and its pods, or None if the job does not exist."""
         job = self._jobs.get(*key)
         if job is None:
             return None

@@ -1,9 +1,9 @@
-"""Putting the containers of a job into pods (ephemeraljob.md §6).
+"""Injects the containers of a job into pods (ephemeraljob.md §6).
 
-Each pod is written once, on the version that was planned with: nobody can have added a container in between, and a pod
-that an earlier pass has written is refused until its containers are seen. So no pod gets them twice, and no container
-of somebody else is touched: the patch would merge two of one name. A pod that is gone, or a cluster that has no
-ephemeral containers, says NotFound: that is no failure, and nothing is tried again before something changes.
+Each pod is written once, on the planned version: no other container can have been added in between, and a pod written
+by an earlier pass is refused until its containers are seen. So no pod gets them twice, and foreign containers are not
+touched: the patch would merge two of the same name. NotFound (the pod is gone, or the cluster has no ephemeral
+containers) is no failure, and nothing is retried before something changes.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ PHASE = "inject"
 
 
 def parallelism_of(job: EphemeralJob) -> int:
-    """In how many pods containers of the job may be at work."""
+    """Return in how many pods containers of the job may be at work."""
     return 1 if job.spec.parallelism is None else job.spec.parallelism
 
 
 def next_pods(job: EphemeralJob, targets: Targets, *, failed: bool) -> Sequence[Target]:
-    """The pods that get their containers in this pass. `failed`: the last one was refused; then one is tried."""
+    """Return the pods that get their containers in this pass: at most one after a pass that `failed`."""
     if not job.spec.template.ephemeral_containers:
         return ()
     free = max(parallelism_of(job) - len(targets.at_work), 0)
@@ -34,7 +34,7 @@ def next_pods(job: EphemeralJob, targets: Targets, *, failed: bool) -> Sequence[
 
 
 def injection(job: EphemeralJob, pod: Pod) -> Patch:
-    """All containers of the template at once."""
+    """Return the patch that adds all containers of the template at once."""
     failure = f"failed to create ephemeral container in pod {pod.metadata.namespace}/{pod.metadata.name}: "
     containers = [_marked(container, job.metadata.uid) for container in job.spec.template.ephemeral_containers]
     return patch_of(
@@ -52,6 +52,6 @@ def injection(job: EphemeralJob, pod: Pod) -> Patch:
 
 
 def _marked(container: Json, uid: str) -> Json:
-    """The container with the variable by which it is known, whatever its template says about that one."""
+    """Return the container with the variable that identifies the job, replacing one of the template."""
     env = [one for one in mappings(container.get("env")) if one.get("name") != JOB_UID_ENV]
     return {**container, "env": [*env, {"name": JOB_UID_ENV, "value": uid}]}

@@ -1,4 +1,4 @@
-"""One pass over one EphemeralJob, from snapshot to plan (ephemeraljob.md §5)."""
+"""Plans one pass over one EphemeralJob, from snapshot to plan (ephemeraljob.md §5)."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,11 +22,11 @@ from flotilla_jobs.ephemeraljob.targets import Target, Targets
 
 
 def plan(snapshot: EphemeralJobSnapshot, now: datetime) -> Plan:
-    """What the job needs now."""
+    """Plan what the job needs now."""
     job, draft = snapshot.job, Draft()
     finalizers = job.metadata.finalizers
     if job.metadata.deletion_timestamp is not None:
-        # Nothing takes a container out of a pod: those that were injected run on.
+        # A container cannot be removed from a pod: injected ones keep running.
         if FINALIZER in finalizers:
             draft.stage([(write_finalizer(EPHEMERAL_JOB, job.metadata, FINALIZER, present=False),)])
         why.explain_deletion(job, draft)
@@ -43,7 +43,7 @@ def plan(snapshot: EphemeralJobSnapshot, now: datetime) -> Plan:
 
 
 def _completed(snapshot: EphemeralJobSnapshot, since: datetime, draft: Draft, now: datetime) -> Plan:
-    """Nothing changes any more; delete the job in time."""
+    """Plan for a completed job: only its deletion is left."""
     job, given = snapshot.job, snapshot.job.spec.ttl_seconds_after_finished
     ttl = DEFAULT_TTL_SECONDS if given is None else given
     draft.stage([delete_finished(EPHEMERAL_JOB, job.metadata, ttl=ttl, since=since, now=now, waits=draft.waits)])
@@ -52,7 +52,7 @@ def _completed(snapshot: EphemeralJobSnapshot, since: datetime, draft: Draft, no
 
 
 def _running(snapshot: EphemeralJobSnapshot, draft: Draft, now: datetime) -> Plan:
-    """As many pods as may be at work get their containers, unless the job is paused or ends with this pass."""
+    """Inject into as many pods as parallelism allows, unless the job is paused or ends with this pass."""
     job = snapshot.job
     targets = Targets.of(job, snapshot.pods)
     status = status_of(job, targets, now)
@@ -73,7 +73,7 @@ def _running(snapshot: EphemeralJobSnapshot, draft: Draft, now: datetime) -> Pla
 
 
 def _inject(job: EphemeralJob, targets: Targets, chosen: Sequence[Target], draft: Draft) -> None:
-    """In growing batches: what refuses one pod will refuse the others."""
+    """Inject in slow start: what refuses one pod will refuse the others."""
     there = len(targets.chosen) - len(targets.open)
     batch = first_batch(there, len(chosen), len(chosen), failed=False)
     draft.stage([(injection(job, target.pod),) for target in chosen], slow_start=batch)

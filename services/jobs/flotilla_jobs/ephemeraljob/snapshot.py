@@ -1,4 +1,4 @@
-"""What the plan for an EphemeralJob is made from."""
+"""The input of an EphemeralJob's plan."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ class EphemeralJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     job: EphemeralJob
     pods: Sequence[Pod] = ()  # of the namespace, in any state
-    problem: str = ""  # why the selector cannot be read
+    problem: str = ""  # why the selector cannot be parsed
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: inject
 
     @property

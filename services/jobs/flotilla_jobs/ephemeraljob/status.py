@@ -31,7 +31,7 @@ Told = Mapping[str, tuple[str, str]]
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What becomes of a job."""
+    """The phase that a job gets, its conditions, and whether it ends."""
 
     phase: str
     told: Told = {}
@@ -39,14 +39,14 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def deadline_of(job: EphemeralJob, now: datetime) -> datetime | None:
-    """When the job is given up; None without a deadline. A job that was not looked at yet starts now."""
+    """Return when the job times out, or None without a deadline; a job without a start time starts now."""
     seconds = job.spec.active_deadline_seconds
     start = job.status.start_time or now.replace(microsecond=0)
     return None if seconds is None else later(start, seconds)
 
 
 def status_of(job: EphemeralJob, targets: Targets, now: datetime) -> EphemeralJobStatus:
-    """The status of a job that is not over."""
+    """Return the status of a job that is not completed."""
     counts = EphemeralJobStatus(
         match=len(targets.chosen),
         running=len(targets.of_state(RUNNING)),
@@ -69,7 +69,7 @@ def status_of(job: EphemeralJob, targets: Targets, now: datetime) -> EphemeralJo
 
 
 def is_urgent(before: EphemeralJobStatus, after: EphemeralJobStatus) -> bool:
-    """More has changed than counts and what follows from them."""
+    """Report whether more has changed than counts and what follows from them."""
     return _beside_counts(before) != _beside_counts(after)
 
 
@@ -78,7 +78,7 @@ def _beside_counts(status: EphemeralJobStatus) -> tuple[object, ...]:
 
 
 def _verdict(counts: EphemeralJobStatus, replicas: int | None) -> Verdict:
-    """The table of phases, in its order."""
+    """Return the phase by the table of phases, in its order."""
     wanted = counts.match if replicas is None else replicas
     if counts.match == 0:
         return Verdict(WAITING, {MATCHED_EMPTY: ("MatchEmpty", "job match no pods")})
@@ -87,12 +87,12 @@ def _verdict(counts: EphemeralJobStatus, replicas: int | None) -> Verdict:
     if counts.running > 0:
         return Verdict(RUNNING)
     if counts.failed == wanted:
-        return Verdict(FAILED, ends=True)  # the first amendment says why, as for every pod that failed
+        return Verdict(FAILED, ends=True)  # `_amended` adds the message, as for every pod that failed
     return Verdict(WAITING if counts.waiting == wanted else UNKNOWN)
 
 
 def _amended(job: EphemeralJob, verdict: Verdict, *, failed: bool, overdue: bool) -> Verdict:
-    """What weighs more than the table: each of these over the ones before it."""
+    """Apply what overrides the table, each item over the ones before it."""
     phase, told, ends = verdict.phase, dict(verdict.told), verdict.ends
     who = f"EphemeralJob {job.metadata.namespace}/{job.metadata.name}"
     if job.spec.paused:
@@ -109,7 +109,7 @@ def _amended(job: EphemeralJob, verdict: Verdict, *, failed: bool, overdue: bool
 
 
 def _conditions(stored: Sequence[JobCondition], told: Told, now: datetime) -> list[JobCondition]:
-    """The stored conditions with what is told now: one that says the same keeps its times."""
+    """Merge new conditions into the stored ones; one with the same reason and message keeps its times."""
     conditions = {one.type: one for one in stored or (job_condition(INITIALIZED, INITIALIZED, "", now),)}
     for kind, (reason, message) in told.items():
         held = conditions.get(kind)

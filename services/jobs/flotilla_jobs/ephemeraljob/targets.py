@@ -1,6 +1,6 @@
-"""Which pods a job is about now, in which order, and how far each of them is (ephemeraljob.md §5.2).
+"""Selects the pods of a job, in order, and determines the state of each (ephemeraljob.md §5.2).
 
-They are chosen anew in every pass: where a pod goes away, the next one in order moves up.
+They are selected again in every pass: when a pod goes away, the next one in order moves up.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,11 +20,11 @@ from flotilla_common.api.kinds.ephemeraljob.types import (
 )
 
 CANNOT_RUN = "RunContainerError"
-"""Why a container waits that could not be started: an ephemeral one is not tried again."""
+"""Waiting reason of a container that could not be started; an ephemeral one is not retried."""
 
 
 def container_state(status: ContainerStatus) -> str:
-    """The state of one container; Unknown while its kubelet has not said anything about it."""
+    """Return the state of one container, Unknown before its kubelet has reported it."""
     state = status.state
     if state.terminated is not None:
         if state.terminated.exit_code != 0:
@@ -38,7 +38,7 @@ def container_state(status: ContainerStatus) -> str:
 
 
 def pod_state(containers: Mapping[str, str], names: Collection[str]) -> str:
-    """The state of a pod from those of its containers, by name. `names`: all containers of the template."""
+    """Return the state of a pod from those of its containers; `names` are all containers of the template."""
     found = set(containers.values())
     if FAILED in found:
         return FAILED
@@ -52,13 +52,15 @@ class Target(msgspec.Struct, frozen=True):
 
     pod: Pod
     injected: frozenset[str]  # names of the job's containers that it has
-    containers: Mapping[str, str]  # their states by name, as far as the kubelet told of them
+    containers: Mapping[str, str]  # their states by name, where the kubelet has reported them
     state: str
 
     @property
     def at_work(self) -> bool:
-        """It has containers of the job that have not ended: what parallelism limits. A pod counts from its injection
-        on, when the kubelet has not said anything yet, and no longer once it has failed."""
+        """Whether it has containers of the job that have not ended, and counts for parallelism.
+
+        A pod counts from its injection on, before the kubelet's first report, and no longer once it has failed.
+        """
         if not self.injected or self.state in (SUCCEEDED, FAILED):
             return False
         return self.state != UNKNOWN or any(self.containers.get(name) != SUCCEEDED for name in self.injected)
@@ -68,11 +70,11 @@ class Targets(msgspec.Struct, frozen=True, dict=True):
     """The pods of the job in their order, and those that cannot be among them."""
 
     chosen: Sequence[Target]
-    conflicts: Sequence[Pod]  # a container of somebody else has one of the names: it is taken for ever
+    conflicts: Sequence[Pod]  # another's container has one of the names, which cannot be freed
 
     @classmethod
     def of(cls, job: EphemeralJob, pods: Iterable[Pod]) -> "Targets":
-        """Of these pods that match."""
+        """Build the targets from the pods that match."""
         names, uid = job.spec.template.names, job.metadata.uid
         chosen: list[Target] = []
         conflicts: list[Pod] = []
@@ -87,21 +89,21 @@ class Targets(msgspec.Struct, frozen=True, dict=True):
 
     @Fact
     def open(self) -> Sequence[Target]:
-        """Those without a container of the job."""
+        """Return the pods without a container of the job."""
         return [target for target in self.chosen if not target.injected]
 
     @Fact
     def at_work(self) -> Sequence[Target]:
-        """Those that parallelism counts."""
+        """Return the pods that parallelism counts."""
         return [target for target in self.chosen if target.at_work]
 
     def of_state(self, state: str) -> Sequence[Target]:
-        """Those in this state."""
+        """Return the pods in this state."""
         return [target for target in self.chosen if target.state == state]
 
 
 def is_own(container: EphemeralContainer, uid: str) -> bool:
-    """The job with this uid has put the container into its pod."""
+    """Report whether the job with this uid has injected the container."""
     return any(env.name == JOB_UID_ENV and env.value == uid for env in container.env)
 
 

@@ -1,5 +1,7 @@
-"""Why a job stands where it stands, for people and scripts; and what is wrong with its containers: the kubelet's
-reason and words, pod by pod, the same ones together."""
+"""Explains to users and scripts the state of an EphemeralJob.
+
+Problems of its containers are reported with the kubelet's reason and message, pods with the same problem together.
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -23,14 +25,14 @@ from flotilla_jobs.ephemeraljob.targets import Target, Targets, container_state
 
 
 def explain_deletion(job: EphemeralJob, draft: Draft) -> None:
-    """Give the reason of a job that is on its way out."""
+    """Add the reason of a job that is being deleted."""
     held = ", ".join(job.metadata.finalizers)
     text = "is being deleted; containers that it put into pods run on"
     draft.reason(State.PROGRESSING, "Terminating", f"{text}; held by {held}" if held else text)
 
 
 def explain_completed(job: EphemeralJob, targets: Targets, ttl: int, draft: Draft) -> None:
-    """Give the result of a job that is over, and what has become of its pods."""
+    """Add the result of a completed job, and the failures of its pods."""
     status = job.status
     done = f"{status.succeeded} of {pods_word(status.match)} succeeded, {status.failed} failed"
     late = any(one.reason == DEADLINE_EXCEEDED for one in status.conditions)
@@ -50,7 +52,7 @@ def explain(
     draft: Draft,
     now: datetime,
 ) -> None:
-    """Give the reasons of a job that was not over when the pass began."""
+    """Add the reasons of a job that was not completed when the pass began."""
     if not job.spec.template.ephemeral_containers:
         draft.reason(State.STUCK, "InvalidSpec", "the template has no ephemeral containers: there is nothing to inject")
         return
@@ -63,7 +65,7 @@ def explain(
 
 
 def _explain_pods(job: EphemeralJob, targets: Targets, draft: Draft) -> None:
-    """Which pods there are."""
+    """Add reasons if there are no pods, or pods that cannot be used."""
     if not targets.chosen:
         _explain_nobody(job, targets, draft)
     if targets.conflicts:
@@ -73,7 +75,7 @@ def _explain_pods(job: EphemeralJob, targets: Targets, draft: Draft) -> None:
 
 
 def _explain_nobody(job: EphemeralJob, targets: Targets, draft: Draft) -> None:
-    """Why there is no pod to work on."""
+    """Add why there is no pod to work on."""
     if job.spec.replicas is not None and job.spec.replicas <= 0:
         draft.reason(State.HELD, "MatchedEmpty", f"replicas is {job.spec.replicas}")
         return
@@ -85,7 +87,7 @@ def _explain_nobody(job: EphemeralJob, targets: Targets, draft: Draft) -> None:
 def _explain_progress(
     job: EphemeralJob, targets: Targets, status: EphemeralJobStatus, injecting: Sequence[Target], draft: Draft
 ) -> None:
-    """Whose turn it is."""
+    """Add which pods are being injected, run, or wait."""
     if injecting:
         pods = [target.pod for target in injecting]
         draft.reason(State.PROGRESSING, "Injecting", f"injecting {_names(job)} into {named(pods)}", pods)
@@ -106,7 +108,7 @@ def _to_go(pods: Sequence[Pod]) -> str:
 
 
 def _explain_end(job: EphemeralJob, status: EphemeralJobStatus, draft: Draft, now: datetime) -> None:
-    """All pods are done, and the job is not."""
+    """Add why the job is not completed although all its pods are done."""
     deadline = deadline_of(job, now)
     until = "without a deadline, it stays" if deadline is None else f"it ends at its deadline, {rfc3339(deadline)}"
     if job.spec.replicas is not None and 0 < status.match < job.spec.replicas:
@@ -125,13 +127,13 @@ Found = Iterator[tuple[str, Cause]]
 
 
 def explain_waiting(targets: Sequence[Target], draft: Draft) -> None:
-    """Say why containers of these pods do not start."""
+    """Add why containers of these pods do not start."""
     found = [one for target in targets[:LOOKED_AT] for one in _waiting(target)]
     _tell("WaitingForContainers", found, draft)
 
 
 def explain_failed(targets: Sequence[Target], draft: Draft) -> None:
-    """Say how containers of these pods failed."""
+    """Add how containers of these pods failed."""
     _tell("FailedPods", [one for target in targets[:LOOKED_AT] for one in _failed(target)], draft)
 
 
@@ -177,5 +179,5 @@ def _ended(status: ContainerStatus) -> Cause:
 
 
 def _statuses(target: Target) -> Sequence[ContainerStatus]:
-    """Those of the job's containers."""
+    """Return the statuses of the job's containers."""
     return [one for one in target.pod.status.ephemeral_container_statuses if one.name in target.containers]

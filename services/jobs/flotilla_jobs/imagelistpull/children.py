@@ -1,7 +1,7 @@
-"""The jobs of a list: one per image, all made from the same template (imagepull.md §7).
+"""The jobs of a list: one per image, all created from the same template (imagepull.md §7).
 
-A job is known by a label with the template's hash. One with another hash may come from the reference, or from an older
-version of this: it stays if its template means the same.
+A label of a job holds the template's hash. A job with another hash may come from the reference, or from an older
+version of Flotilla: it stays if its template is equivalent.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from flotilla_jobs.naming import free_name
 
 
 def template_of(spec: PullTemplate) -> PullTemplate:
-    """What a job is made from, with the defaults that admission fills in: equal meanings are equal values."""
+    """Return the template of jobs with admission's defaults, so that equivalent templates are equal."""
     policy = spec.pull_policy or PullPolicy()
     selector = spec.selector
     return PullTemplate(
@@ -46,21 +46,21 @@ def template_of(spec: PullTemplate) -> PullTemplate:
 
 
 def template_hash(spec: PullTemplate) -> str:
-    """Ten hexadecimal digits that stand for the template, fit for a label."""
+    """Return ten hexadecimal digits that identify the template, valid as a label value."""
     text = msgspec.json.encode(template_of(spec), order="deterministic")
     return hashlib.sha256(text).hexdigest()[:10]
 
 
 class Children(msgspec.Struct, frozen=True, kw_only=True):
-    """The jobs of a list, by what is to be done about them."""
+    """The jobs of a list by the action that they need."""
 
-    kept: Sequence[ImagePullJob]  # one per image at most, of images of the list
+    kept: Sequence[ImagePullJob]  # at most one per image of the list
     missing: Sequence[str]  # images without a job
     surplus: Sequence[ImagePullJob]
 
     @classmethod
     def of(cls, snapshot: ListJobSnapshot, wanted_hash: str) -> "Children":
-        """Sort the children: of two for one image the older one stays."""
+        """Sort the jobs: the older of two for one image is kept."""
         images = list(dict.fromkeys(snapshot.job.spec.images))
         template = template_of(snapshot.job.spec)
         kept: dict[str, ImagePullJob] = {}
@@ -76,7 +76,7 @@ class Children(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def child_body(snapshot: ListJobSnapshot, image: str, wanted_hash: str) -> Json:
-    """A new job for one image, as it is created."""
+    """Return the body of a new job for one image."""
     meta = snapshot.job.metadata
     return {
         **IMAGE_PULL_JOB.type_meta,
@@ -91,7 +91,7 @@ def child_body(snapshot: ListJobSnapshot, image: str, wanted_hash: str) -> Json:
 
 
 def _spec(snapshot: ListJobSnapshot) -> Json:
-    """The template as it stands in the list. The completion policy is required, even where admission is not asked."""
+    """Return the template as the list has it. The completion policy is required, even without admission."""
     spec: Json = msgspec.to_builtins(snapshot.job.spec)
     completion = snapshot.job.spec.completion_policy
     del spec["images"]

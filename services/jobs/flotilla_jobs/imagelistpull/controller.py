@@ -1,4 +1,4 @@
-"""The ImageListPullJob controller: what it watches and writes, and what it plans from."""
+"""The ImageListPullJob controller: what it watches and writes, and how it builds snapshots."""
 
 from collections.abc import Iterable, Sequence
 
@@ -24,7 +24,7 @@ class Gatherer:
         self._jobs = wiring.table(JOBS)
 
     def gather(self, key: Key, memory: Memory) -> ListJobSnapshot | None:
-        """The list and its jobs; None when it does not exist."""
+        """Return the list and its jobs, or None if the list does not exist."""
         job = self._lists.get(*key)
         if job is None:
             return None

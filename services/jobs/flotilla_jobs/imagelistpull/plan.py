@@ -1,4 +1,4 @@
-"""One pass of an ImageListPullJob (imagepull.md §7): a job for every image, and what has become of them."""
+"""Plans one pass of an ImageListPullJob (imagepull.md §7): a job for every image, and the status from all of them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
 
 
 def plan(snapshot: ListJobSnapshot, now: datetime) -> Plan:
-    """What the list needs now. The garbage collector takes the jobs of one that is deleted."""
+    """Plan what the list needs now. The garbage collector deletes the jobs of a deleted list."""
     job = snapshot.job
     if job.metadata.deletion_timestamp is not None:
         return Plan()
@@ -56,7 +56,7 @@ def _completed(job: ImageListPullJob, since: datetime, now: datetime, wanted: st
 
 
 def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, draft: Draft) -> None:
-    """New jobs in growing batches."""
+    """Create missing jobs in slow start."""
     creates = [
         create_of(IMAGE_PULL_JOB, child_body(snapshot, image, wanted), Intent.CREATE, f"pull {image}", phase="create")
         for image in children.missing
@@ -66,7 +66,7 @@ def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, draft: D
 
 
 def _delete(children: Children, draft: Draft) -> None:
-    """Jobs that are too many."""
+    """Delete surplus jobs."""
     cause = "no longer in the list, or made from another template"
     deletes = [
         delete_of(IMAGE_PULL_JOB, child.metadata, Intent.DELETE, cause, phase="delete") for child in children.surplus
@@ -97,7 +97,7 @@ def _labelled(job: ImageListPullJob, wanted: str) -> Patch:
 
 
 def status_of(job: ImageListPullJob, children: Sequence[ImagePullJob], now: datetime) -> ImageListPullJobStatus:
-    """The status. `children`: those of images of the list. One that was not looked at yet does not count."""
+    """Return the status; `children` are the jobs for the list's images. One without a start time does not count."""
     now = now.replace(microsecond=0)
     begun = [child for child in children if child.status.start_time is not None]
     completed = [one for one in begun if one.status.desired == one.status.succeeded + one.status.failed]
@@ -115,7 +115,7 @@ def status_of(job: ImageListPullJob, children: Sequence[ImagePullJob], now: date
 
 
 def _failures(children: Sequence[ImagePullJob]) -> list[FailedImageStatus]:
-    """By image, so that the status does not change by itself."""
+    """Return the failures, sorted by image so that the status is stable."""
     failed = sorted((child for child in children if child.status.failed > 0), key=lambda child: child.spec.image)
     return [
         FailedImageStatus(

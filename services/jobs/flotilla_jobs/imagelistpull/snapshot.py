@@ -1,4 +1,4 @@
-"""What the plan for an ImageListPullJob is made from."""
+"""The input of an ImageListPullJob's plan."""
 
 from collections.abc import Container, Sequence
 
@@ -13,7 +13,7 @@ class ListJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A list and its jobs."""
 
     job: ImageListPullJob
-    children: Sequence[ImagePullJob] = ()  # those that are not on their way out; oldest first
+    children: Sequence[ImagePullJob] = ()  # without those being deleted; oldest first
     taken: Container[str] = ()  # names of all ImagePullJobs of the namespace
 
     @property

@@ -1,4 +1,4 @@
-"""The NodeImage controller: what it watches and writes, what wakes it, and whose reports it takes."""
+"""The NodeImage controller: what it watches, writes, is requeued by, and whose reports it accepts."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -24,21 +24,21 @@ from flotilla_jobs.nodeimage.status import report_problem, reported
 from flotilla_jobs.switches import images_off
 
 OWNER = "owner"
-"""Index: NodeImages by the uids of the jobs that their tags are for."""
+"""Index: NodeImages by the uids of the jobs that own their tags."""
 
 
 def owner_uids(image: NodeImage) -> Iterable[str]:
-    """The uids of all owners of all tags."""
+    """Return the uids of all owners of all tags."""
     return {owner.uid for _, tag in tasks(image.spec.images) for owner in tag.owner_references}
 
 
 def is_own_node(image: Json, node: Json) -> bool:
-    """A NodeImage has the name of its node."""
+    """Report whether the NodeImage has the name of the node."""
     return member(image, "metadata").get("name") == member(node, "metadata").get("name")
 
 
 def is_named_job(image: Json, job: Json) -> bool:
-    """Some tag of the NodeImage is for the job."""
+    """Report whether the job owns some tag of the NodeImage."""
     uid = member(job, "metadata").get("uid")
     tags = [tag for spec in member(image, "spec", "images").values() for tag in mappings(mapping(spec).get("tags"))]
     return any(owner.get("uid") == uid for tag in tags for owner in mappings(tag.get("ownerReferences")))
@@ -57,7 +57,7 @@ COPIES = Watch(SECRET, Secret, private="daemon_config_namespace")
 
 
 class Gatherer:
-    """Builds the snapshot of one node. Jobs and nodes that end or change have it planned (imagepull.md §4.1)."""
+    """Builds the snapshot of one node. Changes of jobs and nodes requeue it (imagepull.md §4.1)."""
 
     def __init__(self, wiring: Wiring, options: Options) -> None:
         self._wiring = wiring
@@ -70,12 +70,12 @@ class Gatherer:
         wiring.wake(JOBS, self._images_of_ended)
 
     def keys(self) -> list[Key]:
-        """Every node, and every NodeImage without a node."""
+        """Return the keys of all nodes, and of all NodeImages without a node."""
         names = {node.metadata.name for node in self._nodes} | {image.metadata.name for image in self._images}
         return [("", name) for name in sorted(names)]
 
     def gather(self, key: Key, memory: Memory) -> NodeImageSnapshot | None:
-        """The node and its NodeImage; None when there is neither."""
+        """Return the node and its NodeImage, or None if there is neither."""
         name = key[1]
         node, image = self._nodes.get("", name), self._images.get("", name)
         if image is None:
@@ -115,7 +115,7 @@ class Gatherer:
         )
 
     def _lost_secrets(self, image: NodeImage) -> Iterable[tuple[str, str]]:
-        """Those of other namespaces are nobody's business: no node ever gets them."""
+        """Yield the missing secrets; those of other namespaces are ignored, as no node ever gets them."""
         for wanted in image.spec.images.values():
             for reference in wanted.pull_secrets:
                 if reference.mode == BATCH or reference.namespace != self._options.secrets_namespace:
@@ -124,7 +124,7 @@ class Gatherer:
                     yield reference.namespace, reference.name
 
     def _images_of_ended(self, old: ImagePullJob | None, new: ImagePullJob | None) -> Iterable[Key]:
-        """The NodeImages with tags for a job that has ended or is gone."""
+        """Return the NodeImages with tags for a job that has ended or is gone."""
         if old is None or (new is not None and _over(new) == _over(old)):
             return ()
         return [("", image.metadata.name) for image in self._images.by_index(OWNER, old.metadata.uid)]
@@ -136,7 +136,7 @@ def _keys_of(old: Node | None, new: Node | None) -> list[Key]:
 
 
 def concerns(old: Node | None, new: Node | None) -> bool:
-    """A node's heartbeats say nothing to its NodeImage: only its life, its labels and its readiness do."""
+    """Report whether the change concerns the NodeImage: existence, labels or readiness, but not heartbeats."""
     if old is None or new is None:
         return True
     before, after = old.metadata, new.metadata
@@ -152,7 +152,7 @@ def _over(job: ImagePullJob) -> bool:
 
 
 def options(settings: Settings, server_version: str) -> Options:
-    """The settings that decide about plans."""
+    """Return the settings that planning depends on."""
     return Options(
         creation_delay=timedelta(seconds=settings.nodeimage_creation_delay),
         secrets_namespace=settings.daemon_config_namespace,
@@ -160,19 +160,19 @@ def options(settings: Settings, server_version: str) -> Options:
 
 
 def own_image(sender: Sender) -> Key:
-    """A node speaks of its own NodeImage, which has its name."""
+    """Return the key of the node's own NodeImage, which has its name."""
     return "", sender.node
 
 
 def refusal(sender: Sender, report: NodeImageReport) -> str:
-    """Why the report does not count, whatever the NodeImage is like (nodeagent.md §3.6)."""
+    """Return why the report is rejected, independent of the NodeImage (nodeagent.md §3.6), or ""."""
     if sender.name != sender.node:
         return f"node {sender.node} may not speak for {sender.name}"
     return report_problem(report.status)
 
 
 def absorbed(image: NodeImage, report: NodeImageReport, now: datetime) -> bool:
-    """Writing the report would change nothing."""
+    """Report whether writing the report would change nothing."""
     return reported(image, report.status) == image.status
 
 

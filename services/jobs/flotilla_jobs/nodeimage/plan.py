@@ -1,5 +1,8 @@
-"""The life of a NodeImage (imagepull.md §4): it comes and goes with its node, is cleaned of what nobody wants any more,
-and shows what the node's agent reports."""
+"""Plans the life of a NodeImage (imagepull.md §4).
+
+It is created and deleted with its node, cleaned of tags and secrets that are no longer needed, and shows what the
+node's agent reports.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -31,14 +34,14 @@ from flotilla_jobs.nodeimage.status import PullTimeouts, reported
 from flotilla_jobs.silence import no_agent, silent
 
 SOONEST = timedelta(seconds=3)
-"""A NodeImage is not looked at again sooner for a deadline: many tags end at about the same time."""
+"""Minimum time before a deadline requeues a NodeImage: many tags expire at about the same time."""
 
 VIRTUAL = "virtual-kubelet"
-"""Label `type` of virtual nodes: there is no agent to pull anything."""
+"""Label `type` of virtual nodes, which have no agent to pull images."""
 
 
 def plan(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
-    """At most two writes: first the object or its spec, and when that is as it must be, the status."""
+    """Plan at most two writes: first the object or its spec, and when these are right, the status."""
     image, node = snapshot.image, snapshot.node
     if node is None or node.metadata.deletion_timestamp is not None:
         if image is None or image.metadata.deletion_timestamp is not None:
@@ -51,7 +54,7 @@ def plan(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
         return Plan()
     draft = Draft()
     if patch := _cleaning(snapshot, image, now, draft.waits):
-        # On the version that was planned with: jobs write into the same lists.
+        # On the planned version: jobs write into the same lists.
         cause = "remove what is done"
         return _single(patch_of(NODE_IMAGE, image.metadata, Intent.UPDATE, cause, body=patch, on_version=True))
     return _with_status(snapshot, image, now, draft)
@@ -75,7 +78,7 @@ def _created(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
 
 
 def _cleaning(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, waits: Waits) -> Json:
-    """The merge patch that the object needs; empty if it is clean."""
+    """Return the merge patch that the object needs, empty if it is clean."""
     patch: Json = {}
     node = snapshot.node
     if node is not None and (labels := merge_patch(image.metadata.labels, node.metadata.labels)):
@@ -98,7 +101,7 @@ def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, d
     final = (status.succeeded, status.failed) != (image.status.succeeded, image.status.failed)
     counts = ("desired", "succeeded", "failed", "pulling", "waiting")
     return draft.plan(
-        # On any version: nobody else writes the status, and an entry says which round it is about.
+        # On any version: there is no other writer of the status, and an entry names its round.
         status=status_patch(NODE_IMAGE, image.metadata, image.status, status, *counts),
         urgent_status=final,
         numbers={name: getattr(status, name) or 0 for name in counts},
@@ -106,11 +109,11 @@ def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, d
 
 
 def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
-    """What the node is pulling, and whether its agent answers."""
+    """Add what the node is pulling, and whether its agent answers."""
     open_tags: list[str] = []
     asked: list[datetime] = []
     if image.status.desired is None and image.metadata.creation_timestamp is not None:
-        asked.append(image.metadata.creation_timestamp)  # an agent without work says that, too
+        asked.append(image.metadata.creation_timestamp)  # an agent without work reports that, too
     for name, tag in tasks(image.spec.images):
         entry = image.entry(name, tag.tag)
         if entry is None or entry.version != tag.version:
@@ -127,7 +130,7 @@ def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
 
 
 def _explain_node(node: Node | None, draft: Draft) -> None:
-    """A node that is not ready pulls nothing."""
+    """Add the reason that the node is not ready: it pulls nothing then."""
     name = node.metadata.name if node is not None else ""
     if trouble := node_trouble(name, Around(nodes={name: node} if node is not None else {})):
         draft.reason(State.STUCK, "NodeNotReady", trouble, [name], symptom=True)
@@ -146,7 +149,7 @@ class Cleaner(msgspec.Struct, frozen=True):
     waits: Waits  # gets the time when something in the spec expires next
 
     def images(self) -> Mapping[str, ImageSpec]:
-        """The images that stay. One without tags goes, and its pull secrets with it."""
+        """Return the images that stay. One without tags is removed together with its pull secrets."""
         cleaned = {name: self._cleaned(name, spec) for name, spec in self.image.spec.images.items()}
         return {name: spec for name, spec in cleaned.items() if spec.tags}
 
@@ -170,8 +173,11 @@ class Cleaner(msgspec.Struct, frozen=True):
         return ours and owner.uid in self.snapshot.lost_owners
 
     def _expired(self, name: str, tag: ImageTag) -> bool:
-        """Its time after completion is over. A job that is still at work keeps it, or the nodes that were done first
-        would pull again (imagepull.md §13.15)."""
+        """Report whether the TTL of the tag after its completion is over.
+
+        A job that has not ended keeps the tag: otherwise the nodes that finished first would pull again (imagepull.md
+        §13.15).
+        """
         ttl = tag.pull_policy.ttl_seconds_after_finished if tag.pull_policy is not None else None
         entry = self.image.entry(name, tag.tag)
         if ttl is None or entry is None or entry.version != tag.version or entry.completion_time is None:
@@ -181,5 +187,6 @@ class Cleaner(msgspec.Struct, frozen=True):
         return self.waits.passed(later(entry.completion_time, ttl), self.now)
 
     def _is_lost(self, reference: SecretReference) -> bool:
-        """Copies that we made are kept as long as the image is: they come and go with their jobs."""
+        """Report whether a secret of the user's is missing."""
+        # Copies that we made (mode BATCH) are kept as long as the image: they come and go with their jobs.
         return reference.mode != BATCH and (reference.namespace, reference.name) in self.snapshot.lost_secrets

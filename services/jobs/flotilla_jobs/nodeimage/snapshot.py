@@ -1,4 +1,4 @@
-"""What the plan for a NodeImage is made from, and what a pass is told besides objects."""
+"""The input of a NodeImage's plan."""
 
 from datetime import timedelta
 
@@ -10,27 +10,27 @@ from flotilla_common.control.subject import Subject
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings that change decisions."""
+    """Settings that planning depends on."""
 
     creation_delay: timedelta = timedelta(seconds=30)  # how long a node is ready before it gets its NodeImage
-    secrets_namespace: str = "kruise-daemon-config"  # where copies of pull secrets lie
+    secrets_namespace: str = "kruise-daemon-config"  # where copies of pull secrets are stored
 
 
 class NodeImageSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One node, its NodeImage, and what is known of those that the NodeImage names."""
+    """One node, its NodeImage, and the state of the jobs and secrets that the NodeImage names."""
 
     name: str
     node: Node | None = None
     image: NodeImage | None = None
-    report: NodeImageStatus | None = None  # the newest one of the node's agent that is not written yet
-    lost_owners: frozenset[str] = frozenset()  # uids of ImagePullJobs that surely do not exist
-    running_owners: frozenset[str] = frozenset()  # uids of jobs that end some day and have not ended
-    lost_secrets: frozenset[tuple[str, str]] = frozenset()  # (namespace, name) that surely do not exist
+    report: NodeImageStatus | None = None  # the agent's newest report that is not written yet
+    lost_owners: frozenset[str] = frozenset()  # uids of ImagePullJobs that are confirmed deleted
+    running_owners: frozenset[str] = frozenset()  # uids of uncompleted jobs that are not endless
+    lost_secrets: frozenset[tuple[str, str]] = frozenset()  # (namespace, name), confirmed deleted
     options: Options = Options()
 
     @property
     def subject(self) -> Subject:
-        """The NodeImage, also while there is none."""
+        """The NodeImage, even if it does not exist yet."""
         if self.image is None:
             return Subject(NODE_IMAGE, "", self.name)
         return Subject.of(NODE_IMAGE, self.image.metadata)

@@ -1,7 +1,7 @@
-"""The status of a NodeImage: what the node's agent reports, and failures where it reports nothing (imagepull.md §4.4).
+"""The status of a NodeImage: the reports of its agent, and failures where it reports nothing (imagepull.md §4.4).
 
-Entries only move forward. One of another version than the spec's is out of date; one that is final stays, so that a
-late report cannot revive a pull that was given up.
+Entries only move forward. An entry of another version than the spec's is out of date; a final one stays, so that a late
+report cannot revive a pull that has timed out.
 """
 
 from datetime import datetime, timedelta
@@ -27,17 +27,17 @@ from flotilla_common.control.plan import Event
 from flotilla_common.control.subject import Subject
 
 SILENCE = timedelta(minutes=10)
-"""A pull is given up after this long without any report, or this long after its deadline."""
+"""A pull fails after this long without any report, or this long after its deadline."""
 
 NO_ANSWER = "node has not responded for a long time"
 TOO_LONG = "pulling exceeds the activeDeadlineSeconds"
 
 MOST_MESSAGE = 1024
-"""Characters of a reported message that are kept: 256 images with many tags have to fit into one object."""
+"""Length limit of a stored message: 256 images with many tags have to fit into one object."""
 
 
 def report_problem(report: NodeImageStatus) -> str:
-    """Why the report cannot be a status; empty if it can."""
+    """Return why the report cannot be a status, or "" if it can."""
     for name, image in report.image_statuses.items():
         for entry in image.tags:
             if entry.phase not in (WAITING, PULLING, SUCCEEDED, FAILED):
@@ -48,7 +48,7 @@ def report_problem(report: NodeImageStatus) -> str:
 
 
 def reported(image: NodeImage, report: NodeImageStatus) -> NodeImageStatus:
-    """The status with the report taken in."""
+    """Return the status after the report."""
     entries: dict[Name, TagStatus] = {}
     for name, tag in tasks(image.spec.images):
         said = report.image_statuses.get(name)
@@ -77,7 +77,7 @@ class PullTimeouts:
         self.events: list[Event] = []
 
     def applied(self, status: NodeImageStatus) -> NodeImageStatus:
-        """The status with those pulls failed; the same one if there are none."""
+        """Return the status with late pulls failed, or the same status if there are none."""
         entries = {(name, entry.tag): entry for name, held in status.image_statuses.items() for entry in held.tags}
         for name, tag in tasks(self._image.spec.images):
             held = entries.get((name, tag.tag))
