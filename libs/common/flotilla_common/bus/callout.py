@@ -1,8 +1,8 @@
-"""NATS auth callout: a server asks who a client is, and gets a signed answer (NATS ADR-26).
+"""Answers NATS auth callout requests: a server asks who a client is and gets a signed response (NATS ADR-26).
 
-Question and answer are tokens. The question names the server, a key that the server made for this connection, and what
-the client presented. The answer is for that server and that key, signed by the account that the server trusts, and
-holds another token with the user's name, permissions and end.
+Request and response are tokens (JWTs). The request names the server, a key that the server made for this connection,
+and the client's credentials. The response is addressed to that server and key, is signed by the account that the server
+trusts, and holds the user's own token with name, permissions and expiry.
 """
 
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from flotilla_common.bus.permissions import Permissions
 
 SUBJECT = "$SYS.REQ.USER.AUTH"
 ACCOUNT = "$G"
-"""Where all users of Flotilla are: the server's default account."""
+"""The account of all users of Flotilla: the server's default account."""
 
 
 class _Server(msgspec.Struct):
@@ -43,19 +43,19 @@ class _Claims(msgspec.Struct):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """Who wants to get in."""
+    """An authorization request from a NATS server about one connecting client."""
 
     server: str
     user_key: str
-    token: str  # what the client presented; empty when it presented something else
-    host: str = ""  # its address, as the server sees it
+    token: str  # the client's token; empty when it presented other credentials
+    host: str = ""  # the client's address, as the server sees it
 
     def __repr__(self) -> str:
         return f"Question(server={self.server})"
 
 
 def read_question(data: bytes) -> Question:
-    """The server's question. Raises ValueError when no server has signed it."""
+    """Decode the server's request. Raises ValueError unless the server that it names has signed it."""
     text = data.decode()
     claims = msgspec.json.decode(claims_of(text), type=_Claims)
     verified(text, claims.iss)
@@ -68,7 +68,7 @@ def read_question(data: bytes) -> Question:
 def allow(
     question: Question, issuer: KeyPair, *, name: str, permissions: Permissions, now: datetime, lasting: timedelta
 ) -> bytes:
-    """The client is this user, for that long."""
+    """Return the response that logs the client in as user `name` for the duration `lasting`."""
     user = issuer.sign(
         {
             "jti": f"{question.user_key}-{int(now.timestamp())}",
@@ -93,7 +93,7 @@ def allow(
 
 
 def refuse(question: Question, issuer: KeyPair, why: str, now: datetime) -> bytes:
-    """The client does not get in."""
+    """Return the response that rejects the client."""
     return _answer(question, issuer, now, {"error": why})
 
 

@@ -1,12 +1,12 @@
-"""The connection to NATS: one client that is there, is reconnecting, or is made anew after it gave up.
+"""The connection to NATS: one client, which is replaced when it closes or hangs.
 
-nats-py reconnects by itself, but it closes for good on some protocol errors, its reader can die quietly, and it waits
-for ever for the end of a connection whose TLS handshake failed. So frequent pings notice a dead peer, and a client that
-is closed, or without a server for long, is replaced. Whoever holds subscriptions hears of both: `attach` callbacks run
-on every new client, `resumed` callbacks after every reconnect of the same one.
+nats-py reconnects by itself, but it closes for good on some protocol errors, its reader can die silently, and it waits
+without a timeout for the end of a connection whose TLS handshake failed. So frequent pings detect a dead peer, and a
+client that is closed, or without a server for long, is replaced. Holders of subscriptions are called back in both
+cases: `attach` callbacks run on every new client, `resumed` callbacks after every reconnect of the same client.
 
-A server that lets anybody in is refused, unless that is allowed: whoever is on the bus can have pods made. It gets no
-word from us but the end of the connection.
+A server without authentication is refused unless that is allowed, because any client of the bus can have pods made.
+Nothing is sent to such a server before the connection is closed.
 """
 
 import asyncio
@@ -26,29 +26,31 @@ from flotilla_common.bus.subjects import service_inbox
 from flotilla_common.clock import Clock
 
 CONNECT_SECONDS = 2
-"""One attempt to connect; the bus is near."""
+"""Timeout of one attempt to connect; the bus is near."""
 
 RECONNECT_SECONDS = 0.25
-"""Between attempts: a restarted server is found again at once, and nobody is hurt by four attempts per second."""
+"""Delay between attempts: short, to find a restarted server quickly; four attempts per second are cheap."""
 
 GIVE_UP_SECONDS = 15.0
-"""Without a server for so long, a client is replaced: one that hangs looks like one that tries. A busy machine may need
-several attempts, of two seconds each and three more where a login is judged."""
+"""Time without a server after which a client is replaced, because a hanging client looks like one that retries.
+
+A busy machine may need several attempts, of two seconds each and three more where an auth callout decides.
+"""
 
 LOOK_SECONDS = 1.0
-"""How often a client is looked at."""
+"""Interval between two checks of the client."""
 
 CANCEL_SECONDS = 0.25
-"""How long a client that connects may take to notice that it is not wanted any more."""
+"""Time for a connecting client to react to its cancellation, before it is cancelled again."""
 
 CLOSE_SECONDS = 1.0
-"""For the farewell, for which nats-py may wait for ever."""
+"""Timeout for closing a client; nats-py has none."""
 
 PING_SECONDS = 4
-"""With two pings unanswered a paused or vanished server is noticed within 12 s."""
+"""Ping interval: with two pings unanswered a paused or vanished server is noticed within 12 s."""
 
 PENDING_BYTES = 32 << 20
-"""Bytes that may wait for the socket: four objects of the largest payload."""
+"""Most bytes that wait for the socket: four objects of the largest payload."""
 
 _OPEN = (
     "Whoever is on the bus can have pods made and deleted: give the servers users, or allow it with --allow-open-bus"
@@ -59,7 +61,7 @@ OnMsg = Callable[[Msg], Awaitable[None]]
 
 
 class _Subscribes(Protocol):
-    """nats-py's subscribe with its types spelled out."""
+    """The signature of nats-py's subscribe, fully typed."""
 
     async def subscribe(
         self, subject: str, queue: str, cb: OnMsg, *, pending_msgs_limit: int, pending_bytes_limit: int
@@ -69,21 +71,23 @@ class _Subscribes(Protocol):
 async def subscribe(
     client: Client, subject: str, on_msg: OnMsg, queue: str = "", *, most: int = 0, most_bytes: int = 0
 ) -> Subscription:
-    """Subscribe, without nats-py's own limits: it would drop messages beyond them with no more than an error that names
-    the subject. Flow control bounds what a stream sends us. Where nothing does, `most` messages and bytes may wait."""
+    """Subscribe without nats-py's own limits, beyond which it drops messages and only reports an error.
+
+    Streams are bounded by flow control. For other subjects `most` and `most_bytes` bound what waits.
+    """
     typed = cast("_Subscribes", client)
     return await typed.subscribe(subject, queue, on_msg, pending_msgs_limit=most, pending_bytes_limit=most_bytes)
 
 
 async def _end(task: asyncio.Task[None]) -> None:
-    """Cancel it until it ends: nats-py may swallow a cancellation while it connects or closes, and then wait on."""
+    """Cancel the task until it ends: nats-py may swallow a cancellation while it connects or closes, and wait on."""
     while not task.done():
         task.cancel()
         await asyncio.wait((task,), timeout=CANCEL_SECONDS)
 
 
 class OpenBusError(Exception):
-    """The bus lets anybody in, and that was not allowed."""
+    """The server accepts clients without credentials, and that is not allowed."""
 
 
 def header_lines(raw: bytes) -> dict[str, str]:
@@ -93,13 +97,13 @@ def header_lines(raw: bytes) -> dict[str, str]:
 
 
 class _ReservedClient(Client):
-    """Looks at a server before it tells it who we are, at every connect and reconnect."""
+    """A client that inspects a server's INFO before it sends credentials, at every connect and reconnect."""
 
-    # nats-py looks for spaces in every letter of every name: 9.6 µs for a message of ours instead of 2.7.
+    # nats-py's parser checks every letter of every name for spaces: 9.6 µs per message instead of 2.7.
     _parse_header_lines = staticmethod(header_lines)
 
     def __init__(self, look: Callable[[Mapping[str, object]], None]) -> None:
-        """`look` is called with the server's INFO. It raises nats.errors.Error if we want nothing to do with it."""
+        """Call `look` with the server's INFO; it raises nats.errors.Error if we should not log in."""
         super().__init__()
         self._look = look
 
@@ -109,7 +113,7 @@ class _ReservedClient(Client):
 
 
 class Connection:
-    """Starts to connect when first asked for, and keeps trying until closed."""
+    """A connection that starts when first asked for, and retries until closed."""
 
     def __init__(
         self,
@@ -122,9 +126,12 @@ class Connection:
         allow_open: bool = False,
         inbox_prefix: str = "",
     ) -> None:
-        """`creds` says who we are (see `login`), `authority` who servers have to be (see `trust`): files, or empty.
-        `allow_open`: also servers that let anybody in. Without an `inbox_prefix` answers come to that of the service
-        `name`, which `/` and a replica may follow."""
+        """Configure the connection; nothing is sent yet.
+
+        `creds` and `authority` are files, or empty: our credentials (see `login`) and the certificate authorities that
+        we trust (see `login.Trust`). `allow_open` permits servers without authentication. Without an `inbox_prefix`,
+        replies go to the inbox of the service that `name` begins with; a `/` and a replica may follow it.
+        """
         self._servers = servers
         self._name = name
         self._creds = creds
@@ -148,34 +155,34 @@ class Connection:
 
     @property
     def name(self) -> str:
-        """Who we are: service and replica."""
+        """Our name on the bus: service and replica."""
         return self._name
 
     @property
     def connected(self) -> bool:
-        """A server answers. Asking starts the connection."""
+        """Report whether a server answers. Asking starts the connection."""
         self.start()
         return self._client is not None and self._client.is_connected
 
     @property
     def trouble(self) -> str:
-        """What went wrong last, in the server's words; empty since all went well."""
+        """The last error, in the server's words; empty after a successful reconnect."""
         return self._trouble
 
     def start(self) -> None:
-        """Begin to connect, if nobody did so yet."""
+        """Begin to connect, unless that was done before."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._keep())
 
     def now(self) -> Client:
-        """The connected client. Raises BusError when there is none."""
+        """Return the connected client. Raises BusError when there is none."""
         self.start()
         if self._client is None or not self._client.is_connected:
             raise BusError("not connected to the bus")
         return self._client
 
     async def ready(self, timeout: float) -> Client:
-        """The connected client, waited for. Raises BusError when it takes too long."""
+        """Wait for the connected client and return it. Raises BusError on timeout."""
         self.start()
         try:
             async with asyncio.timeout(timeout):
@@ -185,14 +192,16 @@ class Connection:
         return self.now()
 
     async def refused(self) -> None:
-        """Returns never. Raises OpenBusError when the first server that is met lets anybody in: then somebody has to
-        decide. One that is found open later counts as a bus that is away."""
+        """Wait forever, or raise OpenBusError when the first server accepts clients without credentials.
+
+        Then an operator has to decide. A server that turns out to be open later counts as an unreachable bus.
+        """
         self._refusal = self._refusal or asyncio.get_running_loop().create_future()
         self.start()
         await self._refusal
 
     async def attach(self, on_client: OnClient) -> None:
-        """Call `on_client` with the client, now if there is one, and with every one that replaces it."""
+        """Call `on_client` with the current client, if there is one, and with every client that replaces it."""
         self._attached.append(on_client)
         if self.connected and self._client is not None:
             await on_client(self._client)
@@ -212,11 +221,11 @@ class Connection:
             self._resumed.remove(callback)
 
     def on_broken(self, callback: Callable[[], None]) -> None:
-        """Call back whenever the connection to a server breaks, before there is another one."""
+        """Call back whenever the connection to a server breaks, before there is another connection."""
         self._broken.append(callback)
 
     async def close(self) -> None:
-        """Give the connection up for good."""
+        """Close the connection for good."""
         self._closing = True
         if self._task is not None:
             await _end(self._task)
@@ -244,7 +253,7 @@ class Connection:
                 self._log.warning("cannot connect to the bus", error=str(error))
                 await self._clock.sleep(RECONNECT_SECONDS)
                 continue
-            except Exception:  # noqa: BLE001 - without this loop the process would never have a bus again
+            except Exception:  # noqa: BLE001 - this loop must survive, or the process stays without a bus
                 self._log.exception("cannot connect to the bus")
                 await self._clock.sleep(RECONNECT_SECONDS)
                 continue
@@ -259,7 +268,7 @@ class Connection:
                     await on_client(client)
                 except (BusError, OSError, nats.errors.Error) as error:
                     self._log.warning("cannot subscribe", error=str(error))
-                except Exception:  # noqa: BLE001 - the others have to subscribe
+                except Exception:  # noqa: BLE001 - the other subscribers still have to run
                     self._log.exception("cannot subscribe")
             await self._until_gone(client, closed)
             self._ready.clear()
@@ -267,13 +276,13 @@ class Connection:
             await self._farewell(client)
 
     def _resume(self) -> None:
-        """Let those who wait for the connection go on."""
+        """Release the tasks that wait for the connection, and run the `resumed` callbacks."""
         self._ready.set()
         for callback in list(self._resumed):
             callback()
 
     async def _until_gone(self, client: Client, closed: asyncio.Event) -> None:
-        """Until the client has closed itself, or was without a server for so long that it may hang."""
+        """Wait until the client has closed itself, or was without a server for so long that it may hang."""
         seen = self._clock.monotonic()
         while not closed.is_set():
             now = self._clock.monotonic()
@@ -296,7 +305,7 @@ class Connection:
 
         async def on_error(error: Exception) -> None:
             text = str(error) or type(error).__name__
-            if text != self._trouble:  # the same refusal comes four times a second while a server is away
+            if text != self._trouble:  # the same error comes four times a second while a server is away
                 self._log.warning("bus", error=text)
             self._trouble = text
 
@@ -334,7 +343,7 @@ class Connection:
         return client
 
     async def _in_time(self, client: Client, connecting: Coroutine[None, None, None]) -> None:
-        """Wait for a client to connect. Raises nats.errors.Error when it takes so long that it may hang."""
+        """Wait for a client to connect. Raises nats.errors.Error after GIVE_UP_SECONDS, because it may hang."""
         task = asyncio.get_running_loop().create_task(connecting)
         try:
             await asyncio.wait((task,), timeout=GIVE_UP_SECONDS)
@@ -348,8 +357,10 @@ class Connection:
         raise nats.errors.Error(f"no connection within {GIVE_UP_SECONDS:g} s: {self._trouble}")
 
     def _look(self, info: Mapping[str, object]) -> None:
-        """Raises nats.errors.Error for a server that we do not log in to. nats-py leaves it to the server's INFO
-        whether TLS follows; whoever stands in between can take that out, and read the login that comes instead."""
+        """Check a server's INFO before login. Raises nats.errors.Error for a server that must not get our credentials.
+
+        nats-py leaves it to INFO whether TLS follows. A man in the middle can remove that flag and read the login.
+        """
         if self._over_tls and not info.get("tls_required"):
             raise nats.errors.Error("the server does not begin TLS, which tls:// or --nats-ca asks for: not logging in")
         if info.get("auth_required"):

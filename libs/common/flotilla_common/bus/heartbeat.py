@@ -1,7 +1,7 @@
-"""What a process says of itself while it lives: `heartbeat.v1.<service>.<replica>`, every five seconds, kept nowhere.
+"""The heartbeat of a process: `heartbeat.v1.<service>.<replica>`, every five seconds, not stored.
 
-Services and node agents write it, `flotilla doctor` reads it. What a service does not say reads as empty, so that those
-of another release can be read, too.
+Services and node agents send it, `flotilla doctor` reads it. Fields that a service does not send read as empty, so that
+heartbeats of other releases can be read.
 """
 
 from datetime import datetime
@@ -11,31 +11,31 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.meta import Model
 
 HEARTBEAT_SECONDS = 5.0
-"""How often a replica says that it lives."""
+"""Interval between two heartbeats of a replica."""
 
 VERSION = version("flotilla-common")
-"""The release that runs."""
+"""The running release."""
 
 NODE_AGENT = "nodeagent"
-"""The service that node agents say they are; the replica is the node."""
+"""The service name in heartbeats of node agents; their replica is the node."""
 
 
 class Heartbeat(Model):
-    """One heartbeat."""
+    """The content of one heartbeat."""
 
     service: str
     replica: str
     version: str = ""
     at: datetime | None = None  # by the sender's clock
-    waiting: dict[str, str] = {}  # what /readyz shows: parts that are not ready, and why
-    holder: str = ""  # under which name it holds leases
-    gates: str | None = None  # those that differ from the defaults; None: it does not say
+    waiting: dict[str, str] = {}  # parts that are not ready, and why, as in /readyz
+    holder: str = ""  # the identity under which it holds leases
+    gates: str | None = None  # feature gates that differ from the defaults; None: not reported
     kinds: str = ""  # CUSTOM_RESOURCE_ENABLE
-    shards: list[int] = []  # that it serves
-    resources: list[str] = []  # that it publishes
-    lag: float = 0.0  # seconds since its tables were surely up to date, of the one that is furthest behind
-    direct: list[str] = []  # resources that it watches by itself, because the bus is away
-    undecodable: dict[str, int] = {}  # objects that are set aside, by resource
-    certificate_end: datetime | None = None  # of the certificate that it serves with
-    checks_callers: bool | None = None  # it answers the apiserver only; None: it does not say
-    planning: Json = {}  # what decides about plans besides objects, by the plural of the kind
+    shards: list[int] = []  # shards that it serves
+    resources: list[str] = []  # resources that it publishes
+    lag: float = 0.0  # seconds since its tables were surely up to date, for the table that is furthest behind
+    direct: list[str] = []  # resources that it watches directly, because the bus is away
+    undecodable: dict[str, int] = {}  # number of objects that it cannot decode, by resource
+    certificate_end: datetime | None = None  # expiry of its serving certificate
+    checks_callers: bool | None = None  # whether it accepts requests of the apiserver only; None: not reported
+    planning: Json = {}  # inputs of plans besides objects, by the plural of the kind

@@ -1,7 +1,7 @@
-"""The bus as the rest of Flotilla sees it: a dozen methods, and no NATS type in sight.
+"""The bus as the rest of Flotilla sees it: a dozen methods, and no NATS types.
 
-`bus.nats` is the real one; the simulator brings its own. Payloads are bytes (readable JSON), headers are strings.
-Nothing that matters is only here: the bus may lose, repeat, reorder or forget everything (DESIGN §1).
+`bus.nats` is the real one; the simulator brings its own. Payloads are bytes (readable JSON), headers are strings. The
+bus is never the only copy of anything that matters: it may lose, repeat, reorder or drop everything (DESIGN §1).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,22 +11,27 @@ import msgspec
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """A message as delivered. `sequence` is its place in its stream and `stored_at` when that stored it (Unix time); 0
-    outside streams."""
+    """A message as delivered.
+
+    `sequence` is its position in its stream, `stored_at` when it was stored (Unix time); both are 0 outside streams.
+    """
 
     subject: str
     data: bytes
     headers: Mapping[str, str] = {}
-    reply: str = ""  # where the sender of a request wants the answer
+    reply: str = ""  # the reply subject of a request
     sequence: int = 0
     stored_at: float = 0
     pending: int = 0  # messages of the same follow that are still to come; 0 = caught up
 
 
 class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream as it should be. `last_value` keeps one message per subject; else age and bytes limit it. `rebuilt`: who
-    writes it fills it again after a restart of the server, which therefore need not store it on disk. `republish`:
-    what is stored under the first filter is published once more under the second."""
+    """The desired configuration of a stream.
+
+    `last_value`: it keeps one message per subject; otherwise age and bytes limit it. `rebuilt`: its publisher fills it
+    again after a restart of the server, so it need not be stored on disk. `republish`: messages stored under the first
+    filter are published again under the second.
+    """
 
     name: str
     subjects: tuple[str, ...]
@@ -38,8 +43,7 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamState(msgspec.Struct, frozen=True):
-    """How far a stream is, where its oldest message stands, and which stream it is: one that was lost and made again
-    has another `created`."""
+    """The first and last sequence of a stream, and `created`, which differs when it was lost and created again."""
 
     last_sequence: int
     created: str
@@ -47,23 +51,23 @@ class StreamState(msgspec.Struct, frozen=True):
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """What is being delivered to an inbox."""
+    """The state of a delivery to an inbox."""
 
-    created: str  # the stream, as in StreamState
-    resumed: bool  # from where the reader was
+    created: str  # creation time of the stream, as in StreamState
+    resumed: bool  # whether it continues after the reader's last message
 
 
 class PublishRefused(Exception):
-    """An expected-sequence header did not match: another publisher was here."""
+    """The expected-sequence header did not match: another publisher wrote first."""
 
 
 class BusError(Exception):
-    """The bus could not be reached or refused the request; whether it took effect is unknown."""
+    """The bus could not be reached or refused the request; whether the request took effect is unknown."""
 
 
 OnMessage = Callable[[Message], None]
 OnRequest = Callable[[Message], Awaitable[bytes | None]]
-"""Answers a request; None leaves it to somebody else."""
+"""Handles a request and returns the reply; None leaves the request to another handler."""
 
 
 class Follow(Protocol):
@@ -71,29 +75,28 @@ class Follow(Protocol):
 
     @property
     def healthy(self) -> bool:
-        """False while the follow knows that it may have missed something."""
+        """Report whether the follow is sure to have missed nothing."""
         ...
 
     async def stop(self) -> None: ...
 
 
 class Bus(Protocol):
-    """The operations that services use."""
+    """The bus operations that services use."""
 
     @property
     def connected(self) -> bool: ...
 
     def on_connected(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back whenever a connection is made, the first time too; ends when what is returned is called."""
+        """Call back whenever a connection is made, including the first. Calling the returned function unsubscribes."""
         ...
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
-        """Create the stream, or bring its limits up to date. Raises BusError when it cannot."""
+        """Create the stream, or update its configuration. Raises BusError on failure."""
         ...
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
-        """Store a message in the stream that owns the subject; returns its sequence. Raises BusError when it may not be
-        stored."""
+        """Store a message in the stream that owns the subject, and return its sequence. Raises BusError on failure."""
         ...
 
     async def send(
@@ -105,70 +108,78 @@ class Bus(Protocol):
         expect_last_sequence: int | None = None,
         ttl_seconds: float | None = None,
     ) -> Awaitable[int]:
-        """`publish` in two steps: returns when the message is on its way, behind those sent before it; awaiting the
-        result waits for its sequence. With a TTL the stream forgets the message after that time.
+        """Send a message to be stored, behind those sent before, and return an awaitable of its sequence.
 
-        Raises BusError when the bus is down, or later no answer comes; the result also raises PublishRefused.
+        This is `publish` in two steps. With a TTL the stream drops the message after that time. Raises BusError when
+        the bus is down; the awaitable raises BusError when no acknowledgement comes, and PublishRefused.
         """
         ...
 
     def publish_soon(self, subject: str, data: bytes) -> None:
-        """Fire and forget, for act, why and heartbeats: never blocks, drops when the bus is down."""
+        """Send a message without waiting, for act, why and heartbeats: never blocks, drops it when the bus is down."""
         ...
 
     async def stream_state(self, stream: str) -> StreamState | None:
-        """How far the stream is; None when it does not exist."""
+        """Return the stream's state; None when it does not exist."""
         ...
 
     async def stream_subjects(self, stream: str) -> set[str]:
-        """All subjects that hold a message."""
+        """Return all subjects that hold a message."""
         ...
 
     async def get_last(self, stream: str, subject: str) -> Message | None:
-        """The newest message of one subject, or of all that a filter takes in."""
+        """Return the newest message of one subject, or among all that match a filter."""
         ...
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
-        """Hand over everything that the stream holds under the filter, oldest first, and return. A stream that does
-        not exist holds nothing. Raises BusError when it cannot be read to its end."""
+        """Pass everything that the stream holds under the filter to `on_message`, oldest first, and return.
+
+        A stream that does not exist holds nothing. Raises BusError when the stream cannot be read to its end.
+        """
         ...
 
     async def follow(
         self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:
-        """Read `stream` in order from the last message per subject on; the filter `>` reads all of it. A stream that
-        does not exist yet is waited for. `on_reset` is called before a re-read from the start (wiped stream, long
-        absence): what follows is complete again. Neither callback may raise."""
+        """Read `stream` in order, starting with the last message per subject; the filter `>` reads all of it.
+
+        A stream that does not exist yet is waited for. `on_reset` is called before a re-read from the start (wiped
+        stream, long absence), which is complete again. Neither callback may raise.
+        """
         ...
 
     async def deliver(
         self, stream: str, reader: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
     ) -> Delivery:
-        """Have the stream's messages sent to an inbox, for a reader that may not ask for it himself: those after the
-        sequence `after` if the stream is still the one `created` then, else the last one of every subject and all that
-        follow. It ends a while after nobody listens any more, and with the reader's next delivery: one reader, named by
-        one token, has one. Raises BusError when the server refuses."""
+        """Have the stream's messages sent to an inbox, on behalf of a reader that may not create consumers.
+
+        If the stream is still the one `created` then, delivery starts after the sequence `after`; otherwise with the
+        last message of every subject. It ends a while after the last subscriber has left, or when the reader's next
+        delivery begins: a reader, named by one token, has one delivery. Raises BusError when the server refuses.
+        """
         ...
 
     async def delivering(self, stream: str) -> set[str]:
-        """The inboxes to which messages of the stream are sent (see `deliver`), without those to which nobody has
-        listened for a while. Raises BusError when the server does not tell."""
+        """Return the inboxes of the stream's active deliveries (see `deliver`). Raises BusError on failure.
+
+        Inboxes that had no subscriber for a while are not included.
+        """
         ...
 
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
-        """Plain subscription outside streams (live traffic)."""
+        """Subscribe outside streams (live traffic)."""
         ...
 
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
-        """Ask a service. Raises BusError when nobody answers in time."""
+        """Send a request to a service and return the reply. Raises BusError when none comes in time."""
         ...
 
     async def hand_on(self, subject: str, data: bytes, reply: str) -> None:
-        """Send a request whose answers somebody else takes. Raises BusError when the bus is down."""
+        """Send a request whose replies go to another subscriber's `reply`. Raises BusError when the bus is down."""
         ...
 
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
-        """Answer requests, sharing them within `queue`; with an empty queue every server sees every request."""
+        """Answer requests, sharing them within `queue`; with an empty queue every server receives every request."""
         ...
 
     async def close(self) -> None: ...

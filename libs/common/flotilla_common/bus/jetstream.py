@@ -1,6 +1,6 @@
-"""The parts of the JetStream API that we use, typed: streams, consumers, last messages (NATS ADR-1, ADR-31).
+"""Typed access to the parts of the JetStream API in use: streams, consumers, last messages (NATS ADR-1, ADR-31).
 
-The API is requests with JSON on `$JS.API.…`. Speaking it directly keeps its types ours and its errors one exception.
+The API is requests with JSON on `$JS.API.…`. Using it directly keeps its types ours and its errors one exception.
 """
 
 import base64
@@ -19,22 +19,22 @@ from flotilla_common.bus.replies import Replies
 API = "$JS.API"
 
 API_SECONDS = 5.0
-"""How long an API request may take before its outcome counts as unknown."""
+"""Time that an API request may take before its outcome counts as unknown."""
 
 DUPLICATE_WINDOW = timedelta(milliseconds=100)
-"""We send no message ids, so the smallest window that the server accepts: it costs memory per subject."""
+"""The smallest window that the server accepts: it costs memory per subject, and we send no message ids."""
 
 DELIVERY_HEARTBEAT_SECONDS = 5.0
-"""How often an idle delivery says that it lives: a thousand nodes with three each are 600 messages per second."""
+"""Interval of an idle delivery's heartbeats: a thousand nodes with three each are 600 messages per second."""
 
 DELIVERY_INACTIVE_SECONDS = 30.0
-"""How long the server keeps a delivery to which nobody listens: over a reconnect, not longer."""
+"""Time that the server keeps a delivery without subscribers: longer than a reconnect takes."""
 
 LAST_PER_SUBJECT = "last_per_subject"
-"""What the server calls the last message of every subject."""
+"""The server's name for delivery of the last message of every subject."""
 
 First = str | datetime
-"""What of a stream's past a consumer begins with: the server's word for it, or what was stored from a time on."""
+"""Start of a consumer: one of the server's delivery policies, or the time from which stored messages are read."""
 
 NOT_FOUND = frozenset({10059, 10037, 10014})
 """Error codes: stream not found, no message found, consumer not found."""
@@ -47,7 +47,7 @@ IN_USE = 10058
 
 
 class StreamMissing(BusError):
-    """The stream, or what was asked of it, does not exist."""
+    """The stream, or the message or consumer requested of it, does not exist."""
 
 
 class JetStreamError(BusError):
@@ -71,7 +71,7 @@ class _State(msgspec.Struct):
 
 
 class StreamInfo(msgspec.Struct):
-    """What we read of a stream's state."""
+    """The part of a stream's state that is read."""
 
     created: str = ""
     config: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
@@ -121,7 +121,7 @@ _decode_ack = msgspec.json.Decoder(_Ack).decode
 
 
 def acknowledged(message: Msg) -> int:
-    """The sequence in a publish acknowledgement. Raises PublishRefused or JetStreamError when it is a refusal."""
+    """Return the sequence of a publish acknowledgement. Raises PublishRefused or JetStreamError for a refusal."""
     ack = _decode_ack(message.data)
     if ack.error is None:
         return ack.seq
@@ -131,20 +131,20 @@ def acknowledged(message: Msg) -> int:
 
 
 class JetStream:
-    """Requests to the JetStream API."""
+    """A client of the JetStream API."""
 
     def __init__(self, replies: Replies, copies: int = 1, prefix: str = API) -> None:
-        """`copies`: on how many servers a stream is kept, at least. `prefix`: where the API is asked."""
+        """Use `prefix` for requests, and keep each stream on `copies` servers at least."""
         self._replies = replies
         self._copies = copies
         self._prefix = prefix
 
     async def stream_info(self, name: str) -> StreamInfo:
-        """How the stream is. Raises StreamMissing when there is none, BusError when nobody answers."""
+        """Return the stream's state. Raises StreamMissing when there is none, BusError when no reply comes."""
         return await self._call(f"STREAM.INFO.{name}", {}, StreamInfo)
 
     async def subjects(self, name: str) -> set[str]:
-        """All subjects that hold a message."""
+        """Return all subjects that hold a message."""
         found: set[str] = set()
         while True:
             request = {"subjects_filter": ">", "offset": len(found)}
@@ -155,8 +155,10 @@ class JetStream:
                 return found
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
-        """Create it, or bring it up to date. What operators set on it, such as more replicas, stays. A stream that is
-        rebuilt and lies elsewhere than it should is made again: the server moves none from disk to memory."""
+        """Create the stream, or update it, keeping what operators set on it, such as more replicas.
+
+        A `rebuilt` stream with the wrong storage is created again: the server moves no stream from disk to memory.
+        """
         wanted = stream_config(spec)
         try:
             await self._create_stream(wanted)
@@ -177,21 +179,23 @@ class JetStream:
         await self._call(f"STREAM.CREATE.{config['name']}", config | {"num_replicas": self._copies}, dict)
 
     async def create_consumer(self, stream: str, config: dict[str, Any]) -> str:
-        """An ephemeral consumer; returns its name."""
+        """Create an ephemeral consumer and return its name."""
         request = {"stream_name": stream, "config": config}
         info = await self._call(f"CONSUMER.CREATE.{stream}", request, _ConsumerInfo)
         return info.name
 
     async def replace_consumer(self, stream: str, name: str, config: dict[str, Any]) -> None:
-        """An ephemeral consumer in place of the one of that name, if there is one. Raises BusError also when another
-        one took the name meanwhile."""
+        """Create an ephemeral consumer in place of the one of that name, if it exists.
+
+        Raises BusError also when another consumer took the name meanwhile.
+        """
         with contextlib.suppress(StreamMissing):
             await self.delete_consumer(stream, name)
         request = {"stream_name": stream, "config": config | {"name": name}, "action": "create"}
         await self._call(f"CONSUMER.CREATE.{stream}.{name}", request, _ConsumerInfo)
 
     async def inboxes(self, stream: str) -> set[str]:
-        """Where the stream's consumers send to."""
+        """Return the inboxes that the stream's consumers send to."""
         found: list[str] = []
         while True:
             page = await self._call(f"CONSUMER.LIST.{stream}", {"offset": len(found)}, _ConsumerPage)
@@ -203,11 +207,11 @@ class JetStream:
         await self._call(f"CONSUMER.DELETE.{stream}.{name}", {}, dict)
 
     async def last_message(self, stream: str, subject: str) -> Message | None:
-        """The newest message of a subject, or of all that a filter takes in, as the stream's leader has it."""
+        """Return the newest message of a subject, or among all that match a filter, as the stream's leader has it."""
         return await self._message(stream, {"last_by_subj": subject})
 
     async def holds(self, stream: str, subject_filter: str, since: datetime | None = None) -> bool:
-        """Whether the stream holds any message under the filter, stored since a time if one is given."""
+        """Report whether the stream holds any message under the filter, stored since a time if one is given."""
         start = {"seq": 1} if since is None else {"start_time": since.isoformat()}
         return await self._message(stream, start | {"next_by_subj": subject_filter}) is not None
 
@@ -234,7 +238,7 @@ class JetStream:
 
 
 def stream_config(spec: StreamSpec) -> dict[str, Any]:
-    """What we need of the server's configuration of a stream (docs/adr/0024 says what is stored where)."""
+    """Return the server's configuration of a stream, where it matters (docs/adr/0024: what is stored where)."""
     republish = {"republish": {"src": spec.republish[0], "dest": spec.republish[1]}} if spec.republish else {}
     return republish | {
         "name": spec.name,
@@ -257,8 +261,10 @@ def stream_config(spec: StreamSpec) -> dict[str, Any]:
 def consumer_config(
     inbox: str, *, first: First, after: int | None, heartbeat: float, inactive: float, **more: Any
 ) -> dict[str, Any]:
-    """The server's configuration of a consumer that sends to an inbox: what comes after a sequence, or without one what
-    is to come `first`, and all that follows. `heartbeat` and `inactive` are seconds."""
+    """Return the server's configuration of a consumer that sends to an inbox.
+
+    It starts after the sequence `after`, or without that at `first`. `heartbeat` and `inactive` are seconds.
+    """
     return _start(first, after) | {
         "deliver_subject": inbox,
         "ack_policy": "none",
@@ -281,8 +287,11 @@ def _start(first: First, after: int | None) -> dict[str, Any]:
 
 
 def delivery_config(subject_filters: Sequence[str], inbox: str, after: int | None) -> dict[str, Any]:
-    """Of a consumer for a reader that may not make one himself. Without flow control, which he would have to answer on
-    a subject of the JetStream API: what one node gets at once is small."""
+    """Return the configuration of a consumer on behalf of a reader that may not create one.
+
+    It has no flow control, which the reader would have to answer on a subject of the JetStream API: a node gets little
+    at once.
+    """
     return consumer_config(
         inbox,
         first=LAST_PER_SUBJECT,
@@ -294,6 +303,6 @@ def delivery_config(subject_filters: Sequence[str], inbox: str, after: int | Non
 
 
 def parse_headers(encoded: str) -> dict[str, str]:
-    """Headers as the API returns them: base64 of a header block."""
+    """Decode headers as the API returns them: base64 of a header block."""
     _, _, lines = base64.b64decode(encoded).partition(b"\r\n")
     return header_lines(lines)

@@ -1,4 +1,4 @@
-"""Subscriptions outside streams: live traffic, and requests to be answered."""
+"""Subscriptions outside streams: live traffic, and incoming requests."""
 
 import contextlib
 
@@ -10,12 +10,12 @@ from flotilla_common.bus.connection import Connection, OnMsg, subscribe
 
 
 class LiveFollow:
-    """A plain subscription that moves on to every new client."""
+    """A plain subscription that is made again on every new client."""
 
     def __init__(
         self, connection: Connection, subject: str, queue: str, receive: OnMsg, most: int, most_bytes: int
     ) -> None:
-        """`most`, `most_bytes`: what may wait to be received; 0 is no bound."""
+        """Configure the subscription; at most `most` messages and `most_bytes` bytes wait (0: unlimited)."""
         self._most, self._most_bytes = most, most_bytes
         self._connection = connection
         self._subject = subject

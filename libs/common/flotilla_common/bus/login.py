@@ -1,13 +1,13 @@
-"""Who we are to the bus, and whom we take for one of its servers.
+"""Our credentials for the bus, and the certificate authorities that its servers are checked against.
 
-The credentials file is told apart by what is in it. Three kinds are in use: a NATS credentials file (a user JWT and its
-seed), a bare user seed (an nkey, as `flotilla node-creds` writes it), and a token that somebody else vouches for, such
-as a projected ServiceAccount token. Such a token is renewed in its file, so it is read anew for every connection.
+The content of the credentials file decides its type. Three are in use: a NATS credentials file (a user JWT and its
+seed), a bare user seed (an nkey, as `flotilla node-creds` writes it), and a token that a third party vouches for, such
+as a projected ServiceAccount token. Such a token is renewed in its file, so it is read again for every connection.
 Instead of a file it may be a folder with one `<service>.seed` for each service.
 
-It is the servers that ask for TLS (`tls {}` in their configuration). Their certificates and authorities are renewed
-while everything runs, so the file with the authorities is read anew for every handshake. A node's credentials name the
-authority of the bus that they are for, so that one file is all that a node needs.
+The servers require TLS (`tls {}` in their configuration). Certificates and authorities are renewed at runtime, so the
+file with the authorities is read again for every handshake. A node's credentials include the authority of their bus, so
+that one file is all that a node needs.
 """
 
 import ipaddress
@@ -27,7 +27,7 @@ _CREDS = "BEGIN NATS USER JWT"
 
 
 class Login(msgspec.Struct, frozen=True):
-    """The options of the client that say who we are; at most one is set."""
+    """The credential options of the NATS client; at most one is set."""
 
     creds_file: str | None = None
     seed: str | None = None
@@ -35,7 +35,7 @@ class Login(msgspec.Struct, frozen=True):
 
 
 def seed_in(text: str) -> str:
-    """The user seed in the content of a credentials file. Raises ValueError when there is none."""
+    """Return the user seed in the content of a credentials file. Raises ValueError when there is none."""
     found = _SEED.search(text)
     if found is None:
         raise ValueError("there is no user seed")
@@ -43,8 +43,10 @@ def seed_in(text: str) -> str:
 
 
 def read_login(file: str, service: str = "") -> Login:
-    """What the file holds; an empty name is nobody. In a folder it is the service's file. Raises OSError when it cannot
-    be read, ValueError when it holds nothing of the kind."""
+    """Return the login in the file, or in the service's file of a folder; an empty name gives an empty login.
+
+    Raises OSError when it cannot be read, ValueError when it holds no credentials.
+    """
     if not file:
         return Login()
     if Path(file).is_dir():
@@ -60,8 +62,10 @@ def read_login(file: str, service: str = "") -> Login:
 
 
 class Trust(ssl.SSLContext):
-    """A client's context that believes what `file` holds at the time of each handshake. Raises OSError or ssl.SSLError,
-    at once, when it holds nothing that can be believed."""
+    """A client's TLS context that reads the trusted certificates from `file` at each handshake.
+
+    Creating it raises OSError or ssl.SSLError when the file holds no usable certificates.
+    """
 
     file: str
 
@@ -72,19 +76,21 @@ class Trust(ssl.SSLContext):
         return trust
 
     def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        """What asyncio begins a handshake with."""
+        """Begin a handshake; asyncio calls it for each."""
         return self._today().wrap_bio(*arguments, **options)
 
     def _today(self) -> ssl.SSLContext:
         certificates = _CERTIFICATE.findall(Path(self.file).read_text(encoding="utf-8"))
-        if certificates:  # there may be a seed beside them, in whose spelling OpenSSL sees an error
+        if certificates:  # a seed may be next to them, which OpenSSL would reject
             return ssl.create_default_context(cadata="\n".join(certificates))
         return ssl.create_default_context(cafile=self.file)
 
 
 def authority_of(creds: str, servers: Iterable[str]) -> str:
-    """The file with the authority that the credentials name; empty if they name none. A bus on this machine's own
-    loopback address needs no TLS. Raises OSError when the credentials cannot be read."""
+    """Return the file with the authority that the credentials include; empty if there is none.
+
+    A bus on this machine's own loopback address needs no TLS. Raises OSError when the credentials cannot be read.
+    """
     if not creds or Path(creds).is_dir() or all(map(_is_loopback, servers)):
         return ""
     return creds if _CERTIFICATE.search(Path(creds).read_text(encoding="utf-8")) else ""

@@ -1,7 +1,7 @@
-"""When a marker counts.
+"""Decides when a marker takes effect.
 
 A stream that is read from its start gives the last message of each subject, in the order in which they were published.
-So the marker stands before all objects that have changed since, and means nothing until they have come.
+So the marker comes before all objects that have changed since, and is valid only after they have been read.
 """
 
 import msgspec
@@ -13,26 +13,28 @@ _decode = msgspec.json.Decoder(subjects.Marker).decode
 
 
 class Awaited:
-    """The marker that waits for what stood behind it when it came."""
+    """The last marker, held back until all messages that were in the stream when it came have been read."""
 
     def __init__(self) -> None:
         self._marker: subjects.Marker | None = None
         self._ahead = 0
 
     def note(self, message: Message) -> subjects.Marker:
-        """A marker came. Only one that says that everything is there counts; where another LIST has begun since, it
-        does not any more. Returns what it says. Raises DecodeError."""
+        """Record a marker and return it. Raises DecodeError.
+
+        Only a marker in state SYNCED takes effect later; any other cancels the one before, as a new LIST has begun.
+        """
         marker = _decode(message.data)
         self._marker = marker if marker.state == subjects.SYNCED else None
         self._ahead = message.pending + 1
         return marker
 
     def forget(self) -> None:
-        """The stream is read again from its start."""
+        """Drop the marker, because the stream is read again from its start."""
         self._marker = None
 
     def due(self, message: Message) -> subjects.Marker | None:
-        """The marker that counts now, once. To be asked after every message, the marker itself included."""
+        """Return the marker if it takes effect now, once. Call it after every message, the marker itself included."""
         self._ahead -= 1
         if self._marker is None or (self._ahead > 0 and message.pending):
             return None

@@ -1,6 +1,7 @@
 """The bus on NATS.
 
-Connects when first used and never gives up; while there is no connection, publishing fails at once and following waits.
+It connects when first used and retries without end; while there is no connection, publishing fails at once and
+following waits.
 """
 
 import asyncio
@@ -42,38 +43,40 @@ from flotilla_common.clock import Clock, SystemClock
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 
 READY_SECONDS = 5.0
-"""How long an operation that cannot fail at once waits for the connection."""
+"""Time that an operation which cannot fail at once waits for the connection."""
 
 ACK_SECONDS = 5.0
-"""An acknowledgement that takes longer counts as lost: the message may or may not be stored."""
+"""Time after which an acknowledgement counts as lost: the message may or may not be stored."""
 
 HISTORY_SECONDS = 30.0
-"""How long a stream's whole past may take: the record of writes holds at most 256 MiB, some seconds' worth."""
+"""Timeout for reading a stream's whole history: the record of writes holds at most 256 MiB, some seconds' worth."""
 
 SOON_LIMIT = 10_000
-"""Most fire-and-forget messages that wait for the socket; beyond it they are dropped: one large rollout's acts."""
+"""Most fire-and-forget messages that wait for the socket: the acts of one large rollout; more are dropped."""
 
 SOON_SECONDS = 0.1
-"""Fire-and-forget messages leave together, this often when there are many: each departure wakes the server."""
+"""Interval at which fire-and-forget messages are sent in batches: each batch wakes the server."""
 
 DROPPED = Counter("flotilla_bus_dropped_total", "Acts, reasons and heartbeats that were not sent.")
 
 FAREWELL_SECONDS = 1.0
-"""How long a client that is closed goes on sending what waits: the record of the last writes."""
+"""Time that a closing client may spend on sending what waits: the record of the last writes."""
 
 REQUESTS_AT_ONCE = 2000
-"""Requests of one subscription that are answered at a time; beyond it they are refused."""
+"""Requests of one subscription that are handled at a time; more are refused."""
 
 REQUESTS_WAITING, REQUEST_BYTES_WAITING = 10_000, 64 << 20
-"""Most requests of one subscription that wait to be looked at; what comes beyond is dropped, and its sender asks again.
-Whoever floods us fills this, not the memory."""
+"""Most requests, and bytes of them, that wait on one subscription; more are dropped, and the senders retry.
+
+It bounds the memory that a flood of requests can fill.
+"""
 
 REQUEST_ERROR = "error"
-"""The header that carries the text when a request's handler failed."""
+"""The header with the error text when a request's handler failed."""
 
 
 class BusSettings(Protocol):
-    """What of the settings decides which bus is meant."""
+    """The settings that select the bus."""
 
     @property
     def nats_url(self) -> str: ...
@@ -97,7 +100,7 @@ class NatsBus:
     def __init__(
         self, settings: BusSettings, *, name: str, clock: Clock | None = None, inbox_prefix: str = "", api: str = API
     ) -> None:
-        """`api`: where JetStream is asked, for users who may not ask it directly."""
+        """Configure the bus; `api` is the prefix of JetStream's API, for users who may not use the standard one."""
         servers = [url.strip() for url in (settings.nats_url or DEFAULT_SERVER).split(",") if url.strip()]
         self._clock = clock or SystemClock()
         self._connection = Connection(
@@ -123,11 +126,11 @@ class NatsBus:
 
     @property
     def trouble(self) -> str:
-        """Why there is no connection, as far as that is known."""
+        """The reason why there is no connection, if known."""
         return self._connection.trouble
 
     async def refused(self) -> None:
-        """Returns never. Raises OpenBusError when the bus lets anybody in, and that is not allowed."""
+        """Wait forever, or raise OpenBusError when the bus accepts clients without credentials against our settings."""
         await self._connection.refused()
 
     def on_connected(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -191,8 +194,10 @@ class NatsBus:
         since: datetime | None = None,
         headers_only: bool = False,
     ) -> None:
-        """See `Bus.history`. `since`: only what was stored from then on; `headers_only`: without payloads, and their
-        size in `Nats-Msg-Size`."""
+        """Read history as `Bus.history` does, optionally only what was stored `since` a time.
+
+        `headers_only` omits payloads and gives their size in `Nats-Msg-Size`.
+        """
         if not await self._stream.holds(stream, subject_filter, since):
             return
         held: list[Message] = []
@@ -222,8 +227,10 @@ class NatsBus:
         return follow
 
     async def follow_since(self, stream: str, since: datetime, on_message: OnMessage) -> bool:
-        """Read what the stream holds from a time on, and all that follows, without gap or repetition, until the bus is
-        closed. Returns whether there is anything already; the last of it has no `pending`. Raises BusError."""
+        """Read what the stream holds from a time on, and all that follows, without gaps or repetition, until closed.
+
+        Returns whether the stream holds anything yet; the last of those messages has no `pending`. Raises BusError.
+        """
         self._follows.append(self._ordered(stream, ">", on_message, lambda: None, since))
         return await self._stream.holds(stream, ">", since)
 
@@ -321,7 +328,7 @@ class NatsBus:
     async def _answer(self, message: Msg, on_request: OnRequest) -> None:
         try:
             reply, headers = await on_request(_plain(message)), None
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises, the asker hears of it
+        except Exception as error:  # noqa: BLE001 - any error of a handler is returned to the requester
             self._log.exception("request failed", subject=message.subject)
             reply, headers = b"", {REQUEST_ERROR: (str(error) or type(error).__name__).replace("\n", " ")}
         if reply is not None:
@@ -339,7 +346,7 @@ class NatsBus:
                 await self._connection.now().publish(subject, data)
             except (BusError, nats.errors.Error, OSError):
                 DROPPED.inc()
-            except Exception:  # noqa: BLE001 - what comes after it has to leave
+            except Exception:  # noqa: BLE001 - the messages behind it still have to be sent
                 DROPPED.inc()
                 self._log.exception("a message cannot be sent", subject=subject)
             finally:

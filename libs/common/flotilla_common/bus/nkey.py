@@ -1,7 +1,7 @@
-"""Nkeys: Ed25519 keys in NATS's spelling, and the tokens that are signed with them (NATS ADR-14).
+"""Nkeys: Ed25519 keys in NATS's encoding, and the tokens that are signed with them (NATS ADR-14).
 
-A key is base32 over a byte that tells its kind, the key itself and a checksum: users begin with U, accounts with A,
-seeds with S and the letter of their kind.
+A key is base32 over a byte for its kind, the key itself and a checksum: users begin with U, accounts with A, seeds with
+S and the letter of their kind.
 """
 
 import base64
@@ -13,14 +13,14 @@ from nacl.exceptions import CryptoError
 from nacl.signing import SigningKey, VerifyKey
 
 USER, ACCOUNT = 20 << 3, 0
-"""Kinds of keys, as the first five bits of their spelling."""
+"""Kinds of keys, as the first five bits of their encoding."""
 
 _SEED = 18 << 3
 _HEADER = {"typ": "JWT", "alg": "ed25519-nkey"}
 
 
 class KeyPair:
-    """A key that can sign."""
+    """A private key and its public half."""
 
     def __init__(self, kind: int, raw: bytes) -> None:
         self._kind = kind
@@ -28,12 +28,12 @@ class KeyPair:
 
     @classmethod
     def generate(cls, kind: int) -> "KeyPair":
-        """A fresh one."""
+        """Generate a key."""
         return cls(kind, os.urandom(32))
 
     @classmethod
     def from_seed(cls, seed: str) -> "KeyPair":
-        """The key of a seed. Raises ValueError for what is none."""
+        """Decode the key of a seed. Raises ValueError for anything else."""
         raw = _decoded(seed)
         if raw[0] & 0xF8 != _SEED or len(raw) != 34:
             raise ValueError("not a seed")
@@ -41,22 +41,22 @@ class KeyPair:
 
     @property
     def seed(self) -> str:
-        """The secret, spelled."""
+        """The private key, encoded as a seed."""
         return _encoded(bytes([_SEED | self._kind >> 5, (self._kind & 31) << 3]) + bytes(self._key))
 
     @property
     def public(self) -> str:
-        """The public half, spelled."""
+        """The public key, encoded."""
         return _encoded(bytes([self._kind]) + bytes(self._key.verify_key))
 
     def sign(self, claims: dict[str, object]) -> str:
-        """A token with these claims."""
+        """Return a signed token with these claims."""
         text = f"{_part(_HEADER)}.{_part(claims)}"
         return f"{text}.{_url(self._key.sign(text.encode()).signature)}"
 
 
 def verified(token: str, issuer: str) -> bytes:
-    """The claims of a token that the issuer (a public key) signed, as JSON. Raises ValueError for any other."""
+    """Return the claims, as JSON, of a token that the issuer (a public key) signed. Raises ValueError for any other."""
     try:
         text, _, signature = token.rpartition(".")
         VerifyKey(_decoded(issuer)[1:]).verify(text.encode(), _unurl(signature))
@@ -66,7 +66,7 @@ def verified(token: str, issuer: str) -> bytes:
 
 
 def claims_of(token: str) -> bytes:
-    """The claims of a token, whoever signed it, as JSON. Raises ValueError for what is no token."""
+    """Return the claims of a token as JSON, without checking its signature. Raises ValueError for anything else."""
     parts = token.split(".")
     if len(parts) != 3:
         raise ValueError("not a token")

@@ -1,8 +1,8 @@
 """A lossless ordered read of a stream: the last message of every subject, then everything new.
 
-The consumer on the server is ours to watch, because an ordered consumer can stall in silence. Four things are
-checked: the consumer's own sequence has no gap, heartbeats come, their numbers agree with ours, and the stream is still
-the one that we read (created then, not shorter). Whatever fails, a new consumer goes on after the last message, or from
+We supervise the consumer on the server, because an ordered consumer can stall silently. Four things are checked: the
+consumer's own sequence has no gap, heartbeats come, their numbers agree with ours, and the stream is still the one that
+we read (same creation time, not shorter). When a check fails, a new consumer continues after the last message, or from
 the start when the stream is another one or we were away for too long; then `on_reset` is called first.
 """
 
@@ -23,26 +23,26 @@ from flotilla_common.bus.jetstream import LAST_PER_SUBJECT, First, JetStream, St
 from flotilla_common.clock import Clock
 
 HEARTBEAT_SECONDS = 2.0
-"""The server says this often that an idle consumer lives."""
+"""Interval of the heartbeats that the server sends for an idle consumer."""
 
 SILENCE_SECONDS = 6.0
-"""Without any word for this long the consumer counts as dead."""
+"""Time without any message after which the consumer counts as dead."""
 
 CHECK_SECONDS = 1.0
-"""How often liveness is looked at."""
+"""Interval between two checks of liveness."""
 
 INFO_SECONDS = 10.0
-"""How often the stream is compared with the one that we read."""
+"""Interval at which the stream is compared with the one that we read."""
 
 RESUME_SECONDS = 60.0
-"""Away for longer, we read from the start: tombstones of deletes may have expired meanwhile."""
+"""Absence after which we read from the start: tombstones of deletes may have expired meanwhile."""
 
 INACTIVE_SECONDS = 30.0
-"""The server forgets a consumer that nobody listens to after this time."""
+"""Time after which the server drops a consumer without subscribers."""
 
 
 class OrderedFollow:
-    """See `Bus.follow`. Runs until stopped; a missing stream or a dead bus is a state, not an error."""
+    """A running `Bus.follow`, until stopped; a missing stream or an unreachable bus is a state, not an error."""
 
     def __init__(
         self,
@@ -63,15 +63,15 @@ class OrderedFollow:
         self._filter = subject_filter
         self._on_message = on_message
         self._on_reset = on_reset
-        self._deliver = deliver  # what of the stream's past comes first
+        self._deliver = deliver  # where in the stream the first read starts
         self._headers_only = headers_only
         self._client: Client | None = None
         self._subscription: Subscription | None = None
         self._consumer = ""
-        self._reading = 0  # counts consumers; messages of an earlier one are ignored
+        self._reading = 0  # counts consumers; messages of earlier ones are ignored
         self._attached = False
         self._expected = 1  # the consumer's next sequence
-        self._sequence = 0  # the stream's, of the last message that we passed on
+        self._sequence = 0  # the stream's sequence of the last message that we passed on
         self._created = ""
         self._heard = clock.monotonic()
         self._checked = 0.0
@@ -91,7 +91,7 @@ class OrderedFollow:
         await self._drop()
 
     def _look_again(self) -> None:
-        """The connection was away: the consumer may be gone, and messages of the meantime with it."""
+        """Check the consumer now: while the connection was away, it may have been lost, and messages with it."""
         self._attached = False
         self._wake.set()
 
@@ -104,7 +104,7 @@ class OrderedFollow:
             except (BusError, nats.errors.Error, OSError) as error:
                 self._attached = False
                 self._log.warning("cannot follow", error=str(error) or type(error).__name__)
-            except Exception:  # noqa: BLE001 - who follows may fall back as long as this loop says that it is not healthy
+            except Exception:  # noqa: BLE001 - the loop must survive; the owner of an unhealthy follow may fall back
                 self._attached = False
                 self._log.exception("cannot follow")
             with contextlib.suppress(TimeoutError):
@@ -130,7 +130,7 @@ class OrderedFollow:
         return info.created == self._created and info.state.last_seq >= self._sequence
 
     async def _attach(self, client: Client) -> None:
-        """Make a new consumer, after the last message or from the start."""
+        """Create a new consumer, after the last message or from the start."""
         self._attached = False
         await self._drop()
         info = await self._jetstream.stream_info(self._stream)
@@ -157,14 +157,14 @@ class OrderedFollow:
             filter_subject=self._filter,
             flow_control=True,
             headers_only=self._headers_only,
-            description=self._connection.name,  # whoever looks for who is behind finds it
+            description=self._connection.name,  # lets operators see which client a consumer belongs to
         )
         self._consumer = await self._jetstream.create_consumer(self._stream, config)
         self._heard = self._checked = self._clock.monotonic()
-        self._attached = reading == self._reading  # unless it lost messages already
+        self._attached = reading == self._reading  # unless it has lost messages already
 
     async def _drop(self) -> None:
-        """Leave the old consumer behind. The server would forget it by itself."""
+        """Remove the old consumer; the server would drop it later by itself."""
         subscription, self._subscription = self._subscription, None
         client, consumer = self._client, self._consumer
         self._client, self._consumer = None, ""
@@ -176,13 +176,12 @@ class OrderedFollow:
                 await self._jetstream.delete_consumer(self._stream, consumer)
 
     async def _receive(self, reading: int, message: Msg) -> None:
-        """Pass a message on. One that cannot be handled is not lost: it is read again at the next look, and until then
-        the follow is not healthy."""
+        """Pass a message on; if its handler fails, read it again with a new consumer, and be unhealthy until then."""
         if reading != self._reading:
             return
         try:
             await self._pass_on(message)
-        except Exception:  # noqa: BLE001 - whatever is wrong with it
+        except Exception:  # noqa: BLE001 - any failure leads to a new read
             self._log.exception("a message cannot be handled", subject=message.subject)
             self._reading += 1
             self._attached = False
@@ -214,7 +213,7 @@ class OrderedFollow:
         self._sequence = stream_sequence
 
     async def _control(self, message: Msg, headers: dict[str, str]) -> None:
-        """A heartbeat or a flow-control request. Both are answered in their place among the messages."""
+        """Answer a heartbeat or a flow-control request, in order among the messages."""
         if headers["Status"] != "100":
             self._lost(f"status {headers['Status']} {headers.get('Description', '')}")
             return

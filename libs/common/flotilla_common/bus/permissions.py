@@ -1,8 +1,8 @@
-"""Who may say and hear what on the bus (docs/adr/0007).
+"""Permissions of each user of the bus (docs/adr/0007).
 
-A node's agent speaks on its own report subjects, says that it lives, hears its own copies and answers, and that is all:
-no JetStream API, which could be made to send anything anywhere, and no other node. A service publishes under its own
-name and reads streams. `*` and `>` come only from here: names are checked before they become part of a subject.
+A node's agent publishes its own reports and heartbeat, receives its own copies and replies, and nothing else: no
+JetStream API, through which anything could be sent anywhere, and no other node. A service publishes under its own name
+and reads streams. `*` and `>` come only from here: names are checked before they become part of a subject.
 """
 
 import re
@@ -19,9 +19,9 @@ _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 EVERYTHING = ">"
 OPERATOR = "flotilla"
-"""The user of people and of the command line: may do everything."""
+"""The user for people and for the command line: may do everything."""
 READER = "reader"
-"""The user of whoever watches: sees everything that is published, and can change nothing."""
+"""The read-only user: receives everything that is published, and can change nothing."""
 
 
 class Permissions(msgspec.Struct, frozen=True):
@@ -33,12 +33,12 @@ class Permissions(msgspec.Struct, frozen=True):
 
 
 def is_node_name(text: str) -> bool:
-    """Whether a node may be called so: nothing in it has a meaning in subjects."""
+    """Report whether the text is a valid node name, so that nothing in it has a meaning in subjects."""
     return _NODE_NAME.fullmatch(text) is not None
 
 
 def node_permissions(node: str) -> Permissions:
-    """Of the agent of one node. Raises ValueError for what is no node's name."""
+    """Return the permissions of the agent of one node. Raises ValueError for an invalid node name."""
     if not is_node_name(node):
         raise ValueError(f"{node!r} is not the name of a node")
     own = subjects.token(node)
@@ -55,7 +55,7 @@ _READING = (
     "$JS.API.CONSUMER.DELETE.*.*",
     "$JS.FC.>",
 )
-"""What an ordered read of a stream asks for."""
+"""Subjects of the requests of an ordered read."""
 
 _READING_ONE = (
     ("$JS.API.STREAM.INFO.", ""),
@@ -63,16 +63,19 @@ _READING_ONE = (
     ("$JS.API.CONSUMER.DELETE.", ".*"),
     ("$JS.FC.", ".>"),
 )
-"""Subjects of the requests of an ordered read of one stream: the text before the stream's name, and after it."""
+"""Subjects of the requests of an ordered read of one stream: the text before and after the stream's name."""
 
 
 _ANSWERS = "_INBOX_node.>"
-"""Where node agents take answers."""
+"""Inboxes of node agents."""
 
 
 def webhook_permissions() -> Permissions:
-    """Return those of the webhook. It publishes that it lives and what it sees done, its replicas ask each other for
-    places, and it reads the last decisions about budgets."""
+    """Return the permissions of the webhook.
+
+    It publishes heartbeats and the writes that it observes, its replicas ask each other for places, and it reads the
+    last decisions about budgets.
+    """
     own, places = ("act.v1.webhook.>", "heartbeat.v1.webhook.*"), subjects.places("*")
     budgets = subjects.last_why(POD_UNAVAILABLE_BUDGET, "*", "*")
     inbox = f"{subjects.service_inbox('webhook')}.>"
@@ -80,8 +83,10 @@ def webhook_permissions() -> Permissions:
 
 
 def service_permissions(service: str, answers: Iterable[str] = ()) -> Permissions:
-    """Of a service that reads streams, and publishes what it does and why. `answers`: the kinds of reports and requests
-    of node agents that it answers."""
+    """Return the permissions of a service that reads streams, and publishes its writes and reasons.
+
+    `answers` are the kinds of node agents' reports and requests that it answers.
+    """
     kinds = tuple(subjects.report_filter(kind) for kind in answers)
     verbs, streams = ("CREATE", "UPDATE"), (stream.name for stream in subjects.RECORDS)
     records = tuple(f"$JS.API.STREAM.{verb}.{stream}" for stream in streams for verb in verbs)
@@ -93,7 +98,7 @@ def service_permissions(service: str, answers: Iterable[str] = ()) -> Permission
 
 
 def mirror_permissions(service: str, resources: Iterable[Resource]) -> Permissions:
-    """Return the permissions of a service that reads the streams of these resources, and publishes its heartbeat."""
+    """Return the permissions of a service that reads the streams of these resources and sends heartbeats."""
     streams = [subjects.kube_stream(resource).name for resource in resources]
     asked = tuple(f"{before}{stream}{after}" for stream in streams for before, after in _READING_ONE)
     return Permissions(
@@ -102,8 +107,11 @@ def mirror_permissions(service: str, resources: Iterable[Resource]) -> Permissio
 
 
 def publisher_permissions(service: str, answers: Iterable[str]) -> Permissions:
-    """Of the service that fills the streams, says who node agents are, answers these requests of theirs, and asks
-    JetStream for whoever only reads."""
+    """Return the permissions of the service that publishes the streams.
+
+    It also authenticates node agents, answers their requests of the kinds in `answers`, and forwards the JetStream
+    requests of read-only users.
+    """
     kinds = tuple(subjects.report_filter(kind) for kind in answers)
     streams = ("$JS.API.STREAM.>", "$JS.API.CONSUMER.LIST.*", "$JS.API.CONSUMER.CREATE.*.*", *_READING)
     return Permissions(
@@ -122,7 +130,7 @@ _HANDED_ON = (
     "$JS.API.CONSUMER.MSG.NEXT.*.*",
     f"{reading.INBOX}.>",
 )
-"""What readers ask for besides (`reading`), and where they are told no."""
+"""Other requests of read-only users that are forwarded (see `reading`), and the inbox for refusals."""
 
 READER_PERMISSIONS = Permissions(
     publish=(f"{reading.PREFIX}.>",),

@@ -1,8 +1,8 @@
-"""What the user that only reads may ask of JetStream (docs/adr/0018).
+"""JetStream requests of the read-only user (docs/adr/0018).
 
-Whoever speaks to the JetStream API can write with it: an answer goes to whatever subject the request names, and so does
-what a push consumer sends, both with the rights of the server. So this user asks under a prefix of its own, as stock
-clients can (`--js-api-prefix`), and somebody who is trusted hands on what only reads, with an answer to its inbox.
+Any client of the JetStream API can write with it: replies, and the messages of push consumers, go to any subject that
+the request names, with the rights of the server. So this user sends requests under a prefix of its own, as stock
+clients can (`--js-api-prefix`), and a trusted service forwards those that only read, with replies to the user's inbox.
 """
 
 import msgspec
@@ -10,41 +10,41 @@ import msgspec
 from flotilla_common.api.documents import Json, member, text
 
 PREFIX = "reader.v1"
-"""What stands for `$JS.API` in requests of this user."""
+"""The prefix that replaces `$JS.API` in requests of this user."""
 
 INBOX = "_INBOX_reader"
-"""The beginning of all subjects on which it takes answers. Nobody else hears there."""
+"""The prefix of this user's inboxes; no other user may subscribe to them."""
 
 CONSUMER_SECONDS = 300
-"""How long a consumer of this user stays while nobody pulls: somebody reads a page of `nats stream view`."""
+"""Time that a consumer of this user stays without being pulled: enough to read a page of `nats stream view`."""
 
 _MARK = {"flotilla.user": "reader"}
 _KEPT = (
     *("name", "durable_name", "description", "deliver_policy", "opt_start_seq", "opt_start_time"),
     *("filter_subject", "filter_subjects", "replay_policy", "headers_only", "deliver_subject", "idle_heartbeat"),
 )
-"""What a consumer of this user may choose: which messages it reads, and how they come."""
+"""Fields of a consumer that this user may set: which messages it reads, and how they are delivered."""
 
 
 class Refused(Exception):
-    """The request would do more than read; the text says what."""
+    """The request would do more than read; the text gives the reason."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
     """A request that only reads."""
 
-    verb: str  # in the terms of JetStream: STREAM.INFO.act
+    verb: str  # in JetStream's terms: STREAM.INFO.act
     data: bytes
     consumer: str = ""  # stream and name of a consumer that has to be this user's own
 
 
 def is_inbox(reply: str) -> bool:
-    """Whether an answer there is heard by this user only, and stored by nobody."""
+    """Report whether only this user receives a reply there, and no stream stores it."""
     return reply.startswith(f"{INBOX}.")
 
 
 def judged(subject: str, data: bytes) -> Wanted:
-    """What is to be asked of JetStream for a request under the prefix. Raises Refused."""
+    """Return the JetStream request for a request under the prefix. Raises Refused unless it only reads."""
     verb = subject.removeprefix(f"{PREFIX}.")
     match verb.split("."):
         case (
@@ -63,18 +63,18 @@ def judged(subject: str, data: bytes) -> Wanted:
 
 
 def is_own(information: bytes) -> bool:
-    """Whether a consumer was made by this user, by what the server tells of it."""
+    """Report whether a consumer was created by this user, given the server's information about it."""
     told = msgspec.json.decode(information, type=Json)
     return _MARK.items() <= member(member(told, "config"), "metadata").items()
 
 
 def refusal(why: str) -> bytes:
-    """An answer in the form of JetStream's own."""
+    """Return a refusal in the format of JetStream's own errors."""
     return msgspec.json.encode({"error": {"code": 403, "description": why}})
 
 
 def _creation(data: bytes) -> bytes:
-    """The request for a consumer that sends to this user only, changes no other one and does not stay."""
+    """Return a request for a consumer that sends to this user only, changes no other consumer and expires."""
     try:
         request = msgspec.json.decode(data, type=Json)
     except msgspec.DecodeError as error:

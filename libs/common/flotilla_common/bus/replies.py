@@ -1,4 +1,4 @@
-"""Requests and their replies: messages leave in the order of the calls, replies come back as futures.
+"""Sends requests and matches their replies: messages leave in the order of the calls, replies come back as futures.
 
 nats-py has this too, but its waiting can swallow a cancellation (`asyncio.wait_for` before Python 3.12), and a service
 that cannot be cancelled cannot be stopped. So replies are matched here: one inbox, one number per request.
@@ -19,7 +19,7 @@ from flotilla_common.bus.interface import BusError, PublishRefused
 from flotilla_common.clock import Clock
 
 SWEEP_SECONDS = 0.5
-"""How often overdue replies are looked for: deadlines are kept this exactly."""
+"""Interval at which overdue replies are failed: the precision of timeouts."""
 
 NO_RESPONDERS = "503"
 
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class NoResponders(BusError):
-    """Nobody listens to the subject of a request."""
+    """No subscriber for the subject of a request."""
 
 
 class _Waiting(msgspec.Struct):
@@ -38,7 +38,7 @@ class _Waiting(msgspec.Struct):
 
 
 class Replies:
-    """Sends requests through a connection and matches what comes back."""
+    """A sender of requests through one connection, which matches the replies."""
 
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection = connection
@@ -59,10 +59,10 @@ class Replies:
         timeout: float,
         headers: Mapping[str, str] | None = None,
     ) -> asyncio.Future[R]:
-        """Send, and return the future of the converted reply. What `convert` raises is the future's exception.
+        """Send a request and return the future of its reply, converted; errors of `convert` are set on the future.
 
-        Raises BusError: there is no connection, or the message is too big. The future does when no reply comes, and at
-        once when the connection breaks: whether the server got the message is unknown then.
+        Raises BusError when there is no connection or the message is too big. The future raises it when no reply comes
+        in time, and at once when the connection breaks: then it is unknown whether the server got the message.
         """
         client = self._connection.now()
         if client is not self._client:
@@ -80,7 +80,7 @@ class Replies:
         return future
 
     async def close(self) -> None:
-        """Everything still unanswered fails."""
+        """Stop, and fail all requests that wait for a reply."""
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
@@ -117,7 +117,7 @@ class Replies:
                 _fail(waiting.future, f"{waiting.what}: no reply in time")
 
     def _give_up(self) -> None:
-        """Replies to what was asked through a connection that broke come no more."""
+        """Fail all open requests: after the connection broke, no replies come for them."""
         self._fail_all("the connection broke before the reply came")
 
     def _fail_all(self, why: str) -> None:
@@ -132,6 +132,6 @@ def _fail(future: asyncio.Future[Any], why: str) -> None:
 
 
 def _retrieved(future: asyncio.Future[Any]) -> None:
-    """A caller that was cancelled need not look at the outcome."""
+    """Retrieve the exception, so that asyncio does not report it when the caller was cancelled."""
     if not future.cancelled():
         future.exception()

@@ -1,4 +1,4 @@
-"""Keep streams in existence that no single process owns, such as those of records."""
+"""Creates shared streams, such as those of records, and restores them when they are missing."""
 
 import asyncio
 import contextlib
@@ -9,15 +9,17 @@ import structlog
 from flotilla_common.bus.interface import Bus, BusError, StreamSpec
 
 CHECK_SECONDS = 30.0
-"""Seconds between two checks while the connection holds: a stream that somebody removed is lacking for no longer. A
-wiped bus has broken the connection, and the streams are checked as soon as there is one again."""
+"""Seconds between two checks while the connection holds, and so the longest time that a deleted stream is missing.
+
+A wiped bus breaks the connection, and every reconnect starts a check at once.
+"""
 
 RETRY_SECONDS = 2.0
-"""Seconds until the next check when one failed."""
+"""Seconds until the next check after a failed check."""
 
 
 async def keep_streams(bus: Bus, specs: Sequence[StreamSpec]) -> None:
-    """Create the streams now, and again whenever they are lacking. Runs until cancelled; logs what fails."""
+    """Create the streams now, and again whenever they are missing, until cancelled; errors are logged."""
     log = structlog.get_logger(streams=[spec.name for spec in specs])
     connected = asyncio.Event()
     forget = bus.on_connected(connected.set)

@@ -1,4 +1,4 @@
-"""Bus subjects and streams (DESIGN §3).
+"""Names of subjects and streams on the bus (DESIGN §3).
 
 Kubernetes names contain dots, NATS tokens cannot: a dot becomes an underscore, which no Kubernetes name contains. The
 namespace of a cluster-scoped object is an underscore, the core group is `core`.
@@ -15,91 +15,93 @@ NO_NAMESPACE = "_"
 
 
 def token(text: str) -> str:
-    """A Kubernetes name as one NATS token."""
+    """Return a Kubernetes name as one NATS token."""
     return text.replace(".", "_") if text else NO_NAMESPACE
 
 
 def untoken(text: str) -> str:
-    """The Kubernetes name that `token` made the token of."""
+    """Return the Kubernetes name of a token; the inverse of `token`."""
     return "" if text == NO_NAMESPACE else text.replace("_", ".")
 
 
 def kube(resource: Resource, namespace: str, name: str) -> str:
-    """Where an object of the resource is published."""
+    """Return the subject on which an object of the resource is published."""
     return f"kube.v1.{resource.id}.{token(namespace)}.{token(name)}"
 
 
 def kube_marker(resource: Resource) -> str:
-    """Where the watcher's progress marker of the resource is published."""
+    """Return the subject of the watcher's progress marker of the resource."""
     return f"kube.v1.{resource.id}"
 
 
 def kube_filter(resource: Resource) -> str:
-    """All objects of the resource, without the marker; the whole stream is followed with `>`."""
+    """Return the filter for all objects of the resource, without the marker (`>` matches the whole stream)."""
     return f"kube.v1.{resource.id}.>"
 
 
 def act(service: str, resource: Resource, namespace: str, name: str) -> str:
-    """Where a service publishes a write that it made."""
+    """Return the subject on which a service publishes its writes to an object."""
     return f"act.v1.{service}.{resource.plural}.{token(namespace)}.{token(name)}"
 
 
 def why(resource: Resource, namespace: str, name: str) -> str:
-    """Where the last plan's reasons of an object are published."""
+    """Return the subject on which the last plan's reasons for an object are published."""
     return f"why.v1.{resource.plural}.{token(namespace)}.{token(name)}"
 
 
 def last_why(resource: Resource, namespace: str, name: str) -> str:
-    """Return the subject that asks JetStream for the last of these about an object: who may publish there reads that,
-    and no more."""
+    """Return the subject of the JetStream request for the last reasons of an object.
+
+    A user with the right to publish on it can read those reasons only.
+    """
     return f"$JS.API.DIRECT.GET.{WHY_STREAM.name}.{why(resource, namespace, name)}"
 
 
 def decisions(resource: Resource, namespace: str, name: str) -> str:
-    """Where each of these is kept for a day."""
+    """Return the subject under which all reasons for an object are kept for a day."""
     return f"decisions.v1.{resource.plural}.{token(namespace)}.{token(name)}"
 
 
 def heartbeat(service: str, replica: str) -> str:
-    """Where a replica says that it lives."""
+    """Return the subject of a replica's heartbeats."""
     return f"heartbeat.v1.{service}.{token(replica)}"
 
 
 def places(replica: str) -> str:
-    """Return where a replica of the webhook is asked for a place in a WorkloadSpread."""
+    """Return the subject on which a replica of the webhook is asked for a place in a WorkloadSpread."""
     return f"places.v1.{token(replica)}"
 
 
 def kube_stream(resource: Resource) -> StreamSpec:
-    """The last-value stream of one resource."""
+    """Return the last-value stream of one resource."""
     name = "kube_" + resource.id.replace(".", "_")
     subjects = (kube_marker(resource), kube_filter(resource))
     return StreamSpec(name=name, subjects=subjects, last_value=True, rebuilt=True)
 
 
 def node_object(node: str, resource: Resource, namespace: str, name: str) -> str:
-    """Where the copy of an object that concerns a node is published."""
+    """Return the subject of a node's copy of an object."""
     return f"node.v1.{token(node)}.{resource.plural}.{token(namespace)}.{token(name)}"
 
 
 def node_filter(node: str, resource: Resource) -> str:
-    """All copies of the resource's objects for one node."""
+    """Return the filter for a node's copies of the resource's objects."""
     return f"node.v1.{token(node)}.{resource.plural}.>"
 
 
 def node_marker(resource: Resource, node: str = "") -> str:
-    """Where the marker of one node's copies of the resource is published; without a node, the writer's own."""
+    """Return the subject of the marker of one node's copies of the resource; without a node, of the writer's marker."""
     return f"node.v1.{token(node)}.{resource.plural}"
 
 
 def marked_node(subject: str) -> str | None:
-    """The node whose marker is published on a subject of node.v1, empty for the writer's own; None if it is a copy."""
+    """Return the node of a marker's subject, empty for the writer's; None for the subject of a copy."""
     _, _, node, *rest = subject.split(".")
     return untoken(node) if len(rest) == 1 else None
 
 
 def node_stream(resource: Resource) -> StreamSpec:
-    """The last-value stream with the copies of one resource for all nodes."""
+    """Return the last-value stream with the copies of one resource for all nodes."""
     return StreamSpec(
         name=f"node_{resource.plural}",
         subjects=(f"node.v1.*.{resource.plural}", f"node.v1.*.{resource.plural}.>"),
@@ -109,33 +111,33 @@ def node_stream(resource: Resource) -> StreamSpec:
 
 
 def report(node: str, kind: str, namespace: str = "", name: str = "") -> str:
-    """Where the agent of a node reports on an object."""
+    """Return the subject on which the agent of a node reports on an object."""
     return f"report.v1.{token(node)}.{kind}.{token(namespace)}.{token(name)}"
 
 
 def report_filter(kind: str) -> str:
-    """All reports of one kind."""
+    """Return the filter for all reports of one kind."""
     return f"report.v1.*.{kind}.>"
 
 
 def reporter(subject: str) -> tuple[str, str, str]:
-    """Node, namespace and name in the subject of a report."""
+    """Return node, namespace and name in the subject of a report."""
     _, _, node, _, namespace, name = subject.split(".", 5)
     return untoken(node), untoken(namespace), untoken(name)
 
 
 def service_inbox(service: str) -> str:
-    """Where a service takes answers: a prefix of its own, so that none can hear what another is told."""
+    """Return the prefix of a service's inboxes: each service has its own, so that others cannot read its replies."""
     return f"_INBOX.{service}"
 
 
 def node_inbox(node: str) -> str:
-    """The beginning of all subjects on which the agent of a node takes answers."""
+    """Return the prefix of the inboxes of a node's agent."""
     return f"_INBOX_node.{token(node)}"
 
 
 def inbox_node(inbox: str) -> str:
-    """The node whose agent listens at the inbox; empty for inboxes of others."""
+    """Return the node whose agent owns the inbox; empty for other inboxes."""
     prefix, _, rest = inbox.partition(".")
     return untoken(rest.partition(".")[0]) if prefix == "_INBOX_node" else ""
 
@@ -153,34 +155,39 @@ DECISIONS_STREAM = StreamSpec(
 WHY_STREAM = StreamSpec(
     name="why", subjects=("why.v1.>",), last_value=True, republish=("why.v1.>", DECISIONS_STREAM.subjects[0])
 )
-"""The last decision about each object. The server publishes each a second time, for the record: a stream that is
-sourced from this one would miss those that are replaced before it has read them (docs/adr/0018)."""
+"""The last decision about each object.
+
+The server republishes each decision for the record: a stream sourced from this one would miss decisions that are
+replaced before it has read them (docs/adr/0018).
+"""
 
 RECORDS = (ACT_STREAM, DECISIONS_STREAM, WHY_STREAM)
-"""What services see to, in this order: nothing is republished before it is kept."""
+"""Streams that services create, in this order: DECISIONS_STREAM exists before WHY_STREAM republishes to it."""
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """The watcher's progress in one resource: everything up to `rv` has been published under `epoch`; while a LIST is
-    under way, under earlier ones."""
+    """The watcher's progress in one resource.
+
+    Everything up to `rv` has been published under `epoch`; during a LIST, under earlier epochs.
+    """
 
     epoch: str
     state: str  # LISTING or SYNCED
     rv: str = ""
-    count: int = 0  # objects of the LIST
+    count: int = 0  # number of objects in the LIST
 
 
 FIRST_LINE = "0"
-"""Versions grow along a line; when etcd is restored from a backup, another line begins."""
+"""The first line of versions; a new line begins when etcd is restored from a backup."""
 
 
 def epoch(line: str, token: str) -> str:
-    """The name of a LIST and of what follows it, up to the next LIST."""
+    """Return the epoch of a LIST and of all changes until the next LIST."""
     return f"{line}.{token}"
 
 
 def line_of(epoch: str) -> str:
-    """The line of versions that the epoch belongs to."""
+    """Return the line of versions that the epoch belongs to."""
     return epoch.rpartition(".")[0]
 
 
@@ -189,12 +196,14 @@ OP, RV, UID, EPOCH, TRACEPARENT = "op", "rv", "uid", "epoch", "traceparent"
 """Headers of an object's message."""
 
 OVERSIZE, WITHHELD = "oversize", "withheld"
-"""Headers that say `true` of a message whose body holds the object's identity only: it is larger than the bus takes, or
-of a kind that may hold secrets. Whoever needs the object has to fetch it."""
+"""Headers that are `true` when the body holds only the object's identity, and the object has to be fetched.
+
+The object is larger than the bus permits, or of a kind that may hold secrets.
+"""
 
 
 def names_only(headers: Mapping[str, str]) -> bool:
-    """The message says which object is meant, and nothing else of it."""
+    """Report whether the message holds only the object's identity."""
     return OVERSIZE in headers or WITHHELD in headers
 
 
