@@ -25,7 +25,8 @@ from tests.support.nodes import RealCluster, real_cluster
 from tests.support.recorder import Recorder
 from tests.support.registry_front import Front, registry_front
 from tests.support.schedule import Units, file_of
-from tests.support.workspace import Json, Workspace, fresh
+from tests.support.workspace import Workspace, fresh
+from tests.testkit.documents import Json
 
 HERE = Path(__file__).parent
 NODES = 3

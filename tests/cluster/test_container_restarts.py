@@ -9,7 +9,8 @@ import pytest
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.resources import POD
 from tests.cluster.conftest import Staffed
-from tests.support.workspace import Json, Workspace
+from tests.support.workspace import Workspace
+from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.usefixtures("staffed")
 PATIENCE = 60

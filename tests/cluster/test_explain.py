@@ -20,7 +20,6 @@ from tests.support.fleet import SERVICES, Fleet, fleet
 from tests.support.nodes import RealCluster
 from tests.support.stuck import (
     QUICK,
-    Json,
     claimed,
     cloneset,
     create,
@@ -35,6 +34,7 @@ from tests.support.stuck import (
     statefulset,
     webhook,
 )
+from tests.testkit.documents import Json
 
 PATIENCE = 120
 LOST = "real-2"

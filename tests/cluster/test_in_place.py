@@ -4,7 +4,6 @@ import pytest
 
 from tests.cluster.conftest import Running
 from tests.support.workspace import (
-    Json,
     Workspace,
     cloneset,
     condition,
@@ -16,6 +15,7 @@ from tests.support.workspace import (
     state,
     terminating,
 )
+from tests.testkit.documents import Json
 
 IN_PLACE: Json = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}
 ONE_PER_NODE: Json = {

@@ -28,7 +28,6 @@ from tests.support.nodes import RealCluster
 from tests.support.recorder import Recorder
 from tests.support.verbs import Verbs
 from tests.support.workspace import (
-    Json,
     Workspace,
     cloneset,
     condition,
@@ -38,6 +37,7 @@ from tests.support.workspace import (
     restarts,
     terminating,
 )
+from tests.testkit.documents import Json
 
 NODES = ["real-0", "real-1", "real-2"]
 PERL = b'#!/bin/sh\n[ "$1 $2 $3" = "-Mbignum=bpi -wle print bpi(2000)" ] && echo 3.14\n'

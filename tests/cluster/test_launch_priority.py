@@ -8,7 +8,8 @@ import pytest
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.resources import POD
-from tests.support.workspace import Json, Workspace, cloneset, is_ready
+from tests.support.workspace import Workspace, cloneset, is_ready
+from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.usefixtures("staffed")
 PATIENCE = 90

@@ -12,7 +12,8 @@ from tests.cluster.conftest import Staffed
 from tests.support.cluster import eventually
 from tests.support.doctor import doctor, named
 from tests.support.stateful import IN_PLACE, statefulset
-from tests.support.workspace import Json, Workspace, cloneset, identity, new_namespace
+from tests.support.workspace import Workspace, cloneset, identity, new_namespace
+from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.usefixtures("staffed")
 WATCHED = (POD, CLONE_SET, STATEFUL_SET)

@@ -10,7 +10,7 @@ import pytest
 from flotilla_cli.cluster.realnodes.network import Network
 from tests.support.cluster import eventually
 from tests.support.nodes import RealCluster
-from tests.support.workspace import Json
+from tests.testkit.documents import Json
 
 WEB = "default"
 HEADLESS: Json = {

@@ -9,7 +9,8 @@ from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemClock
 from tests.cluster.conftest import Staffed
 from tests.support.stateful import statefulset
-from tests.support.workspace import Json, Workspace, condition, is_ready, new_namespace
+from tests.support.workspace import Workspace, condition, is_ready, new_namespace
+from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.usefixtures("staffed")
 WATCHED = (POD, STATEFUL_SET)

@@ -18,7 +18,8 @@ from tests.cluster.conftest import Staffed
 from tests.support.cluster import eventually
 from tests.support.pull_jobs import about_image, counts, ended, pull, tag_entry
 from tests.support.registry_front import Front, Trouble, half_a_layer, hang, refuse
-from tests.support.workspace import Json, Workspace
+from tests.support.workspace import Workspace
+from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.usefixtures("staffed")
 REGISTRY = "sick.example"

@@ -14,7 +14,8 @@ from tests.cluster.conftest import Running
 from tests.support.fleet import SERVICES, fleet
 from tests.support.nodes import RealCluster
 from tests.support.recorder import Recorder
-from tests.support.workspace import Json, Workspace, is_ready, new_namespace, terminating
+from tests.support.workspace import Workspace, is_ready, new_namespace, terminating
+from tests.testkit.documents import Json
 
 PATIENCE = 60  # seconds: containers have a grace period
 V1, V2, V3, EMPTY = (f"sample/sidecar:{tag}" for tag in ("v1", "v2", "v3", "empty"))

@@ -14,7 +14,8 @@ from tests.support.fleet import SERVICES, fleet
 from tests.support.nodes import RealCluster
 from tests.support.recorder import Recorder
 from tests.support.stateful import IN_PLACE, first_seen, serving, statefulset
-from tests.support.workspace import Json, Workspace, identity, image, is_ready, new_namespace, restarts, terminating
+from tests.support.workspace import Workspace, identity, image, is_ready, new_namespace, restarts, terminating
+from tests.testkit.documents import Json
 
 PATIENCE = 60  # seconds: containers have a grace period
 NEW = "nginx:mainline"

@@ -18,6 +18,7 @@ from tests.support.helm import CHART, NAMESPACE, Helm, push_images, settings
 from tests.support.nodes import RealCluster
 from tests.support.openkruise_pods import RESTARTED, SPACE, WAITING
 from tests.support.workspace import image, is_ready
+from tests.testkit.documents import Json
 
 GOLDEN = Path(__file__).parents[1] / "integration" / "adopt" / "golden"
 VALUES = {
@@ -29,7 +30,6 @@ VALUES = {
 """Leases of pods that lost their rights shall run out soon."""
 HELD = {"clone": {"clone-kscj8", "clone-tmj6v"}, "asts": {"asts-0", "asts-2"}}
 """What of each set its partition holds; sets are called like their kinds' short names."""
-Json = dict[str, Any]
 
 
 class Container(NamedTuple):

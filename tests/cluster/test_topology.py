@@ -18,7 +18,8 @@ from tests.support.nodes import RealCluster
 from tests.support.recorder import Recorder
 from tests.support.united import NAME, adaptive, on_nodes, replicas_of, serving, set_image, settled, subset_of, united
 from tests.support.verbs import Verbs
-from tests.support.workspace import Json, Workspace, available, cloneset, identity, image, new_namespace, restarts
+from tests.support.workspace import Workspace, available, cloneset, identity, image, new_namespace, restarts
+from tests.testkit.documents import Json
 
 ZONES = {"a": "real-0", "b": "real-1", "c": "real-2"}
 NEW = "nginx:mainline"

@@ -9,7 +9,6 @@ import urllib.request
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -17,6 +16,7 @@ import pytest_asyncio
 from tests.support.broker import environment
 from tests.support.cluster import control_plane, eventually
 from tests.support.fleet import Fleet, fleet
+from tests.testkit.documents import Json
 
 SECRET = "hunter2-is-the-password"
 MANIFEST = f"""
@@ -47,8 +47,6 @@ OTHER = (
 )
 IMAGE = '[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:mainline"}]'
 GATE = "CloneSetShortHash=true"
-
-Json = dict[str, Any]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import nats
@@ -25,6 +24,7 @@ from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
 from tests.support.stock_client import stock_client
 from tests.support.workspace import Workspace, watched
+from tests.testkit.documents import Json
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
@@ -44,7 +44,6 @@ WEB = {
         },
     },
 }
-Json = dict[str, Any]
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ from flotilla_common.api.resources import Resource
 from tests.support.fleet import Fleet
 from tests.support.lua import Lua, acted, disabled_actions, health, interpreters
 from tests.support.recorder import Recorder
-from tests.support.workspace import PATIENCE, Json, new_namespace
+from tests.support.workspace import PATIENCE, new_namespace
+from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.timeout(300)  # the first one waits for the control plane, too
 

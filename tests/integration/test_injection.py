@@ -20,8 +20,7 @@ from tests.support.cluster import control_plane, eventually
 from tests.support.fleet import Fleet, fleet
 from tests.support.podrules import pod_rules
 from tests.support.random_pods import random_pod
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 CALLS = 'controller_runtime_webhook_requests_total{code="200",webhook="/mutate-pod"}'
 RANDOM_PODS = 300

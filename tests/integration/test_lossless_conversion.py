@@ -8,7 +8,6 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import msgspec
 import pytest
@@ -28,8 +27,8 @@ from tests.simulation.contract.apiserver.bench import eventually
 from tests.support.certificates import Authority
 from tests.support.cluster import control_plane
 from tests.support.random_objects import BOTH, lost, lost_in_storage, random_object
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 SEEDS = range(12)
 """Objects of each kind and direction; the seed is part of what a failure shows."""
 

@@ -14,7 +14,8 @@ from tests.support.broker import environment
 from tests.support.fleet import Fleet
 from tests.support.foreseen import differences, foretold, happened
 from tests.support.recorder import Event
-from tests.support.workspace import Json, Workspace, cloneset, is_ready, terminating, watched
+from tests.support.workspace import Workspace, cloneset, is_ready, terminating, watched
+from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.timeout(300)  # the first one waits for the control plane, too
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -16,6 +15,7 @@ from flotilla_cli.cluster.ports import free_ports
 from tests.support.broker import people
 from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
+from tests.testkit.documents import Json
 
 MANIFEST = """
 apiVersion: apps.kruise.io/v1alpha1
@@ -43,8 +43,6 @@ spec:
     spec: {containers: [{name: main, image: "nginx:alpine"}]}
 """
 NEW_IMAGE = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:mainline"}]}}}}'
-
-Json = dict[str, Any]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

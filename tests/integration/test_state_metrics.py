@@ -21,11 +21,11 @@ from tests.support.cluster import eventually
 from tests.support.custom_resource_state import series_of
 from tests.support.fleet import Fleet, page
 from tests.support.workspace import Workspace, watched
+from tests.testkit.documents import Json
 from tests.unit.statemetrics.scraped import Series, read
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(180)]
 
-Json = dict[str, Any]
 BOTH = {"CloneSet": "v1alpha1", "StatefulSet": "v1alpha1", "BroadcastJob": "v1alpha1"}
 """Kinds of which there is a second object, written in the older version."""
 

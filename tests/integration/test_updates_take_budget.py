@@ -15,7 +15,8 @@ from tests.support.cluster import control_plane
 from tests.support.daemons import daemonset
 from tests.support.fleet import SERVICES, Fleet, fleet
 from tests.support.shared_plane import KUBELET, NODES
-from tests.support.workspace import Json, Workspace, available, cloneset, watched
+from tests.support.workspace import Workspace, available, cloneset, watched
+from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.timeout(300)
 

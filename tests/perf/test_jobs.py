@@ -25,7 +25,7 @@ from tests.perf.lives import OLD, Life
 from tests.perf.rollouts import BUILT_IN_DAEMON_SET, NAMESPACE, Bench, bench, writes_in
 from tests.support.cluster import eventually
 from tests.support.fleet import SERVICES
-from tests.support.workspace import Json
+from tests.testkit.documents import Json
 
 NODES = 1000
 ROUNDS = 3

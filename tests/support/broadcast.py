@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterable, Mapping
 
 from tests.support.daemons import node_of
-from tests.support.workspace import Json, Workspace, is_ready, terminating
+from tests.support.workspace import Workspace, is_ready, terminating
+from tests.testkit.documents import Json
 
 NAME = "sweep"
 COMPLETES = {"metadata": {"annotations": {"fake.flotilla.dev/complete": "true"}}}

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
-from tests.support.workspace import Json, Workspace, is_ready, terminating
+from tests.support.workspace import Workspace, is_ready, terminating
+from tests.testkit.documents import Json
 
 NAME = "pub"
 LABELS = {"app": "sample"}

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.support.helm import Helm
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 ABSENT = object()
 """What `at` says of a path that leads nowhere."""
 POD_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "Job")

@@ -28,7 +28,7 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings
 from flotilla_common.workload.placement import node_of
 from tests.support.cluster import Cluster
-from tests.support.workspace import Json
+from tests.testkit.documents import Json
 
 POOL = "pool"
 """Label of nodes: a DaemonSet of the namespace has the namespace's name as nodeSelector."""

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from flotilla_common.api.kinds.advancedcronjob.types import SCHEDULED_AT
 from tests.support.broadcast import BODY, COMPLETES
-from tests.support.workspace import Json, Workspace, moment
+from tests.support.workspace import Workspace, moment
+from tests.testkit.documents import Json
 
 NAME = "nightly"
 YEARLY = "@yearly"

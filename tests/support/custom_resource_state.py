@@ -10,12 +10,13 @@ from typing import Any
 
 import yaml
 
+from tests.testkit.documents import Json
+
 FOLDER = Path(__file__).parents[2] / "integrations" / "kube-state-metrics"
 RESOURCES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "config.yaml").read_text(encoding="utf-8"))["spec"][
     "resources"
 ]
 
-Json = dict[str, Any]
 Series = tuple[str, frozenset[tuple[str, str]]]
 
 

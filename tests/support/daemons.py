@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from flotilla_cli.cluster import kwok
 from tests.support.cluster import Cluster
-from tests.support.workspace import Json, Workspace, available, revision_of, state, terminating
+from tests.support.workspace import Workspace, available, revision_of, state, terminating
+from tests.testkit.documents import Json
 
 NAME = "agent"
 IN_PLACE: Json = {"rollingUpdateType": "InPlaceIfPossible"}

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterable
 
 from flotilla_common.api.kinds.ephemeraljob.types import JOB_UID_ENV
-from tests.support.workspace import Json, Workspace, is_ready
+from tests.support.workspace import Workspace, is_ready
+from tests.testkit.documents import Json
 
 NAME = "dump"
 LABELS = {"app": "cart"}

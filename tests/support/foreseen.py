@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tests.support.recorder import Event
-from tests.support.workspace import Json, revision_of, terminating
+from tests.support.workspace import revision_of, terminating
+from tests.testkit.documents import Json
 
 Happening = tuple[str, str]
 """What was done, and to which pod; the name is empty for one that nobody could know before."""

@@ -8,9 +8,10 @@ says so by `reserveOrdinals` and `replicas` in one update of the set.
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from tests.support.rest import MERGE, Conflict, Json, Rest
+from tests.support.rest import MERGE, Conflict, Rest
 from tests.support.workspace import Json as Document
 from tests.support.workspace import terminating
+from tests.testkit.documents import Json
 
 STATE, DELETION, PRIORITY = (
     "game.kruise.io/gs-opsState",

@@ -11,7 +11,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from flotilla_common.api.documents import merge_patch
-from tests.support.rest import MERGE, Conflict, Json, Rest
+from tests.support.rest import MERGE, Conflict, Rest
+from tests.testkit.documents import Json
 
 CAUSE = "kubernetes.io/change-cause"
 RESTARTED = "kubectl.kubernetes.io/restartedAt"

@@ -6,7 +6,8 @@ from typing import Any
 import yaml
 from lupa.lua51 import LuaRuntime, lua_type
 
-Json = dict[str, Any]
+from tests.testkit.documents import Json
+
 ROOT = Path(__file__).parents[2] / "integrations"
 _SAFE = (
     "for _, name in ipairs({'string', 'math', 'io', 'debug', 'coroutine', 'package', 'require', 'python'}) do"

@@ -10,7 +10,8 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD
 from tests.support.cluster import Cluster
 from tests.support.recorder import Recorder
-from tests.support.workspace import PATIENCE, Json, Workspace, cloneset, condition, is_ready, new_namespace, terminating
+from tests.support.workspace import PATIENCE, Workspace, cloneset, condition, is_ready, new_namespace, terminating
+from tests.testkit.documents import Json
 
 OLD, NEW, NEWER = "proxy:1", "proxy:2", "proxy:3"
 

@@ -7,7 +7,8 @@ custom resource, so the apiserver itself answers, and no other server is needed.
 import json
 
 from tests.support.cluster import Cluster
-from tests.support.workspace import Json, Workspace
+from tests.support.workspace import Workspace
+from tests.testkit.documents import Json
 
 GROUP, METRIC = "external.metrics.k8s.io", "load"
 

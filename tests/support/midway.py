@@ -10,14 +10,14 @@ Their four pods each, in the namespace `midway`:
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.clock import SystemClock
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 SPACE = "midway"
 IMAGE = "nginx:1.22.0"
 OLD_IMAGE = "nginx:1.20"

@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -36,8 +35,8 @@ from tests.support.cluster import Cluster, eventually
 from tests.support.helm import Helm, helm
 from tests.support.midway import SPACE, midway
 from tests.support.workspace import moment
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 SYSTEM = "kruise-system"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 KINDS = {  # kind: plural, scope, whether its objects are converted by the webhook (install.md §2)

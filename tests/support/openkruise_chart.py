@@ -9,11 +9,11 @@ bring their objects first and turn them on by an upgrade, as a second revision.
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-Json = dict[str, Any]
+from tests.testkit.documents import Json
+
 SYSTEM, SECRETS = "kruise-system", "kruise-daemon-config"
 RELEASE, RELEASE_NAMESPACE = "kruise", "default"
 _RBAC = "rbac.authorization.k8s.io"

@@ -6,7 +6,6 @@ restart their container are under way, one of them all but done; and an image is
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -14,8 +13,8 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.clock import SystemClock
 from tests.support.midway import is_of
 from tests.support.nodes import RealCluster
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 SPACE = "golden"
 IMAGES = ("nginx:1.20", "nginx:1.22.0", "nginx:1.23.1")
 PULLED = "nginx:1.23.1"

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from tests.support.cluster import Cluster
 from tests.support.podrules import pod_rules
-from tests.support.workspace import Json, Workspace, is_ready, terminating
+from tests.support.workspace import Workspace, is_ready, terminating
+from tests.testkit.documents import Json
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 ASKS = {

@@ -14,7 +14,7 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
 from flotilla_common.node.reports import NODE_POD_PROBES, Answer, NodePodProbeReport
 from tests.support.broker import people
-from tests.support.workspace import Json
+from tests.testkit.documents import Json
 
 
 def statuses(pods: Mapping[str, Json], **states: tuple[str, str]) -> NodePodProbeStatus:

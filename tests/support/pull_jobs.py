@@ -3,7 +3,8 @@
 import json
 
 from tests.support.cluster import Cluster
-from tests.support.workspace import Json, Workspace
+from tests.support.workspace import Workspace
+from tests.testkit.documents import Json
 
 
 def pull(space: Workspace, image: str, name: str = "pull", *, nodes: tuple[str, ...] = (), **spec: object) -> None:

@@ -14,8 +14,8 @@ from kubernetes_asyncio.dynamic import DynamicClient
 from kubernetes_asyncio.watch import Watch
 
 from tests.support.cluster import Cluster
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 PATIENCE = 60  # seconds
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 Choices = Mapping[str, tuple[str, ...]]
 """Values of string fields, by the names of the fields."""
 

@@ -1,9 +1,8 @@
 """Pods of all shapes, for what has to take whatever users create."""
 
 import random
-from typing import Any
 
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 NAMES = ("main", "app", "log", "mesh", "init", "x1")
 VALUES = ("", "1", "true", "a/b", "{}", '{"a":1}', "$(E1)", "ünïcödé", "x" * 200)

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from flotilla_common.api.resources import Resource
 from tests.support.reflector import Reflector
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 Key = tuple[str, str, str]  # kind, namespace, name
 
 

@@ -7,11 +7,10 @@ before it with 410. The reflector goes on from the last version that it saw, or 
 import json
 import subprocess
 import threading
-from typing import Any, Protocol
+from typing import Protocol
 
 from flotilla_common.api.resources import Resource
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 
 class Sink(Protocol):

@@ -5,12 +5,12 @@ import json
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
 
-Json = dict[str, Any]
+from tests.testkit.documents import Json
+
 JSON, MERGE = "application/json", "application/merge-patch+json"
 PATIENCE = 60  # seconds
 

@@ -19,7 +19,8 @@ from flotilla_cli.cluster.ports import HOST
 from tests.support.certificates import Authority
 from tests.support.cluster import Cluster
 from tests.support.metrics_api import serve_kind
-from tests.support.rest import MERGE, Json, Rest
+from tests.support.rest import MERGE, Rest
+from tests.testkit.documents import Json
 
 CONTROL = "batchrelease.rollouts.kruise.io/control-info"
 BATCH = "rollouts.kruise.io/rollout-batch-id"

@@ -9,7 +9,8 @@ from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, MATCHE
 from flotilla_common.api.meta import rfc3339
 from tests.support.cluster import Cluster
 from tests.support.podrules import pod_rules
-from tests.support.workspace import Json, Workspace, terminating
+from tests.support.workspace import Workspace, terminating
+from tests.testkit.documents import Json
 
 NAME = "spread"
 ZONE = "topology.kubernetes.io/zone"

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from tests.support.recorder import Event
-from tests.support.workspace import Json, available
+from tests.support.workspace import available
+from tests.testkit.documents import Json
 
 IN_PLACE: Json = {"podUpdatePolicy": "InPlaceIfPossible"}
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.support.certificates import Authority
 from tests.support.cluster import Cluster
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 FOREVER = ["sh", "-c", "trap 'exit 0' TERM; sleep infinity & wait"]
 QUICK: Json = {"periodSeconds": 1, "failureThreshold": 1}
 POD_FIELDS = ("nodeName", "nodeSelector", "initContainers", "readinessGates", "schedulingGates", "schedulerName",

@@ -7,8 +7,8 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, Resource
 from tests.support.workspace import Workspace, available, image
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 NAME = "web"
 SUBSET = "apps.kruise.io/subset-name"
 TEMPLATES: Mapping[str, Resource] = {

@@ -19,8 +19,8 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD, Resource
 from tests.support.cluster import Cluster
 from tests.support.recorder import Event, Recorder, key
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 PATIENCE = 60.0  # seconds; far above what anything here takes, so that only a real stop fails
 
 

@@ -15,8 +15,7 @@ from flotilla_common.model import kubelet
 from flotilla_common.model.containers import statuses_of
 from flotilla_common.model.store import spec_of
 from flotilla_common.model.writes import patched
-
-Doc = dict[str, Any]
+from tests.testkit.documents import Json
 
 
 class World(ABC):
@@ -25,13 +24,13 @@ class World(ABC):
     def __init__(self, now: datetime) -> None:
         self.now = now
         self.version = 100
-        self.objects: dict[str, dict[str, Doc]] = defaultdict(dict)
+        self.objects: dict[str, dict[str, Json]] = defaultdict(dict)
         self.broken: set[str] = set()  # images that run and never become ready
         self.last = Plan()
         self._typed: dict[tuple[str, str, str], Any] = {}
 
     @property
-    def pods(self) -> list[Doc]:
+    def pods(self) -> list[Json]:
         return list(self.objects["Pod"].values())
 
     @abstractmethod
@@ -82,7 +81,7 @@ class World(ABC):
             views.append(self._typed[key])
         return views
 
-    def touch(self, doc: Doc) -> str:
+    def touch(self, doc: Json) -> str:
         """The object has changed: it gets the next version."""
         self.version += 1
         doc["metadata"]["resourceVersion"] = str(self.version)
@@ -115,7 +114,7 @@ class World(ABC):
         return self._patch(action, held)
 
     def _create(self, action: Create) -> str:
-        doc: Doc = msgspec.json.decode(msgspec.json.encode(action.body))
+        doc: Json = msgspec.json.decode(msgspec.json.encode(action.body))
         assert doc["metadata"]["name"] == action.name
         doc["metadata"] |= {"uid": f"uid-{action.name}-{self.version}", "creationTimestamp": rfc3339(self.now)}
         if action.resource.kind == "Pod":
@@ -123,7 +122,7 @@ class World(ABC):
         self.objects[action.resource.kind][action.name] = doc
         return self.touch(doc)
 
-    def _patch(self, action: Patch, held: Doc) -> str:
+    def _patch(self, action: Patch, held: Json) -> str:
         doc = patched(held, action)
         if doc == held:
             return str(held["metadata"]["resourceVersion"])
@@ -132,7 +131,7 @@ class World(ABC):
         self.objects[action.resource.kind][action.name] = doc
         return self.touch(doc)
 
-    def _lived(self, pod: Doc) -> Doc:
+    def _lived(self, pod: Json) -> Json:
         """The pod a second later."""
         told = statuses_of(pod)
         if kubelet.has_ended(pod):
@@ -148,7 +147,7 @@ class World(ABC):
             return kubelet.stopped(pod, dict.fromkeys(changed, 0), self.now)
         return self._failing(kubelet.restarted(pod, down, self.now) if down else pod)
 
-    def _failing(self, pod: Doc) -> Doc:
+    def _failing(self, pod: Json) -> Json:
         """The pod with each container ready whose image is not broken."""
         told = [one | {"ready": one["image"] not in self.broken} for one in statuses_of(pod).values()]
         return kubelet.observed(pod | {"status": pod["status"] | {"containerStatuses": told}}, self.now)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -26,6 +25,7 @@ from tests.support.probe_reports import report
 from tests.support.recorder import Recorder
 from tests.support.stateful import first_seen, serving
 from tests.support.workspace import PATIENCE, Workspace, condition, image, is_ready, restarts, revision_of, state
+from tests.testkit.documents import Json
 
 GOLDEN = Path(__file__).parent / "golden"
 SERVICES = ("watcher", "cloneset", "statefulset", "daemonset", "sidecar", "jobs", "policy", "topology", "webhook")
@@ -50,7 +50,6 @@ COPY, COPIED_TO = "shared-config", ("golden", "golden-b")
 """What ResourceDistribution `rd` distributes, and where to."""
 OLD_PROXY, NEW_PROXY = "nginx:1.20", "nginx:1.21"
 """Images of the sidecar that SidecarSet `side` has given the pods of CloneSet `meshed`: two have the old one."""
-Json = dict[str, Any]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

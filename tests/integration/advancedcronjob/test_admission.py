@@ -6,7 +6,8 @@ import json
 import pytest
 
 from tests.support.cron import NAME, YEARLY, broadcasts, cronjob, jobs, lists
-from tests.support.workspace import Json, Workspace
+from tests.support.workspace import Workspace
+from tests.testkit.documents import Json
 
 ONLY = "updates to advancedcronjob spec for fields other than"
 

@@ -9,7 +9,8 @@ import pytest
 from flotilla_common.api.kinds.advancedcronjob.types import SCHEDULED_AT
 from tests.support import broadcast
 from tests.support.cron import NAME, YEARLY, active, begun, broadcasts, cronjob, due, ever, jobs, lists, runs, stop
-from tests.support.workspace import Json, Workspace, moment
+from tests.support.workspace import Workspace, moment
+from tests.testkit.documents import Json
 
 EVERY = timedelta(seconds=1)
 

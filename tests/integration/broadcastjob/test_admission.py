@@ -6,7 +6,8 @@ import json
 import pytest
 
 from tests.support.broadcast import NAME, broadcastjob, reached
-from tests.support.workspace import Json, Workspace
+from tests.support.workspace import Workspace
+from tests.testkit.documents import Json
 
 NOWHERE: Json = {"nodeSelector": {"nobody": "has-it"}}
 NEVER: Json = {"type": "Never"}

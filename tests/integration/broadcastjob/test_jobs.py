@@ -19,7 +19,8 @@ from tests.support.broadcast import (
     running,
 )
 from tests.support.daemons import node_of
-from tests.support.workspace import Json, Workspace, condition, image, moment
+from tests.support.workspace import Workspace, condition, image, moment
+from tests.testkit.documents import Json
 
 ENDS = {"activeDeadlineSeconds": 2}
 

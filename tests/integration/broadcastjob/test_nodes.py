@@ -16,7 +16,8 @@ from tests.support.broadcast import COMPLETES, NAME, begun, broadcastjob, crowde
 from tests.support.churn import POOL
 from tests.support.daemons import node_of
 from tests.support.fleet import SERVICES, Fleet
-from tests.support.workspace import Json, Workspace, condition
+from tests.support.workspace import Workspace, condition
+from tests.testkit.documents import Json
 
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6")
 """Shorter patience than the defaults, so that no scenario spends its time waiting."""

@@ -8,7 +8,6 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -16,8 +15,8 @@ from tests.support.chart import Rendered, rendered
 from tests.support.cluster import Cluster, eventually
 from tests.support.fleet import Fleet
 from tests.support.helm import Helm
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 SETS: dict[str, tuple[str, ...]] = {
     "split": (),
     "compact": ("profile=compact",),

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from tests.support.metrics_api import METRIC, set_metric
-from tests.support.rest import MERGE, Json, Refused, Rest
+from tests.support.rest import MERGE, Refused, Rest
 from tests.support.stateful import statefulset
 from tests.support.united import united
 from tests.support.workspace import Workspace, cloneset
+from tests.testkit.documents import Json
 
 VERSIONS = ("v1alpha1", "v1beta1")
 PLURALS = {"CloneSet": "clonesets", "StatefulSet": "statefulsets", "UnitedDeployment": "uniteddeployments"}

@@ -4,8 +4,9 @@ import pytest
 
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from tests.support.game_operator import DELETION, NETWORK, NEW, OLD, OWNER, PRIORITY, STATE, GameOperator, numbers
-from tests.support.rest import Json, Rest
+from tests.support.rest import Rest
 from tests.support.workspace import Workspace, condition, is_ready, terminating
+from tests.testkit.documents import Json
 
 WORKLOAD = STATEFUL_SET
 NAME = "game"

@@ -7,8 +7,9 @@ import pytest
 
 from tests.support.cron import broadcasts, cronjob, jobs
 from tests.support.kubectl_kruise import CAUSE, RESTARTED, KubectlKruise
-from tests.support.rest import Json, Refused, Rest
+from tests.support.rest import Refused, Rest
 from tests.support.workspace import Workspace, cloneset, identity, is_ready, restarts, terminating
+from tests.testkit.documents import Json
 
 OLD, NEW = "nginx:alpine", "nginx:mainline"
 NODES = 3

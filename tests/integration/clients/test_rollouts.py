@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.kubectl_kruise import KubectlKruise
-from tests.support.rest import Json, Rest
+from tests.support.rest import Rest
 from tests.support.rollout_controller import BATCH, CONTROL, GROUP, NEVER_AVAILABLE, RolloutController, holding_webhook
 from tests.support.workspace import Workspace, image, is_ready
+from tests.testkit.documents import Json
 
 OLD, NEW, NEWER = "nginx:alpine", "nginx:mainline", "nginx:stable"
 REPLICAS = {"CloneSet": 5, "StatefulSet": 5, "DaemonSet": 3}

@@ -1,6 +1,7 @@
 """Claims of pods: made, kept, reused and removed with them (cloneset.md §4.5, §4.6, §4.9)."""
 
-from tests.support.workspace import Json, Workspace, cloneset, identity, image, instance, terminating
+from tests.support.workspace import Workspace, cloneset, identity, image, instance, terminating
+from tests.testkit.documents import Json
 
 CLAIM = {
     "metadata": {"name": "data-vol"},

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.python_client import python_client, watched
-from tests.support.workspace import Json, Workspace, cloneset, image, is_ready
+from tests.support.workspace import Workspace, cloneset, image, is_ready
+from tests.testkit.documents import Json
 
 ALPHA = "clonesets.v1alpha1.apps.kruise.io"
 BETA = "clonesets.v1beta1.apps.kruise.io"

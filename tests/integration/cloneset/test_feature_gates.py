@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from tests.support.workspace import Json, Workspace, cloneset, identity, image, is_ready, revision_of
+from tests.support.workspace import Workspace, cloneset, identity, image, is_ready, revision_of
+from tests.testkit.documents import Json
 
 FLAGS = (
     "--feature-gates=CloneSetShortHash=true,CloneSetPartitionRollback=true,RecreatePodWhenChangeVCTInCloneSetGate=true",

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.support.workspace import (
-    Json,
     Workspace,
     available,
     cloneset,
@@ -16,6 +15,7 @@ from tests.support.workspace import (
     state,
     terminating,
 )
+from tests.testkit.documents import Json
 
 BLOCKER = "example.io/unready-blocker"
 BLOCK_LABEL = "example.io/block-unready"

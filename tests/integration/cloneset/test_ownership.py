@@ -1,6 +1,7 @@
 """Whose pods, claims and revisions these are: deletion, release, no adoption, and pods that others end."""
 
-from tests.support.workspace import Json, Workspace, cloneset, image, is_ready, revision_of
+from tests.support.workspace import Workspace, cloneset, image, is_ready, revision_of
+from tests.testkit.documents import Json
 
 CLAIM = {
     "metadata": {"name": "data"},

@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 
 from tests.support.workspace import (
-    Json,
     Workspace,
     available,
     cloneset,
@@ -17,6 +16,7 @@ from tests.support.workspace import (
     revision_of,
     terminating,
 )
+from tests.testkit.documents import Json
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
 SPECIFIED = "apps.kruise.io/specified-delete=true"

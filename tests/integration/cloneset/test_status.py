@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from tests.support.workspace import Json, Workspace, cloneset, condition, image, moment
+from tests.support.workspace import Workspace, cloneset, condition, image, moment
+from tests.testkit.documents import Json
 
 IN_PLACE: Json = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1}
 AVAILABLE = ("True", "CloneSetAvailable")

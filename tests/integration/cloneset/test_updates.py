@@ -5,7 +5,6 @@ import json
 import pytest
 
 from tests.support.workspace import (
-    Json,
     Workspace,
     available,
     cloneset,
@@ -16,6 +15,7 @@ from tests.support.workspace import (
     revision_of,
     terminating,
 )
+from tests.testkit.documents import Json
 
 IN_PLACE: Json = {"podUpdatePolicy": "InPlaceIfPossible"}
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.daemons import NAME, daemonset
 from tests.support.workspace import Workspace
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 NOWHERE: Json = {"nodeSelector": {"nobody": "has-it"}}
 PROGRESSIVE = "daemonset.kruise.io/progressive-create-pod"
 

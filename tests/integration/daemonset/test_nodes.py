@@ -25,7 +25,8 @@ from tests.support.daemons import (
     started,
     strategy,
 )
-from tests.support.workspace import Json, Workspace, identity, image, restarts
+from tests.support.workspace import Workspace, identity, image, restarts
+from tests.testkit.documents import Json
 
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5")
 """Shorter patience than the defaults, so that no scenario spends its time waiting."""

@@ -3,7 +3,8 @@
 import re
 
 from tests.support.daemons import IN_PLACE, NAME, NEW, by_node, daemonset, node_of, replaced, settled, started, strategy
-from tests.support.workspace import Json, Workspace, identity, image, revision_of
+from tests.support.workspace import Workspace, identity, image, revision_of
+from tests.testkit.documents import Json
 
 TOLERATED = {
     ("node.kubernetes.io/not-ready", "NoExecute"),

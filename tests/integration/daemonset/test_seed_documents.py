@@ -7,7 +7,8 @@ Its cluster has the nodes node1 and node2. Where it names one, a node of this cl
 import re
 
 from tests.support.daemons import by_node, node_of
-from tests.support.workspace import Json, Workspace, identity, image, restarts
+from tests.support.workspace import Workspace, identity, image, restarts
+from tests.testkit.documents import Json
 
 DEMO = """
 apiVersion: apps.kruise.io/v1alpha1

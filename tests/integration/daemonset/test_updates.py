@@ -15,7 +15,8 @@ from tests.support.daemons import (
     strategy,
     updated_nodes,
 )
-from tests.support.workspace import Json, Workspace, identity, image, is_ready, moment, restarts, revision_of, state
+from tests.support.workspace import Workspace, identity, image, is_ready, moment, restarts, revision_of, state
+from tests.testkit.documents import Json
 
 ORDER = ["node-2", "node-1", "node-0"]
 DONE = {"updatedNumberScheduled": 3, "numberAvailable": 3}

@@ -3,7 +3,8 @@
 import json
 
 from tests.support.ephemeral import NAME, container, ephemeraljob, reached
-from tests.support.workspace import Json, Workspace
+from tests.support.workspace import Workspace
+from tests.testkit.documents import Json
 
 
 def without(field: str) -> Json:

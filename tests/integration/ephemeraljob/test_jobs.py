@@ -20,7 +20,8 @@ from tests.support.ephemeral import (
     say,
     started,
 )
-from tests.support.workspace import Json, Workspace, condition, identity, restarts
+from tests.support.workspace import Workspace, condition, identity, restarts
+from tests.testkit.documents import Json
 
 
 def conditions(status: Json) -> dict[str, str]:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
@@ -22,8 +22,8 @@ from tests.support.fake_agents import FakeAgents
 from tests.support.fleet import Fleet, fleet
 from tests.support.recorder import Event, Recorder
 from tests.support.workspace import Workspace, fresh
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 FAST = Kubelet(start=50, restart=50, stop=50)
 NODES = 4
 SERVICES = ("watcher", "cloneset", "jobs", "webhook")

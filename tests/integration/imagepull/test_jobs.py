@@ -2,13 +2,11 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from tests.integration.imagepull.conftest import PullSpace
 from tests.support.fake_agents import FAIL, HANG
 from tests.support.python_client import python_client, watched
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 
 def job(image: str, name: str = "job", version: str = "v1beta1", **spec: object) -> Json:

@@ -1,12 +1,10 @@
 """ImageListPullJobs as users run them (imagepull.md §7, examples 41 to 47)."""
 
 import json
-from typing import Any
 
 from tests.integration.imagepull.conftest import PullSpace
 from tests.support.fake_agents import FAIL
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 
 def images(*names: str, **spec: object) -> Json:

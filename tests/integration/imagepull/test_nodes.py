@@ -1,7 +1,6 @@
 """NodeImages through the life of their nodes, and reports that must not count (imagepull.md §4)."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 from flotilla_common.api.kinds.nodeimage.types import FAILED, ImageStatus, NodeImageStatus, TagStatus
 from flotilla_common.node.reports import NodeImageReport
@@ -9,8 +8,6 @@ from tests.integration.imagepull.conftest import PullSpace
 from tests.integration.imagepull.test_jobs import job
 from tests.integration.imagepull.test_lists import images
 from tests.support.fake_agents import HANG
-
-Json = dict[str, Any]
 
 
 def test_node_images_show_what_they_hold(space: PullSpace):

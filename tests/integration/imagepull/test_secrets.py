@@ -2,13 +2,12 @@
 
 import base64
 import json
-from typing import Any
 
 from flotilla_common.api.kinds.nodeimage.types import SecretReference
 from tests.integration.imagepull.conftest import PullSpace
 from tests.support.fake_agents import HANG
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 COPIES = "kruise-daemon-config"
 
 

@@ -13,7 +13,8 @@ from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.node.reports import Answer, NodePodProbeReport
 from tests.support.fleet import Fleet
 from tests.support.probe_reports import report, statuses
-from tests.support.workspace import Json, Workspace, condition, is_ready, watched
+from tests.support.workspace import Workspace, condition, is_ready, watched
+from tests.testkit.documents import Json
 
 NODE = "node-0"
 FINALIZER = "kruise.io/node-pod-probe-cleanup"

@@ -8,7 +8,7 @@ from tests.integration.podprobemarker.conftest import marker
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import fleet
 from tests.support.podrules import pod_rules
-from tests.support.workspace import Json
+from tests.testkit.documents import Json
 
 GATE = "--feature-gates=EnablePodProbeMarkerOnServerless=true"
 VIRTUAL = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "virtual", "labels": {"type": "virtual-kubelet"}}}

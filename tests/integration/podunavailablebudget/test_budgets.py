@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tests.support.spread import plain
-from tests.support.workspace import Json, Workspace, available
+from tests.support.workspace import Workspace, available
+from tests.testkit.documents import Json
 
 PUB = "pub"
 REFUSED = f'podunavailablebudget.policy.kruise.io "{PUB}" is forbidden: pub unavailable allowed is negative'

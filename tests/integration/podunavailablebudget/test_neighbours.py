@@ -2,7 +2,8 @@
 
 from tests.support.budgets import LABELS, REFUSED, allows, attempt, budget, counted, create, evict, remove
 from tests.support.spread import NAME, plain, spread
-from tests.support.workspace import Json, Workspace, terminating, version_of
+from tests.support.workspace import Workspace, terminating, version_of
+from tests.testkit.documents import Json
 
 FORCED = ("--force", "--grace-period=0")
 KEEP = "example.com/keep"

@@ -22,8 +22,8 @@ from tests.support.broker import people
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, fleet
 from tests.support.workspace import new_namespace
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 SERVICES = ("watcher", "cloneset", "sidecar", "jobs", "webhook")
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5")
 NODE = "node-0"

@@ -14,10 +14,11 @@ from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_nodeagent.channel.reader import Reader
-from tests.integration.recreate.conftest import NODE, PATIENCE, Json, Space, request, state
+from tests.integration.recreate.conftest import NODE, PATIENCE, Space, request, state
 from tests.support.broker import environment
 from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
+from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ACTIVE, FINALIZER = "crr.apps.kruise.io/active", "crr.apps.kruise.io/unready-acquired"

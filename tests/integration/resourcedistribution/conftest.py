@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.cluster import Cluster, eventually
 from tests.support.fleet import Fleet
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 VERSIONS = ("v1alpha1", "v1beta1")
 PATIENCE = 60.0
 

@@ -12,8 +12,9 @@ import pytest
 from flotilla_common.api.kinds.resourcedistribution.types import CONDITIONS, RESOURCE_DISTRIBUTION
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM, kube_stream
-from tests.integration.resourcedistribution.conftest import VERSIONS, Json, Place
+from tests.integration.resourcedistribution.conftest import VERSIONS, Place
 from tests.support.broker import environment
+from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.timeout(300)  # the first one waits for the control plane, too
 

@@ -15,8 +15,8 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from tests.support import article_sidecarsets as articles
 from tests.support.fleet import Fleet
 from tests.support.workspace import Workspace, watched
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 DENIED = 'admission webhook "vsidecarset.kb.io" denied the request: '
 LOG = {"name": "log", "image": "busybox:1.36"}
 HASHES = ("kruise.io/sidecarset-hash", "kruise.io/sidecarset-hash-without-image")

@@ -8,7 +8,8 @@ import pytest
 
 from tests.support.fleet import Fleet
 from tests.support.meshed import NEW, NEWER, OLD, Meshed, at_work, hot, image_of, meshed, sidecar
-from tests.support.workspace import Json, cloneset, identity, image, is_ready, terminating
+from tests.support.workspace import cloneset, identity, image, is_ready, terminating
+from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.timeout(300)  # the first one waits for the control plane, too
 

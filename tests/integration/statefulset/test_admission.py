@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.workspace import Workspace
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 IMMUTABLE = "updates to statefulset spec for fields other than replicas, template"
 
 

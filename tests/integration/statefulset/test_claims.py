@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from tests.support.stateful import claim_template, statefulset
-from tests.support.workspace import Json, Workspace
+from tests.support.workspace import Workspace
+from tests.testkit.documents import Json
 
 
 def claims(space: Workspace) -> dict[str, Json]:

@@ -3,7 +3,8 @@
 import json
 
 from tests.support.stateful import IN_PLACE, claim_template, ordinals, statefulset
-from tests.support.workspace import Json, Workspace, identity, image
+from tests.support.workspace import Workspace, identity, image
+from tests.testkit.documents import Json
 
 GATES = ("StatefulSetStartOrdinal", "StatefulSetAutoResizePVCGate", "PreDownloadImageForInPlaceUpdate")
 FLAGS = (f"--feature-gates={','.join(f'{gate}=true' for gate in GATES)}",)

@@ -22,7 +22,8 @@ from tests.support.persistent import (
     records,
 )
 from tests.support.stateful import statefulset
-from tests.support.workspace import Json, Workspace, watched
+from tests.support.workspace import Workspace, watched
+from tests.testkit.documents import Json
 
 SET = "statefulsets.apps/db"
 AUTO = "kruise.io/auto-generate-persistent-pod-state"

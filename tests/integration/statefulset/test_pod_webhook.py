@@ -10,7 +10,8 @@ from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_ST
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from tests.support.fleet import Fleet
 from tests.support.persistent import ASKS, HOST, asked_namespaces, built_in, exists, places, recorded_as_placed, records
-from tests.support.workspace import Json, Workspace, new_namespace, watched
+from tests.support.workspace import Workspace, new_namespace, watched
+from tests.testkit.documents import Json
 
 FLAGS = ()
 CALLS = 'controller_runtime_webhook_requests_total{code="200",webhook="/mutate-pod"}'

@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.article_statefulsets import IN_PLACE, PARALLEL
 from tests.support.stateful import first_seen, ordinals, serving
-from tests.support.workspace import Json, Workspace, available, identity, image, is_ready, restarts, revision_of, state
+from tests.support.workspace import Workspace, available, identity, image, is_ready, restarts, revision_of, state
+from tests.testkit.documents import Json
 
 RESERVED = """
   replicas: 4

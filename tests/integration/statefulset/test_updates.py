@@ -1,7 +1,8 @@
 """Updates: which pods change, how, in which order, and what holds them back (statefulset.md §8.2, §8.4)."""
 
 from tests.support.stateful import IN_PLACE, first_seen, serving, statefulset
-from tests.support.workspace import Json, Workspace, condition, identity, image, is_ready, restarts, revision_of
+from tests.support.workspace import Workspace, condition, identity, image, is_ready, restarts, revision_of
+from tests.testkit.documents import Json
 
 NEW = "nginx:mainline"
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tests.support.united import NAME, children, replicas_of, settled, united
-from tests.support.workspace import Json, Workspace
+from tests.support.workspace import Workspace
+from tests.testkit.documents import Json
 
 
 def test_the_first_version_shows_its_own_status(space: Workspace) -> None:

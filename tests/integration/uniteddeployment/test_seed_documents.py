@@ -10,7 +10,8 @@ from collections import Counter
 import pytest
 
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET
-from tests.support.workspace import Json, Workspace, identity, is_ready
+from tests.support.workspace import Workspace, identity, is_ready
+from tests.testkit.documents import Json
 
 ZONES = {"zone-a": "node-0", "zone-b": "node-1", "zone-c": "node-2"}
 SAMPLE = """

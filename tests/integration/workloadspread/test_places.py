@@ -21,7 +21,8 @@ from tests.support.spread import (
     subset_of,
     totals,
 )
-from tests.support.workspace import Json, Workspace, cloneset, image
+from tests.support.workspace import Workspace, cloneset, image
+from tests.testkit.documents import Json
 
 WS = f"workloadspread/{NAME}"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -17,7 +17,8 @@ from tests.support.cluster import control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.shared_plane import KUBELET, NODES
 from tests.support.spread import aged, at_rest, awaited, books, most_at_once, places, plain, spread, subset_of, totals
-from tests.support.workspace import Json, Workspace, cloneset, is_ready, watched
+from tests.support.workspace import Workspace, cloneset, is_ready, watched
+from tests.testkit.documents import Json
 
 PODS, LIMIT = 24, 8
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6")

@@ -9,9 +9,9 @@ import pytest
 from flotilla_common.api.kinds.advancedcronjob.admission import default_cron_job
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
+from tests.testkit.documents import Json
 from tests.unit.workload import openkruise
 
-Json = dict[str, Any]
 POD: Json = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}}
 JOB: Json = {"jobTemplate": {"spec": {"backoffLimit": 1, "template": POD}}}
 BROADCAST: Json = {"broadcastJobTemplate": {"spec": {"template": POD}}}

@@ -9,7 +9,8 @@ from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.kinds.advancedcronjob.admission import default_cron_job
 from flotilla_common.api.kinds.advancedcronjob.validation import check_types, validate
 from flotilla_common.gates import Gates
-from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, JOB, PULLS, Json, cron_job
+from tests.testkit.documents import Json
+from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, JOB, PULLS, cron_job
 from tests.unit.workload import openkruise
 
 NOT_NEGATIVE = "must be greater than or equal to 0"

@@ -9,9 +9,9 @@ from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.kinds.broadcastjob.admission import check_types, default_broadcast_job, faults_of
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
+from tests.testkit.documents import Json
 from tests.unit.workload import openkruise
 
-Json = dict[str, Any]
 CONTAINER = {"name": "c", "image": "i:1"}
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
 JUST_ALWAYS = "can just work with Always CompletionPolicyType"

@@ -6,8 +6,8 @@ import pytest
 
 from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.kinds.ephemeraljob.admission import check_types, faults_of, own_faults, stand_in
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 GOOD: Json = {
     "name": "dump",
     "image": "busybox:1.36",

@@ -2,7 +2,6 @@
 
 import copy
 import random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +10,7 @@ from hypothesis import strategies as st
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.preserved import ANNOTATION
 from tests.support.random_objects import BOTH, lost, lost_in_storage, pruned, random_object
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 
 def converted(kind: Kind, document: Json, version: str) -> Json:

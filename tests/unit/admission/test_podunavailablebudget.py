@@ -13,9 +13,9 @@ from flotilla_common.api.kinds.podunavailablebudget.validation import validate
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.preserved import ANNOTATION
 from flotilla_webhook.tools import kind_handlers
+from tests.testkit.documents import Json
 from tests.unit.webhook.fakes import FakeApi, tools
 
-Doc = dict[str, Any]
 V1ALPHA1, V1BETA1 = "policy.kruise.io/v1alpha1", "policy.kruise.io/v1beta1"
 REPLICAS, OPERATIONS = "pub.kruise.io/protect-total-replicas", "kruise.io/pub-protect-operations"
 SELECTOR = {"matchLabels": {"app": "web"}}
@@ -24,25 +24,25 @@ WHICH, HOW_MANY = "spec.selector, targetRef", "spec.maxUnavailable, minAvailable
 PATH = "/validate-policy-kruise-io-podunavailablebudget"
 
 
-def budget(name: str = "pub", version: str = V1BETA1, annotations: dict[str, str] | None = None, **spec: Any) -> Doc:
-    metadata: Doc = {"name": name, "namespace": "ns"} | ({"annotations": annotations} if annotations else {})
+def budget(name: str = "pub", version: str = V1BETA1, annotations: dict[str, str] | None = None, **spec: Any) -> Json:
+    metadata: Json = {"name": name, "namespace": "ns"} | ({"annotations": annotations} if annotations else {})
     return {"apiVersion": version, "kind": "PodUnavailableBudget", "metadata": metadata, "spec": spec}
 
 
-def good(annotations: dict[str, str] | None = None, **spec: Any) -> Doc:
+def good(annotations: dict[str, str] | None = None, **spec: Any) -> Json:
     whole: dict[str, Any] = {"selector": SELECTOR, "maxUnavailable": 1} | spec
     return budget(annotations=annotations, **whole)
 
 
-def typed(document: Doc) -> PodUnavailableBudget:
+def typed(document: Json) -> PodUnavailableBudget:
     return msgspec.json.decode(msgspec.json.encode(document), type=PodUnavailableBudget)
 
 
-def annotated(value: str, **spec: Any) -> Doc:
+def annotated(value: str, **spec: Any) -> Json:
     return good(annotations={REPLICAS: value}, **spec)
 
 
-FAULTS: list[tuple[str, Doc, list[str]]] = [
+FAULTS: list[tuple[str, Json, list[str]]] = [
     ("by selector", good(), []),
     ("by target", budget(targetRef=TARGET, minAvailable="50%"), []),
     ("neither", budget(maxUnavailable=1), [WHICH]),
@@ -82,7 +82,7 @@ FAULTS: list[tuple[str, Doc, list[str]]] = [
 
 
 @pytest.mark.parametrize(("document", "paths"), [pytest.param(*row, id=title) for title, *row in FAULTS])
-def test_what_is_refused(document: Doc, paths: list[str]) -> None:
+def test_what_is_refused(document: Json, paths: list[str]) -> None:
     assert [fault.path for fault in validate(document, typed(document), None, [])] == paths
 
 
@@ -100,7 +100,7 @@ def test_what_is_refused(document: Doc, paths: list[str]) -> None:
         ),
     ],
 )
-def test_an_update(before: Doc, after: Doc, paths: list[str]) -> None:
+def test_an_update(before: Json, after: Json, paths: list[str]) -> None:
     faults = validate(after, typed(after), typed(before), [])
     assert [fault.path for fault in faults] == paths
     assert all("cannot be modified" in str(fault) for fault in faults)
@@ -121,7 +121,7 @@ def test_an_update(before: Doc, after: Doc, paths: list[str]) -> None:
         pytest.param({"selector": SELECTOR}, {"targetRef": TARGET}, "", id="a selector and a target"),
     ],
 )
-def test_conflicts(mine: Doc, theirs: Doc, path: str) -> None:
+def test_conflicts(mine: Json, theirs: Json, path: str) -> None:
     document = budget(**mine, maxUnavailable=1)
     others = [typed(budget(name, **theirs, maxUnavailable=1)) for name in ("other", "third")]
     faults = validate(document, typed(document), None, others)
@@ -129,11 +129,11 @@ def test_conflicts(mine: Doc, theirs: Doc, path: str) -> None:
     assert all("is in conflict with other PodUnavailableBudget other" in str(fault) for fault in faults)
 
 
-def expression(operator: str, *values: str, key: str = "a") -> Doc:
+def expression(operator: str, *values: str, key: str = "a") -> Json:
     return {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
 
 
-def selector(*expressions: Doc, **labels: str) -> LabelSelector:
+def selector(*expressions: Json, **labels: str) -> LabelSelector:
     return msgspec.convert({"matchLabels": labels, "matchExpressions": list(expressions)}, LabelSelector)
 
 
@@ -162,7 +162,7 @@ IN, NOT_IN, EXISTS, ABSENT = (
         (ABSENT, ABSENT, True),
     ],
 )
-def test_loose_overlap(one: Doc, other: Doc, overlap: bool) -> None:
+def test_loose_overlap(one: Json, other: Json, overlap: bool) -> None:
     assert loosely_overlap(selector(one), selector(other)) is overlap
     assert loosely_overlap(selector(other), selector(one)) is overlap
 
@@ -201,7 +201,7 @@ def test_fields_become_annotations() -> None:
     "spec",
     [{}, {"protectOperations": ["EVICT"]}, {"protectTotalReplicas": 3}, {"ignoredPodSelector": SELECTOR}],
 )
-def test_what_is_read_and_written_as_v1alpha1_stays(spec: Doc) -> None:
+def test_what_is_read_and_written_as_v1alpha1_stays(spec: Json) -> None:
     before = good(**spec)
     after = convert(convert(before, V1ALPHA1), V1BETA1)
     assert after["spec"] == before["spec"]
@@ -220,7 +220,7 @@ def test_annotations_that_cannot_be_converted(annotations: dict[str, str], named
 # The webhook
 
 
-async def answered(document: Doc, gates: str = "", *stored: Doc) -> tuple[int, str]:
+async def answered(document: Json, gates: str = "", *stored: Json) -> tuple[int, str]:
     api = FakeApi()
     for one in stored:
         api.put(POD_UNAVAILABLE_BUDGET, one)
@@ -249,7 +249,7 @@ async def answered(document: Doc, gates: str = "", *stored: Doc) -> tuple[int, s
         ),
     ],
 )
-async def test_answers(document: Doc, gates: str, code: int, message: str) -> None:
+async def test_answers(document: Json, gates: str, code: int, message: str) -> None:
     answer = await answered(document, gates)
     assert answer[0] == code
     assert message in answer[1]

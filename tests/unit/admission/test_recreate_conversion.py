@@ -1,16 +1,14 @@
 """ContainerRecreateRequest conversion: two status fields that are annotations in v1alpha1 (containerrecreaterequest.md
 §3)."""
 
-from typing import Any
-
 import msgspec
 import pytest
 
 from flotilla_common.api.kinds.containerrecreaterequest.conversion import convert
 from flotilla_common.api.preserved import hide
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 SINCE = "crr.apps.kruise.io/unready-acquired"
 SYNC = "crr.apps.kruise.io/sync-container-statuses"
 TIME = "2026-03-01T08:00:00Z"

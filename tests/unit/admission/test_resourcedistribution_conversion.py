@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from flotilla_common.api.kinds.resourcedistribution.admission import convert, to_hub
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from tests.testkit.documents import Json
 from tests.unit.workload import openkruise
 
-Json = dict[str, Any]
 PAIRS = list(
     zip(
         openkruise.documents("resourcedistributions.v1alpha1"),

@@ -7,8 +7,8 @@ import pytest
 
 from flotilla_common.api.kinds.sidecarset.conflicts import canary_faults, conflict_faults, overlapping
 from flotilla_common.api.meta import LabelSelector
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 X = {"matchLabels": {"app": "x"}}
 LOG = {"name": "log", "image": "l:1"}
 HOT = LOG | {"upgradeStrategy": {"upgradeType": "HotUpgrade"}}

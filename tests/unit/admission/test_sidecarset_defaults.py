@@ -7,9 +7,9 @@ import pytest
 
 from flotilla_common.api.kinds.sidecarset.admission import default_sidecarset
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from tests.testkit.documents import Json
 from tests.unit.workload import openkruise
 
-Json = dict[str, Any]
 PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 LOG = {"name": "log", "image": "busybox:1.36"}
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.kinds.sidecarset.canonical import hash_annotations, hash_of_spec, hash_without_image
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 SETTLED = (
     '"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",'
     '"imagePullPolicy":"IfNotPresent","podInjectPolicy":"BeforeAppContainer",'

@@ -1,12 +1,10 @@
 """Which annotations a SidecarSet may put on pods (sidecarset.md §4.1, §4.5)."""
 
-from typing import Any
-
 import pytest
 
 from flotilla_common.api.kinds.sidecarset.metadata_validation import MAX_SIZE, WHITE_LIST, metadata_faults
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 PATH = "spec.patchPodMetadata: Required value: "
 SILENT = f"{PATH}annotations are not in the white list, which says nothing about this SidecarSet"
 NOT_LISTED = "is not in the white list"

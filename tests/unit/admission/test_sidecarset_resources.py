@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.kinds.sidecarset.resources import computed_resources
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 
 def container(name: str, limits: Json | None = None, requests: Json | None = None, **fields: Any) -> Json:

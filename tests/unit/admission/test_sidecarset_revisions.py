@@ -1,7 +1,6 @@
 """What revisions of a SidecarSet hold (sidecarset.md §7.4, Appendix A), and what is injected of one (§6.3)."""
 
 import copy
-from typing import Any
 
 import msgspec
 import pytest
@@ -10,9 +9,9 @@ from flotilla_common.api.kinds.sidecarset.canonical import hash_of_spec, hash_wi
 from flotilla_common.api.kinds.sidecarset.revisions import canonical_revision, restored, revision_source
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.workload.hashing import revision_hash
+from tests.testkit.documents import Json
 from tests.unit.workload import openkruise
 
-Json = dict[str, Any]
 (SIDE,) = openkruise.documents("sidecarsets")
 DATA = (
     '{"spec":{"$patch":"replace","containers":[{"image":"nginx:1.20","imagePullPolicy":"IfNotPresent","name":"proxy",'

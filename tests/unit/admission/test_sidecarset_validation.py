@@ -8,8 +8,8 @@ from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.kinds.sidecarset.admission import default_sidecarset
 from flotilla_common.api.kinds.sidecarset.validation import validate
 from flotilla_common.api.versions import V1BETA1
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 NATIVE = {"name": "net", "image": "n:1", "restartPolicy": "Always"}
 NOT_NEGATIVE = "must be greater than or equal to 0"
 PERCENT = "a valid percent string must be a numeric string followed by an ending '%'"

@@ -10,21 +10,21 @@ from flotilla_common.api.kinds.uniteddeployment.conversion import convert, to_hu
 from flotilla_common.api.kinds.uniteddeployment.validation import validate
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
+from tests.testkit.documents import Json
 from tests.unit.workload.openkruise import documents
 
-Doc = dict[str, Any]
 GATES = Gates.parse("")
 POD = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
-def workload(**spec: Any) -> Doc:
+def workload(**spec: Any) -> Json:
     return {
         "metadata": {"labels": {"app": "x"}},
         "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": POD} | spec,
     }
 
 
-def united(*subsets: Doc, kind: str = "cloneSetTemplate", version: str = V1BETA1, **spec: Any) -> Doc:
+def united(*subsets: Json, kind: str = "cloneSetTemplate", version: str = V1BETA1, **spec: Any) -> Json:
     """A UnitedDeployment of four pods. Members of the spec that are None are not there."""
     whole = {
         "replicas": 4,
@@ -44,7 +44,7 @@ A, B = {"name": "a"}, {"name": "b"}
 ADAPTIVE = {"type": "Adaptive"}
 
 
-def stateful(**spec: Any) -> Doc:
+def stateful(**spec: Any) -> Json:
     return {"statefulSetTemplate": workload(**spec)}
 
 
@@ -139,7 +139,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("document", "expected"), FAULTS)
-def test_what_is_refused(document: Doc, expected: list[str]) -> None:
+def test_what_is_refused(document: Json, expected: list[str]) -> None:
     assert [fault.path for fault in validate(document)] == expected
 
 
@@ -168,7 +168,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), CHANGES)
-def test_what_an_update_must_not_change(old: Doc, new: Doc, expected: list[str]) -> None:
+def test_what_an_update_must_not_change(old: Json, new: Json, expected: list[str]) -> None:
     assert [fault.path for fault in validate(new, old)] == expected
 
 
@@ -191,7 +191,7 @@ def test_defaults() -> None:
         ([A, B], [None, None]),
     ],
 )
-def test_minima_are_filled_in_where_there_are_bounds(subsets: list[Doc], expected: list[int | None]) -> None:
+def test_minima_are_filled_in_where_there_are_bounds(subsets: list[Json], expected: list[int | None]) -> None:
     found = with_defaults(united(*subsets), None, GATES)["spec"]["topology"]["subsets"]
     assert [one.get("minReplicas") for one in found] == expected
 
@@ -255,7 +255,7 @@ def test_the_maps_win_over_the_list() -> None:
 @pytest.mark.parametrize(
     ("status", "shown"), [({}, {}), ({"updatedRevision": "r"}, {"updateStatus": {"updatedRevision": "r"}})]
 )
-def test_an_empty_status(status: Doc, shown: Doc) -> None:
+def test_an_empty_status(status: Json, shown: Json) -> None:
     assert convert(united(A) | {"status": status}, V1ALPHA1)["status"] == shown
 
 
@@ -267,7 +267,7 @@ def test_the_hub_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(("version", "filled_in"), [("v1alpha1", {}), ("v1beta1", {"default": False})])
-def test_only_the_stored_version_fills_in_what_was_not_written(version: str, filled_in: Doc) -> None:
+def test_only_the_stored_version_fills_in_what_was_not_written(version: str, filled_in: Json) -> None:
     """An object that an earlier release stored in v1alpha1 is shown as it was written."""
     template = crd.version(version).spec["properties"]["template"]["properties"]["cloneSetTemplate"]
     scale = template["properties"]["spec"]["properties"]["scaleStrategy"]

@@ -10,13 +10,13 @@ from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread, Workl
 from flotilla_common.api.kinds.workloadspread.validation import validate
 from flotilla_common.api.meta import ObjectMeta, TargetRef
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from tests.testkit.documents import Json
 
-Doc = dict[str, Any]
 CUSTOM = [CustomWorkload("train.example.com", "v1", "TrainJob")]
 CLONE_SET = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web"}
 
 
-def spread(*limits: object, target: Doc | None = CLONE_SET, **spec: Any) -> Doc:
+def spread(*limits: object, target: Json | None = CLONE_SET, **spec: Any) -> Json:
     """A WorkloadSpread with a subset for each limit; None is no limit."""
     names = "abcdef"
     subsets = [
@@ -27,12 +27,12 @@ def spread(*limits: object, target: Doc | None = CLONE_SET, **spec: Any) -> Doc:
     return {"spec": {key: value for key, value in whole.items() if value is not None}}
 
 
-def adaptive(seconds: int | None, kind: str = "Adaptive") -> Doc:
+def adaptive(seconds: int | None, kind: str = "Adaptive") -> Json:
     section = {} if seconds is None else {"rescheduleCriticalSeconds": seconds}
     return {"scheduleStrategy": {"type": kind, "adaptive": section}}
 
 
-def ref(api_version: str, kind: str, name: str = "web") -> Doc:
+def ref(api_version: str, kind: str, name: str = "web") -> Json:
     return {"apiVersion": api_version, "kind": kind, "name": name}
 
 
@@ -85,7 +85,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("document", "expected"), [pytest.param(*row[1:], id=row[0]) for row in FAULTS])
-def test_what_is_refused(document: Doc, expected: list[str]) -> None:
+def test_what_is_refused(document: Json, expected: list[str]) -> None:
     assert [fault.path for fault in validate(document, None, CUSTOM, [])] == expected
 
 
@@ -111,7 +111,7 @@ def test_a_workload_has_one(rival: WorkloadSpread, expected: list[str]) -> None:
     ("target", "expected"),
     [(ref("apps.kruise.io/v1alpha1", "CloneSet"), []), (ref("apps.kruise.io/v1beta1", "CloneSet", "b"), [TARGET])],
 )
-def test_the_target_stays(target: Doc, expected: list[str]) -> None:
+def test_the_target_stays(target: Json, expected: list[str]) -> None:
     assert [fault.path for fault in validate(spread(None, target=target), spread(None), CUSTOM, [])] == expected
 
 

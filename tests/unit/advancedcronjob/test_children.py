@@ -15,7 +15,8 @@ from flotilla_jobs.advancedcronjob.controller import CRON_JOBS, JOBS, Gatherer, 
 from flotilla_jobs.advancedcronjob.run import creation
 from flotilla_jobs.advancedcronjob.snapshot import Options
 from tests.support.wiring import FakeWiring
-from tests.unit.advancedcronjob.world import Json, World, at, cron_job, stamp, unix
+from tests.testkit.documents import Json
+from tests.unit.advancedcronjob.world import World, at, cron_job, stamp, unix
 
 
 def decoded(document: Json, kind: type[Any]) -> Any:

@@ -9,7 +9,8 @@ from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
 from flotilla_common.control.plan import Create, Plan
 from flotilla_jobs.advancedcronjob.plan import plan
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot
-from tests.unit.workload.openkruise import Json, documents
+from tests.testkit.documents import Json
+from tests.unit.workload.openkruise import documents
 
 
 def planned(document: Json, now: datetime) -> Plan:

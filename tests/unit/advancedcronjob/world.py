@@ -25,8 +25,8 @@ from flotilla_jobs.advancedcronjob.plan import plan
 from flotilla_jobs.advancedcronjob.snapshot import Options
 from tests.support import fake_clock
 from tests.support.wiring import FakeWiring
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 PASSES = 10
 """More passes in a row than anything needs: a plan that never rests is a bug."""
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from flotilla_common.api.preserved import ANNOTATION, TOO_LARGE, hide, path, put_back, show, take
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 MODE = (path("spec.images.*.secrets[namespace,name].mode"),)
 DEEP = (path("status.subsets[name].conditions[type].seen"), path("spec.only"), path("spec.scale.fine"))
 

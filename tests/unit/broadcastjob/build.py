@@ -17,6 +17,7 @@ from flotilla_common.control.plan import Action, Create, Delete, Event, Patch, P
 from flotilla_common.gates import Gates
 from flotilla_jobs.broadcastjob.plan import plan
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
+from tests.testkit.documents import Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 PHASES = {"P": "Pending", "R": "Running", "S": "Succeeded", "F": "Failed"}
@@ -30,14 +31,13 @@ OWNER = {
 }
 ROOM = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "pods": "110"}
 _TOKEN = re.compile(r"(\d+)([PRSF])(T?)(?:\*(\d+))?")
-Doc = dict[str, Any]
 
 
 def ago(seconds: float) -> str:
     return (NOW - timedelta(seconds=seconds)).isoformat()
 
 
-def template(**spec: Any) -> Doc:
+def template(**spec: Any) -> Json:
     container = {"name": "main", "image": "busybox"}
     return {"metadata": {"labels": {"app": "j"}}, "spec": {"restartPolicy": "Never", "containers": [container], **spec}}
 
@@ -46,7 +46,7 @@ def job(
     *,
     meta: Mapping[str, Any] | None = None,
     status: Mapping[str, Any] | None = None,
-    pod: Doc | None = None,
+    pod: Json | None = None,
     **spec: Any,
 ) -> BroadcastJob:
     """Job `j`: FailFast, Always, unless said otherwise. `pod`: members of the template's spec."""
@@ -65,21 +65,21 @@ def job(
     return msgspec.json.decode(msgspec.json.encode(document), type=BroadcastJob)
 
 
-def running(seconds: float = 5, **status: Any) -> Doc:
+def running(seconds: float = 5, **status: Any) -> Json:
     """The status of a job that began so many seconds ago."""
     return {"startTime": ago(seconds), "phase": "running", **status}
 
 
-def policy(kind: str, limit: int = 0) -> Doc:
+def policy(kind: str, limit: int = 0) -> Json:
     return {"failurePolicy": {"type": kind, "restartLimit": limit}}
 
 
-def completion(kind: str = "Always", **limits: int) -> Doc:
+def completion(kind: str = "Always", **limits: int) -> Json:
     return {"completionPolicy": {"type": kind, **limits}}
 
 
-def node(name: str, *, taints: Iterable[Doc] = (), cordoned: bool = False, **allocatable: str) -> Node:
-    spec: Doc = {"taints": [*taints]}
+def node(name: str, *, taints: Iterable[Json] = (), cordoned: bool = False, **allocatable: str) -> Node:
+    spec: Json = {"taints": [*taints]}
     if cordoned:
         spec["unschedulable"] = True
         spec["taints"].append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
@@ -158,7 +158,7 @@ class Planned:
         return [action.name for action in self.actions if isinstance(action, Delete)]
 
     @property
-    def status(self) -> Doc:
+    def status(self) -> Json:
         """What is written of the status."""
         patches = [one for one in self.actions if isinstance(one, Patch) and one.resource == BROADCAST_JOB]
         patches += [self.plan.status] if self.plan.status is not None else []
@@ -209,7 +209,7 @@ def planned(
     return Planned(plan(snapshot, now))
 
 
-def _pinned_to(body: Doc) -> str:
+def _pinned_to(body: Json) -> str:
     if "nodeName" in body["spec"]:
         return body["spec"]["nodeName"]
     required = body["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]

@@ -8,14 +8,15 @@ from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
 from flotilla_common.control.plan import Create, Event
 from flotilla_jobs.broadcastjob.plan import plan
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
-from tests.unit.broadcastjob.build import NOW, OWNER, Doc, Planned, job, nodes, planned, template
+from tests.testkit.documents import Json
+from tests.unit.broadcastjob.build import NOW, OWNER, Planned, job, nodes, planned, template
 
 
 def creates(one: BroadcastJob, **known: Any) -> list[Create]:
     return [action for action in planned(one, there=nodes(2), **known).actions if isinstance(action, Create)]
 
 
-def body(one: BroadcastJob, **known: Any) -> Doc:
+def body(one: BroadcastJob, **known: Any) -> Json:
     return creates(one, **known)[0].body
 
 
@@ -42,8 +43,8 @@ def test_readiness_gates(gates: str, namespace: str, expected: list[str]) -> Non
 
 def test_the_node_replaces_what_the_template_demands_and_keeps_what_it_prefers() -> None:
     demanded = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}]}
-    preferred: list[Doc] = [{"weight": 1, "preference": {}}]
-    affinity: Doc = {
+    preferred: list[Json] = [{"weight": 1, "preference": {}}]
+    affinity: Json = {
         "requiredDuringSchedulingIgnoredDuringExecution": demanded,
         "preferredDuringSchedulingIgnoredDuringExecution": preferred,
     }

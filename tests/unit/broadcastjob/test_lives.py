@@ -14,7 +14,8 @@ from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob, Broadcast
 from flotilla_common.control.plan import Action, Create, Delete, Plan
 from flotilla_jobs.broadcastjob.plan import plan
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
-from tests.unit.broadcastjob.build import NOW, Doc, completion, job, node, policy
+from tests.testkit.documents import Json
+from tests.unit.broadcastjob.build import NOW, completion, job, node, policy
 
 NODES = 4
 ENDINGS = ("Succeeded", "Failed")
@@ -27,7 +28,7 @@ class World:
         self.job: BroadcastJob | None = one
         self.now: datetime = NOW
         self.nodes: dict[str, Node] = {f"n{number}": node(f"n{number}") for number in range(1, NODES + 1)}
-        self.pods: dict[str, Doc] = {}
+        self.pods: dict[str, Json] = {}
         self.notes: dict[str, str] = {}
         self.made = Counter[str]()
         self.most_active = 0

@@ -8,8 +8,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import RELATED_BUDGET, PodUnavailableBudget
 from flotilla_common.gates import Gates
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 NOW = datetime(2026, 3, 1, 8, 0, 30, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from flotilla_common.workload.budget import operation_of_update
-from tests.unit.budget.build import Json, pod_document
+from tests.testkit.documents import Json
+from tests.unit.budget.build import pod_document
 
 UNAVAILABLE = "unavailable-pod.kruise.io/"
 

@@ -7,8 +7,8 @@ import msgspec
 
 from flotilla_common.api.core import Node, PersistentVolumeClaim, Pod
 from flotilla_common.workload.causes import Around, Claim, PodEvent
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.workload.causes import Around, cause_of, unstable_cause
-from tests.unit.causes.build import Json, around, ended, event, pod, running, stopped, waiting
+from tests.testkit.documents import Json
+from tests.unit.causes.build import around, ended, event, pod, running, stopped, waiting
 
 PULL_133 = (
     'rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/shop:2": failed to resolve '

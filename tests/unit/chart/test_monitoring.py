@@ -20,6 +20,7 @@ from flotilla_nodeagent import metrics as nodeagent
 from flotilla_statemetrics.catalogue import KINDS
 from flotilla_watcher import metrics as watcher
 from flotilla_webhook.metrics import process_metrics
+from tests.testkit.documents import Json
 from tests.unit.docs.test_docs import metric_names
 
 ROOT = Path(__file__).parents[3]
@@ -29,7 +30,6 @@ OF_TARGETS = {"job", "component", "le"}
 """Labels that scraping adds, and that of histograms."""
 OF_PROMETHEUS = {"up"}
 
-Json = dict[str, Any]
 ALERTS = [
     rule
     for group in yaml.safe_load((MONITORING / "alerts.yaml").read_text(encoding="utf-8"))["groups"]

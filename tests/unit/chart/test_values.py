@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from flotilla_common.settings import known_flags
+from tests.testkit.documents import Json
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "helm" / "flotilla"
@@ -17,8 +18,6 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
 TEMPLATES = {path.name: path.read_text(encoding="utf-8") for path in (CHART / "templates").iterdir()}
 PAGE = (ROOT / "docs" / "chart.md").read_text(encoding="utf-8")
 IGNORED = yaml.safe_load(TEMPLATES["_openkruise.tpl"].partition('"flotilla.ignoredValues" -}}')[2].partition("{{-")[0])
-
-Json = dict[str, Any]
 
 
 def described(schema: Json, path: str = "") -> Iterator[tuple[str, Json]]:

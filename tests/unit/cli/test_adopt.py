@@ -17,8 +17,8 @@ from flotilla_cli.install.kinds import SERVICE, Place, place_of
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import CRD, MUTATING, SECRET
 from tests.support import openkruise
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 CLONE_SETS = Place(CRD, "", "clonesets.apps.kruise.io")
 

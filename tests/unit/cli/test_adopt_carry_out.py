@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -15,9 +14,9 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.kube.interface import ApiError
 from tests.support.fake_clock import START, FakeClock
+from tests.testkit.documents import Json
 from tests.unit.webhook.fakes import FakeApi
 
-Json = dict[str, Any]
 GRACE = 10.0
 WAIT = Step("wait", until=(PodsGone(DAEMON),))
 

@@ -1,13 +1,10 @@
 """What a dry run says of objects: their number by kind, and what is under way."""
 
-from typing import Any
-
 import pytest
 
 from flotilla_cli.adopt.survey import Line, report, under_way
 from flotilla_common.api.resources import Resource
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 
 def workload(**status: int) -> Json:

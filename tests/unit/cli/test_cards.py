@@ -25,8 +25,8 @@ from flotilla_cli.views import (
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Reason, State
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 METADATA = {"name": "side", "uid": "u1", "creationTimestamp": "2026-03-01T08:00:00Z"}
 NOW = datetime(2026, 3, 1, 8, 2, 0, tzinfo=UTC)
 

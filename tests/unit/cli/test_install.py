@@ -19,11 +19,10 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
 from tests.support.fake_clock import FakeClock
+from tests.testkit.documents import Json
 
 GATES = Gates.parse("")
 URL = "https://10.1.2.3:9876"
-
-Json = dict[str, Any]
 
 
 def titles(documents: Iterable[Json]) -> list[str]:

@@ -8,14 +8,13 @@ import pytest
 from flotilla_cli.views.advancedcronjob import cron_job
 from flotilla_cli.views.broadcastjob import broadcast_job
 from flotilla_cli.views.ephemeraljob import ephemeral_job
+from tests.testkit.documents import Json
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST
 from tests.unit.admission.test_advancedcronjob_defaults import cron_job as cron_document
 from tests.unit.admission.test_broadcastjob import job
 from tests.unit.admission.test_ephemeraljob import GOOD
 from tests.unit.admission.test_ephemeraljob import job as ephemeral_document
 from tests.unit.workload import openkruise
-
-Json = dict[str, Any]
 
 
 def encoded(document: Json, **status: Any) -> bytes:

@@ -12,8 +12,8 @@ from flotilla_cli.published import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Reason, State
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 BEFORE, MADE, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z"
 
 

@@ -1,6 +1,6 @@
 """Waiting for objects that are being removed, and what is said about those that do not go."""
 
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 import pytest
@@ -10,8 +10,8 @@ from flotilla_cli.install.manifests import manifests
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
 from tests.support.fake_clock import FakeClock
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 DEFINITION = next(document for document in manifests(Gates.parse("")) if document["kind"] == "CustomResourceDefinition")
 WHY = "CustomResource deletion is in progress"
 

@@ -8,9 +8,9 @@ import pytest
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
+from tests.testkit.documents import Json
 from tests.unit.cloneset.build import CloneSetBuilder, actions, cloneset, planned, revisions, template
 
-Json = dict[str, Any]
 CREATED, IGNORED = "apps.kruise.io/pre-predownload-created", "apps.kruise.io/image-predownload-ignored"
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.testkit.documents import Json
 from tests.unit.cloneset.build import CloneSetBuilder, cloneset, template
-from tests.unit.cloneset.world import Doc, World, is_available
+from tests.unit.cloneset.world import World, is_available
 
 GATES = ("CloneSetPartitionRollback", "PreparingUpdateAsUpdate", "CloneSetShortHash", "InPlaceWorkloadVerticalScaling")
 STATE = "lifecycle.apps.kruise.io/state"
@@ -78,7 +79,7 @@ class Storm:
         self.world.change(builder)
         builder.spec["scaleStrategy"].pop("podsToDelete", None)
 
-    def _change_pod(self, pod: Doc, what: str) -> None:
+    def _change_pod(self, pod: Json, what: str) -> None:
         labels = pod["metadata"]["labels"]
         match what:
             case "mark":
@@ -97,7 +98,7 @@ class Storm:
                 return
         self.world.touch(pod)
 
-    def own(self) -> list[Doc]:
+    def own(self) -> list[Json]:
         """The pods that count."""
         return [
             pod

@@ -10,10 +10,10 @@ from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.control.plan import Action, Create, Patch, Plan
 from flotilla_common.gates import Gates
 from tests.support import world
-from tests.support.world import Doc
+from tests.testkit.documents import Json
 from tests.unit.cloneset.build import NOW, CloneSetBuilder
 
-__all__ = ["Doc", "World", "is_available"]
+__all__ = ["Json", "World", "is_available"]
 
 
 class World(world.World):
@@ -30,7 +30,7 @@ class World(world.World):
         self.objects["CloneSet"]["sample"] = deepcopy(document)
 
     @property
-    def status(self) -> Doc:
+    def status(self) -> Json:
         return self.objects["CloneSet"]["sample"]["status"]
 
     def change(self, builder: CloneSetBuilder) -> None:
@@ -79,7 +79,7 @@ class World(world.World):
         return Counter(tuple(writes) for name, writes in self.writes.items() if name.startswith("Pod/"))
 
 
-def is_available(pod: Doc) -> bool:
+def is_available(pod: Json) -> bool:
     """By the words of cloneset.md §4.3, without the planner's help."""
     conditions = {item["type"]: item["status"] for item in pod["status"].get("conditions", [])}
     return (

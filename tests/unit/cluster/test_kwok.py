@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 import pytest
@@ -16,8 +16,7 @@ from flotilla_cli.cluster.volumes import volume_for
 from flotilla_common.api.resources import NODE, Resource
 from flotilla_common.kube.interface import Api, ApiError, Page
 from tests.support.fake_clock import FakeClock
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 
 def test_stages_are_plain_yaml_with_the_asked_pace() -> None:

@@ -20,6 +20,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.workload.hashing import revision_data
 from flotilla_daemonset.daemonset.plan import plan
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
+from tests.testkit.documents import Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
@@ -33,20 +34,19 @@ OWNER = {
 }
 HOOK = {"labelsHandler": {"hold": "true"}}
 _TOKEN = re.compile(r"(\d+)([A-C])([!PFTHDUG-]*)(?:@(\d+))?")
-Doc = dict[str, Any]
 
 
 def raw(document: object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(document))
 
 
-def template(letter: str = "B", **spec: Any) -> Doc:
+def template(letter: str = "B", **spec: Any) -> Json:
     """The pod template of a revision; their images are all that differs."""
     container = {"name": "main", "image": f"agent:{letter}", "imagePullPolicy": "Always"}
     return {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [container], **spec}}
 
 
-def revision(letter: str, number: int, content: Doc | None = None, **metadata: Any) -> ControllerRevision:
+def revision(letter: str, number: int, content: Json | None = None, **metadata: Any) -> ControllerRevision:
     """The stored revision `d-A`."""
     document = {
         "metadata": {
@@ -68,15 +68,15 @@ class Builder:
     """A DaemonSet `d` with the template of revision `update`; maxUnavailable 1, unless said otherwise."""
 
     def __init__(self, update: str) -> None:
-        self.spec: Doc = {
+        self.spec: Json = {
             "selector": {"matchLabels": {"app": "d"}},
             "template": template(update),
             "burstReplicas": 250,
             "revisionHistoryLimit": 10,
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
         }
-        self.status: Doc = {"observedGeneration": 1}
-        self.metadata: Doc = {
+        self.status: Json = {"observedGeneration": 1}
+        self.metadata: Json = {
             "name": "d",
             "namespace": "default",
             "uid": "uid-d",
@@ -152,7 +152,7 @@ def node(name: str, *, taints: Iterable[str] = (), **labels: str) -> Node:
     return msgspec.json.decode(msgspec.json.encode(document), type=Node)
 
 
-def _taint(text: str) -> Doc:
+def _taint(text: str) -> Json:
     pair, _, effect = text.rpartition(":")
     key, _, value = pair.partition("=")
     return {"key": key, "value": value, "effect": effect}
@@ -182,7 +182,7 @@ def pod(
     name: str = "",
     age: int = 0,
     labels: dict[str, str] | None = None,
-    owners: list[Doc] | None = None,
+    owners: list[Json] | None = None,
     annotations: dict[str, str] | None = None,
 ) -> Pod:
     """One pod. `age`: the higher, the younger."""
@@ -197,7 +197,7 @@ def pod(
     state = {"lifecycle.apps.kruise.io/state": "PreparingDelete"} if "D" in flags else {}
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [where]}]}]
     demanded = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    document: Doc = {
+    document: Json = {
         "metadata": {
             "name": name,
             "namespace": "default",
@@ -296,7 +296,7 @@ def reason(result: Plan, code: str) -> str:
     return next(f"{one.state}: {one.message}" for one in result.reasons if one.code == code)
 
 
-def node_of_body(body: Doc) -> str:
+def node_of_body(body: Json) -> str:
     """The node for which a pod is made."""
     terms = body["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     return terms["nodeSelectorTerms"][0]["matchFields"][0]["values"][0]
@@ -324,7 +324,7 @@ def _told(action: Action) -> str:
             return f"patch:{kind}:{action.name}"
 
 
-def _patch(name: str, subresource: str, body: Doc) -> str:
+def _patch(name: str, subresource: str, body: Json) -> str:
     metadata = body.get("metadata", {})
     labels = metadata.get("labels", {})
     if "controller-revision-hash" in labels:

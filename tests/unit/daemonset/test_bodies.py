@@ -5,15 +5,16 @@ from typing import Any
 from flotilla_common.control.plan import Create
 from flotilla_daemonset.daemonset.former import Former
 from flotilla_daemonset.daemonset.snapshot import Options
-from tests.unit.daemonset.build import Builder, Doc, actions, codes, ds, node_of_body, planned, summary
+from tests.testkit.documents import Json
+from tests.unit.daemonset.build import Builder, actions, codes, ds, node_of_body, planned, summary
 
 
-def bodies(builder: Builder, **more: Any) -> list[Doc]:
+def bodies(builder: Builder, **more: Any) -> list[Json]:
     made = [action for action in actions(planned(builder, **more)) if isinstance(action, Create)]
     return [action.body for action in made if action.resource.kind == "Pod"]
 
 
-def body(builder: Builder, **more: Any) -> Doc:
+def body(builder: Builder, **more: Any) -> Json:
     return bodies(builder, **{"on": 1, **more})[0]
 
 

@@ -1,7 +1,6 @@
 """A DaemonSet as OpenKruise left it in the middle of a rollout: planned, nothing is written but what is due."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,19 +11,19 @@ from flotilla_common.control.plan import Create, Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_daemonset.daemonset.plan import plan
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
+from tests.testkit.documents import Json
 from tests.unit.daemonset.build import actions, node
 from tests.unit.workload.openkruise import decoded, documents, revisions
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
-Doc = dict[str, Any]
 
 
-def stored() -> Doc:
+def stored() -> Json:
     (found,) = documents("daemonsets")
     return found
 
 
-def planned(document: Doc, gates: str = "") -> Plan:
+def planned(document: Json, gates: str = "") -> Plan:
     mine = [one for one in documents("pods") if one["metadata"]["ownerReferences"][0]["name"] == "ads"]
     pods = msgspec.json.decode(msgspec.json.encode(mine), type=list[Pod])
     return plan(
@@ -40,7 +39,7 @@ def planned(document: Doc, gates: str = "") -> Plan:
     )
 
 
-def image(document: Doc, value: str) -> Doc:
+def image(document: Json, value: str) -> Json:
     """The DaemonSet with another image, as its users give it one."""
     document["spec"]["template"]["spec"]["containers"][0]["image"] = value
     document["metadata"]["generation"] += 1

@@ -7,13 +7,14 @@ import pytest
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Create
-from tests.unit.daemonset.build import Builder, Doc, actions, ds, planned, revision, summary
+from tests.testkit.documents import Json
+from tests.unit.daemonset.build import Builder, actions, ds, planned, revision, summary
 
 OLD = "1A 2A 3A"
 CREATED, IGNORED = "apps.kruise.io/pre-predownload-created", "apps.kruise.io/image-predownload-ignored"
 
 
-def jobs(builder: Builder, found: str = OLD, **more: Any) -> list[Doc]:
+def jobs(builder: Builder, found: str = OLD, **more: Any) -> list[Json]:
     made = [one for one in actions(planned(builder, found, on=3, pull_jobs=[], **more)) if isinstance(one, Create)]
     return [one.body for one in made if one.resource.kind == "ImagePullJob"]
 

@@ -10,7 +10,8 @@ from flotilla_cli.diagnosis.findings import CLOSELY, find
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import EVENT, LEASE, POD, Resource
 from flotilla_common.kube.interface import Api, ApiError, Page
-from tests.unit.causes.build import NOW, Json, ago, around, condition, ended, pod, ready_pod, running, waiting
+from tests.testkit.documents import Json
+from tests.unit.causes.build import NOW, ago, around, condition, ended, pod, ready_pod, running, waiting
 
 CRASHED = waiting("CrashLoopBackOff", "back-off 40s", restarts=3, last=ended(1))
 MOUNT = 'MountVolume.SetUp failed for volume "tls" : secret "tls" not found'

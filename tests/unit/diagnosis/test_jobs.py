@@ -14,12 +14,12 @@ from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.resources import EVENT, JOB, NODE, POD, Resource
 from flotilla_common.kube.interface import Api, ApiError, Page
+from tests.testkit.documents import Json
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, PULLS, cron_job
 from tests.unit.admission.test_advancedcronjob_defaults import JOB as JOB_TEMPLATE
 from tests.unit.admission.test_broadcastjob import job
 from tests.unit.causes.build import NOW
 
-Json = dict[str, Any]
 NODES: list[Json] = [
     {"metadata": {"name": name}, "status": {"allocatable": {"pods": "10"}}} for name in ("n1", "n2", "n3", "n4")
 ]

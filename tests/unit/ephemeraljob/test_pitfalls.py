@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from flotilla_common.control.plan import Patch, PatchType, Plan
-from tests.unit.ephemeraljob.world import BROKEN, DONE, FINALIZER, NOW, RUNS, Doc, World, container, marked
+from tests.testkit.documents import Json
+from tests.unit.ephemeraljob.world import BROKEN, DONE, FINALIZER, NOW, RUNS, World, container, marked
 
 
 def actions(made: Plan) -> list[Patch]:
@@ -43,7 +44,7 @@ def test_a_template_cannot_forge_the_mark():
         pytest.param(container(env=[{"name": "OTHER", "value": "uid-j"}]), id="another variable"),
     ],
 )
-def test_7_a_container_is_known_by_name_and_uid(held: Doc):
+def test_7_a_container_is_known_by_name_and_uid(held: Json):
     world = World(pods=1)
     world.edit("p1", {"spec": {"ephemeralContainers": [held]}})
     assert {reason.code for reason in world.settle().reasons} == {"MatchedEmpty", "Conflicts"}
@@ -299,7 +300,7 @@ def test_counts_that_fall_to_zero_are_written():
         pytest.param({"activeDeadlineSeconds": 0}, id="it ends"),
     ],
 )
-def test_news_are_written_at_once(change: Doc):
+def test_news_are_written_at_once(change: Json):
     world = World(pods=1, parallelism=0)
     if change:
         world.settle()

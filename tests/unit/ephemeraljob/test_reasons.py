@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.unit.ephemeraljob.world import BROKEN, DONE, RUNS, STATES, Doc, World, container
+from tests.testkit.documents import Json
+from tests.unit.ephemeraljob.world import BROKEN, DONE, RUNS, STATES, World, container
 
 
 def begun(pods: int = 2, **spec: object) -> World:
@@ -110,7 +111,7 @@ def failed() -> World:
 
 def killed() -> World:
     world = begun(3, parallelism=3, replicas=4)
-    ends: list[Doc] = [
+    ends: list[Json] = [
         {"exitCode": 137, "message": "first\nlast words\n"},
         {"exitCode": 137, "reason": "OOMKilled"},
         {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": not found'},

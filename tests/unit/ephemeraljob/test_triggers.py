@@ -10,10 +10,11 @@ from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob
 from flotilla_common.control.controller import Memory
 from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, is_chosen
-from tests.unit.ephemeraljob.world import RUNS, STATES, Doc, World, marked
+from tests.testkit.documents import Json
+from tests.unit.ephemeraljob.world import RUNS, STATES, World, marked
 
 OTHER = {"matchLabels": {"app": "db"}}
-BROKEN: Doc = {"matchExpressions": [{"key": "a", "operator": "Is"}]}
+BROKEN: Json = {"matchExpressions": [{"key": "a", "operator": "Is"}]}
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ RUNNING = {"name": "dbg", "state": STATES[RUNS]}
         pytest.param({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, NOBODY, id="readiness"),
     ],
 )
-def test_changes_of_a_pod(world: World, patch: Doc, expected: set[str]):
+def test_changes_of_a_pod(world: World, patch: Json, expected: set[str]):
     world.wiring.woken.clear()
     world.edit("p1", patch)
     assert woken(world) == expected
@@ -109,6 +110,6 @@ def test_a_job_that_is_gone(world: World):
         pytest.param({}, {"namespace": "other"}, False, id="another namespace"),
     ],
 )
-def test_what_recordings_keep(selector: Any, pod: Doc, expected: bool):
-    job: Doc = {"metadata": {"namespace": "ns"}, "spec": {"selector": selector}}
+def test_what_recordings_keep(selector: Any, pod: Json, expected: bool):
+    job: Json = {"metadata": {"namespace": "ns"}, "spec": {"selector": selector}}
     assert is_chosen(job, {"metadata": {"namespace": "ns", "labels": {"app": "web"}, **pod}}) == expected

@@ -11,7 +11,8 @@ from flotilla_common.api.kinds.ephemeraljob.types import FAILED
 from flotilla_jobs.ephemeraljob.inject import parallelism_of
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 from flotilla_jobs.ephemeraljob.targets import Targets
-from tests.unit.ephemeraljob.world import BROKEN, DONE, RUNS, STATES, Doc, World, container, owned_by
+from tests.testkit.documents import Json
+from tests.unit.ephemeraljob.world import BROKEN, DONE, RUNS, STATES, World, container, owned_by
 
 NAMES = ("a", "b")
 Step = Callable[[World], None]
@@ -66,7 +67,7 @@ def _lag(world: World, pod: str) -> None:
     world.lagging.add(pod)
 
 
-def _busy(pod: Doc) -> bool:
+def _busy(pod: Json) -> bool:
     """It has containers of the job, none has failed, and not all have ended."""
     told = [one["state"] for one in pod["status"].get("ephemeralContainerStatuses", [])]
     over = any(one in (STATES[BROKEN], STATES["no command"]) for one in told) or told.count(STATES[DONE]) == len(NAMES)

@@ -21,6 +21,7 @@ from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, Gatherer
 from flotilla_jobs.ephemeraljob.plan import plan
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 from tests.support.wiring import FakeWiring
+from tests.testkit.documents import Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
 FINALIZER = "apps.kruise.io/ephemeralcontainers-cleanup"
@@ -34,15 +35,14 @@ STATES: dict[str, dict[str, Any]] = {
     "no command": {"waiting": {"reason": "RunContainerError", "message": 'exec: "nope": not found'}},
     "no config": {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}},
 }
-Doc = dict[str, Any]
 
 
-def container(name: str = "dbg", **members: Any) -> Doc:
+def container(name: str = "dbg", **members: Any) -> Json:
     given = {"imagePullPolicy": "IfNotPresent", "terminationMessagePolicy": "File"}
     return {"name": name, "image": "busybox", **given, **members}
 
 
-def marked(name: str = "dbg", uid: str = "uid-j") -> Doc:
+def marked(name: str = "dbg", uid: str = "uid-j") -> Json:
     """A container of the job with this uid."""
     return container(name, env=[{"name": "KRUISE_EJOB_ID", "value": uid}])
 
@@ -54,8 +54,8 @@ class World:
         self.wiring = FakeWiring()
         self.gatherer = Gatherer(self.wiring)
         self.now = NOW
-        self.pods: dict[str, Doc] = {}
-        self.jobs: dict[str, Doc] = {}
+        self.pods: dict[str, Json] = {}
+        self.jobs: dict[str, Json] = {}
         self.refusals: dict[str, str] = {}
         """What the apiserver says to an injection, by pod."""
         self.lagging: set[str] = set()
@@ -73,27 +73,27 @@ class World:
 
     # What people and kubelets do.
 
-    def job(self, name: str = "j", containers: Sequence[Doc] | None = None, **spec: Any) -> None:
+    def job(self, name: str = "j", containers: Sequence[Json] | None = None, **spec: Any) -> None:
         """A job is made, with a finalizer that it has from an earlier pass."""
         template = {"ephemeralContainers": [container()] if containers is None else list(containers)}
         given = {"selector": {"matchLabels": {"app": "web"}}, "template": template, **spec}
         meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "finalizers": [FINALIZER]}
         self._store_job({"metadata": meta, "spec": given})
 
-    def change(self, name: str = "j", *, meta: Doc | None = None, status: Doc | None = None, **spec: Any) -> None:
+    def change(self, name: str = "j", *, meta: Json | None = None, status: Json | None = None, **spec: Any) -> None:
         """Somebody patches a job."""
         patch = {"spec": spec, "metadata": meta or {}, "status": status or {}}
         self._store_job(merge(self.jobs[name], patch))
 
-    def pod(self, name: str, *held: Doc, age: int = 0, phase: str = "Running", **labels: str) -> None:
+    def pod(self, name: str, *held: Json, age: int = 0, phase: str = "Running", **labels: str) -> None:
         """A pod that matches, unless its labels say otherwise."""
-        meta: Doc = {"name": name, "namespace": "ns", "uid": f"uid-{name}-{next(self._versions)}"}
+        meta: Json = {"name": name, "namespace": "ns", "uid": f"uid-{name}-{next(self._versions)}"}
         meta["creationTimestamp"] = rfc3339(NOW - timedelta(hours=1) + timedelta(seconds=age))
         meta["labels"] = labels or {"app": "web"}
         spec = {"nodeName": "n1", "ephemeralContainers": list(held)}
         self._store_pod({"metadata": meta, "spec": spec, "status": {"phase": phase}})
 
-    def edit(self, name: str, patch: Doc) -> None:
+    def edit(self, name: str, patch: Json) -> None:
         """Somebody patches a pod."""
         self._store_pod(merge(self.pods[name], patch))
 
@@ -201,7 +201,7 @@ class World:
     def _inject(self, action: Patch, failures: dict[str, str]) -> bool:
         assert action.subresource == "ephemeralcontainers"
         held = self.pods.get(action.name)
-        meta: Doc = held["metadata"] if held is not None else {}
+        meta: Json = held["metadata"] if held is not None else {}
         if held is None or (action.uid, action.resource_version) != (meta["uid"], meta["resourceVersion"]):
             self.conflicts += 1
             self.lagging.discard(action.name)  # a refused write is followed by a look
@@ -236,13 +236,13 @@ class World:
     def _decoded(self, name: str) -> EphemeralJob:
         return msgspec.json.decode(msgspec.json.encode(self.jobs[name]), type=EphemeralJob)
 
-    def _store_job(self, document: Doc) -> None:
+    def _store_job(self, document: Json) -> None:
         name = document["metadata"]["name"]
         document["metadata"] = document["metadata"] | {"resourceVersion": str(next(self._versions))}
         self.jobs[name] = document
         self.wiring.put(JOBS, self._decoded(name))
 
-    def _store_pod(self, document: Doc) -> None:
+    def _store_pod(self, document: Json) -> None:
         document["metadata"] = document["metadata"] | {"resourceVersion": str(next(self._versions))}
         name = document["metadata"]["name"]
         self.pods[name] = document
@@ -254,7 +254,7 @@ class World:
             self.wiring.put(PODS, msgspec.json.decode(msgspec.json.encode(self.pods[name]), type=Pod))
 
 
-def owned_by(pod: Doc, uid: str) -> list[str]:
+def owned_by(pod: Json, uid: str) -> list[str]:
     """The names of the containers of the job with this uid."""
     mark = {"name": "KRUISE_EJOB_ID", "value": uid}
     return [one["name"] for one in pod["spec"]["ephemeralContainers"] if mark in one.get("env", [])]

@@ -1,7 +1,6 @@
 """What an apply of a PodProbeMarker does to the NodePodProbes of nodes, and what it leaves alone."""
 
 from copy import deepcopy
-from typing import Any
 
 import pytest
 
@@ -11,10 +10,9 @@ from flotilla_cli.foresee.story import Story
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, PROBES_PER_POD
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.api.resources import NODE, POD
+from tests.testkit.documents import Json
 from tests.unit.foresee.live import story_of
 from tests.unit.podprobemarker.world import World, probe
-
-Doc = dict[str, Any]
 
 
 def world_of(*nodes_of_pods: str) -> World:
@@ -25,13 +23,13 @@ def world_of(*nodes_of_pods: str) -> World:
     return world
 
 
-def marker(*probes: Doc, generation: int = 1, name: str = "m") -> Doc:
+def marker(*probes: Json, generation: int = 1, name: str = "m") -> Json:
     spec = {"selector": {"matchLabels": {"app": "game"}}, "probes": list(probes) or [probe()]}
     meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": generation, "resourceVersion": "9999"}
     return {"metadata": meta, "spec": spec}
 
 
-async def foreseen(world: World, before: Doc, after: Doc) -> Story:
+async def foreseen(world: World, before: Json, after: Json) -> Story:
     resources = (NODE, POD, NODE_POD_PROBE, POD_PROBE_MARKER)
     objects = {resource.kind: deepcopy(world.objects.all(resource)) for resource in resources}
     return await story_of("PodProbeMarker", before, after, objects)

@@ -15,8 +15,8 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_jobs.imagepull.plan import plan as plan_job
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 NAMES = ("n1", "n2", "n3", "n4", "n5")
 

@@ -13,9 +13,9 @@ from flotilla_common.mirror.table import Table
 from flotilla_jobs.imagepull.secrets import references_of
 from flotilla_jobs.imagepull.selection import node_order
 from flotilla_jobs.imagepull.triggers import INDEXES, Triggers
+from tests.testkit.documents import Json
 from tests.unit.imagepull.build import (
     NOW,
-    Json,
     begun,
     copy_of,
     decoded,

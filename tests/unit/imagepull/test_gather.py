@@ -24,20 +24,8 @@ from flotilla_jobs.nodeimage.controller import Gatherer as NodeGatherer
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.snapshot import Options as NodeOptions
 from tests.support.wiring import FakeWiring
-from tests.unit.imagepull.build import (
-    Json,
-    begun,
-    copy_of,
-    decoded,
-    fresh,
-    job,
-    list_job,
-    node,
-    node_image,
-    pod,
-    secret,
-    tag,
-)
+from tests.testkit.documents import Json
+from tests.unit.imagepull.build import begun, copy_of, decoded, fresh, job, list_job, node, node_image, pod, secret, tag
 
 CONFIG = "kruise-daemon-config"
 LIST_OWNER: Json = {

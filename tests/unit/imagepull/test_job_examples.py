@@ -7,9 +7,9 @@ import pytest
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.mirror.table import Table
 from flotilla_jobs.imagepull.selection import matching_pods, selected
+from tests.testkit.documents import Json
 from tests.unit.imagepull.build import (
     NOW,
-    Json,
     actions,
     begun,
     codes,

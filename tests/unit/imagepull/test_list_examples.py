@@ -12,7 +12,8 @@ from flotilla_common.control.plan import Plan
 from flotilla_jobs.imagelistpull.children import template_hash
 from flotilla_jobs.imagelistpull.plan import plan
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
-from tests.unit.imagepull.build import NOW, Json, actions, ago, begun, codes, decoded, list_job, status_of, summary
+from tests.testkit.documents import Json
+from tests.unit.imagepull.build import NOW, actions, ago, begun, codes, decoded, list_job, status_of, summary
 
 OWNER = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "ImageListPullJob", "name": "L", "uid": "uid-L"}
 

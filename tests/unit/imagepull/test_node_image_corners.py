@@ -9,7 +9,8 @@ from flotilla_common.control.plan import Plan
 from flotilla_jobs.nodeimage.plan import plan
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.status import reported
-from tests.unit.imagepull.build import NOW, Json, entry, node, node_image, status_of, summary, tag
+from tests.testkit.documents import Json
+from tests.unit.imagepull.build import NOW, entry, node, node_image, status_of, summary, tag
 
 OLD = 3600.0
 

@@ -12,9 +12,9 @@ from flotilla_jobs.nodeimage.controller import concerns
 from flotilla_jobs.nodeimage.plan import plan
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
 from flotilla_jobs.nodeimage.status import report_problem, reported
+from tests.testkit.documents import Json
 from tests.unit.imagepull.build import (
     NOW,
-    Json,
     actions,
     codes,
     decoded,

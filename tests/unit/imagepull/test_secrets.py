@@ -20,8 +20,8 @@ from flotilla_jobs.nodereports.responder import PULL_SECRETS
 from flotilla_watcher.app import published
 from tests.support.fake_clock import FakeClock
 from tests.support.wiring import FakeWiring
+from tests.testkit.documents import Json
 from tests.unit.imagepull.build import (
-    Json,
     actions,
     begun,
     codes,

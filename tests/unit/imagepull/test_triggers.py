@@ -9,7 +9,8 @@ from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.mirror.table import Table
 from flotilla_jobs.imagepull.controller import JOBS as WATCH
 from flotilla_jobs.imagepull.triggers import INDEXES, Triggers
-from tests.unit.imagepull.build import Json, copy_of, entry, job, list_job, node_image, pod, tag
+from tests.testkit.documents import Json
+from tests.unit.imagepull.build import copy_of, entry, job, list_job, node_image, pod, tag
 
 JOBS = [
     job("all"),

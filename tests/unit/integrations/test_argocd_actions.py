@@ -8,7 +8,8 @@ import pytest
 from flotilla_common.api.kinds.catalogue import KINDS
 from integrations.lua.scripts import SCRIPTS
 from tests.support import lua as scripts
-from tests.support.lua import Json, Lua
+from tests.support.lua import Lua
+from tests.testkit.documents import Json
 
 LUA = Lua()
 ALPHA, BETA = "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"

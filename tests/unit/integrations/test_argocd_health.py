@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from flotilla_common.api.kinds.catalogue import KINDS
 from flotilla_common.api.kinds.kind import Kind
 from tests.support import lua as scripts
-from tests.support.lua import Json, Lua
+from tests.support.lua import Lua
+from tests.testkit.documents import Json
 
 HEALTHY, PROGRESSING, SUSPENDED, DEGRADED = "Healthy", "Progressing", "Suspended", "Degraded"
 LUA = Lua()

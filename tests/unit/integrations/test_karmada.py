@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.kinds.catalogue import KINDS, named
-from tests.support.lua import Json, Lua, interpreters
+from tests.support.lua import Lua, interpreters
+from tests.testkit.documents import Json
 
 ALPHA, BETA = "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"
 LUA = Lua()

@@ -15,9 +15,9 @@ from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier, Barr
 from flotilla_sidecar.launchpriority.controller import CONTROLLER, PODS, Gatherer
 from tests.support.fake_clock import FakeClock
 from tests.support.wiring import FakeWiring
+from tests.testkit.documents import Json
 from tests.unit.launchpriority.test_launchpriority import CREATED, READY, TWO, pod
 
-Json = dict[str, Any]
 KEY = ("shop", "web-1")
 DONE = {"apps.kruise.io/container-launch-priority-completed": "true"}
 

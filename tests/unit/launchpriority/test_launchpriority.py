@@ -11,9 +11,9 @@ from flotilla_common.control.plan import Create, Patch, Plan
 from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier
 from flotilla_sidecar.launchpriority.launch import is_launching, pending
 from flotilla_sidecar.launchpriority.plan import LaunchSnapshot, plan, unproven
+from tests.testkit.documents import Json
 from tests.unit.control.fakes import START
 
-Json = dict[str, Any]
 COMPLETED = "apps.kruise.io/container-launch-priority-completed"
 ABSENT = Barrier()
 CREATED, READY = {"containerID": "c://1"}, {"containerID": "c://1", "ready": True}

@@ -21,6 +21,7 @@ from flotilla_statefulset.persistentpodstate.controller import BUILT_IN_SETS, NO
 from flotilla_statefulset.persistentpodstate.plan import plan
 from flotilla_statefulset.persistentpodstate.workloads import BuiltInStatefulSet
 from tests.support.wiring import FakeWiring
+from tests.testkit.documents import Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 O, H, Z = "kubernetes.io/os", "kubernetes.io/hostname", "zone"  # noqa: E741 - as the worked examples say it
@@ -33,7 +34,6 @@ SUPPORTED: dict[str, tuple[Watch[Any], type[Any]]] = {
     APPS: (BUILT_IN_SETS, BuiltInStatefulSet),
     OURS: (SETS, StatefulSet),
 }
-Doc = dict[str, Any]
 
 
 class World:
@@ -43,11 +43,11 @@ class World:
         self.wiring = FakeWiring(gates=gates)
         self.gatherer = Gatherer(self.wiring)
         self._versions = itertools.count(1)
-        self._documents: dict[tuple[str, str], Doc] = {}
+        self._documents: dict[tuple[str, str], Json] = {}
         for number in range(nodes):
             self.node(f"node-{number}")
 
-    def put(self, watch: Watch[Any], kind: type[Any], document: Doc) -> Any:
+    def put(self, watch: Watch[Any], kind: type[Any], document: Json) -> Any:
         meta = document.setdefault("metadata", {})
         meta["resourceVersion"] = str(next(self._versions))
         meta.setdefault("uid", f"{watch.resource.id}-{meta['name']}")
@@ -61,7 +61,7 @@ class World:
         self, replicas: int, annotations: Mapping[str, str] | None = None, *, api: str = APPS, **more: Any
     ) -> None:
         """There is this workload `s`; `uid` and `deletionTimestamp` go into its metadata, the rest into its spec."""
-        meta: Doc = {"name": "s", "namespace": "n", "annotations": dict(ASKS if annotations is None else annotations)}
+        meta: Json = {"name": "s", "namespace": "n", "annotations": dict(ASKS if annotations is None else annotations)}
         for key in ("uid", "deletionTimestamp"):
             if key in more:
                 meta[key] = more.pop(key)
@@ -80,7 +80,7 @@ class World:
         held = self.wiring.table(PODS).get("n", f"s-{ordinal}")
         uid = held.metadata.uid if held is not None else f"pod-{next(self._versions)}"
         owner = {"apiVersion": api, "kind": "StatefulSet", "name": "s", "uid": self.uid(api), "controller": True}
-        document: Doc = {
+        document: Json = {
             "metadata": {"name": f"s-{ordinal}", "namespace": "n", "uid": uid, "ownerReferences": [owner], **meta},
             "spec": {"nodeName": on or f"node-{ordinal}"},
             "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True" if ready else "False"}]},

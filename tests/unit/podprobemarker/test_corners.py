@@ -24,13 +24,13 @@ from flotilla_common.node.serving import Sender
 from flotilla_policy.nodepodprobe.controller import refusal
 from flotilla_policy.nodepodprobe.results import NATIVE_TYPES
 from flotilla_policy.nodepodprobe.status import cut, reported
+from tests.testkit.documents import Json
 from tests.unit.podprobemarker.world import EXEC, NOW, World, probe
 
 OK, BAD, NOTHING = "Succeeded", "Failed", "Unknown"
-Doc = dict[str, Any]
 
 
-def world_of(*probes: Doc, pods: int = 1) -> World:
+def world_of(*probes: Json, pods: int = 1) -> World:
     world = World()
     for number in range(pods):
         world.pod(f"p{number}")
@@ -258,21 +258,21 @@ def test_a_silent_agent_is_told_of():
 # Reports.
 
 
-def found(status: Doc | None = None, probes: int = 1) -> NodePodProbe:
+def found(status: Json | None = None, probes: int = 1) -> NodePodProbe:
     names = [{"name": f"m#p{number}", "containerName": "c", "probe": None} for number in range(probes)]
     entry = {"name": "p", "namespace": "ns", "uid": "u", "IP": "", "probes": names}
     return _typed({"metadata": {"name": "n1", "uid": "x"}, "spec": {"podProbes": [entry]}, "status": status or {}})
 
 
-def _typed(document: Doc) -> NodePodProbe:
+def _typed(document: Json) -> NodePodProbe:
     return msgspec.json.decode(msgspec.json.encode(document), type=NodePodProbe)
 
 
-def said(*states: Doc, uid: str = "u") -> NodePodProbeStatus:
+def said(*states: Json, uid: str = "u") -> NodePodProbeStatus:
     return found({"podProbeStatuses": [{"name": "p", "namespace": "ns", "uid": uid, "probeStates": [*states]}]}).status
 
 
-def state(name: str = "m#p0", state: str = OK, **members: Any) -> Doc:
+def state(name: str = "m#p0", state: str = OK, **members: Any) -> Json:
     return {"name": name, "state": state} | members
 
 

@@ -27,12 +27,12 @@ from flotilla_policy.nodepodprobe.plan import plan as plan_node
 from flotilla_policy.podprobemarker import controller as markers
 from flotilla_policy.podprobemarker.plan import plan as plan_marker
 from tests.support.wiring import FakeWiring
+from tests.testkit.documents import Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
-Doc = dict[str, Any]
 
-EXEC: Doc = {"exec": {"command": ["sh", "-c", "players"]}, "periodSeconds": 3}
-POLICY: list[Doc] = [
+EXEC: Json = {"exec": {"command": ["sh", "-c", "players"]}, "periodSeconds": 3}
+POLICY: list[Json] = [
     {"state": "Succeeded", "labels": {"idle": "yes"}, "annotations": {"cost": "-5"}},
     {"state": "Failed", "annotations": {"cost": "5"}},
 ]
@@ -44,7 +44,7 @@ _WATCHES: dict[Resource, tuple[Watch[Any], type[Any]]] = {
 }
 
 
-def probe(name: str = "idle", **members: Any) -> Doc:
+def probe(name: str = "idle", **members: Any) -> Json:
     """Return a probe on container `game`; the condition type and the policy are those of the worked examples."""
     given = {"containerName": "game", "probe": EXEC, "podConditionType": "game.io/idle", "markerPolicy": POLICY}
     whole = {"name": name} | given | members
@@ -89,7 +89,7 @@ class World:
         document = {"metadata": meta, "spec": {"nodeName": node, "containers": [container]}, "status": status}
         self.objects.put(POD, merge(document, changed))
 
-    def edit(self, resource: Resource, name: str, patch: Doc) -> None:
+    def edit(self, resource: Resource, name: str, patch: Json) -> None:
         """Patch an object, as somebody does."""
         held = self._held(resource, name)
         after = merge(held, patch)
@@ -106,7 +106,7 @@ class World:
         """Remove an object at once."""
         self.objects.remove(resource, self._held(resource, name))
 
-    def marker(self, *probes: Doc, name: str = "m", labels: Doc | None = None) -> None:
+    def marker(self, *probes: Json, name: str = "m", labels: Json | None = None) -> None:
         spec = {"selector": {"matchLabels": labels or {"app": "game"}}, "probes": list(probes) or [probe()]}
         meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1}
         meta["creationTimestamp"] = rfc3339(self.now)
@@ -117,7 +117,7 @@ class World:
         status has it."""
         found = self.probes(node)
         uids = {entry.name: entry.uid for entry in found.spec.pod_probes}
-        pods: dict[str, list[Doc]] = {}
+        pods: dict[str, list[Json]] = {}
         for place, (state, message) in states.items():
             pod, marker, name = place.split("__")
             said = {"name": f"{marker}#{name}", "state": state, "message": message}
@@ -144,7 +144,7 @@ class World:
     def now(self) -> datetime:
         return self.clock.now()
 
-    def _held(self, resource: Resource, name: str) -> Doc:
+    def _held(self, resource: Resource, name: str) -> Json:
         held = self.objects.get(resource, "ns" if resource.namespaced else "", name)
         assert held is not None
         return held
@@ -166,7 +166,7 @@ class World:
     def exists(self, resource: Resource, name: str) -> bool:
         return self.objects.get(resource, "ns" if resource.namespaced else "", name) is not None
 
-    def condition(self, name: str = "p", kind: str = "game.io/idle") -> Doc | None:
+    def condition(self, name: str = "p", kind: str = "game.io/idle") -> Json | None:
         conditions = self._held(POD, name)["status"]["conditions"]
         return next((one for one in conditions if one["type"] == kind), None)
 
@@ -232,7 +232,7 @@ class World:
         assert not write.problem, write.problem
         self.writes.append(write)
 
-    def _follow(self, resource: Resource, before: Doc | None, after: Doc | None) -> None:
+    def _follow(self, resource: Resource, before: Json | None, after: Json | None) -> None:
         watch, kind = _WATCHES[resource]
         if after is not None:
             self.wiring.put(watch, msgspec.json.decode(msgspec.json.encode(after), type=kind))

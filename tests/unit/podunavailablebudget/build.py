@@ -12,8 +12,7 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.workload import Workload
 from flotilla_common.gates import Gates
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 NOW = datetime.fromisoformat("2026-03-01T08:00:30+00:00")
 GATES = Gates.parse("")

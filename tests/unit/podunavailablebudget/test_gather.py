@@ -16,7 +16,8 @@ from flotilla_common.kube.interface import Api, ApiError
 from flotilla_policy.podunavailablebudget.controller import BUDGETS, CONFIGURATIONS, PODS, WORKLOADS, Gatherer
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
 from tests.support.wiring import FakeWiring
-from tests.unit.podunavailablebudget.build import BY, Json, ago, budget, owner, pod, terminating, workload
+from tests.testkit.documents import Json
+from tests.unit.podunavailablebudget.build import BY, ago, budget, owner, pod, terminating, workload
 
 GAME = {"apiVersion": "game.io/v1", "kind": "GameServerSet", "name": "web"}
 CLONES = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web"}

@@ -11,7 +11,8 @@ from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET
 from flotilla_common.api.workload import Workload
 from flotilla_policy.podunavailablebudget.controller import BUDGETS, PODS, WORKLOADS, Gatherer
 from tests.support.wiring import FakeWiring
-from tests.unit.podunavailablebudget.build import BY, LABELS, Json, budget, owner, pod, workload
+from tests.testkit.documents import Json
+from tests.unit.podunavailablebudget.build import BY, LABELS, budget, owner, pod, workload
 
 PUB = ("ns", "pub")
 CLONES = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web"}

@@ -1,14 +1,12 @@
 """The worked examples of a budget's status (podunavailablebudget.md §12.1), by their numbers."""
 
-from typing import Any
-
 import pytest
 
 from flotilla_policy.podunavailablebudget.plan import plan
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
+from tests.testkit.documents import Json
 from tests.unit.podunavailablebudget.build import NOW, ago, budget, pod, pods, snapshot, terminating
 
-Json = dict[str, Any]
 Counts = tuple[int, int, int, int]
 
 

@@ -4,14 +4,13 @@ import json
 import stat
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from flotilla_common.api.resources import POD
 from tests.support.recorder import Recorder
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 KUBECTL = """#!{python}
 import json, pathlib, sys, time
 answers = pathlib.Path({answers!r})

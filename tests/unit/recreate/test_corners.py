@@ -1,7 +1,6 @@
 """Requests and statuses that other writers left behind, and what is said of them (containerrecreaterequest.md §5)."""
 
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 import pytest
@@ -11,9 +10,8 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRe
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.merge import merged
 from flotilla_jobs.containerrecreate.snapshot import pod_uid
+from tests.testkit.documents import Json
 from tests.unit.recreate.world import START, World, request_document, state
-
-Json = dict[str, Any]
 
 
 def request(status: Json | None = None, **labels: str) -> ContainerRecreateRequest:

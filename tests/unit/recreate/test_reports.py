@@ -13,7 +13,8 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.containerrecreate.controller import CONTROLLER, REQUESTS
-from tests.unit.recreate.world import Json, World, request_document, state
+from tests.testkit.documents import Json
+from tests.unit.recreate.world import World, request_document, state
 
 HERE = Sender("n", "ns", "r")
 KEY = ("ns", "r")

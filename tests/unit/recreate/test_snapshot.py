@@ -1,7 +1,6 @@
 """Which containers count as new (containerrecreaterequest.md §6.3, §13)."""
 
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 import pytest
@@ -9,9 +8,9 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
 from flotilla_jobs.containerrecreate.merge import observed
+from tests.testkit.documents import Json
 from tests.unit.recreate.world import START, pod_document, request_document, stamp, status_of
 
-Json = dict[str, Any]
 BEFORE, AFTER = stamp(START - timedelta(seconds=5)), stamp(START + timedelta(seconds=5))
 OLD = {"name": "app", "ready": True, "restartCount": 1, "containerID": "containerd://c3"}
 

@@ -14,7 +14,6 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import RecreateSta
 from flotilla_jobs.containerrecreate.merge import ENDED
 from tests.unit.recreate.world import ACTIVE, FINALIZER, START, World, pod_document, request_document, stamp, state
 
-Json = dict[str, Any]
 HELD = '[{"userAgent":"ContainerRecreateRequest","key":"ns/r"}]'
 DEADLINE = "recreating has exceeded the activeDeadlineSeconds"
 

@@ -21,8 +21,8 @@ from flotilla_jobs.containerrecreate.merge import absorbed
 from flotilla_jobs.containerrecreate.plan import plan
 from tests.support import fake_clock
 from tests.support.wiring import FakeWiring
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 START = datetime(2026, 3, 1, 8, 0, 0, tzinfo=UTC)
 ACTIVE, FINALIZER = "crr.apps.kruise.io/active", "crr.apps.kruise.io/unready-acquired"
 PASSES = 10

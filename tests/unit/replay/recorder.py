@@ -20,8 +20,8 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
 from flotilla_common.node.serving import Sender
 from tests.support.fake_clock import FakeClock
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 KEY = ("shop", "web")
 
 

@@ -14,9 +14,9 @@ from flotilla_common.api.resources import CLAIM, NODE, POD, REVISION, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from tests.support.fake_clock import FakeClock
+from tests.testkit.documents import Json
 from tests.unit.replay.scripted_bus import PLANNING, ScriptedBus, Timeline, capture, record
 
-Json = dict[str, Any]
 OWNERS = [{"kind": "CloneSet", "name": "web", "uid": "u-web", "controller": True}]
 
 

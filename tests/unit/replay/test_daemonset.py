@@ -1,18 +1,16 @@
 """`flotilla bundle` and `flotilla replay` of DaemonSets: nodes are recorded, and the name of a pod may hang on one that
 had gone before."""
 
-from typing import Any
-
 from flotilla_cli.replay.again import Replay
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.bus import subjects
 from flotilla_daemonset.daemonset.controller import CONTROLLER
+from tests.testkit.documents import Json
 from tests.unit.daemonset.build import actions, ds
 from tests.unit.replay.recorder import Recording
 from tests.unit.replay.test_jobs import change, recorded, recording, run_pass, settle, written
 
 KEY = ("shop", "d")
-Json = dict[str, Any]
 
 
 def node(name: str, *taints: str) -> Json:

@@ -20,12 +20,11 @@ from flotilla_jobs.containerrecreate.controller import CONTROLLER as REQUESTS
 from flotilla_jobs.imagelistpull.controller import CONTROLLER as LISTS
 from flotilla_jobs.imagepull.controller import CONTROLLER as JOBS
 from flotilla_jobs.nodeimage.controller import CONTROLLER as IMAGES
+from tests.testkit.documents import Json
 from tests.unit.imagepull import build
 from tests.unit.recreate.world import pod_document, request_document
 from tests.unit.replay.recorder import Recording
 from tests.unit.replay.scripted_bus import record
-
-Json = dict[str, Any]
 
 
 def document(obj: Any) -> Json:

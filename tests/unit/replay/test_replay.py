@@ -18,9 +18,9 @@ from flotilla_common.control.controller import Memory
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Outcome, OutcomeKind
 from flotilla_common.control.refusals import refusal_of
+from tests.testkit.documents import Json
 from tests.unit.replay.recorder import Recording
 
-Json = dict[str, Any]
 CLONE: Json = {
     "metadata": {"name": "web", "uid": "uid-web", "generation": 1},
     "spec": {

@@ -9,7 +9,8 @@ from flotilla_common.api.keys import DISTRIBUTED_HASH
 from flotilla_common.api.kinds.resourcedistribution.types import GET_FAILED
 from flotilla_common.api.resources import SECRET
 from flotilla_common.mirror.named import Followed
-from tests.unit.resourcedistribution.world import ALL, Doc, World, group, names, secret
+from tests.testkit.documents import Json
+from tests.unit.resourcedistribution.world import ALL, World, group, names, secret
 
 
 def distributed(*namespaces: str, **targets: Any) -> World:
@@ -48,7 +49,7 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("targets", "namespaces"), CHOICES)
-def test_examples_1_to_4_and_8_the_choice_of_namespaces(targets: Doc, namespaces: tuple[str, ...]) -> None:
+def test_examples_1_to_4_and_8_the_choice_of_namespaces(targets: Json, namespaces: tuple[str, ...]) -> None:
     distributed(*namespaces, **targets)
 
 
@@ -347,7 +348,7 @@ def test_what_cannot_be_read_is_told() -> None:
         ),
     ],
 )
-def test_what_was_written_past_admission(resource: Any, targets: Doc, code: str) -> None:
+def test_what_was_written_past_admission(resource: Any, targets: Json, code: str) -> None:
     world = World()
     world.distribute(resource, allNamespaces=True, **targets)
     assert world.settle() == [code]

@@ -24,6 +24,7 @@ from flotilla_sidecar.resourcedistribution.content import Copy
 from flotilla_sidecar.resourcedistribution.controller import COPIES, DISTRIBUTIONS, NAMESPACES, Gatherer
 from flotilla_sidecar.resourcedistribution.plan import plan
 from tests.support.wiring import FakeWiring
+from tests.testkit.documents import Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
 SYSTEM = ("kube-system", "kube-public")
@@ -31,18 +32,17 @@ GROUPS = {"a": "one", "b": "one", "c": "two", "d": ""}
 """The namespaces of the worked examples, by their label `group`."""
 
 ALL = ("a", "b", "c", "d")
-Doc = dict[str, Any]
 
 
-def secret(**members: Any) -> Doc:
+def secret(**members: Any) -> Json:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque", **members}
 
 
-def names(*those: str) -> Doc:
+def names(*those: str) -> Json:
     return {"list": [{"name": name} for name in those]}
 
 
-def group(value: str) -> Doc:
+def group(value: str) -> Json:
     return {"matchLabels": {"group": value}}
 
 
@@ -53,7 +53,7 @@ class World:
         self.wiring = FakeWiring()
         self.gatherer = Gatherer(self.wiring)
         self.now = NOW
-        self.objects: dict[tuple[Resource, str], Doc] = {}
+        self.objects: dict[tuple[Resource, str], Json] = {}
         self.refusals: dict[tuple[str, str], str] = {}
         """What the apiserver says to a write, by its verb and namespace."""
         self.writes: list[tuple[str, str]] = []
@@ -63,7 +63,7 @@ class World:
         self.memory = Memory()
         self._owed = False
         self._versions = itertools.count(1)
-        self._document: Doc = {}
+        self._document: Json = {}
         for name in SYSTEM:
             self.namespace(name)
         for name, label in GROUPS.items():
@@ -71,7 +71,7 @@ class World:
 
     def namespace(self, name: str, *, terminating: bool = False, **labels: str) -> None:
         known = {key: value for key, value in labels.items() if value}
-        meta: Doc = {"name": name, "uid": f"n-{name}", "labels": known, "resourceVersion": str(next(self._versions))}
+        meta: Json = {"name": name, "uid": f"n-{name}", "labels": known, "resourceVersion": str(next(self._versions))}
         if terminating:
             meta["deletionTimestamp"] = "2026-03-01T12:00:00Z"
         self.wiring.put(NAMESPACES, msgspec.convert({"metadata": meta}, Namespace))
@@ -82,19 +82,19 @@ class World:
             self.remove(where, resource)
         self.wiring.table(NAMESPACES).remove("", name)
 
-    def distribute(self, resource: Doc | None = None, *, meta: Doc | None = None, **targets: Any) -> None:
+    def distribute(self, resource: Json | None = None, *, meta: Json | None = None, **targets: Any) -> None:
         """The ResourceDistribution is made, or is changed to this."""
         held = self._document.get("metadata", {"name": "r", "uid": "u-r", "generation": 0})
         metadata = held | {"generation": held["generation"] + 1} | (meta or {})
         spec = {"resource": secret(data={"k": "djE="}) if resource is None else resource, "targets": targets}
         self._store(self._document | {"metadata": metadata, "spec": spec})
 
-    def _store(self, document: Doc) -> None:
+    def _store(self, document: Json) -> None:
         document["metadata"] = document["metadata"] | {"resourceVersion": str(next(self._versions))}
         self._document = document
         self.wiring.put(DISTRIBUTIONS, msgspec.json.decode(msgspec.json.encode(document), type=ResourceDistribution))
 
-    def put(self, namespace: str, document: Doc, **meta: Any) -> None:
+    def put(self, namespace: str, document: Json, **meta: Any) -> None:
         """Somebody makes or replaces an object."""
         resource = SECRET if document["kind"] == "Secret" else CONFIG_MAP
         held = self.objects.get((resource, namespace), {}).get("metadata", {"uid": f"u-{next(self._versions)}"})
@@ -103,7 +103,7 @@ class World:
         self.objects[resource, namespace] = stored
         self.wiring.put(COPIES[resource], msgspec.json.decode(msgspec.json.encode(stored), type=Copy))
 
-    def edit(self, namespace: str, patch: Doc, resource: Resource = SECRET) -> None:
+    def edit(self, namespace: str, patch: Json, resource: Resource = SECRET) -> None:
         """Somebody patches an object."""
         self.put(namespace, merge(self.objects[resource, namespace], patch))
 
@@ -203,11 +203,11 @@ class World:
         return ""
 
 
-def _identity(document: Doc) -> tuple[str, str]:
+def _identity(document: Json) -> tuple[str, str]:
     return document["metadata"]["uid"], document["metadata"]["resourceVersion"]
 
 
-def _as_stored(document: Doc) -> Doc:
+def _as_stored(document: Json) -> Json:
     """What the apiserver makes of a Secret: it has a type, no text, and base64 in one line."""
     if document["kind"] != "Secret":
         return document
@@ -217,5 +217,5 @@ def _as_stored(document: Doc) -> Doc:
     return {"type": "Opaque"} | rest | ({"data": data} if data else {})
 
 
-def _items(document: Doc, member: str) -> Iterable[tuple[str, str]]:
+def _items(document: Json, member: str) -> Iterable[tuple[str, str]]:
     return mapping(document.get(member)).items()

@@ -16,9 +16,8 @@ from flotilla_common.service import Context
 from flotilla_common.settings import Settings
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
+from tests.testkit.documents import Json
 from tests.unit.control.fakes import NoChance
-
-Json = dict[str, Any]
 
 
 class FakeApi:

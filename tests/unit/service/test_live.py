@@ -17,8 +17,9 @@ from flotilla_common.control.watches import Watch, owned
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS, Gatherer
+from tests.testkit.documents import Json
 from tests.unit.recreate.world import pod_document, request_document
-from tests.unit.service.bench import Json, Live
+from tests.unit.service.bench import Live
 
 
 class Thing(Model, frozen=True):

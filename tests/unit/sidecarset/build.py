@@ -20,6 +20,7 @@ from flotilla_common.control.plan import Action, Patch, Plan
 from flotilla_common.workload.hashing import revision_hash
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import Options, SidecarSetSnapshot
+from tests.testkit.documents import Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
@@ -28,18 +29,17 @@ INJECTED, STATE = "kruise.io/sidecarset-injected-list", "kruise.io/sidecarset-in
 WORKING = "kruise.io/sidecarset-working-hotupgrade-container"
 OWNER = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "SidecarSet", "name": "side", "uid": "uid-side"}
 _TOKEN = re.compile(r"([A-C])([!~?PFT]*)(?:x(\d+))?")
-Doc = dict[str, Any]
 
 
 def image(letter: str) -> str:
     return f"proxy:{letter}"
 
 
-def sidecar(letter: str = "B", name: str = "proxy", **more: Any) -> Doc:
+def sidecar(letter: str = "B", name: str = "proxy", **more: Any) -> Json:
     return {"name": name, "image": image(letter), **more}
 
 
-def hot(letter: str, name: str = "mesh") -> Doc:
+def hot(letter: str, name: str = "mesh") -> Json:
     """A sidecar that is injected as two containers; `empty:1` is the image that does nothing."""
     strategy = {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"}
     return sidecar(letter, name, upgradeStrategy=strategy)
@@ -48,14 +48,14 @@ def hot(letter: str, name: str = "mesh") -> Doc:
 class Builder:
     """A SidecarSet `side` for pods with `app: web`."""
 
-    def __init__(self, containers: list[Doc]) -> None:
-        self.spec: Doc = {
+    def __init__(self, containers: list[Json]) -> None:
+        self.spec: Json = {
             "selector": {"matchLabels": {"app": "web"}},
             "containers": containers,
             "updateStrategy": {"type": "RollingUpdate"},
         }
-        self.status: Doc = {}
-        self.metadata: Doc = {"name": "side", "uid": "uid-side", "resourceVersion": "77", "generation": 3}
+        self.status: Json = {}
+        self.metadata: Json = {"name": "side", "uid": "uid-side", "resourceVersion": "77", "generation": 3}
 
     def strategy(self, **members: Any) -> "Builder":
         self.spec["updateStrategy"].update(members)
@@ -79,7 +79,7 @@ class Builder:
         self.status.update(members)
         return self
 
-    def document(self) -> Doc:
+    def document(self) -> Json:
         """As the webhook lets it be stored."""
         annotations = hash_annotations(self.spec) | self.metadata.get("annotations", {})
         metadata = self.metadata | {"annotations": annotations}
@@ -89,11 +89,11 @@ class Builder:
         return msgspec.json.decode(as_json(self.document()), type=SidecarSet)
 
 
-def side(letter: str = "B", *more: Doc) -> Builder:
+def side(letter: str = "B", *more: Json) -> Builder:
     return Builder([sidecar(letter), *more])
 
 
-def hot_side(letter: str = "B", *more: Doc) -> Builder:
+def hot_side(letter: str = "B", *more: Json) -> Builder:
     return Builder([hot(letter), *more])
 
 
@@ -101,7 +101,7 @@ def as_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def record(hash_: str, name: str = "side", revision: str = "side-1") -> Doc:
+def record(hash_: str, name: str = "side", revision: str = "side-1") -> Json:
     return {
         "updateTimestamp": "2026-03-01T11:00:00Z",
         "hash": hash_,
@@ -161,7 +161,7 @@ def pod(
     late = state("proxy", "id-before") if "~" in flags else {}
     ready = not set(flags) & set("!PF")
     running, running_id = ("proxy:before", "id-before") if "~" in flags else (image(letter), f"id-{letter}")
-    document: Doc = {
+    document: Json = {
         "metadata": {
             "name": name,
             "namespace": namespace,
@@ -222,7 +222,7 @@ def hot_pod(
         annotations[STATE] = as_json({"side": {"lastContainerStatuses": remembered}})
     images = {"mesh-1": first, "mesh-2": second}
     reported = dict(zip(images, running or (first, second), strict=True))
-    document: Doc = {
+    document: Json = {
         "metadata": {
             "name": "p00",
             "namespace": "default",

@@ -11,6 +11,7 @@ from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Plan
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
+from tests.testkit.documents import Json
 from tests.unit.sidecarset.build import (
     HASH,
     NOW,
@@ -18,7 +19,6 @@ from tests.unit.sidecarset.build import (
     STATE,
     WORKING,
     Builder,
-    Doc,
     codes,
     hot_pod,
     hot_side,
@@ -53,7 +53,7 @@ def test_a_condition_that_says_nothing(text: str) -> None:
     assert updated(planned(side("B"), [pod(letter="A", status={"conditions": conditions})])) == ["p00"]
 
 
-def without_parts(document: Doc, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Doc]]:
+def without_parts(document: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Json]]:
     """The document without each of its members, and with each of them null."""
     for key, value in document.items():
         rest = {name: other for name, other in document.items() if name != key}
@@ -69,7 +69,7 @@ def parts_of(obj: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("document", [*parts_of(pod(letter="A")), *parts_of(hot_pod(image("A"), "empty:1"))])
-def test_pods_that_lack_something(document: Doc) -> None:
+def test_pods_that_lack_something(document: Json) -> None:
     there: Pod = msgspec.json.decode(msgspec.json.encode(document), type=Pod)
     for builder in (side("B"), hot_side("B")):
         assert isinstance(planned(builder, [there]), Plan)
@@ -79,7 +79,7 @@ SET = side("B").strategy(partition=1, maxUnavailable="10%", selector={"matchLabe
 
 
 @pytest.mark.parametrize("document", [pytest.param(part, id=name) for name, part in without_parts(SET)])
-def test_sidecarsets_that_lack_something(document: Doc) -> None:
+def test_sidecarsets_that_lack_something(document: Json) -> None:
     sidecar_set = msgspec.json.decode(msgspec.json.encode(document), type=SidecarSet)
     result = plan(SidecarSetSnapshot(sidecar_set=sidecar_set, pods=[pod(letter="A")]), NOW)
     assert result.reasons
@@ -106,7 +106,7 @@ def refused(builder: Builder) -> str:
         ({"initContainers": [1]}, "spec.initContainers: Expected `object`"),
     ],
 )
-def test_specs_that_cannot_be_read(spec: Doc, problem: str) -> None:
+def test_specs_that_cannot_be_read(spec: Json, problem: str) -> None:
     builder = side("B").meta(annotations={HASH: "h", PLAIN: "p"})
     builder.document = lambda: {"metadata": builder.metadata, "spec": builder.spec | spec}  # type: ignore[method-assign]
     assert problem in refused(builder)

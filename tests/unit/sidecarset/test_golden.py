@@ -11,14 +11,15 @@ from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Plan
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
-from tests.unit.sidecarset.build import HASH, Doc, as_json, codes, namespace, pod_patches, updated
+from tests.testkit.documents import Json
+from tests.unit.sidecarset.build import HASH, as_json, codes, namespace, pod_patches, updated
 from tests.unit.workload.openkruise import decoded, documents, revisions
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
 NAMESPACES: list[Namespace] = [namespace("golden"), namespace("default")]
 
 
-def stored() -> Doc:
+def stored() -> Json:
     (document,) = documents("sidecarsets")
     return document
 
@@ -28,7 +29,7 @@ def injected_pods() -> list[Pod]:
     return msgspec.json.decode(msgspec.json.encode(pods), type=list[Pod])
 
 
-def planned(document: Doc, **more: Any) -> Plan:
+def planned(document: Json, **more: Any) -> Plan:
     return plan(
         SidecarSetSnapshot(
             sidecar_set=msgspec.json.decode(msgspec.json.encode(document), type=SidecarSet),
@@ -41,7 +42,7 @@ def planned(document: Doc, **more: Any) -> Plan:
     )
 
 
-def changed(document: Doc, **spec: Any) -> Doc:
+def changed(document: Json, **spec: Any) -> Json:
     """The SidecarSet as its users change it, with the hashes that its webhook writes."""
     document["spec"] |= spec
     document["metadata"]["annotations"] |= hash_annotations(document["spec"])

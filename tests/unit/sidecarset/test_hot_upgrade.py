@@ -8,12 +8,12 @@ import pytest
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_sidecar.sidecarset.consistency import Consistency
 from flotilla_sidecar.sidecarset.twins import next_to_work, twins_of
+from tests.testkit.documents import Json
 from tests.unit.sidecarset.build import (
     HASH,
     STATE,
     WORKING,
     Builder,
-    Doc,
     codes,
     counts,
     hot_pod,
@@ -32,21 +32,21 @@ A, B, C = image("A"), image("B"), image("C")
 HEALTHY, FIRST_ONLY, SECOND_ONLY, NONE = (True, True), (True, False), (False, True), (False, False)
 
 
-def annotation(pod: Doc, key: str) -> str:
+def annotation(pod: Json, key: str) -> str:
     return pod["metadata"]["annotations"][key]
 
 
-def versions(pod: Doc) -> str:
+def versions(pod: Json) -> str:
     """version and versionalt, first container / second one."""
     prefixes = ("version.sidecarset.kruise.io/mesh-", "versionalt.sidecarset.kruise.io/mesh-")
     return " ".join("/".join(annotation(pod, f"{prefix}{number}") for number in (1, 2)) for prefix in prefixes)
 
 
-def works(pod: Doc) -> str:
+def works(pod: Json) -> str:
     return msgspec.json.decode(annotation(pod, WORKING))["mesh"]
 
 
-def twins(pod: Doc) -> tuple[str, str]:
+def twins(pod: Json) -> tuple[str, str]:
     first, second = (one["image"] for one in pod["spec"]["containers"] if one["name"].startswith("mesh"))
     return first, second
 
@@ -150,7 +150,7 @@ def test_when_the_former_one_idles(more: dict[str, Any], due: bool) -> None:
 
 
 @pytest.mark.parametrize("strategy", [{"paused": True}, {"type": "NotUpdate"}])
-def test_not_while_nothing_may_be_written(strategy: Doc) -> None:
+def test_not_while_nothing_may_be_written(strategy: Json) -> None:
     assert planned(hot_side("B").strategy(**strategy), [hot_pod(A, B, "mesh-2", **MIGRATING)]).stages == ()
 
 

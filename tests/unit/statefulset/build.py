@@ -19,6 +19,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.workload.hashing import revision_data
 from flotilla_statefulset.statefulset.plan import plan
 from flotilla_statefulset.statefulset.snapshot import Options, StatefulSetSnapshot
+from tests.testkit.documents import Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
@@ -31,21 +32,20 @@ OWNER = {
     "blockOwnerDeletion": True,
 }
 _TOKEN = re.compile(r"(\d+)([A-C])([!PFSTG*]*)(?::(\w+))?(?:@(\d+))?")
-Doc = dict[str, Any]
 
 
 def raw(document: object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(document))
 
 
-def template(letter: str = "B", **spec: Any) -> Doc:
+def template(letter: str = "B", **spec: Any) -> Json:
     """The pod template of a revision; their images are all that differs."""
     container = {"name": "main", "image": f"shop:{letter}", "imagePullPolicy": "Always"}
     gates = [{"conditionType": "InPlaceUpdateReady"}]
     return {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [container], "readinessGates": gates, **spec}}
 
 
-def revision(letter: str, number: int, content: Doc | None = None) -> ControllerRevision:
+def revision(letter: str, number: int, content: Json | None = None) -> ControllerRevision:
     """The stored revision `w-A`."""
     document = {
         "metadata": {
@@ -66,7 +66,7 @@ class Builder:
     """A StatefulSet `w`: its current revision is A, and its template that of `update`."""
 
     def __init__(self, replicas: int, update: str) -> None:
-        self.spec: Doc = {
+        self.spec: Json = {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": "w"}},
             "template": template(update),
@@ -74,8 +74,8 @@ class Builder:
             "podManagementPolicy": "Parallel",
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"podUpdatePolicy": "ReCreate"}},
         }
-        self.status: Doc = {"currentRevision": "w-A", "collisionCount": 0}
-        self.metadata: Doc = {
+        self.status: Json = {"currentRevision": "w-A", "collisionCount": 0}
+        self.metadata: Json = {
             "name": "w",
             "namespace": "default",
             "uid": "uid-w",
@@ -171,7 +171,7 @@ def pod(
     *,
     claims: Iterable[str] = (),
     labels: dict[str, str] | None = None,
-    owners: list[Doc] | None = None,
+    owners: list[Json] | None = None,
     set_name: str = "w",
     annotations: dict[str, str] | None = None,
 ) -> Pod:
@@ -182,7 +182,7 @@ def pod(
     ready_since = LONG_AGO if since is None else NOW - timedelta(seconds=int(since))
     own = {"lifecycle.apps.kruise.io/state": state} if state != "none" else {}
     specified = {"apps.kruise.io/specified-delete": "true"} if "*" in flags else {}
-    document: Doc = {
+    document: Json = {
         "metadata": {
             "name": name,
             "namespace": "default",
@@ -329,7 +329,7 @@ def _told(action: Action) -> str:
             return f"patch {kind} {action.name}"
 
 
-def _patch(number: str, subresource: str, body: Doc) -> str:
+def _patch(number: str, subresource: str, body: Json) -> str:
     labels = body.get("metadata", {}).get("labels", {})
     if revision_label := labels.get("controller-revision-hash"):
         return f"update {number}{revision_label.rpartition('-')[2]}"

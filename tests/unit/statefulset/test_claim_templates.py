@@ -6,19 +6,8 @@ import pytest
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.control.plan import Create
 from flotilla_common.workload.claims import claim_record
-from tests.unit.statefulset.build import (
-    Builder,
-    Doc,
-    actions,
-    claim,
-    codes,
-    planned,
-    pods,
-    revision,
-    sts,
-    summary,
-    template,
-)
+from tests.testkit.documents import Json
+from tests.unit.statefulset.build import Builder, actions, claim, codes, planned, pods, revision, sts, summary, template
 from tests.unit.statefulset.test_claims import owners
 
 ADDED: list[tuple[str, Builder, str, list[str], set[str]]] = [
@@ -133,7 +122,7 @@ def test_a_record_that_does_not_fit_is_left_out() -> None:
     assert "apps.kruise.io/volume-claim-templates" not in made.body["metadata"]["annotations"]
 
 
-def template_with_mounts(*names: str) -> Doc:
+def template_with_mounts(*names: str) -> Json:
     document = template("A")
     document["spec"]["containers"][0]["volumeMounts"] = [{"name": one, "mountPath": f"/{one}"} for one in names]
     return document

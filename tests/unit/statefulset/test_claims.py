@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from flotilla_common.control.plan import Create, Patch, Plan
-from tests.unit.statefulset.build import Builder, Doc, actions, claim, codes, planned, pods, storage_class, sts, summary
+from tests.testkit.documents import Json
+from tests.unit.statefulset.build import Builder, actions, claim, codes, planned, pods, storage_class, sts, summary
 
 SET = ("StatefulSet", "w", "uid-w")
 RESIZE = "StatefulSetAutoResizePVCGate=true"
@@ -20,7 +21,7 @@ def owners(result: Plan) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for action in actions(result):
         if action.resource.kind == "PersistentVolumeClaim" and isinstance(action, Create | Patch):
-            references: list[Doc] = action.body["metadata"].get("ownerReferences") or []
+            references: list[Json] = action.body["metadata"].get("ownerReferences") or []
             found[action.name] = [one["kind"] for one in references]
     return found
 

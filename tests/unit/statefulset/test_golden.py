@@ -1,7 +1,6 @@
 """StatefulSets as OpenKruise left them in the middle of rollouts: planned, nothing is written but what is due."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +11,7 @@ from flotilla_common.control.plan import Create, Delete, Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_statefulset.statefulset.plan import plan
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
+from tests.testkit.documents import Json
 from tests.unit.statefulset.build import actions, codes
 from tests.unit.workload.openkruise import decoded, documents, revisions
 
@@ -19,10 +19,9 @@ NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
 SETS = ("asts", "ordered", "ud-asts-a-9m8ks", "ud-asts-b-drxkf")
 GATES = ("", "StatefulSetAutoResizePVCGate=true,StatefulSetStartOrdinal=true,PreparingUpdateAsUpdate=true")
 """Ours as they are by default, and those that were on where the objects come from."""
-Doc = dict[str, Any]
 
 
-def stored(name: str) -> Doc:
+def stored(name: str) -> Json:
     return next(one for one in documents("statefulsets") if one["metadata"]["name"] == name)
 
 
@@ -32,7 +31,7 @@ def belongings(file: str, name: str) -> bytes:
     )
 
 
-def planned(document: Doc, gates: str = "") -> Plan:
+def planned(document: Json, gates: str = "") -> Plan:
     name = document["metadata"]["name"]
     pods = msgspec.json.decode(belongings("pods", name), type=list[Pod])
     claims = msgspec.json.decode(belongings("persistentvolumeclaims", name), type=list[PersistentVolumeClaim])
@@ -49,7 +48,7 @@ def planned(document: Doc, gates: str = "") -> Plan:
     )
 
 
-def image(document: Doc, value: str) -> Doc:
+def image(document: Json, value: str) -> Json:
     """The StatefulSet with another image, as its users give it one."""
     document["spec"]["template"]["spec"]["containers"][0]["image"] = value
     document["metadata"]["generation"] += 1

@@ -5,7 +5,8 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Plan
-from tests.unit.statefulset.build import Doc, planned, pods, sts
+from tests.testkit.documents import Json
+from tests.unit.statefulset.build import planned, pods, sts
 
 
 def told(result: Plan, code: str) -> str:
@@ -13,25 +14,25 @@ def told(result: Plan, code: str) -> str:
 
 
 def with_status(pod: Pod, **status: object) -> Pod:
-    document: Doc = msgspec.to_builtins(pod)
+    document: Json = msgspec.to_builtins(pod)
     document["status"] |= status
     return msgspec.convert(document, Pod)
 
 
 def on_a_node(pod: Pod) -> Pod:
-    document: Doc = msgspec.to_builtins(pod)
+    document: Json = msgspec.to_builtins(pod)
     document["spec"]["nodeName"] = "n1"
     return msgspec.convert(document, Pod)
 
 
-def waiting(reason: str, message: str = "") -> list[Doc]:
+def waiting(reason: str, message: str = "") -> list[Json]:
     state = {"waiting": {"reason": reason, "message": message}}
     return [{"name": "main", "state": state, "ready": False, "restartCount": 0}]
 
 
 PULL = 'Back-off pulling image "shop:A": ErrImagePull: rpc error: code = NotFound desc = shop:A: not found'
 NO_NODE = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 Insufficient cpu."}
-ROWS: list[tuple[str, Doc, str]] = [
+ROWS: list[tuple[str, Json, str]] = [
     (
         "image",
         {"containerStatuses": waiting("ImagePullBackOff", PULL)},
@@ -47,7 +48,7 @@ ROWS: list[tuple[str, Doc, str]] = [
 
 
 @pytest.mark.parametrize(("status", "expected"), [pytest.param(*row[1:], id=row[0]) for row in ROWS])
-def test_the_pod_that_is_waited_for(status: Doc, expected: str) -> None:
+def test_the_pod_that_is_waited_for(status: Json, expected: str) -> None:
     (pod,) = pods("0AP")
     result = planned(sts(2, "A").ordered(), [on_a_node(with_status(pod, **status))])
     text = told(result, "WaitingForPod")

@@ -1,7 +1,5 @@
 """integrations/kube-state-metrics says of all kinds what their CRDs have, and the same numbers as the service."""
 
-from typing import Any
-
 import pytest
 import yaml
 
@@ -12,9 +10,9 @@ from flotilla_statemetrics.families import AnyKind
 from flotilla_statemetrics.kinds.statefulsets import ADVANCED_STATEFUL_SETS
 from tests.support.custom_resource_state import FOLDER, RESOURCES, configured, series_of
 from tests.support.hostile.reviews import schema_of
+from tests.testkit.documents import Json
 from tests.unit.statemetrics.scraped import scraped
 
-Json = dict[str, Any]
 OF_ALL = {"name": "string", "namespace": "string", "creationTimestamp": "string", "generation": "integer"}
 LEFT_OUT = {
     "max_surge",

@@ -11,9 +11,8 @@ from flotilla_statemetrics.kinds.daemonsets import DAEMON_SETS
 from flotilla_statemetrics.kinds.sidecarsets import SIDECAR_SETS
 from flotilla_statemetrics.kinds.statefulsets import ADVANCED_STATEFUL_SETS, STATEFUL_SETS
 from flotilla_statemetrics.kinds.workloadspreads import WORKLOAD_SPREADS
+from tests.testkit.documents import Json
 from tests.unit.statemetrics.scraped import scraped, short
-
-Json = dict[str, Any]
 
 META: Json = {
     "name": "web",

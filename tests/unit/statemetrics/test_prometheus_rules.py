@@ -10,9 +10,9 @@ import yaml
 
 from flotilla_common.api.kinds import catalogue
 from flotilla_statemetrics.catalogue import KINDS
+from tests.testkit.documents import Json
 from tests.unit.chart.test_monitoring import LABELS, parts
 
-Json = dict[str, Any]
 FILE = Path(__file__).parents[3] / "integrations" / "prometheus" / "rules.yaml"
 GROUPS = yaml.safe_load(FILE.read_text(encoding="utf-8"))["groups"]
 RULES = [rule for group in GROUPS for rule in group["rules"]]

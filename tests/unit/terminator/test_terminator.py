@@ -19,7 +19,6 @@ from flotilla_sidecar.terminator.plan import EndingSnapshot, plan, request_name
 from tests.support.wiring import FakeWiring
 from tests.unit.control.fakes import START
 
-Json = dict[str, Any]
 TERMINATE, IMAGE = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
 IGNORE = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 SIDE = {TERMINATE: "true"}

@@ -14,8 +14,8 @@ from flotilla_common.control.plan import Create, Delete, Patch, Plan
 from flotilla_topology.uniteddeployment.children import CLONE_SETS, ChildKind
 from flotilla_topology.uniteddeployment.plan import plan
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 OWNER = {
     "apiVersion": "apps.kruise.io/v1beta1",

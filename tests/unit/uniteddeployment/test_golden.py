@@ -1,7 +1,6 @@
 """UnitedDeployments as OpenKruise left them: the names of revisions, and that nothing is written to them."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pytest
@@ -16,19 +15,19 @@ from flotilla_common.workload.hashing import revision_hash
 from flotilla_topology.uniteddeployment import revisions as recipe
 from flotilla_topology.uniteddeployment.plan import plan
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
+from tests.testkit.documents import Json
 from tests.unit.uniteddeployment.build import codes, intents
 from tests.unit.workload.openkruise import decoded, documents, encoded, revisions
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
 CHILDREN = {"CloneSet": "clonesets", "AdvancedStatefulSet": "statefulsets"}
-Doc = dict[str, Any]
 
 
-def stored(name: str) -> Doc:
+def stored(name: str) -> Json:
     return next(one for one in documents("uniteddeployments") if one["metadata"]["name"] == name)
 
 
-def of(uid: str, file: str) -> list[Doc]:
+def of(uid: str, file: str) -> list[Json]:
     """The objects of a file that this one controls."""
     found = documents(file)
     return [one for one in found if any(ref["uid"] == uid for ref in one["metadata"].get("ownerReferences", []))]
@@ -38,7 +37,7 @@ def pods_of(child: Workload) -> list[Pod]:
     return [msgspec.json.decode(encoded(pod), type=Pod) for pod in of(child.metadata.uid, "pods")]
 
 
-def planned(document: Doc) -> Plan:
+def planned(document: Json) -> Plan:
     uid, name = document["metadata"]["uid"], document["metadata"]["name"]
     workloads = {
         kind: [msgspec.json.decode(encoded(one), type=Workload) for one in of(uid, file)]
@@ -62,7 +61,7 @@ def planned(document: Doc) -> Plan:
 
 
 @pytest.mark.parametrize("revision", revisions("UnitedDeployment"), ids=lambda one: one["metadata"]["name"])
-def test_names_of_revisions(revision: Doc) -> None:
+def test_names_of_revisions(revision: Json) -> None:
     data = recipe.canonical(encoded(revision["data"]))
     assert msgspec.json.decode(data) == revision["data"]
     owner, _, found = revision["metadata"]["name"].rpartition("-")
@@ -92,13 +91,13 @@ def test_a_rollback_after_the_take_over_finds_the_unlabelled_revision() -> None:
         ("AdvancedStatefulSetSpec", statefulset.version("v1beta1").spec),
     ],
 )
-def test_the_types_of_our_own_kinds_have_all_their_fields(name: str, schema: Doc) -> None:
+def test_the_types_of_our_own_kinds_have_all_their_fields(name: str, schema: Json) -> None:
     """A field that is missing there would be left out of revisions, and its change would roll nothing."""
     missing = [path for path in paths(schema) if not has(name, path)]
     assert missing == []
 
 
-def paths(schema: Doc) -> list[tuple[str, ...]]:
+def paths(schema: Json) -> list[tuple[str, ...]]:
     """The paths of all fields that the schema names; pod templates and claims are the apiserver's."""
     inner = schema.get("items", schema)
     found: list[tuple[str, ...]] = []

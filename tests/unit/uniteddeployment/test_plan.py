@@ -14,7 +14,8 @@ from flotilla_topology.uniteddeployment.children import (
     STATEFUL_SETS,
     ChildKind,
 )
-from tests.unit.uniteddeployment.build import OWNER, REVISION, SUBSET, Json, World, at, codes, intents, pod_of, template
+from tests.testkit.documents import Json
+from tests.unit.uniteddeployment.build import OWNER, REVISION, SUBSET, World, at, codes, intents, pod_of, template
 
 AB = [{"name": "a"}, {"name": "b"}]
 

@@ -21,8 +21,7 @@ from flotilla_webhook.tools import LiveTools
 from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 
 class FakeApi:

@@ -15,9 +15,9 @@ from flotilla_common.control.journal import Journal
 from flotilla_webhook.audit import Audit, manager_of
 from flotilla_webhook.wire import Handler
 from tests.support.fake_clock import FakeClock
+from tests.testkit.documents import Json
 from tests.unit.control.fakes import SilentBus
 
-Json = dict[str, Any]
 OURS = "system:serviceaccount:kruise-system:flotilla-cloneset"
 
 

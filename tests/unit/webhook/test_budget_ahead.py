@@ -27,8 +27,8 @@ from flotilla_webhook.budgetbooking import AWAITED_SECONDS
 from flotilla_webhook.ledger import PATIENCE_SECONDS
 from flotilla_webhook.pace import IDLE_SECONDS
 from flotilla_webhook.podchecks import Check, PodChange, Verdict
+from tests.testkit.documents import Json
 from tests.unit.webhook.budget_world import NAMESPACE, World, budget, pod, with_image
-from tests.unit.webhook.fakes import Json
 from tests.unit.webhook.test_budget_races import cluster_with, replicas
 from tests.unit.webhook.test_ledger import CONFLICT, Distant, once, raising, turns
 

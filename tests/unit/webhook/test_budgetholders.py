@@ -14,8 +14,8 @@ from flotilla_common.control.journal import Journal
 from flotilla_common.control.plan import Plan, Reason, State
 from flotilla_common.control.subject import Subject
 from flotilla_webhook.budgetholders import MOST_CHARACTERS, REST_SECONDS, WAIT_SECONDS
+from tests.testkit.documents import Json
 from tests.unit.webhook.budget_world import NAMESPACE, NOW, ToldBus, World, budget, pod
-from tests.unit.webhook.fakes import Json
 
 PLAIN = (
     'podunavailablebudget.policy.kruise.io "pub" is forbidden: pub unavailable allowed is negative'

@@ -11,8 +11,8 @@ from flotilla_common.api.resources import NAMESPACE as NAMESPACES
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.podchecks import Check, PodChange, Verdict
+from tests.testkit.documents import Json
 from tests.unit.webhook.budget_world import NAMESPACE, NOW, World, budget, pod, with_image, with_metadata
-from tests.unit.webhook.fakes import Json
 
 UNREADY = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
 BEGIN = 'podunavailablebudget.policy.kruise.io "pub" is forbidden: pub unavailable allowed is negative'

@@ -13,7 +13,8 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_webhook.templates import DryRunValidator
 from flotilla_webhook.tools import kind_handlers
 from flotilla_webhook.wire import Handler
-from tests.unit.webhook.fakes import FakeApi, Json, tools
+from tests.testkit.documents import Json
+from tests.unit.webhook.fakes import FakeApi, tools
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 LABEL = "policy.kruise.io/delete-protection"

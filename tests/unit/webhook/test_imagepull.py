@@ -8,9 +8,8 @@ import pytest
 
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_webhook.tools import kind_handlers
+from tests.testkit.documents import Json
 from tests.unit.webhook.fakes import FakeApi, tools
-
-Json = dict[str, Any]
 
 
 async def ask(verb: str, request: Request, gates: str = "") -> Answer:

@@ -8,8 +8,7 @@ import pytest
 
 from flotilla_webhook.injection.inject import inject
 from flotilla_webhook.injection.source import Source
-
-Json = dict[str, Any]
+from tests.testkit.documents import Json
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 INJECTED = {"name": "IS_INJECTED", "value": "true"}

@@ -10,11 +10,12 @@ from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.tools import kind_handlers
+from tests.testkit.documents import Json
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, JOB, PULLS, cron_job
 from tests.unit.admission.test_broadcastjob import TEMPLATE, job
 from tests.unit.admission.test_ephemeraljob import GOOD
 from tests.unit.admission.test_ephemeraljob import job as ephemeral_job
-from tests.unit.webhook.fakes import FakeApi, Json, applied, tools
+from tests.unit.webhook.fakes import FakeApi, applied, tools
 
 PATHS = {
     "AdvancedCronJob": "/{}-apps-kruise-io-advancedcronjob",

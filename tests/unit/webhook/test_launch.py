@@ -6,7 +6,7 @@ import pytest
 
 from flotilla_webhook.launch import order_launch
 from tests.support.dice import Dice
-from tests.unit.webhook.fakes import Json
+from tests.testkit.documents import Json
 
 ORDERED = {"apps.kruise.io/container-launch-priority": "Ordered"}
 

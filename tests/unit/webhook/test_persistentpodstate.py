@@ -9,7 +9,8 @@ from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_ST
 from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.kube.interface import ApiError
 from flotilla_webhook.tools import kind_handlers
-from tests.unit.webhook.fakes import FakeApi, Json, tools
+from tests.testkit.documents import Json
+from tests.unit.webhook.fakes import FakeApi, tools
 
 PATH = "/validate-apps-kruise-io-persistentpodstate"
 NEITHER = "requiredPersistentTopology and preferredPersistentTopology cannot be empty at the same time"

@@ -11,7 +11,7 @@ from flotilla_common.api.podrules import PodRule, encoded
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.podchecks import Check, PodChange, Verdict
-from tests.unit.webhook.fakes import Json
+from tests.testkit.documents import Json
 from tests.unit.webhook.spread_world import CLONE_SET, NAMESPACE, World, pod, spread, subset
 
 NOW = "2026-01-01T00:00:00Z"

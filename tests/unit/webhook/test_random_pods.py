@@ -24,7 +24,8 @@ from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.support.random_pods import random_pod
-from tests.unit.webhook.fakes import FakeApi, Json, applied, records
+from tests.testkit.documents import Json
+from tests.unit.webhook.fakes import FakeApi, applied, records
 
 PODS = int(os.environ.get("FLOTILLA_RANDOM_PODS", "3000"))
 BEFORE, AFTER = "BeforeAppContainer", "AfterAppContainer"

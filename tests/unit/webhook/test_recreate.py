@@ -11,7 +11,8 @@ from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.tools import kind_handlers
-from tests.unit.webhook.fakes import FakeApi, Json, tools
+from tests.testkit.documents import Json
+from tests.unit.webhook.fakes import FakeApi, tools
 
 UNREADY = "crr.apps.kruise.io/unready-acquired"
 PORTS = [{"name": "http", "containerPort": 80, "protocol": "TCP"}]

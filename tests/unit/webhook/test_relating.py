@@ -11,8 +11,8 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
 )
 from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET
 from flotilla_common.kube.interface import ApiError
+from tests.testkit.documents import Json
 from tests.unit.webhook.budget_world import NAMESPACE, World, budget
-from tests.unit.webhook.fakes import Json
 
 BOTH = (RELATED_BUDGET, LEGACY_RELATED_BUDGET)
 

@@ -16,7 +16,7 @@ from flotilla_webhook.booking import AWAITED_SECONDS
 from flotilla_webhook.pace import IDLE_SECONDS, MANY
 from flotilla_webhook.reserve import AHEAD_SECONDS, FRESH_SECONDS
 from tests.support.fake_bus import FakeBus
-from tests.unit.webhook.fakes import Json
+from tests.testkit.documents import Json
 from tests.unit.webhook.spread_world import NAMESPACE, World, mark, pod, spread, subset
 from tests.unit.webhook.test_ledger import Distant, DistantBus, raising, replicas, turns
 

@@ -7,7 +7,8 @@ import pytest
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.tools import kind_handlers
-from tests.unit.webhook.fakes import FakeApi, Json, tools
+from tests.testkit.documents import Json
+from tests.unit.webhook.fakes import FakeApi, tools
 
 PATH = "/validate-apps-kruise-io-resourcedistribution"
 OLD_PATH = "/validate-apps-kruise-io-v1alpha1-resourcedistribution"

@@ -13,7 +13,8 @@ from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import CONFIG_MAP, REVISION
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.tools import kind_handlers
-from tests.unit.webhook.fakes import FakeApi, Json, tools
+from tests.testkit.documents import Json
+from tests.unit.webhook.fakes import FakeApi, tools
 
 LOG = {"name": "log", "image": "l:1"}
 

@@ -12,7 +12,8 @@ from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import STORAGE_CLASS
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.tools import kind_handlers
-from tests.unit.webhook.fakes import FakeApi, Json, tools
+from tests.testkit.documents import Json
+from tests.unit.webhook.fakes import FakeApi, tools
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 RESIZE = "StatefulSetAutoResizePVCGate=true"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, MATCHED
-from tests.unit.webhook.fakes import Json
+from tests.testkit.documents import Json
 from tests.unit.webhook.spread_world import World, pod, spread, subset
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -11,6 +11,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.workload.hashing import revision_data
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.recipe import RevisionRecipe, belongs, canonical_template_data, template_labels
+from tests.testkit.documents import Json
 
 NOW = datetime(2024, 3, 1, 8, 0, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
@@ -21,8 +22,6 @@ GRACE = "apps.kruise.io/inplace-update-grace"
 LIFECYCLE = "lifecycle.apps.kruise.io/state"
 
 RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_labels, belongs=belongs)
-
-Json = dict[str, Any]
 
 
 def in_place(**members: Any) -> InPlaceContext:

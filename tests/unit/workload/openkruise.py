@@ -1,13 +1,12 @@
 """What OpenKruise 1.9 left in a cluster (golden/README.md), as documents and as objects."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from flotilla_common.api.core import ControllerRevision
+from tests.testkit.documents import Json
 
-Json = dict[str, Any]
 _GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -13,9 +13,9 @@ from flotilla_common.api.kinds.workloadspread.types import MATCHED, WorkloadSpre
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
+from tests.testkit.documents import Json
 
 T = TypeVar("T")
-Json = dict[str, Any]
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 COST = "controller.kubernetes.io/pod-deletion-cost"
 

@@ -1,7 +1,6 @@
 """Taking places and giving them back (workloadspread.md §5, §6 and §11)."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pytest
@@ -20,12 +19,12 @@ from flotilla_common.api.kinds.workloadspread.book import (
     without_pod,
 )
 from flotilla_common.api.kinds.workloadspread.types import MATCHED, Matched, Subset, SubsetStatus
+from tests.testkit.documents import Json
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
-Doc = dict[str, Any]
 
 
-def subsets(*rows: Doc) -> list[Subset]:
+def subsets(*rows: Json) -> list[Subset]:
     return msgspec.json.decode(msgspec.json.encode(list(rows)), type=list[Subset])
 
 
@@ -36,7 +35,7 @@ def entry(name: str, missing: int, *, closed: bool = False, **pods: list[str]) -
     return msgspec.json.decode(msgspec.json.encode(document), type=SubsetStatus)
 
 
-def filled(rows: list[Doc], count: int, replicas: int = 10) -> list[str]:
+def filled(rows: list[Json], count: int, replicas: int = 10) -> list[str]:
     """Where so many pods go one after the other; empty: nowhere."""
     book, found = opened(subsets(*rows), replicas, []), list[str]()
     for number in range(count):
@@ -65,7 +64,7 @@ def filled(rows: list[Doc], count: int, replicas: int = 10) -> list[str]:
         pytest.param([{"name": "a", "maxReplicas": 0}, {"name": "b"}], 2, 2, "bb", id="V10"),
     ],
 )
-def test_pods_fill_the_subsets_in_order(rows: list[Doc], count: int, replicas: int, expected: str) -> None:
+def test_pods_fill_the_subsets_in_order(rows: list[Json], count: int, replicas: int, expected: str) -> None:
     assert "".join(name or "_" for name in filled(rows, count, replicas)) == expected
 
 

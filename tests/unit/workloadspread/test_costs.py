@@ -1,13 +1,11 @@
 """Deletion costs (workloadspread.md §8.4), and that scaling in goes by them (§11)."""
 
-from typing import Any
-
 import pytest
 
 from flotilla_topology.workloadspread.snapshot import Target
+from tests.testkit.documents import Json
 from tests.unit.workloadspread.build import COST, costs, planned, pod, spread, subset
 
-Json = dict[str, Any]
 TABLE = [
     (1, 0, (100, -100), (100, -100)),
     (2, 0, (200, -100), (100, -200)),

@@ -17,7 +17,8 @@ from flotilla_topology.workloadspread.custom import CONFIGURATIONS
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
 from tests.support.wiring import TURNS, FakeWiring
-from tests.unit.workloadspread.build import NOW, Json, pod, read, spread, subset
+from tests.testkit.documents import Json
+from tests.unit.workloadspread.build import NOW, pod, read, spread, subset
 
 ENTRY = {"group": "train.io", "version": "v1", "kind": "TrainJob", "replicasPath": "spec.worker.replicas"}
 SERVED = [

@@ -2,7 +2,6 @@
 where they stood."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
@@ -15,10 +14,10 @@ from flotilla_common.control.plan import Plan
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
 from flotilla_topology.workloadspread.targets import target_of
+from tests.testkit.documents import Json
 from tests.unit.workload.openkruise import cloneset, documents, encoded
 from tests.unit.workloadspread.build import costs
 
-Json = dict[str, Any]
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
 PODS = [one for one in documents("pods") if one["metadata"]["name"].startswith("spread-")]
 (STORED,) = (msgspec.json.decode(encoded(one), type=WorkloadSpread) for one in documents("workloadspreads"))

@@ -1,12 +1,11 @@
 """Which subset a pod belongs to that was there before the WorkloadSpread (workloadspread.md §8.3 and §11)."""
 
-from typing import Any
-
 import msgspec
 import pytest
 
 from flotilla_common.api.kinds.workloadspread.types import MATCHED
 from flotilla_common.control.plan import Patch, Plan
+from tests.testkit.documents import Json
 from tests.unit.workloadspread.build import (
     COST,
     annotated,
@@ -20,8 +19,6 @@ from tests.unit.workloadspread.build import (
     spread,
     subset,
 )
-
-Json = dict[str, Any]
 
 
 def zone(name: str) -> Json:

@@ -7,9 +7,9 @@ import pytest
 from flotilla_common.api.kinds.workloadspread.types import PLACE, WorkloadSpread
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
+from tests.testkit.documents import Json
 from tests.unit.workloadspread.build import NOW, at, book, cases, entries, planned, pod, read, spread, subset
 
-Json = dict[str, Any]
 TERMINATING: Json = {"deletionTimestamp": at(5)}
 
 

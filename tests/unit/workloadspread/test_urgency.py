@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.unit.workloadspread.build import Json, at, book, planned, pod, spread, subset
+from tests.testkit.documents import Json
+from tests.unit.workloadspread.build import at, book, planned, pod, spread, subset
 
 
 def status(*entries: Json, generation: int = 3) -> Json:

@@ -3,7 +3,8 @@
 import pytest
 
 from flotilla_common.control.plan import State
-from tests.unit.workloadspread.build import Json, at, book, planned, pod, spread, subset
+from tests.testkit.documents import Json
+from tests.unit.workloadspread.build import at, book, planned, pod, spread, subset
 
 PODS = [pod("p1", "a"), pod("p2", "a")]
 
