@@ -1,4 +1,4 @@
-"""The StatefulSet service on one page: its controllers."""
+"""The program of the StatefulSet service: its controllers."""
 
 from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service, run_alone
@@ -9,10 +9,10 @@ PARTS = (STATEFUL_SETS, PERSISTENT_POD_STATES)
 
 
 def service() -> Service:
-    """The service, for `flotilla run` and for its own process."""
+    """Return the service, for `flotilla run` and for its own process."""
     return controller_service("statefulset", PARTS)
 
 
 def main() -> int:
-    """Run the service as a process of its own; returns the exit code."""
+    """Run the service as its own process and return the exit code."""
     return run_alone(service())

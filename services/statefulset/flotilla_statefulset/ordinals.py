@@ -1,7 +1,8 @@
-"""Which ordinals a StatefulSet's pods have (statefulset.md §4.2).
+"""Computes the ordinals of a StatefulSet's pods (statefulset.md §4.2).
 
-The first `replicas` integers from `start` on that are not reserved. They are kept as runs of consecutive numbers, so
-that neither a range of two billion reserved ordinals nor ten thousand pods cost more than the runs between them.
+These are the first `replicas` integers from `start` on that are not reserved. They are kept as runs of consecutive
+numbers, so that neither a range of two billion reserved ordinals nor ten thousand pods cost more than the runs between
+them.
 """
 
 from bisect import bisect_right
@@ -16,7 +17,7 @@ MAX_ORDINAL = 2**31 - 1
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Consecutive ordinals, the last one included. `rank`: the position of the first one among all."""
+    """A run of consecutive ordinals, `last` included. `rank`: the position of `first` among all ordinals."""
 
     first: int
     last: int
@@ -24,7 +25,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Ordinals:
-    """The ordinals that a set wants, in ascending order."""
+    """The desired ordinals of a set, in ascending order."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = tuple(runs)
@@ -32,7 +33,7 @@ class Ordinals:
 
     @classmethod
     def of(cls, start: int, replicas: int, reserved: Sequence[tuple[int, int]]) -> "Ordinals":
-        """`replicas` ordinals from `start` on, without the `reserved` (first, last), in any order."""
+        """Return `replicas` ordinals from `start` on, except the `reserved` (first, last) ranges, in any order."""
         runs: list[Run] = []
         rank, position = 0, start
         for first, last in [*sorted(reserved), (MAX_ORDINAL + 1, MAX_ORDINAL + 1)]:
@@ -55,14 +56,15 @@ class Ordinals:
         return self.rank(ordinal) >= 0
 
     def among(self, ordinals: Iterable[int]) -> list[int]:
-        """Those of these ordinals that are wanted. Nearly always they are one run, which makes it quick."""
+        """Return the given ordinals that are in the set."""
+        # Nearly always there is one run, which makes it quick.
         if len(self._runs) == 1:
             first, last = self._runs[0].first, self._runs[0].last
             return [one for one in ordinals if first <= one <= last]
         return [one for one in ordinals if one in self]
 
     def rank(self, ordinal: int) -> int:
-        """The position of the ordinal, from 0; -1 for one that is not wanted."""
+        """Return the position of the ordinal, from 0; -1 if it is not in the set."""
         at = bisect_right(self._starts, ordinal) - 1
         if at < 0 or ordinal > self._runs[at].last:
             return -1
@@ -70,7 +72,7 @@ class Ordinals:
 
 
 def ordinal_of(pod_name: str, set_name: str) -> int:
-    """The ordinal in the name of a pod of the set; -1 if it is no such name."""
+    """Return the ordinal in the name of a pod of the set; -1 for any other name."""
     prefix, dash, digits = pod_name.rpartition("-")
     ordinal = integer(digits) if dash and prefix == set_name else None
     return ordinal if ordinal is not None and ordinal <= MAX_ORDINAL and str(ordinal) == digits else -1

@@ -1,4 +1,4 @@
-"""The PersistentPodState controller: what it watches and writes, and what it plans from."""
+"""Declares the PersistentPodState controller: its watches, its writes, and the gatherer of its snapshots."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -37,19 +37,19 @@ TARGET = "target"
 """Index: PersistentPodStates by namespace, group, kind and name of their workload."""
 
 OWNERS = "owners"
-"""Index: pods by namespace and by the uids of all their owners, of whatever kind."""
+"""Index: pods by namespace and by the uids of all their owners, of any kind."""
 
 
 Workloads = Table[StatefulSet] | Table[BuiltInStatefulSet] | Table[NumberedWorkload]
 
 
 def target_of(state: PersistentPodState) -> Iterable[tuple[str, ...]]:
-    """The workload that is meant, whatever its version."""
+    """Return the index key of the target workload, regardless of its API version."""
     return [(state.metadata.namespace, *state.spec.target_ref.identity)]
 
 
 def owner_uids(pod: Pod) -> Iterable[tuple[str, str]]:
-    """Return namespace and uid of each owner: a namesake that came later has another."""
+    """Return namespace and uid of each owner. A later object of the same name has another uid."""
     return [(pod.metadata.namespace, reference.uid) for reference in pod.metadata.owner_references]
 
 
@@ -75,11 +75,11 @@ SETS = Watch(STATEFUL_SET, StatefulSet, concerns=_may_be_its_workload)
 PODS = Watch(POD, Pod, indexes={OWNERS: owner_uids}, concerns=_in_its_namespace)
 NODES = Watch(NODE, Node, concerns=lambda state, node: True)
 CONFIGURATIONS = Watch(CONFIG_MAP, ConfigMap, private="namespace")
-"""Of Flotilla's own namespace: one of them names more kinds of workloads."""
+"""ConfigMaps of Flotilla's own namespace, one of which names more kinds of workloads."""
 
 
 class Gatherer:
-    """Builds the snapshot of one PersistentPodState, or of the name of one that a workload asks for."""
+    """Builds the snapshot of one PersistentPodState, or of a name for which a workload requests one."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
@@ -91,7 +91,7 @@ class Gatherer:
             BUILT_IN_STATEFUL_SET: wiring.table(BUILT_IN_SETS),
             STATEFUL_SET: wiring.table(SETS),
         }
-        self._missed: dict[str, set[Key]] = {}  # nodes that were looked for in vain, and for whom
+        self._missed: dict[str, set[Key]] = {}  # nodes that were not found, with the keys that need them
         self._looks = Looks(wiring.get, wiring.clock, wiring.again)
         self._custom = CustomKinds(
             lambda: wiring.api,
@@ -111,12 +111,12 @@ class Gatherer:
         wiring.wake(NODES, self._of_node)
 
     def keys(self) -> list[Key]:
-        """Every PersistentPodState, and every workload that asks for one."""
+        """Return every PersistentPodState, and every workload that requests one."""
         asking = [obj.metadata.key for table in self._tables().values() for obj in table if asks(obj.metadata)]
         return list(dict.fromkeys([*self._states.keys(), *asking]))
 
     def gather(self, key: Key, memory: Memory) -> StateSnapshot | None:
-        """The PersistentPodState and its surroundings; None when there is none and none is asked for."""
+        """Return the PersistentPodState and its surroundings; None when it neither exists nor is requested."""
         state, namesakes = self._states.get(*key), self._namesakes(key)
         snapshot = StateSnapshot(namespace=key[0], name=key[1], state=state, namesakes=namesakes)
         if state is not None:
@@ -139,7 +139,7 @@ class Gatherer:
         )
 
     def _tables(self) -> dict[Resource, Workloads]:
-        """What is known of workloads, the built-in ones first."""
+        """Return the tables of workloads by resource, the built-in kinds first."""
         return {**self._own, **dict(self._custom.tables())}
 
     def _namesakes(self, key: Key) -> list[Workload]:
@@ -150,14 +150,14 @@ class Gatherer:
         return workload_of(resource, obj, self._wiring.gates)
 
     def _rival(self, key: Key, namesakes: Sequence[Workload]) -> str:
-        """Another PersistentPodState for the namesake that would get this one."""
+        """Return the name of another PersistentPodState for the namesake that would get this one; else ""."""
         for one in asking_among(namesakes)[:1]:
             for other in self._states.by_index(TARGET, (key[0], *one.reference.identity)):
                 return other.metadata.name
         return ""
 
     def _target(self, state: PersistentPodState) -> tuple[Workload | None, str]:
-        """The workload, or why workloads of that kind are not known."""
+        """Return the workload, or why workloads of that kind are not watched."""
         group, kind, name = state.spec.target_ref.identity
         for resource, table in self._tables().items():
             if (resource.group, resource.kind) == (group, kind):
@@ -168,7 +168,7 @@ class Gatherer:
     def _said(
         self, snapshot: StateSnapshot, state: PersistentPodState, target: Workload | None, unfollowed: str
     ) -> Said | None:
-        """Ask about the workload for whose sake something is about to be thrown away."""
+        """Read the workload from the apiserver if its state is about to cause a deletion."""
         controller = controller_of(state.metadata)
         for one in snapshot.namesakes:
             if controller is not None and one.metadata.uid == controller.uid and not asks(one.metadata):
@@ -189,7 +189,7 @@ class Gatherer:
                 self._missed.setdefault(name, set()).add(key)
 
     def _configured(self) -> list[CustomWorkload]:
-        """The kinds that the ConfigMap names. One that cannot be read names none; admission says so."""
+        """Return the kinds that the ConfigMap names; none if it is unreadable, which admission reports."""
         found = self._configurations.get(self._wiring.settings.namespace, CONFIGURATION)
         try:
             return custom_workloads({} if found is None else found.data)
@@ -197,14 +197,14 @@ class Gatherer:
             return []
 
     def _needed(self, kind: GroupKind) -> list[Key]:
-        """Return the workloads of the kind that PersistentPodStates are about."""
+        """Return the workloads of the kind that PersistentPodStates target."""
         targets = ((state.metadata.namespace, state.spec.target_ref) for state in self._states)
         return [(namespace, target.name) for namespace, target in targets if target.identity[:2] == kind]
 
-    # What a change concerns
+    # Keys that a change affects
 
     def _of_workload(self, resource: Resource, old: Object | None, new: Object | None) -> list[Key]:
-        """Those that are about the workload, and the one that it asks for, or that was made for it."""
+        """Return the states that target the workload, and the one that it requests or that was made for it."""
         if (obj := new or old) is None:
             return []
         key = obj.metadata.key
@@ -214,7 +214,7 @@ class Gatherer:
         return [*found, key] if asked or self._states.get(*key) is not None else found
 
     def _rivals(self, old: PersistentPodState | None, new: PersistentPodState | None) -> list[Key]:
-        """One of another name keeps a workload from getting its own."""
+        """Return the workloads that the states target: such a state keeps a workload from getting its own."""
         states = [state for state in (old, new) if state is not None]
         return [(state.metadata.namespace, state.spec.target_ref.name) for state in states]
 
@@ -227,7 +227,8 @@ class Gatherer:
         return [state.metadata.key for state in self._states.by_index(TARGET, target)]
 
     def _of_node(self, old: Node | None, new: Node | None) -> Iterable[Key]:
-        """A node that was missed is there. Labels that change later wait for the next change of a pod (§5.2)."""
+        """Return the keys that need a node which has just appeared."""
+        # Labels that change later wait for the next change of a pod (§5.2).
         return self._missed.pop(new.metadata.name, ()) if new is not None else ()
 
     def _custom_changed(self, resource: Resource, old: Object | None, new: Object | None) -> None:
@@ -241,7 +242,7 @@ class Gatherer:
 
 
 class Question(NamedTuple):
-    """What is asked, and at which version of the PersistentPodState."""
+    """A question to the apiserver, and the version of the PersistentPodState that raised it."""
 
     resource: Resource
     name: str
@@ -249,21 +250,21 @@ class Question(NamedTuple):
 
 
 class Looks:
-    """Asks the apiserver itself before records or a PersistentPodState are thrown away for the sake of a workload.
+    """Reads a workload from the apiserver before records or a PersistentPodState are deleted because of it.
 
-    A workload and what remembers its pods come in different streams, so a mirror may hear of one before the other. An
-    answer counts for the version of the PersistentPodState that was held when it was asked for: what is written because
-    of it is written on that version.
+    A workload and the state of its pods come in different streams, so a mirror may receive one before the other. An
+    answer is valid for the version of the PersistentPodState that was current when the question was asked: writes that
+    follow from it are conditional on that version.
     """
 
     def __init__(self, get: Get, clock: Clock, again: Callable[[str, str], None]) -> None:
-        """`again` plans whoever has asked."""
+        """Take `get`, which reads an object, and `again`, which plans the asking key again."""
         self._get = get
         self._questions = Questions(self._read, clock, again)
         self.forget, self.run = self._questions.forget, self._questions.run
 
     def of(self, state: PersistentPodState, resource: Resource, name: str) -> Said | None:
-        """What the apiserver says of the workload; None until it has answered, which has the asker planned again."""
+        """Return the apiserver's answer about the workload; None until it arrives, which plans the asking key again."""
         meta = state.metadata
         return self._questions.ask((meta.namespace, meta.name), Question(resource, name, meta.resource_version))
 

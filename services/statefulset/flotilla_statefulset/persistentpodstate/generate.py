@@ -1,7 +1,7 @@
-"""PersistentPodStates that workloads ask for by annotation (persistentpodstate.md §4).
+"""Generates the PersistentPodStates that workloads request by annotation (persistentpodstate.md §4).
 
-What one was generated from is kept on it, so that plans need no history: as long as the annotations of its workload say
-the same, its spec is left alone, whatever users have made of it.
+The source annotations are stored on the generated object, so that plans need no history: as long as the workload's
+annotations are unchanged, the spec is left alone, with any edits that users have made.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,18 +28,18 @@ REQUIRED = "kruise.io/required-persistent-topology"
 PREFERRED = "kruise.io/preferred-persistent-topology"
 ANNOTATIONS = "kruise.io/persistent-pod-annotations"
 GENERATED_FROM = "kruise.io/generated-from"
-"""On a generated PersistentPodState: the values of the three annotations that it was made from."""
+"""On a generated PersistentPodState: the values of the three annotations from which it was made."""
 
 WEIGHT = 100
 
 
 def asks(meta: ObjectMeta) -> bool:
-    """The workload wants its PersistentPodState to be generated."""
+    """Report whether the workload requests a PersistentPodState."""
     return meta.annotations.get(AUTO) == "true"
 
 
 def generate(snapshot: StateSnapshot, draft: Draft) -> bool:
-    """Plan what the annotations ask for. True when the spec, or all of it, is about to change."""
+    """Plan what the annotations request. Return True if the object or its spec is about to change."""
     asking = asking_among(snapshot.namesakes)
     owner = _owner(snapshot, asking)
     for other in asking:
@@ -60,13 +60,15 @@ def generate(snapshot: StateSnapshot, draft: Draft) -> bool:
 
 
 def asking_among(namesakes: Collection[Workload]) -> list[Workload]:
-    """The workloads that are to get a PersistentPodState."""
+    """Return the workloads that should have a generated PersistentPodState."""
     return [one for one in namesakes if asks(one.metadata) and wanted(one) is not None and not one.terminating]
 
 
 def wanted(workload: Workload) -> PersistentPodStateSpec | None:
-    """The spec that the annotations describe; None if they name no topology. Values are split at commas, and no blanks
-    are taken off (§4)."""
+    """Return the spec that the annotations describe; None if they name no topology.
+
+    Values are split at commas, and blanks are kept (§4).
+    """
     values = workload.metadata.annotations
     required, preferred, annotations = (_keys(values.get(name, "")) for name in (REQUIRED, PREFERRED, ANNOTATIONS))
     if not required and not preferred:
@@ -81,7 +83,7 @@ def wanted(workload: Workload) -> PersistentPodStateSpec | None:
 
 
 def source(annotations: Mapping[str, str]) -> str:
-    """The three values in one canonical text."""
+    """Return the values of the three annotations as canonical JSON."""
     values = {name.rpartition("/")[2]: annotations.get(name, "") for name in (REQUIRED, PREFERRED, ANNOTATIONS)}
     return msgspec.json.encode(values).decode()
 
@@ -91,7 +93,7 @@ def _keys(value: str) -> list[str]:
 
 
 def _owner(snapshot: StateSnapshot, asking: Sequence[Workload]) -> Workload | None:
-    """The namesake that the PersistentPodState belongs to, or is to belong to."""
+    """Return the namesake that the PersistentPodState belongs to, or will belong to."""
     state = snapshot.state
     if state is None:
         return asking[0] if asking else None
@@ -129,7 +131,7 @@ def _made(snapshot: StateSnapshot, owner: Workload) -> Create:
 
 
 def _renew(state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
-    """Bring the parts that annotations speak of into line, unless they say what they said before."""
+    """Update the generated fields, unless the annotations are unchanged."""
     spec, said = wanted(owner), source(owner.metadata.annotations)
     assert spec is not None, "only workloads that want something get here"
     known = state.metadata.annotations.get(GENERATED_FROM)
@@ -153,7 +155,8 @@ def _parts(spec: PersistentPodStateSpec) -> tuple[object, ...]:
 
 
 def _patch(state: PersistentPodState, spec: PersistentPodStateSpec, said: str) -> Patch:
-    """The target stays: only its version could differ, and that is immutable."""
+    """Build the patch of the generated fields."""
+    # The target stays: only its version could differ, and that is immutable.
     changed: Json = msgspec.to_builtins(spec)
     parts = ("requiredPersistentTopology", "preferredPersistentTopology", "persistentPodAnnotations")
     body: Json = {
@@ -165,7 +168,7 @@ def _patch(state: PersistentPodState, spec: PersistentPodStateSpec, said: str) -
 
 
 def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
-    """Only what belongs to the workload, and only once the apiserver itself has said that it is no longer asked for."""
+    """Delete an object that the workload controls, once the apiserver confirms that it is no longer requested."""
     controller = controller_of(state.metadata)
     if controller is None or controller.uid != owner.metadata.uid:
         return False

@@ -1,5 +1,8 @@
-"""From a snapshot of one PersistentPodState to what is done about it: first what its workload's annotations ask for,
-then where its pods ran: which records stand, which are made anew, which go (persistentpodstate.md §4, §5)."""
+"""Plans one pass over one PersistentPodState (persistentpodstate.md §4, §5).
+
+First it follows the annotations of the workload, then it records where the pods ran: which records stay, which are
+renewed and which are removed.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -27,16 +30,16 @@ from flotilla_statefulset.persistentpodstate.workloads import Workload, called
 
 
 class Records(msgspec.Struct, frozen=True, kw_only=True):
-    """The records as they must be, and what stands in the way of others."""
+    """The desired records, and the pods for which there can be none yet."""
 
     states: dict[str, PodState]
     not_ready: list[str]  # pods that have no record because they are not ready yet
-    unknown_nodes: dict[str, str]  # ready pods whose node is not there, with its name
+    unknown_nodes: dict[str, str]  # ready pods whose node is not found, with its name
     unlabelled: list[str]  # pods whose node has none of the labels
 
 
 def plan(snapshot: StateSnapshot, now: datetime) -> Plan:
-    """The next step of one PersistentPodState."""
+    """Plan the next step of one PersistentPodState."""
     draft, state = Draft(), snapshot.state
     if state is not None and state.metadata.deletion_timestamp is not None:
         draft.reason(State.PROGRESSING, "Deleting", "it is being deleted; nothing is recorded any more")
@@ -48,7 +51,7 @@ def plan(snapshot: StateSnapshot, now: datetime) -> Plan:
         return draft.plan()
     status = PersistentPodStateStatus(observed_generation=state.metadata.generation, pod_states=remembered)
     return draft.plan(
-        # What the apiserver said of a workload was said since this version of the object.
+        # The apiserver's answer about a workload is valid for this version of the object.
         status=status_patch(PERSISTENT_POD_STATE, state.metadata, state.status, status, on_version=True),
         urgent_status=state.status.observed_generation != state.metadata.generation,
         numbers={"recorded": len(remembered)},
@@ -58,7 +61,7 @@ def plan(snapshot: StateSnapshot, now: datetime) -> Plan:
 def _remembered(
     snapshot: StateSnapshot, state: PersistentPodState, now: datetime, draft: Draft
 ) -> dict[str, PodState] | None:
-    """The records as they must be; None while that cannot be said."""
+    """Return the desired records; None while they cannot be determined."""
     held, what = state.status.pod_states, called(state.spec.target_ref)
     if snapshot.unfollowed:
         text = f"the records stay as they are: {snapshot.unfollowed}"
@@ -107,7 +110,7 @@ KEEPS_ALL = "WhenDeleted"
 
 
 def records(snapshot: StateSnapshot, held: Mapping[str, PodState], spec: PersistentPodStateSpec) -> Records:
-    """What is remembered of the target's pods, given what was remembered before."""
+    """Return the records of the target's pods, given the previous ones."""
     target = snapshot.target
     assert target is not None, "without a workload there are no records"
     pods = [pod for pod in snapshot.pods if pod.active] if len(target.ordinals) else []
@@ -129,7 +132,7 @@ def records(snapshot: StateSnapshot, held: Mapping[str, PodState], spec: Persist
 
 
 def topology_keys(spec: PersistentPodStateSpec) -> list[str]:
-    """The labels of nodes that matter, whether required or preferred."""
+    """Return the node labels that the topology uses, required or preferred."""
     required = spec.required_persistent_topology
     preferred = [key for term in spec.preferred_persistent_topology for key in term.preference.keys]
     return sorted({*(required.keys if required is not None else ()), *preferred})
@@ -151,7 +154,7 @@ def _of(values: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
 def _kept(
     held: Mapping[str, PodState], target: Workload, spec: PersistentPodStateSpec, pods: Collection[str]
 ) -> Iterable[tuple[str, PodState]]:
-    """A record outlives its pod as long as the workload is to have a pod of that number."""
+    """Yield the records that stay: a record outlives its pod while the workload has a place of that ordinal."""
     keeps_all = spec.persistent_pod_state_retention_policy == KEEPS_ALL
     for name, state in held.items():
         if keeps_all or name in pods or _is_wanted(name, target.ordinals):
@@ -159,7 +162,7 @@ def _kept(
 
 
 def _is_wanted(pod: str, ordinals: Ordinals) -> bool:
-    """What has no number in its name is none of the workload's pods, and stays."""
+    """Report whether the pod's ordinal is wanted. A name without a number is not a pod of the workload, and stays."""
     digits = pod.rpartition("-")[2] if "-" in pod else ""
     if not (digits.isascii() and digits.isdigit()):
         return True

@@ -1,5 +1,4 @@
-"""What planning one PersistentPodState looks at: the object, what its annotated namesakes ask for, and the pods of its
-workload with their nodes."""
+"""The input of planning one PersistentPodState: the object, its namesakes, and the target's pods with their nodes."""
 
 from collections.abc import Collection, Mapping
 
@@ -13,28 +12,28 @@ from flotilla_statefulset.persistentpodstate.workloads import Workload
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What the apiserver itself said of a workload: what there is of it, or nothing."""
+    """The apiserver's answer about a workload: its metadata, or None if it does not exist."""
 
     found: ObjectMeta | None
 
 
 class StateSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One PersistentPodState, or the name of one that is asked for."""
+    """One PersistentPodState and its surroundings, or the name of one that is requested."""
 
     namespace: str
     name: str
     state: PersistentPodState | None = None
-    namesakes: Collection[Workload] = ()  # workloads of this name, of every kind that is followed
-    rival: str = ""  # another PersistentPodState that is about a namesake
-    target: Workload | None = None  # what the spec means
-    unfollowed: str = ""  # why workloads of the target's kind are not known
-    said: Said | None = None  # of the workload for whose sake something would be thrown away; None: not answered yet
-    pods: Collection[Pod] = ()  # those with an owner reference to the target, in any state
-    nodes: Mapping[str, Node] = {}  # those that these pods run on, by name
+    namesakes: Collection[Workload] = ()  # workloads of this name, of every watched kind
+    rival: str = ""  # another PersistentPodState that targets a namesake
+    target: Workload | None = None  # the workload that the spec targets
+    unfollowed: str = ""  # why workloads of the target's kind are not watched
+    said: Said | None = None  # about the workload that may cause a deletion; None: not answered yet
+    pods: Collection[Pod] = ()  # pods with an owner reference to the target, in any state
+    nodes: Mapping[str, Node] = {}  # nodes of these pods, by name
 
     @property
     def subject(self) -> Subject:
-        """The PersistentPodState, as the bus names it, also before there is one."""
+        """The PersistentPodState, as the bus names it, even before it exists."""
         if self.state is None:
             return Subject(PERSISTENT_POD_STATE, self.namespace, self.name)
         return Subject.of(PERSISTENT_POD_STATE, self.state.metadata)

@@ -1,5 +1,4 @@
-"""Workloads whose pods are remembered, whatever their kind: what is read of them, and one shape for all
-(persistentpodstate.md §4, §7)."""
+"""Reads workloads of all kinds whose pods have persistent state, into one shape (persistentpodstate.md §4, §7)."""
 
 import msgspec
 
@@ -18,7 +17,7 @@ class BuiltInSpec(Model):
 
 
 class BuiltInStatefulSet(Model):
-    """A StatefulSet of apps/v1."""
+    """The fields of an apps/v1 StatefulSet that are read."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: BuiltInSpec = BuiltInSpec()
@@ -29,14 +28,14 @@ class NumberedSpec(Model):
 
 
 class NumberedWorkload(Model):
-    """A workload of a kind that administrators named: its pods are numbered from 0."""
+    """A workload of a kind that administrators configured; its pods are numbered from 0."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: NumberedSpec = NumberedSpec()
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """What planning needs to know of a workload."""
+    """The facts about a workload that planning needs."""
 
     resource: Resource
     metadata: ObjectMeta
@@ -45,24 +44,24 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reference(self) -> TargetRef:
-        """As a PersistentPodState names it."""
+        """The reference by which a PersistentPodState targets the workload."""
         resource = self.resource
         return TargetRef(api_version=resource.api_version, kind=resource.kind, name=self.metadata.name)
 
     @property
     def called(self) -> str:
-        """As reasons name it."""
+        """The name of the workload in reasons."""
         return called(self.reference)
 
 
 def called(reference: TargetRef) -> str:
-    """ "StatefulSet web of apps"."""
+    """Return the name of a workload in reasons: "StatefulSet web of apps"."""
     group, kind, name = reference.identity
     return f"{kind} {name} of {group or 'core'}"
 
 
 def workload_of(resource: Resource, obj: Object, gates: Gates) -> Workload:
-    """The object in the one shape."""
+    """Convert the object into a Workload."""
     match obj:
         case StatefulSet():
             ordinals = targets(obj.spec, gates).ordinals
@@ -73,6 +72,6 @@ def workload_of(resource: Resource, obj: Object, gates: Gates) -> Workload:
             ordinals = Ordinals.of(0, max(obj.spec.replicas, 0), ())
         case _:
             raise TypeError(f"{type(obj).__name__} is no workload")
-    # One of another kind counts as there until it is gone (§7).
+    # A workload of a custom kind counts as existing until it is gone (§7).
     terminating = obj.metadata.deletion_timestamp is not None and not isinstance(obj, NumberedWorkload)
     return Workload(resource=resource, metadata=obj.metadata, ordinals=ordinals, terminating=terminating)

@@ -1,4 +1,4 @@
-"""The pods that a StatefulSet creates, as documents, and of which revision each is (statefulset.md §4.6)."""
+"""Builds the pods that a StatefulSet creates, as documents (statefulset.md §4.6)."""
 
 from datetime import datetime
 from functools import cached_property
@@ -45,12 +45,12 @@ class PodFactory:
 
     @property
     def fits_selector(self) -> bool:
-        """Whether the set would know its own pods again."""
+        """Report whether the set's selector matches the pods of this template."""
         labels = strings(mapping(self.template.get("metadata")).get("labels"))
         return self._context.selector.matches(labels)
 
     def pod(self, ordinal: int) -> Json:
-        """The body of the ordinal's pod."""
+        """Return the body of the ordinal's pod."""
         meta, spec = mapping(self.template.get("metadata")), mapping(self.template.get("spec"))
         name = self._context.pod_name(ordinal)
         finalizers = [*sequence(meta.get("finalizers"))]
@@ -90,13 +90,13 @@ class PodFactory:
 
 
 def identity_labels(context: PlanContext, ordinal: int) -> dict[str, str]:
-    """The labels that say which pod of the set it is."""
+    """Return the labels that identify a pod within the set."""
     index = {keys.POD_INDEX_LABEL: str(ordinal)} if context.snapshot.gates.on("PodIndexLabel") else {}
     return {keys.POD_NAME_LABEL: context.pod_name(ordinal)} | index
 
 
 def _is_hooked(hook: LifecycleHook | None, labels: dict[str, str], finalizers: list[str]) -> bool:
-    """Whether a new pod has all that the preNormal hook asks for, or none asks."""
+    """Report whether a new pod satisfies the preNormal hook, or there is no hook."""
     if hook is None:
         return True
     held = all(labels.get(key) == value for key, value in hook.labels_handler.items())

@@ -1,7 +1,7 @@
-"""The claims of a StatefulSet: one of each template per ordinal, found by name (statefulset.md §4.9).
+"""The claims of a StatefulSet: one per template and ordinal, found by name (statefulset.md §4.9).
 
-A claim outlives its pod. Whom it is to go with is said by owner references: with the set, with a pod that is scaled
-away, or with nobody. The apiserver's garbage collector does the rest.
+A claim outlives its pod. Owner references decide when it is deleted: with the set, with a pod that is scaled away, or
+never. The apiserver's garbage collector does the rest.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
@@ -20,22 +20,22 @@ from flotilla_statefulset.ordinals import ordinal_of
 from flotilla_statefulset.statefulset.claimstate import Wanted, wanted_of
 
 CLAIM_PHASE = "claim "
-"""What the phase of a claim's creation begins with; the claim's name follows."""
+"""The prefix of the phase of a claim's creation; the claim's name follows."""
 
 _NOBODY = (False, False)
 _PLACE, _VOLUMES = "statefulset_place", "statefulset_volumes"
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """Whom claims go with."""
+    """The retention policy: what claims are deleted with."""
 
     with_set: bool = False  # whenDeleted is Delete
     with_scaled: bool = False  # whenScaled is Delete
-    enforced: bool = True  # gate StatefulSetAutoDeletePVC: owner references are put right
+    enforced: bool = True  # gate StatefulSetAutoDeletePVC: owner references are corrected
 
     @classmethod
     def of(cls, statefulset: StatefulSet, gates: Gates) -> "Retention":
-        """The set's policy; what is unknown retains."""
+        """Return the set's policy; unknown values retain."""
         policy = statefulset.spec.persistent_volume_claim_retention_policy
         on = gates.on("StatefulSetAutoDeletePVC")
         if policy is None or not on:
@@ -45,47 +45,46 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is of a set's claims."""
+    """The existing claims of a set, with the rules for their owner references."""
 
     owner: StatefulSet
     templates: tuple[ClaimTemplate, ...]
-    former: tuple[ClaimTemplate, ...]  # that only kept revisions have
+    former: tuple[ClaimTemplate, ...]  # templates that only kept revisions have
     wanted: Mapping[str, Wanted]  # by template
     retention: Retention
     by_ordinal: Mapping[int, Mapping[str, PersistentVolumeClaim]]  # then by template
     of_former: Mapping[int, Mapping[str, PersistentVolumeClaim]]  # then by former template
-    tied: frozenset[int]  # ordinals of claims that are to go with a pod
+    tied: frozenset[int]  # ordinals of claims that will be deleted with a pod
 
     def of(self, ordinal: int) -> Mapping[str, PersistentVolumeClaim]:
-        """The claims of one ordinal, by template."""
+        """Return the claims of one ordinal, by template."""
         return self.by_ordinal.get(ordinal, {})
 
     def missing(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[ClaimTemplate]:
-        """Return those of these templates that the ordinal has no claim of."""
+        """Return those of the templates for which the ordinal has no claim."""
         there = self._all(ordinal)
         return [template for template in templates if template.name not in there]
 
     def used_by(self, pod: Pod, ordinal: int) -> list[ClaimTemplate]:
-        """Return the templates whose claims the pod has volumes of."""
+        """Return the templates whose claims the pod mounts."""
         mounted = _mounted(pod)
         name = self.owner.metadata.name
         every = (*self.templates, *self.former)
         return [one for one in every if mounted.get(one.name) == one.claim_name(name, str(ordinal))]
 
     def terminating(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[str]:
-        """Name the ordinal's claims of these templates that are on their way out."""
+        """Return the names of the ordinal's claims of these templates that are terminating."""
         there = self._of(ordinal, templates)
         return [one.metadata.name for one in there if one.metadata.deletion_timestamp is not None]
 
     def stale(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[str]:
-        """Name the ordinal's claims of these templates that are still to go with an earlier pod, which is gone."""
+        """Return the names of the ordinal's claims of these templates that are still owned by an earlier pod."""
         if ordinal not in self.tied:
             return []
         return [one.metadata.name for one in self._of(ordinal, templates) if self._is_tied(one, ordinal)]
 
     def misfits(self, ordinal: int, pod: Pod, *, scaled_away: bool) -> list[PersistentVolumeClaim]:
-        """Return the ordinal's claims whose owner references are not as the policy says, without those that `untied`
-        has."""
+        """Return the ordinal's claims whose owner references violate the policy, except the claims of `untied`."""
         if not self.retention.enforced:
             return []
         wanted = self._wanted(scaled_away=scaled_away)
@@ -98,7 +97,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def tie(self, claim: PersistentVolumeClaim, pod: Pod, *, scaled_away: bool) -> Patch:
-        """Put the owner references of a claim right, on exactly the claim that was read."""
+        """Correct the owner references of a claim, on exactly the version that was read."""
         with_set, with_pod = self._wanted(scaled_away=scaled_away)
         kept = [self._set_reference()] if with_set else []
         kept += [_reference(POD, pod.metadata)] if with_pod else []
@@ -107,7 +106,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         return _owned_by(claim, pod.metadata.name, others, kept)
 
     def untied(self, ordinals: Container[int]) -> list[Patch]:
-        """Keep the claims of these ordinals, which are wanted, from going with a pod. Not those that go already."""
+        """Remove pods from the owners of these ordinals' claims, except claims that are terminating already."""
         return [
             self._untie(claim, ordinal)
             for ordinal in sorted(self.tied)
@@ -133,7 +132,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.owner.metadata.name}-{ordinal}"
 
     def _all(self, ordinal: int) -> Mapping[str, PersistentVolumeClaim]:
-        """Return the claims of one ordinal, those of former templates as well."""
+        """Return the claims of one ordinal, those of former templates included."""
         former = self.of_former.get(ordinal)
         return {**self.of(ordinal), **former} if former else self.of(ordinal)
 
@@ -142,7 +141,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         return [there[template.name] for template in templates if template.name in there]
 
     def create(self, template: ClaimTemplate, ordinal: int, *, before_pod: bool = False) -> Create:
-        """A claim that is missing. `before_pod`: its failure keeps the pod from being made, which is told as well."""
+        """Create a missing claim. `before_pod`: a failure prevents the pod, so it gets an event of its own."""
         meta = self.owner.metadata
         owners = [self._set_reference()] if self._wanted(scaled_away=False)[0] and self.retention.enforced else []
         labels = self.owner.spec.selector.match_labels
@@ -164,11 +163,11 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _set_reference(self) -> Json:
-        """The reference of claims that go with the set."""
+        """Return the owner reference of claims that are deleted with the set."""
         return _reference(STATEFUL_SET, self.owner.metadata)
 
     def _wanted(self, *, scaled_away: bool) -> tuple[bool, bool]:
-        """(with the set, with its pod)."""
+        """Return (owned by the set, owned by its pod)."""
         with_pod = scaled_away and self.retention.with_scaled
         return self.retention.with_set and not with_pod, with_pod
 
@@ -178,12 +177,12 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unmade_claim(name: str) -> str:
-    """What error texts say of a claim that could not be made; users look for it."""
+    """Return the error text for a claim that could not be created; users search for it."""
     return f"failed to create PVC {name}"
 
 
 def pod_not_created(owner: str, pod: str, error: str) -> Event:
-    """The event of a pod that could not be made."""
+    """Return the event of a pod that could not be created."""
     return _failed_create(f"create Pod {pod} in StatefulSet {owner} failed error: {error}")
 
 
@@ -193,8 +192,10 @@ def own_claims(
     gates: Gates,
     kept: Iterable[ControllerRevision] = (),
 ) -> Claims:
-    """Sort what may be the set's claims by ordinal and template. `kept`: revisions that pods are on, or come back on,
-    beside the newest one."""
+    """Group the claims that may be the set's by ordinal and template.
+
+    `kept`: revisions besides the newest that pods are on or return to.
+    """
     templates = claim_templates(statefulset.spec.volume_claim_templates)
     names = {template.name for template in templates}
     recorded = {one.name: one for revision in kept for one in claims_of_revision(revision, templates)}
@@ -224,7 +225,7 @@ def own_claims(
 
 
 def volumes_fit(pod: Pod, ordinal: int, claims: Claims) -> bool:
-    """Whether the pod has a volume of each template, on its own claim; remembered with the pod."""
+    """Report whether the pod has a volume of each template, on its own claim. The result is cached on the pod."""
     question = claims.wanted.keys()
     memo: tuple[Collection[str], bool] | None = pod.memo.get(_VOLUMES)
     if memo is None or memo[0] != question:
@@ -238,13 +239,13 @@ def _volumes_fit(pod: Pod, ordinal: int, claims: Claims) -> bool:
 
 
 def _mounted(pod: Pod) -> dict[str, str]:
-    """Return the names of claims by volume."""
+    """Return claim names by volume."""
     volumes = ((one.name, one.persistent_volume_claim) for one in pod.spec.volumes)
     return {name: source.claim_name for name, source in volumes if source}
 
 
 def _place(claim: PersistentVolumeClaim, question: tuple[str, Sequence[str]]) -> tuple[str, int]:
-    """(template, ordinal) of a claim, remembered with it; ordinal -1 if it is none of the set's."""
+    """Return (template, ordinal) of a claim, cached on it; ordinal -1 if it does not belong to the set."""
     memo: tuple[object, tuple[str, int]] | None = claim.memo.get(_PLACE)
     if memo is not None and memo[0] == question:
         return memo[1]
@@ -284,5 +285,5 @@ def _failed_create(message: str) -> Event:
 
 
 def _reference(kind: Resource, meta: ObjectMeta) -> Json:
-    """Without `controller`: a claim may go with something, but nothing manages it."""
+    """Build an owner reference without `controller`: the owner of a claim does not manage it."""
     return {**kind.type_meta, "name": meta.name, "uid": meta.uid}

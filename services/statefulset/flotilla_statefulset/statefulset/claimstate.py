@@ -1,4 +1,4 @@
-"""A claim against its template: is it as large as that says, and is its volume? (statefulset.md §4.13)."""
+"""Compares a claim with its template, and its volume with the claim (statefulset.md §4.13)."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,13 +14,13 @@ from flotilla_common.workload.claims import ClaimTemplate
 STORAGE = "storage"
 
 NODE_RESIZES = "FileSystemResizePending"
-"""The condition of a claim whose volume has grown, and whose file system grows when a pod uses it."""
+"""The condition of a claim whose volume has grown and whose file system grows when a pod mounts it."""
 
 _MEMO = "statefulset_claim_state"
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a template says that claims are compared by."""
+    """The fields of a template that claims are compared by."""
 
     size: str
     storage_class: str | None
@@ -28,21 +28,21 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class ClaimState(NamedTuple):
-    """What a claim is, compared with its template."""
+    """The result of comparing a claim with its template."""
 
-    compatible: bool  # as the template says, or larger
+    compatible: bool  # equal to the template, or larger
     only_size_differs: bool
-    ready: bool  # it has the capacity that it asks for
-    completed: bool  # nothing is left to do but, perhaps, what its next pod brings about
+    ready: bool  # its capacity is what it requests
+    completed: bool  # nothing is left to do, except perhaps a file system resize by its next pod
 
 
 def wanted_of(template: ClaimTemplate) -> Wanted:
-    """What claims of the template should be; the same value as long as the template stays."""
+    """Return the comparable fields of the template; the same object as long as the template stays."""
     return _read(msgspec.json.encode(template.document.get("spec")))
 
 
 def claim_state(claim: PersistentVolumeClaim, wanted: Wanted) -> ClaimState:
-    """Compare; remembered with the claim."""
+    """Compare a claim with its template. The result is cached on the claim."""
     memo: tuple[Wanted, ClaimState] | None = claim.memo.get(_MEMO)
     if memo is None or memo[0] is not wanted:
         memo = claim.memo[_MEMO] = (wanted, _compare(claim, wanted))

@@ -1,6 +1,6 @@
-"""Pods that are not wanted any more, the highest ordinal first (statefulset.md §4.7).
+"""Deletes pods that are no longer wanted, the highest ordinal first (statefulset.md §4.7).
 
-Their claims are tied to them before they go, where the policy says so: then garbage collection takes both.
+Where the policy says so, their claims get owner references to them first: then garbage collection removes both.
 """
 
 from flotilla_common.api.core import Pod
@@ -16,7 +16,7 @@ CAUSE = "scale down"
 
 
 def plan_condemned(context: PlanContext, draft: Draft) -> bool:
-    """Plan the deletion of what is not wanted. False when the pass ends here."""
+    """Plan the deletion of unwanted pods. Return False if the pass ends here."""
     pods = [(ordinal, context.pods.by_ordinal[ordinal]) for ordinal in context.pods.condemned]
     if not pods:
         return True
@@ -29,8 +29,10 @@ def plan_condemned(context: PlanContext, draft: Draft) -> bool:
 
 
 def _one(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
-    """OrderedReady: the highest, once the one before it is gone and all that stay are available. Nobody waits for a
-    pod to become available that is to go anyway."""
+    """Delete the highest pod (OrderedReady), once the one before it is gone and all that stay are available.
+
+    A pod that is itself unwanted need not become available first.
+    """
     ordinal, pod = pods[0]
     if traits(pod).terminating:
         text = f"{state_of(context, pod)}; podManagementPolicy OrderedReady deletes one pod after the other"
@@ -40,7 +42,7 @@ def _one(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> Non
 
 
 def _all(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
-    """Parallel: all that are not on their way already."""
+    """Delete all pods that are not terminating yet (Parallel)."""
     _delete(context, [(ordinal, pod) for ordinal, pod in pods if not traits(pod).terminating], draft)
 
 
@@ -63,7 +65,7 @@ def _delete(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> 
 
 
 def _tie_leaving(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
-    """Claims of pods that somebody else deleted, and that do not come back."""
+    """Plan owner references for the claims of unwanted pods that were deleted from outside."""
     leaving = [(ordinal, pod) for ordinal, pod in pods if traits(pod).terminating]
     draft.stage([ties for ordinal, pod in leaving if (ties := _ties(context, ordinal, pod))], stop_on_failure=False)
 

@@ -1,4 +1,4 @@
-"""What the steps of one pass share: the snapshot, and what has been worked out from it."""
+"""The state that the steps of one pass share: the snapshot and the facts derived from it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -35,12 +35,12 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def statefulset(self) -> StatefulSet:
-        """The set itself."""
+        """The StatefulSet itself."""
         return self.snapshot.statefulset
 
     @property
     def rolling(self) -> RollingUpdate:
-        """The update settings, defaults where the spec has none."""
+        """The update settings, with defaults for what the spec omits."""
         return self.statefulset.spec.update_strategy.rolling_update or RollingUpdate()
 
     @property
@@ -54,20 +54,20 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
         return {revision.metadata.name: revision for revision in self.snapshot.revisions}
 
     def claim_templates(self, revision: ControllerRevision) -> tuple[ClaimTemplate, ...]:
-        """Return the claim templates of pods that are made of the revision: today's, or those that it kept."""
+        """Return the claim templates of pods of the revision: the current ones, or those recorded with it."""
         today = self.claims.templates
         return today if revision.metadata.name == self.update_name else claims_of_revision(revision, today)
 
     def is_updated(self, ordinal: int, pod: Pod) -> bool:
-        """Return whether the pod is on the update revision, and lacks no volume."""
+        """Report whether the pod is on the update revision and lacks no volume."""
         return pod.revision == self.update_name and ordinal not in self.pods.unfit
 
     def pod_name(self, ordinal: int) -> str:
-        """The name of the ordinal's pod."""
+        """Return the name of the ordinal's pod."""
         return f"{self.statefulset.metadata.name}-{ordinal}"
 
     def in_place(self, pod: Pod) -> InPlaceContext:
-        """What in-place updates depend on besides the pod. One that has no lifecycle state gets none (§4.8)."""
+        """Return the inputs of an in-place update of the pod. A pod without lifecycle state gets none (§4.8)."""
         options = self.snapshot.options
         return InPlaceContext(
             recipe=RECIPE,

@@ -1,7 +1,8 @@
-"""The StatefulSet controller: what it watches and writes, and what it plans from.
+"""Declares the StatefulSet controller: its watches, its writes, and the gatherer of its snapshots.
 
-Pods and claims belong by name: a set's pods are `<set>-<ordinal>`, its claims `<template>-<set>-<ordinal>`. So indexes
-find what has no owner reference (orphans, claims), and a change of it wakes the sets that it may belong to.
+Pods and claims belong to a set by name: its pods are `<set>-<ordinal>`, its claims `<template>-<set>-<ordinal>`. So
+indexes find objects without an owner reference (orphans, claims), and a change of one wakes the sets that it may belong
+to.
 """
 
 import re
@@ -30,34 +31,34 @@ from flotilla_statefulset.statefulset.plan import plan
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
 
 ORPHAN_PODS = "orphan pods"
-"""Index: pods without a controller, by `namespace/<what their name begins with>`."""
+"""Index: pods without a controller, by `namespace/<prefix of their name>`."""
 
 BY_SET = "by set"
-"""Index: claims by `namespace/<set>`, for every set whose claim it may be."""
+"""Index: claims by `namespace/<set>`, for every set to which the claim may belong."""
 
 _NUMBERED = re.compile(r"(.+)-[0-9]+")
 
 
 def parent(name: str) -> str:
-    """The set whose pod has this name; empty if it ends with no number."""
+    """Return the set whose pod has this name; empty if the name does not end with a number."""
     found = _NUMBERED.fullmatch(name)
     return found[1] if found else ""
 
 
 def orphan_parent(pod: Pod) -> Iterable[str]:
-    """The set that a pod without a controller may belong to."""
+    """Return the set to which a pod without a controller may belong."""
     name = "" if controller_of(pod.metadata) else parent(pod.metadata.name)
     return [f"{pod.metadata.namespace}/{name}"] if name else []
 
 
 def possible_sets(claim: str) -> list[str]:
-    """The sets whose claim may have this name: both template and set may have dashes in theirs."""
+    """Return the sets whose claim may have this name: template and set names may both contain dashes."""
     parts = parent(claim).split("-")
     return ["-".join(parts[start:]) for start in range(1, len(parts))]
 
 
 def claim_sets(claim: PersistentVolumeClaim) -> Iterable[str]:
-    """The sets that the claim may belong to."""
+    """Return the sets to which the claim may belong."""
     return [f"{claim.metadata.namespace}/{name}" for name in possible_sets(claim.metadata.name)]
 
 
@@ -89,7 +90,7 @@ STORAGE_CLASSES = Watch(
     STORAGE_CLASS, StorageClass, gate="StatefulSetAutoResizePVCGate", concerns=lambda statefulset, other: True
 )
 PULL_JOBS = watch_pulls(STATEFUL_SET, gate="PreDownloadImageForInPlaceUpdate")
-"""Images that are pulled ahead of in-place updates."""
+"""Jobs that pull images ahead of in-place updates."""
 
 
 class Gatherer:
@@ -109,7 +110,7 @@ class Gatherer:
         wiring.wake(CLAIMS, lambda old, new: self._existing(new or old, possible_sets))
 
     def gather(self, key: Key, memory: Memory) -> StatefulSetSnapshot | None:
-        """The StatefulSet and its surroundings; None when it does not exist."""
+        """Return the StatefulSet and its surroundings; None when it does not exist."""
         statefulset = self._sets.get(*key)
         if statefulset is None:
             return None
@@ -132,7 +133,7 @@ class Gatherer:
         )
 
     def _existing(self, obj: Object | None, names: Callable[[str], list[str]]) -> list[Key]:
-        """The sets that there are, of those that have the object by its name."""
+        """Return the existing sets to which the object belongs by its name."""
         if obj is None:
             return []
         namespace = obj.metadata.namespace

@@ -1,5 +1,4 @@
-"""Creating the pods that are missing: of which revision, with which claims, how many at once (statefulset.md
-§4.5.1)."""
+"""Creates missing pods: of which revision, with which claims, how many at once (statefulset.md §4.5.1)."""
 
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.resources import POD
@@ -28,11 +27,11 @@ class Creator:
 
     @property
     def full(self) -> bool:
-        """No more in this pass."""
+        """Report whether the pass has reached its limit of creations."""
         return len(self._chains) >= CREATES_PER_PASS
 
     def factory(self, ordinal: int) -> PodFactory:
-        """Return what makes the ordinal's pod, if that is the next one to be made."""
+        """Return the factory for the ordinal's pod, assuming that it is created next."""
         revision = self._revision_of(ordinal)
         name = revision.metadata.name
         if name not in self._factories:
@@ -40,7 +39,7 @@ class Creator:
         return self._factories[name]
 
     def add(self, ordinal: int, factory: PodFactory) -> bool:
-        """Create the ordinal's claims and its pod. False: pods of its revision cannot be made."""
+        """Create the ordinal's claims and its pod. Return False if pods of its revision cannot be created."""
         name = factory.revision
         if not factory.fits_selector:
             text = f"the template of {name} makes pods that spec.selector does not match: none is created"
@@ -52,7 +51,7 @@ class Creator:
         return True
 
     def stage(self) -> None:
-        """Put them into the plan: in slow start, since what refuses one pod will refuse the others."""
+        """Stage the creations in slow start: an error for one pod usually hits the others, too."""
         context, draft = self._context, self._draft
         missing = context.pods.missing_count
         there, failed = context.targets.replicas - missing, PHASE in context.snapshot.failures
@@ -63,7 +62,7 @@ class Creator:
         draft.stage(chains, slow_start=first_batch(there, len(chains), missing, failed=failed))
 
     def _revision_of(self, ordinal: int) -> ControllerRevision:
-        """Partition keeps pods on the old revision: the lowest ranks, or as many as it says of any (§4.6)."""
+        """Return the revision of a new pod: partition keeps the lowest ranks, or any, on the old one (§4.6)."""
         targets, revisions = self._context.targets, self._context.revisions
         if targets.on_delete:
             return revisions.update
@@ -71,7 +70,7 @@ class Creator:
         return revisions.current if old < targets.partition else revisions.update
 
     def _chain(self, ordinal: int, factory: PodFactory) -> Chain:
-        """Claims that are missing, then the pod. Claims that were there get their owners when it is seen (§4.9)."""
+        """Create the missing claims, then the pod. Existing claims get their owners once the pod is seen (§4.9)."""
         claims, body = self._context.claims, factory.pod(ordinal)
         name, owner = body["metadata"]["name"], self._context.statefulset.metadata.name
         pod = create_of(
@@ -90,7 +89,7 @@ class Creator:
 
 
 def _outdated(context: PlanContext) -> int:
-    """Replicas that are there and not on the update revision (§4.6, unordered)."""
+    """Count the existing replicas that are not on the update revision (§4.6, unordered)."""
     preparing_is_new = context.snapshot.gates.on("PreparingUpdateAsUpdate")
     pods = (context.pods.by_ordinal[one] for one in context.pods.outdated)
     return sum(not (preparing_is_new and traits(pod).state == PREPARING_UPDATE) for pod in pods)

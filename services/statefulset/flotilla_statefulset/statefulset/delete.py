@@ -1,4 +1,4 @@
-"""Deleting a pod, or putting it on hold while the user's hook asks for it (statefulset.md §4.10)."""
+"""Deletes a pod, or holds it while the user's hook requires it (statefulset.md §4.10)."""
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import DELETE
@@ -14,7 +14,7 @@ PHASE = "delete"
 
 
 def is_held(context: PlanContext, pod: Pod) -> bool:
-    """Whether the preDelete hook holds the pod."""
+    """Report whether the preDelete hook holds the pod."""
     lifecycle = context.statefulset.spec.lifecycle
     return hooked(lifecycle.pre_delete if lifecycle else None, pod)
 
@@ -22,11 +22,10 @@ def is_held(context: PlanContext, pod: Pod) -> bool:
 def delete_chain(
     context: PlanContext, pod: Pod, intent: Intent, cause: str, *, revision: str = "", before: Chain = ()
 ) -> Chain:
-    """Delete the pod after the writes `before`; while the hook holds it, put it into PreparingDelete instead, once.
-    Nothing while a budget keeps it.
+    """Delete the pod after the writes `before`, or put it into PreparingDelete once while the hook holds it.
 
-    A pod that is not healthy may be deleted out of turn, so it is deleted at exactly the version that said so: on a
-    view that is behind, it may be serving by now.
+    The chain is empty while a budget protects the pod. A pod that is not healthy may be deleted out of turn, so it is
+    deleted at exactly the version read: by now it may be serving.
     """
     if is_held(context, pod):
         return _state_chain(context, pod, PREPARING_DELETE, Intent.HOLD, cause)
@@ -52,13 +51,13 @@ def delete_chain(
 
 
 def recreate_chain(context: PlanContext, pod: Pod) -> Chain:
-    """Delete the pod, so that one of the update revision takes its place."""
+    """Delete the pod, so that a pod of the update revision replaces it."""
     revision = context.update_name
     return delete_chain(context, pod, Intent.RECREATE, f"recreate update to {revision}", revision=revision)
 
 
 def keep_chain(context: PlanContext, pod: Pod) -> Chain:
-    """Bring a pod back that waits in PreparingDelete and is wanted after all."""
+    """Cancel the deletion of a pod in PreparingDelete that is needed after all."""
     return _state_chain(context, pod, PREPARING_NORMAL, Intent.UPDATE, "deletion is no longer wanted")
 
 

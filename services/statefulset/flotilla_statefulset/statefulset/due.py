@@ -1,5 +1,7 @@
-"""Whether a wanted pod is to be deleted, by its user, for an update, or as one that is broken and of a revision that
-nobody wants (statefulset.md §4.8, §4.10)."""
+"""Decides whether a wanted pod must be deleted: by request, for an update, or because it is broken and outdated.
+
+See statefulset.md §4.8 and §4.10.
+"""
 
 from flotilla_common.api.core import Pod
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
@@ -10,7 +12,7 @@ from flotilla_statefulset.statefulset.revisions import in_place_spec
 
 
 def is_due(context: PlanContext, ordinal: int, pod: Pod) -> bool | None:
-    """None: that is not to be decided now, because updates are paused."""
+    """Report whether the pod must be deleted; None while updates are paused and it cannot be decided."""
     targets = context.targets
     if targets.on_delete:
         return False
@@ -22,16 +24,18 @@ def is_due(context: PlanContext, ordinal: int, pod: Pod) -> bool | None:
 
 
 def is_broken(context: PlanContext, ordinal: int, pod: Pod) -> bool:
-    """Return whether a wanted pod does not serve, though nobody has deleted it and it has not come to its end."""
+    """Report whether a wanted pod does not serve, though it is neither terminating nor finished."""
     if ordinal not in context.pods.unavailable or ordinal in context.pods.waiting:
-        return False  # as nearly all
+        return False  # the case of nearly all pods
     kind = traits(pod)
     return not kind.terminating and not kind.finished
 
 
 def is_astray(context: PlanContext, ordinal: int, pod: Pod) -> bool:
-    """Whether a broken pod that the partition keeps is of neither revision that a new one could get: it is deleted, and
-    comes back as it is wanted."""
+    """Report whether a broken pod that the partition keeps is on neither revision that a new pod could get.
+
+    It is deleted, and comes back on the revision that it should have.
+    """
     if not is_broken(context, ordinal, pod):
         return False
     known = (context.update_name, context.revisions.current.metadata.name)
@@ -41,8 +45,10 @@ def is_astray(context: PlanContext, ordinal: int, pod: Pod) -> bool:
 
 
 def is_left(context: PlanContext, ordinal: int, pod: Pod) -> bool:
-    """Whether a broken pod is not of the revision that is wanted for it, and only its user may delete it: the type is
-    OnDelete, or the partition was raised above it. Nobody waits for it."""
+    """Report whether a broken pod is not on its desired revision, and only the user may delete it.
+
+    This is so with OnDelete, or if the partition was raised above the pod. The rollout does not wait for it.
+    """
     targets = context.targets
     if not is_broken(context, ordinal, pod) or traits(pod).state == PREPARING_DELETE:
         return False
@@ -53,7 +59,7 @@ def is_left(context: PlanContext, ordinal: int, pod: Pod) -> bool:
 
 
 def is_target(context: PlanContext, ordinal: int, pod: Pod) -> bool:
-    """Whether the pod is to get the update revision."""
+    """Report whether the pod should get the update revision."""
     if context.is_updated(ordinal, pod):
         return False
     targets = context.targets
@@ -63,14 +69,14 @@ def is_target(context: PlanContext, ordinal: int, pod: Pod) -> bool:
 
 
 def may_be_updated(context: PlanContext, ordinal: int, pod: Pod) -> bool:
-    """Whether the pod's update may still come: else it has nothing to prepare for, and goes back into service."""
+    """Report whether the pod's update may still come: if not, it has nothing to prepare for and returns to service."""
     if context.targets.on_delete:
         return False
     return context.targets.paused or is_target(context, ordinal, pod)
 
 
 def must_be_recreated(context: PlanContext, ordinal: int, pod: Pod) -> bool:
-    """Return whether the pod gets the update revision, or a volume that it lacks, by another pod of its name."""
+    """Report whether the pod gets the update revision, or a volume that it lacks, only by recreation."""
     policy = context.rolling.pod_update_policy or RECREATE
     if policy in (RECREATE, IN_PLACE_ONLY):
         return policy == RECREATE

@@ -1,4 +1,4 @@
-"""Updating one pod of a StatefulSet where it runs (statefulset.md §4.8)."""
+"""Updates one pod of a StatefulSet in place (statefulset.md §4.8)."""
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import REVISION_LABEL
@@ -12,7 +12,7 @@ from flotilla_statefulset.statefulset.revisions import RECIPE, in_place_spec
 
 
 def in_place_chain(context: PlanContext, pod: Pod, waits: Waits) -> Chain | None:
-    """The writes that update the pod where it runs, none while a hook holds it; None if it is not possible."""
+    """Return the writes that update the pod in place, none while a hook holds it; None if it is impossible."""
     old, new = context.history.get(traits(pod).revision), context.revisions.update
     spec = in_place_spec(old, new, context.snapshot.gates) if old is not None else None
     if spec is None:
@@ -29,6 +29,6 @@ def in_place_chain(context: PlanContext, pod: Pod, waits: Waits) -> Chain | None
 
 
 def hindrance(context: PlanContext, pod: Pod) -> str:
-    """What of the change the running pod cannot take; empty if that is not known."""
+    """Return which part of the change cannot be made in place; empty if that is unknown."""
     old = context.history.get(traits(pod).revision)
     return hindrances_between(RECIPE, old, context.revisions.update, context.snapshot.gates) if old is not None else ""

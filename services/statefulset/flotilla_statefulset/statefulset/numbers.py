@@ -1,4 +1,4 @@
-"""The numbers of a StatefulSet, with percentages resolved (statefulset.md §2.1, §4.5, §4.8)."""
+"""Computes the numbers of a StatefulSet, with percentages resolved (statefulset.md §2.1, §4.5, §4.8)."""
 
 from flotilla_common.api.kinds.statefulset.types import RollingUpdate, StatefulSetSpec, reserved
 from flotilla_common.api.meta import IntOrString
@@ -9,8 +9,7 @@ from flotilla_statefulset.ordinals import Ordinals
 
 
 class Targets(Frozen):
-    """What the spec asks for, in pods. `problems` names the fields that could not be read and the value used
-    instead."""
+    """The numbers of the spec, in pods. `problems` lists unreadable fields and the values used instead."""
 
     ordinals: Ordinals
     partition: int  # pods that stay on old revisions: the lowest ranks, or any when the update is unordered
@@ -25,27 +24,27 @@ class Targets(Frozen):
 
     @property
     def replicas(self) -> int:
-        """How many pods there should be."""
+        """The desired number of pods."""
         return len(self.ordinals)
 
     @property
     def expected_updated(self) -> int:
-        """How many pods should be on the update revision."""
+        """The number of pods that should be on the update revision."""
         return max(self.replicas - self.partition, 0)
 
 
 def targets(spec: StatefulSetSpec, gates: Gates) -> Targets:
-    """Resolve the spec. What cannot be read is replaced by the careful choice and named in `problems`."""
+    """Resolve the spec. An unreadable field gets a cautious value and is listed in `problems`."""
     reading = Reading()
 
     def at_least_one(field: str, value: IntOrString) -> int:
-        """A limit of unavailable pods: a percentage is rounded down, but nothing would ever move at 0 (§9.1)."""
+        """Return a limit of unavailable pods, rounded down, but at least 1: at 0 nothing would ever move (§9.1)."""
         return reading.field(field, lambda: max(strict_value(value, spec.replicas, round_up=False), 1), 1)
 
     rolling = spec.update_strategy.rolling_update or RollingUpdate()
     start = spec.ordinals.start if spec.ordinals is not None and gates.on("StatefulSetStartOrdinal") else 0
     limit = spec.scale_strategy.max_unavailable if spec.scale_strategy is not None else None
-    # None at all are reserved if one of them cannot be read, as in the reference.
+    # One unreadable entry disables all reservations, as in the reference.
     left_out = reading.field("reserveOrdinals", lambda: reserved(spec.reserve_ordinals), [], "none is reserved")
     return Targets(
         ordinals=Ordinals.of(max(start, 0), spec.replicas, left_out),

@@ -1,8 +1,8 @@
-"""One pass over one StatefulSet, from snapshot to plan (statefulset.md §4.3).
+"""Plans one pass over one StatefulSet, from snapshot to plan (statefulset.md §4.3).
 
-The steps, in order: revisions, ownership, wanted pods, unwanted pods, update; the refresh of single pods before these,
-whatever becomes of them; then history and status. Each step may end the pass for those behind it: that is how
-OrderedReady does one thing at a time.
+The steps, in order: revisions, ownership, wanted pods, unwanted pods, update; before these, in any case, the refresh of
+single pods; then history and status. Each step may end the pass for the steps after it: that is how OrderedReady does
+one thing at a time.
 """
 
 from datetime import datetime
@@ -39,7 +39,7 @@ from flotilla_statefulset.statefulset.why import explain_progress, explain_unava
 
 
 def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
-    """Plan one pass. Never raises for what users can write into a StatefulSet: it becomes a reason."""
+    """Plan one pass. Invalid input in a StatefulSet becomes a reason and never raises."""
     statefulset = snapshot.statefulset
     if statefulset.spec.replicas < 0:
         return refused("InvalidReplicas", f"nothing is done: spec.replicas is {statefulset.spec.replicas}")
@@ -79,9 +79,9 @@ def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
 
 
 def _adoptable(snapshot: StatefulSetSnapshot, selector: Selector) -> list[Pod]:
-    """Return pods of its names and labels that nobody controls: the set takes them in, at whatever revision (§4.3).
+    """Return the orphan pods to adopt by name and labels, of any revision (§4.3).
 
-    A pod w-01 or w-2147483648 only looks like one of set w: the set would let it go in its next pass.
+    A pod w-01 or w-2147483648 only looks like a pod of set w: the set would release it in its next pass.
     """
     meta = snapshot.statefulset.metadata
     if meta.deletion_timestamp is not None:
@@ -98,7 +98,7 @@ def _adoptable(snapshot: StatefulSetSnapshot, selector: Selector) -> list[Pod]:
 def _survey(
     snapshot: StatefulSetSnapshot, now: datetime, selector: Selector, revisions: RevisionChoice, adopted: list[Pod]
 ) -> PlanContext:
-    """Work out what there is and what is wanted."""
+    """Derive the actual and the desired state."""
     statefulset = snapshot.statefulset
     rolling = statefulset.spec.update_strategy.rolling_update
     want = targets(statefulset.spec, snapshot.gates)
@@ -133,8 +133,10 @@ def _survey(
 
 
 def _note_claims(pods: Pods, claims: Claims, criteria: Criteria, *, in_place_only: bool) -> None:
-    """Note the wanted pods that lack a volume, as one whose template was added, or whose claims' owners are not as they
-    should be. Volumes of a pod never change: who lacks one is as good as outdated."""
+    """Mark the wanted pods that lack a volume, or whose claims have wrong owner references.
+
+    A pod's volumes never change: a pod that lacks one, of a template added later for instance, counts as outdated.
+    """
     for ordinal, pod in pods.by_ordinal.items():
         if ordinal not in criteria.ordinals:
             continue
@@ -147,8 +149,7 @@ def _note_claims(pods: Pods, claims: Claims, criteria: Criteria, *, in_place_onl
 
 
 def _own(context: PlanContext, adopted: list[Pod], draft: Draft) -> None:
-    """Write the new revision, let go whom the labels left, take in whom nobody has, keep the claims of who is wanted
-    from going with a pod."""
+    """Write the new revision, release pods that no longer match, adopt matching orphans, untie wanted claims."""
     snapshot, meta = context.snapshot, context.statefulset.metadata
     draft.stage((context.revisions.writes,))
     raised = {write.name for write in context.revisions.writes}
@@ -164,7 +165,7 @@ def _own(context: PlanContext, adopted: list[Pod], draft: Draft) -> None:
 
 
 def _act(context: PlanContext, draft: Draft) -> None:
-    """Plan the steps as far as each lets the next one run, and the refresh in any case."""
+    """Plan the steps until one of them ends the pass, and the refresh in any case."""
     start = len(draft.stages)
     if plan_replicas(context, draft) and plan_condemned(context, draft):
         plan_update(context, draft)
@@ -173,7 +174,7 @@ def _act(context: PlanContext, draft: Draft) -> None:
 
 
 def _keep_history(context: PlanContext, draft: Draft) -> None:
-    """Record the claim templates of the newest revision, and forget the oldest ones."""
+    """Record the claim templates of the newest revision, and delete the oldest revisions."""
     draft.stage((keep_record(context.revisions, record_of(context.statefulset)),), stop_on_failure=False)
     live = context.pods.revisions | {context.revisions.current.metadata.name, context.update_name}
     deletes = surplus(context.snapshot, context.selector, live)
@@ -200,9 +201,9 @@ def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
 
 
 def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
-    """Plan it as a stage at position `at`, also behind a pod that OrderedReady waits for (§4.11).
+    """Plan the refresh as a stage at position `at`, even beyond a pod that OrderedReady waits for (§4.11).
 
-    An update that has half begun and does not go on in this pass is undone: behind such a pod, nobody would finish it.
+    An update that has begun and does not continue in this pass is undone: beyond such a pod it would never finish.
     """
     stage_refreshes(draft, (_due(context, ordinal) for ordinal in context.pods.unsettled), at=at)
 
@@ -214,11 +215,11 @@ def _due(context: PlanContext, ordinal: int) -> Due:
 
 
 FEW = 3
-"""Up to so many pods are updated sooner than a job is made."""
+"""The number of pods up to which updating at once is faster than a pull job."""
 
 
 def plan_predownload(context: PlanContext, draft: Draft) -> None:
-    """Nothing unless the snapshot says which jobs there are: then image pulls ahead are switched on."""
+    """Plan image pull jobs, unless the snapshot has None for them: then pulling ahead is off."""
     jobs, revisions = context.snapshot.pull_jobs, context.revisions
     if jobs is None or revisions.writes:
         return
@@ -236,13 +237,14 @@ def plan_predownload(context: PlanContext, draft: Draft) -> None:
 
 
 def _number(context: PlanContext, annotation: str) -> int | None:
-    """The annotation's number; None if there is none that can be read."""
+    """Return the annotation's number; None if it is absent or unreadable."""
     number = integer(context.statefulset.metadata.annotations.get(annotation, ""))
     return number if number is not None and number >= 0 else None
 
 
 def _is_time(context: PlanContext) -> bool:
-    """Enough pods of the new revision are ready: a revision that does not even start is not worth pulling."""
+    """Report whether enough pods of the new revision are ready to pull its images ahead."""
+    # A revision whose pods do not even start is not worth pulling.
     status, replicas = context.statefulset.status, context.targets.replicas
     ready = status.updated_ready_replicas if status.update_revision == context.update_name else 0
     text = context.statefulset.metadata.annotations.get(keys.PULL_MIN_UPDATED_READY, "")
@@ -254,7 +256,7 @@ def _is_time(context: PlanContext) -> bool:
 
 
 def _is_worth_it(context: PlanContext) -> bool:
-    """Pods are updated in place, in several rounds."""
+    """Report whether pods are updated in place, in several rounds."""
     targets = context.targets
     rolling = context.statefulset.spec.update_strategy.rolling_update
     if targets.on_delete or rolling is None or (rolling.pod_update_policy or RECREATE) == RECREATE:

@@ -1,9 +1,8 @@
-"""Sorts the pods of a StatefulSet by what they are: one fast pass that everything else builds on (statefulset.md §4.2,
-§4.12).
+"""Classifies the pods of a StatefulSet in one fast pass, on which every later step builds (statefulset.md §4.2, §4.12).
 
 A rollout over thousands of pods is planned again for every few pods that change, so the pass must cost next to nothing
-for the others. What a pod says about itself is boiled down to a small tuple of `Traits` once per version of the pod
-and kept with it; a pass sorts pods into groups of equal traits, and looks closer only at those that need it.
+for the others. Each version of a pod is reduced once to a small tuple of `Traits`, which is cached on the pod; a pass
+groups pods of equal traits, and looks closer only at the pods that need it.
 """
 
 from collections import defaultdict
@@ -31,7 +30,7 @@ FINISHED = ("Failed", "Succeeded")
 
 
 class Traits(NamedTuple):
-    """What matters about a pod, but for its name and for how long it has been ready."""
+    """The properties of a pod that decide its class, except its name and how long it has been ready."""
 
     controller: str  # uid of the controller, empty without one
     revision: str  # the full name of its revision
@@ -41,26 +40,26 @@ class Traits(NamedTuple):
     terminating: bool
     specified: bool  # carries the specified-delete label
     named: bool  # carries its own name as a label
-    settled: bool  # refreshing it cannot have anything to do
+    settled: bool  # a refresh would change nothing
 
     @property
     def usable(self) -> bool:
-        """Available, but for minReadySeconds; terminating pods can be."""
+        """Report whether the pod is available, apart from minReadySeconds. Terminating pods can be."""
         return self.ready and self.state in ("", NORMAL)
 
     @property
     def healthy(self) -> bool:
-        """Usable, and not on its way out."""
+        """Report whether the pod is usable and not terminating."""
         return self.usable and not self.terminating
 
     @property
     def finished(self) -> bool:
-        """It ran to its end, or failed: it never comes back."""
+        """Report whether the pod has succeeded or failed, and never runs again."""
         return self.phase in FINISHED
 
 
 def traits(pod: Pod) -> Traits:
-    """The pod's traits, computed once per version of the pod."""
+    """Return the pod's traits, computed once per version of the pod."""
     memo: Traits | None = pod.memo.get(_MEMO)
     if memo is None:
         memo = pod.memo[_MEMO] = _traits(pod)
@@ -84,7 +83,7 @@ def _traits(pod: Pod) -> Traits:
 
 
 class Counts(msgspec.Struct, kw_only=True):
-    """Pods that the status counts (§5.1)."""
+    """The pods that the status counts (§5.1)."""
 
     replicas: int = 0
     ready: int = 0
@@ -95,37 +94,38 @@ class Counts(msgspec.Struct, kw_only=True):
     updated_available: int = 0
 
 
+# A pass creates a few hundred pods; this bounds its cost for any spec.replicas.
 MOST_MISSING = 10_000
-"""Missing ordinals that one pass looks at. It creates a few hundred pods; what spec.replicas says costs no more."""
+"""The number of missing ordinals that one pass looks at."""
 
 
 class Pods(msgspec.Struct, kw_only=True):
-    """The pods of one StatefulSet by what they are. Numbers are ordinals."""
+    """The pods of one StatefulSet by class. Numbers are ordinals."""
 
-    by_ordinal: dict[int, Pod] = {}  # all that are claimed, in no order
-    revisions: set[str] = set()  # that one of these is on
-    missing: list[int] = []  # wanted and not there, ascending: so many of them as a pass may look at
-    missing_count: int = 0  # all of them
-    condemned: list[int] = []  # there and not wanted, descending
+    by_ordinal: dict[int, Pod] = {}  # all claimed pods, unordered
+    revisions: set[str] = set()  # the revisions of these pods
+    missing: list[int] = []  # wanted and absent, ascending, at most MOST_MISSING
+    missing_count: int = 0  # the full number
+    condemned: list[int] = []  # present and unwanted, descending
     strays: list[Pod] = []  # controlled by the set, but not its own by labels or name
-    notable: set[int] = set()  # wanted ones that are not simply there, named and available
-    unavailable: set[int] = set()  # wanted ones that do not serve: missing, unhealthy, updating, or not ready for long
-    waiting: dict[int, datetime] = {}  # when these become available by waiting
-    outdated: list[int] = []  # wanted ones that are there and not on the update revision, or unfit, descending
-    bare: set[int] = set()  # such ones that nobody makes anew, since pods are updated in place only
-    unfit: set[int] = set()  # wanted ones on the update revision that lack a volume which a new pod gets
-    specified: list[int] = []  # wanted ones that somebody wants deleted, descending
-    unsettled: list[int] = []  # that a refresh has to look at, ascending
+    notable: set[int] = set()  # wanted pods that are not simply running, named and available
+    unavailable: set[int] = set()  # wanted pods that do not serve: missing, unhealthy, updating, or not ready for long
+    waiting: dict[int, datetime] = {}  # when these reach minReadySeconds
+    outdated: list[int] = []  # wanted pods not on the update revision, or unfit, descending
+    bare: set[int] = set()  # unfit pods that are not recreated, since updates are in place only
+    unfit: set[int] = set()  # wanted pods on the update revision that lack a volume which a new pod gets
+    specified: list[int] = []  # wanted pods whose deletion is requested, descending
+    unsettled: list[int] = []  # pods that may need a refresh, ascending
     counts: Counts = msgspec.field(default_factory=Counts)
 
     @property
     def unseen(self) -> int:
-        """Count the missing ones that this pass does not look at; they are unavailable, too."""
+        """The number of missing pods that this pass does not look at; they are unavailable, too."""
         return self.missing_count - len(self.missing)
 
 
 class Criteria(NamedTuple):
-    """What the sorting depends on besides the pods."""
+    """The inputs of the classification besides the pods."""
 
     uid: str
     name: str
@@ -139,7 +139,7 @@ class Criteria(NamedTuple):
 
 
 def sort_pods(owned: Iterable[Pod], adopted: Iterable[Pod], criteria: Criteria) -> Pods:
-    """Sort the pods that refer to the set, and those that it takes in."""
+    """Classify the pods that refer to the set, and the pods that it adopts."""
     found = Pods()
     groups: dict[Traits, dict[int, Pod]] = defaultdict(dict)
     for pod in owned:
@@ -166,7 +166,7 @@ def sort_pods(owned: Iterable[Pod], adopted: Iterable[Pod], criteria: Criteria) 
 
 
 def _ordinal(pod: Pod, set_name: str) -> int:
-    """The pod's ordinal, remembered with it: neither its name nor that of its set ever changes."""
+    """Return the pod's ordinal, cached on it: neither its name nor that of its set ever changes."""
     ordinal: int | None = pod.memo.get(_ORDINAL)
     if ordinal is None:
         ordinal = pod.memo[_ORDINAL] = ordinal_of(pod.metadata.name, set_name)
@@ -196,7 +196,7 @@ def _enter(found: Pods, kind: Traits, members: dict[int, Pod], criteria: Criteri
 
 
 def _late(found: Pods, kind: Traits, members: dict[int, Pod], criteria: Criteria) -> set[int]:
-    """Those that are not available, or not ready for long enough (§4.12)."""
+    """Return the members that are not usable, or not ready for long enough (§4.12)."""
     if not kind.usable:
         return set(members)
     if criteria.min_ready_seconds <= 0:

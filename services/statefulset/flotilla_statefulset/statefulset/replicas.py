@@ -1,8 +1,7 @@
-"""The wanted pods, one after the other in ascending order: what is missing, broken or not as it should be
-(statefulset.md §4.5).
+"""Handles the wanted pods in ascending order: missing, broken or incorrect ones (statefulset.md §4.5).
 
 OrderedReady stops at the first pod that is not available, and so does one thing at a time. Parallel does everything at
-once, as far as scaleStrategy allows. Only pods that need a look are looked at.
+once, as far as scaleStrategy allows. Only pods that need attention are visited.
 """
 
 from datetime import timedelta
@@ -31,11 +30,11 @@ REPAIR = "repair"
 """The phase whose failure is the condition FailedUpdatePod."""
 
 STALE_CLAIM_SECONDS = 5
-"""A claim that garbage collection is to take is looked at again after so long, if nothing is heard of it."""
+"""The interval after which a claim that garbage collection should delete is checked again."""
 
 
 class Flow(Enum):
-    """How it goes on behind a pod."""
+    """How the walk continues after a pod."""
 
     NEXT = "next"
     BREAK = "break"  # no further wanted pods; the rest of the pass goes on
@@ -43,7 +42,7 @@ class Flow(Enum):
 
 
 def plan_replicas(context: PlanContext, draft: Draft) -> bool:
-    """Plan what the wanted pods need. False when the pass ends here."""
+    """Plan what the wanted pods need. Return False if the pass ends here."""
     walk = _Walk(context, draft)
     flow = Flow.NEXT
     for ordinal in sorted({*context.pods.missing, *context.pods.notable}):
@@ -57,7 +56,7 @@ def plan_replicas(context: PlanContext, draft: Draft) -> bool:
 
 
 class _Walk:
-    """The state of the walk: how many more unavailable pods there may be, and what is to be written."""
+    """The state of the walk: how many more pods may be unavailable, and the writes so far."""
 
     def __init__(self, context: PlanContext, draft: Draft) -> None:
         self._context = context
@@ -65,7 +64,7 @@ class _Walk:
         self._left = context.targets.scale_limit
         self._creator = Creator(context, draft)
         self._chains: list[Chain] = []
-        self.broken: int | None = None  # the pod that OrderedReady waits for, if an update is to repair it
+        self.broken: int | None = None  # the pod that OrderedReady waits for, if an update may repair it
 
     def look(self, ordinal: int) -> Flow:
         pod = self._context.pods.by_ordinal.get(ordinal)
@@ -74,7 +73,7 @@ class _Walk:
         return self._missing(ordinal) if pod is None else self._there(ordinal, pod, traits(pod))
 
     def stage(self) -> None:
-        """Put it all into the plan: repairs first, a failure ends the pass."""
+        """Stage the writes: repairs first; a failure ends the pass."""
         self._draft.stage(self._chains)
         self._creator.stage()
 
@@ -118,8 +117,10 @@ class _Walk:
         return Flow.NEXT if kind.terminating else self._repair(ordinal, pod, kind)
 
     def _charge(self) -> Flow:
-        """The pod is unavailable, or about to be: OrderedReady goes no further, and with scaleStrategy.maxUnavailable
-        there may be only so many."""
+        """Count one more unavailable pod, and return how the walk continues.
+
+        OrderedReady stops here; Parallel stops once scaleStrategy.maxUnavailable is used up.
+        """
         if self._context.targets.ordered:
             return Flow.EXIT
         if self._left is None:
@@ -134,7 +135,7 @@ class _Walk:
         return Flow.BREAK
 
     def _replace(self, pod: Pod, kind: Traits) -> Flow:
-        """A pod that ran to its end makes room for a new one of its name."""
+        """Delete a finished pod, so that a new pod of its name can replace it."""
         name = pod.metadata.name
         if not kind.terminating and self._draft.touch(pod):
             self._chains.append(delete_chain(self._context, pod, Intent.REPLACE, f"the pod is {kind.phase}"))
@@ -142,7 +143,7 @@ class _Walk:
         return self._charge()
 
     def _claim(self, ordinal: int, pod: Pod) -> bool:
-        """Make claims again that vanished from under a pod that waits for them."""
+        """Create claims again that vanished while a pod waits for them."""
         claims = self._context.claims
         used = claims.used_by(pod, ordinal)
         if going := claims.terminating(ordinal, used):
@@ -152,7 +153,7 @@ class _Walk:
         return True
 
     def _settle_deletion(self, ordinal: int, pod: Pod) -> None:
-        """A pod in PreparingDelete is deleted as soon as its hook lets go, or kept if nobody wants that any more."""
+        """Delete a pod in PreparingDelete once its hook releases it, or keep it if its deletion is no longer wanted."""
         due = is_due(self._context, ordinal, pod)
         if due is None or (due and is_held(self._context, pod)):
             self._draft.reason(State.HELD, "WaitingForHook", f"the preDelete hook holds {pod.metadata.name}", [pod])
@@ -164,8 +165,11 @@ class _Walk:
             )
 
     def _settle_update(self, ordinal: int, pod: Pod) -> None:
-        """A pod in PreparingUpdate is out of service for an update that has begun: it goes on when its hook lets go,
-        whoever else waits, or nobody would ever finish it."""
+        """Continue the update of a pod in PreparingUpdate once its hook releases it.
+
+        The pod is out of service for an update that has begun, so it goes on whatever else waits, or it would never
+        finish.
+        """
         context, draft = self._context, self._draft
         if context.targets.paused or context.targets.on_delete or not is_target(context, ordinal, pod):
             return
@@ -177,7 +181,7 @@ class _Walk:
             self._chains.append(chain)
 
     def _repair(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:
-        """Labels of its identity, owner references of its claims (§4.5.2)."""
+        """Repair the pod's identity labels and the owner references of its claims (§4.5.2)."""
         context, claims = self._context, self._context.claims
         misfits = claims.misfits(ordinal, pod, scaled_away=False)
         ties = [(claims.tie(claim, pod, scaled_away=False),) for claim in misfits]
@@ -195,14 +199,17 @@ class _Walk:
         return Flow.NEXT
 
     def _fail(self, phase: str, code: str, error: str, hint: str) -> Flow:
-        """What stands in the way is known without asking the apiserver: the pass ends, and is tried again."""
+        """Record an error that is known without asking the apiserver; the pass ends and is retried."""
         self._draft.errors.append((phase, error))
         self._draft.reason(State.STUCK, code, f"{error} ({hint})")
         return Flow.EXIT
 
     def _wait_for(self, ordinal: int, pod: Pod) -> None:
-        """OrderedReady goes no further. For a broken pod that is not of the revision wanted for it, it would wait in
-        vain."""
+        """Explain what OrderedReady waits for.
+
+        A broken pod that is not on its desired revision would never become available, so it is marked for repair
+        instead.
+        """
         context = self._context
         is_wrong = is_target(context, ordinal, pod) or is_astray(context, ordinal, pod)
         may_be_repaired = is_wrong and is_broken(context, ordinal, pod) and not context.targets.paused

@@ -1,6 +1,6 @@
-"""Volumes that grow with a rollout: claims follow their templates, pod by pod (statefulset.md §4.13).
+"""Expands volumes with a rollout: claims follow their templates, pod by pod (statefulset.md §4.13).
 
-Only with gate StatefulSetAutoResizePVCGate and volumeClaimUpdateStrategy OnPodRollingUpdate. Claims never shrink.
+This needs gate StatefulSetAutoResizePVCGate and volumeClaimUpdateStrategy OnPodRollingUpdate. Claims never shrink.
 """
 
 from flotilla_common.api.core import PersistentVolumeClaim
@@ -17,7 +17,7 @@ PHASE = "resize"
 
 
 class ResizeRefused(Exception):
-    """A claim cannot become what its template says; `event` tells users, where there is one."""
+    """A claim cannot be changed to match its template; `event`, if any, informs users."""
 
     def __init__(self, text: str, event: Event | None = None) -> None:
         super().__init__(text)
@@ -25,7 +25,7 @@ class ResizeRefused(Exception):
 
 
 class Growth:
-    """The claims of wanted pods that are not yet as their templates say."""
+    """The claims of wanted pods that do not match their templates yet."""
 
     def __init__(self, context: PlanContext) -> None:
         self._context = context
@@ -34,8 +34,8 @@ class Growth:
             and context.statefulset.spec.volume_claim_update_strategy.type == "OnPodRollingUpdate"
             and not context.targets.on_delete
         )
-        self.unready: set[int] = set()  # a claim has less capacity than it asks for
-        self.incompatible: list[int] = []  # a claim asks for less than its template, and there is a pod to grow it for
+        self.unready: set[int] = set()  # ordinals with a claim whose capacity is below its request
+        self.incompatible: list[int] = []  # ordinals with a pod and a claim that requests less than its template
         if self.on:
             self._survey()
 
@@ -49,12 +49,12 @@ class Growth:
                 self.incompatible.append(ordinal)
 
     def is_complete(self, ordinal: int) -> bool:
-        """Whether the ordinal's claims are as their templates say, as far as that can be without the pod."""
+        """Report whether the ordinal's claims match their templates, except for what needs the pod."""
         wanted = self._context.claims.wanted
         return all(claim_state(claim, wanted[name]).completed for name, claim in self._living(ordinal))
 
     def grow(self, ordinal: int) -> list[Chain]:
-        """The writes that let the ordinal's claims grow; empty if they are compatible. Raises ResizeRefused."""
+        """Return the writes that expand the ordinal's claims; empty if they are compatible. Raises ResizeRefused."""
         claims, there = self._context.claims, dict(self._living(ordinal))
         return [
             (self._resize(there[template.name], template, ordinal),)
@@ -63,7 +63,7 @@ class Growth:
         ]
 
     def _living(self, ordinal: int) -> list[tuple[str, PersistentVolumeClaim]]:
-        """The ordinal's claims by template; those that are on their way out are passed over."""
+        """Return the ordinal's claims by template, without terminating ones."""
         mine = self._context.claims.of(ordinal)
         return [(name, claim) for name, claim in mine.items() if claim.metadata.deletion_timestamp is None]
 

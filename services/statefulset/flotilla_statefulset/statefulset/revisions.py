@@ -1,4 +1,4 @@
-"""A StatefulSet's ControllerRevisions: its recipe, and which revisions are forgotten (statefulset.md §4.4)."""
+"""Manages a StatefulSet's ControllerRevisions: their content, and which are deleted (statefulset.md §4.4)."""
 
 from collections.abc import Collection
 
@@ -25,7 +25,7 @@ RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_label
 
 
 def choose(snapshot: StatefulSetSnapshot, selector: Selector) -> RevisionChoice:
-    """The update and the current revision. Raises ValueError when the template cannot be read."""
+    """Choose the update and the current revision. Raises ValueError if the template cannot be read."""
     spec, status = snapshot.statefulset.spec, snapshot.statefulset.status
     owner = RevisionOwner(
         resource=STATEFUL_SET,
@@ -39,19 +39,21 @@ def choose(snapshot: StatefulSetSnapshot, selector: Selector) -> RevisionChoice:
 
 
 def record_of(statefulset: StatefulSet) -> dict[str, str]:
-    """Return the record of the set's claim templates that goes with its newest revision."""
+    """Return the record of the set's claim templates, which is kept with its newest revision."""
     return claim_record(statefulset.spec.volume_claim_templates, statefulset.metadata.annotations)
 
 
 def orphans(snapshot: StatefulSetSnapshot, selector: Selector) -> list[ControllerRevision]:
-    """Revisions that nobody controls and that are the set's by their labels: left over when a set was deleted without
-    its dependents."""
+    """Return the revisions without a controller that are the set's by their labels.
+
+    They are left over when a set was deleted without its dependents.
+    """
     own = own_revisions(snapshot.revisions, snapshot.statefulset.metadata.uid, selector)
     return [revision for revision in own if controller_of(revision.metadata) is None]
 
 
 def surplus(snapshot: StatefulSetSnapshot, selector: Selector, live: Collection[str]) -> tuple[Delete, ...]:
-    """Deletes of the oldest revisions beyond the history limit, sparing the `live` names."""
+    """Plan the deletion of the oldest revisions beyond the history limit, except the `live` names."""
     limit = max(snapshot.statefulset.spec.revision_history_limit, 0)
     if len(snapshot.revisions) <= limit:
         return ()
@@ -60,5 +62,5 @@ def surplus(snapshot: StatefulSetSnapshot, selector: Selector, live: Collection[
 
 
 def in_place_spec(old: ControllerRevision, new: ControllerRevision, gates: Gates) -> UpdateSpec | None:
-    """How a pod gets from one revision to the other in place, if it can."""
+    """Return how a pod can be updated from one revision to another in place, or None."""
     return calculate(RECIPE, old, new, gates=gates)

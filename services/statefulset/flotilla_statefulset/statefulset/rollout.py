@@ -1,8 +1,7 @@
-"""The update phase: pods that somebody wants deleted, then those that are to get the update revision (statefulset.md
-§4.8).
+"""Plans the update phase: first pods specified for deletion, then pods to be updated (statefulset.md §4.8).
 
-Both draw on one budget: at most maxUnavailable of the wanted pods may be unavailable. Broken pods cost nothing,
-whatever their ordinal, and are updated also where the budget is used up (`spare.py`).
+Both draw on one budget: at most maxUnavailable of the wanted pods may be unavailable. Broken pods cost nothing, at any
+ordinal, and are updated even when the budget is used up (`spare.py`).
 """
 
 from collections.abc import Iterable
@@ -26,7 +25,7 @@ from flotilla_statefulset.statefulset.why import state_of
 
 
 def plan_update(context: PlanContext, draft: Draft) -> None:
-    """Plan the update phase of a pass that came so far."""
+    """Plan the update phase."""
     if context.targets.on_delete or context.targets.paused:
         return
     walk = _Update(context, draft)
@@ -36,14 +35,14 @@ def plan_update(context: PlanContext, draft: Draft) -> None:
 
 
 def plan_repair(context: PlanContext, ordinal: int, draft: Draft) -> None:
-    """Bring the broken pod that OrderedReady waits for to the revision that is wanted for it."""
+    """Bring the broken pod that OrderedReady waits for to its desired revision."""
     walk = _Update(context, draft)
     walk.repair(ordinal)
     walk.stage()
 
 
 def targets_of(context: PlanContext, growth: Growth) -> list[int]:
-    """Ordinals in update order that are outdated, or whose claims have to grow (§4.8 step 7)."""
+    """Return, in update order, the ordinals that are outdated or whose claims have to grow (§4.8 step 7)."""
     targets = context.targets
     if targets.unordered_update:
         return _unordered(context, growth)
@@ -52,7 +51,7 @@ def targets_of(context: PlanContext, growth: Growth) -> list[int]:
 
 
 def _unordered(context: PlanContext, growth: Growth) -> list[int]:
-    """Those that are done, or on their way out, come first and take places of the list; the rest goes by priority."""
+    """Return the ordinals of an unordered update by priority. Pods already updating or terminating use up places."""
     pods, targets = context.pods, context.targets
     preparing_is_new = context.snapshot.gates.on("PreparingUpdateAsUpdate")
 
@@ -65,7 +64,7 @@ def _unordered(context: PlanContext, growth: Growth) -> list[int]:
     unordered = context.rolling.unordered_update
     strategy = unordered.priority_strategy if unordered else None
     numbers = {pods.by_ordinal[one].metadata.uid: one for one in waiting}
-    if strategy is None:  # any will do, so those that serve nobody come first
+    if strategy is None:  # any will do, so broken pods come first
         waiting.sort(key=lambda one: not is_broken(context, one, pods.by_ordinal[one]))
     ordered = sort_by_priority([pods.by_ordinal[one] for one in waiting], strategy)
     places = max(targets.expected_updated - done, 0)
@@ -75,20 +74,20 @@ def _unordered(context: PlanContext, growth: Growth) -> list[int]:
 
 
 def _missing_old(context: PlanContext) -> int:
-    """Pods that are missing and come back on the old revision (§4.6): they take no place of those that are done."""
+    """Count the missing pods that come back on the old revision (§4.6): they use up no place of updated pods."""
     old = len(context.pods.outdated)
     return min(max(context.targets.partition - old, 0), context.pods.missing_count)
 
 
 class _Update:
-    """The walk over the targets, and what has become unavailable by it."""
+    """The walk over the targets, and the pods that it makes unavailable."""
 
     def __init__(self, context: PlanContext, draft: Draft) -> None:
         self._context = context
         self._draft = draft
         self._growth = Growth(context)
         self._unavailable = context.pods.unavailable | self._growth.unready
-        self._used = set(self._unavailable)  # before this pass took anything
+        self._used = set(self._unavailable)  # before this pass used any
         self._spare = Spare(context)
         self._deleting: set[int] = set()
         self._chains: list[Chain] = []
@@ -99,8 +98,10 @@ class _Update:
         return len(self._unavailable) + self._context.pods.unseen
 
     def delete_specified(self) -> None:
-        """Pods that carry the specified-delete label, whatever the partition says. One that may not go now does not
-        hold up those below it."""
+        """Delete the pods with the specified-delete label, regardless of the partition.
+
+        A pod that may not be deleted now does not block the pods below it.
+        """
         blocked: list[Pod] = []
         for ordinal in self._context.pods.specified:
             pod = self._context.pods.by_ordinal[ordinal]
@@ -116,7 +117,7 @@ class _Update:
             self._explain_budget(f"{named(blocked)} (specified for deletion)", blocked)
 
     def update(self) -> None:
-        """Take targets in order, as long as the budget allows; behind the first that it does not, broken ones only."""
+        """Update targets in order while the budget allows; after that, only broken ones."""
         context, rest = self._context, list[Pod]()
         proven = is_proven(context, missing=True)
         for ordinal in targets_of(context, self._growth):
@@ -134,14 +135,14 @@ class _Update:
                 self._recall(ordinal)
 
     def repair(self, ordinal: int) -> None:
-        """Take one broken pod, whatever comes first in order."""
+        """Update one broken pod out of order."""
         if is_astray(self._context, ordinal, self._context.pods.by_ordinal[ordinal]):
             self._recall(ordinal)
         else:
             self._attempt(ordinal)
 
     def stage(self) -> None:
-        """Put it all into the plan."""
+        """Stage the writes and explain them."""
         self._draft.stage(self._chains)
         if self._updated:
             name = self._context.update_name
@@ -152,7 +153,7 @@ class _Update:
             self._draft.reason(State.HELD, "WaitingForHook", text, self._held)
 
     def _may(self, ordinal: int) -> bool:
-        """Return whether the pod may become unavailable, or does not serve anyway."""
+        """Report whether the pod may become unavailable, or does not serve anyway."""
         if self._count() < self._context.targets.max_unavailable:
             return True
         if ordinal not in self._unavailable:
@@ -166,7 +167,7 @@ class _Update:
         self._unavailable.add(ordinal)
 
     def _attempt(self, ordinal: int) -> bool:
-        """Bring one target forward. False: the phase stops at it."""
+        """Advance one target. Return False if the phase stops at it."""
         try:
             self._take(ordinal)
         except UpdateRefused as error:
@@ -180,14 +181,14 @@ class _Update:
         return True
 
     def _recall(self, ordinal: int) -> None:
-        """Delete a pod that is of neither revision that a new one could get."""
+        """Delete a pod that is on neither revision that a new pod could get."""
         pod = self._context.pods.by_ordinal[ordinal]
         if pod.metadata.uid not in self._draft.touched and traits(pod).state != PREPARING_DELETE:
             cause = f"broken, and neither of {self._context.update_name} nor of the current revision"
             self._delete(pod, delete_chain(self._context, pod, Intent.REPLACE, cause))
 
     def _take(self, ordinal: int) -> None:
-        """Bring one target forward. Raises UpdateRefused or ResizeRefused."""
+        """Advance one target. Raises UpdateRefused or ResizeRefused."""
         pod = self._context.pods.by_ordinal[ordinal]
         kind = traits(pod)
         if self._growth.on:
@@ -205,7 +206,7 @@ class _Update:
             self._change(ordinal, pod)
 
     def _change(self, ordinal: int, pod: Pod) -> None:
-        """In place if that is wanted and possible, else by another pod. Raises UpdateRefused."""
+        """Update the pod in place if wanted and possible, else recreate it. Raises UpdateRefused."""
         if must_be_recreated(self._context, ordinal, pod):
             if self._delete(pod, recreate_chain(self._context, pod)):
                 self._updated.append(pod)
@@ -222,7 +223,7 @@ class _Update:
             self._updated.append(pod)
 
     def _delete(self, pod: Pod, chain: Chain) -> bool:
-        """Plan the writes that delete the pod, or hold it. False if there are none."""
+        """Plan the writes that delete or hold the pod. Return False if there are none."""
         if is_held(self._context, pod):
             self._held.append(pod)
         if chain and self._draft.touch(pod):
@@ -234,7 +235,7 @@ class _Update:
         self._draft.reason(State.STUCK, code, text, list(pods))
 
     def _explain_budget(self, waiting: str, pods: list[Pod]) -> None:
-        """Name what uses the budget up: pods that are unavailable, and those that this pass makes so."""
+        """Name what uses up the budget: pods that are, or in this pass become, unavailable."""
         context = self._context
         before = sorted(self._used, reverse=True)
         known = [context.pods.by_ordinal[one] for one in before if one in context.pods.by_ordinal]

@@ -1,4 +1,4 @@
-"""Everything that planning one StatefulSet needs to know, gathered before and frozen (DESIGN: plans are values)."""
+"""The input of planning one StatefulSet, gathered beforehand and frozen."""
 
 from collections.abc import Collection, Container, Mapping
 
@@ -18,14 +18,14 @@ class StatefulSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One StatefulSet and its surroundings at one moment."""
 
     statefulset: StatefulSet
-    pods: Collection[Pod] = ()  # those of the namespace with an owner reference to it, in any state
-    orphans: Collection[Pod] = ()  # pods that nobody controls, with a name like those of its pods
-    taken_names: Container[str] = ()  # names of all pods of the namespace, whoever they belong to
-    claims: Mapping[str, PersistentVolumeClaim] = {}  # by name: those whose names its pods' claims may have
-    storage_classes: Collection[StorageClass] = ()  # needed only for volumes that are to grow
-    revisions: Collection[ControllerRevision] = ()  # of its namespace: its own, and nobody's
-    pull_jobs: Collection[ImagePullJob] | None = None  # those that it controls; None: images are not pulled ahead
-    budgets: Mapping[Key, PodUnavailableBudget] = {}  # those that its pods name, by namespace and name
+    pods: Collection[Pod] = ()  # pods of the namespace with an owner reference to the set, in any state
+    orphans: Collection[Pod] = ()  # pods without a controller whose names match the set's pods
+    taken_names: Container[str] = ()  # names of all pods of the namespace, with any owner
+    claims: Mapping[str, PersistentVolumeClaim] = {}  # by name: claims whose names match those of its pods' claims
+    storage_classes: Collection[StorageClass] = ()  # needed only for volume expansion
+    revisions: Collection[ControllerRevision] = ()  # its own, and those of the namespace without an owner
+    pull_jobs: Collection[ImagePullJob] | None = None  # jobs that it controls; None: images are not pulled ahead
+    budgets: Mapping[Key, PodUnavailableBudget] = {}  # budgets that its pods name, by namespace and name
     gates: Gates = Gates()
     options: Options = Options()
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create, update, …

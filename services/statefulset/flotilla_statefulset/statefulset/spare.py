@@ -1,8 +1,9 @@
-"""Which pods an update may take though maxUnavailable is used up (statefulset.md §4.8).
+"""Finds the pods that an update may take although maxUnavailable is used up (statefulset.md §4.8).
 
-Broken old pods, for they serve nobody. But when it is the *new* pods that use the budget up, because they do not become
-available, old ones are left alone: each that fails for a moment would be replaced by one that is known not to work.
-And pods that serve, but not for minReadySeconds yet, as long as enough others have done so for at least as long.
+These are broken old pods, since they do not serve. But if it is the *new* pods that use up the budget, because they do
+not become available, old pods are left alone: each that fails for a moment would be replaced by one that is known not
+to work. And these are pods that serve, but not for minReadySeconds yet, while enough others have served at least as
+long.
 """
 
 from datetime import datetime
@@ -14,8 +15,10 @@ from flotilla_statefulset.statefulset.pods import traits
 
 
 def is_proven(context: PlanContext, *, missing: bool) -> bool:
-    """Return whether new pods work, as far as can be seen: fewer than maxUnavailable of them do not serve, or more do.
-    `missing`: pods that are not there come back as new ones, and count."""
+    """Report whether new pods seem to work: fewer than maxUnavailable of them do not serve, or more do.
+
+    `missing`: absent pods come back as new ones, and count.
+    """
     pods, fresh = context.pods, 0
     for ordinal in pods.unavailable - pods.waiting.keys():
         pod = pods.by_ordinal.get(ordinal)
@@ -24,7 +27,7 @@ def is_proven(context: PlanContext, *, missing: bool) -> bool:
 
 
 class Spare:
-    """The wanted pods that serve, of which an update may take some before they are available."""
+    """The wanted pods that serve, some of which an update may take before they are available."""
 
     def __init__(self, context: PlanContext) -> None:
         self._context = context
@@ -37,16 +40,16 @@ class Spare:
         self._serving = Serving(map(self._ready, serving), targets.replicas - targets.max_unavailable)
 
     def is_late(self, ordinal: int) -> bool:
-        """Return whether the pod serves, but has not done so for minReadySeconds."""
+        """Report whether the pod serves, but not for minReadySeconds yet."""
         pods = self._context.pods
         return ordinal in pods.waiting and not traits(pods.by_ordinal[ordinal]).terminating
 
     def has(self, ordinal: int) -> bool:
-        """Return whether this late pod can be spared."""
+        """Report whether this late pod can be spared."""
         return self._serving.can_spare(self._ready(self._context.pods.by_ordinal[ordinal]))
 
     def take(self, pod: Pod) -> None:
-        """Count on the pod no longer."""
+        """Count the pod as no longer serving."""
         self._serving.take(self._ready(pod))
 
     def _ready(self, pod: Pod) -> datetime:

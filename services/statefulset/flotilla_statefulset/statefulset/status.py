@@ -1,4 +1,4 @@
-"""The status of a StatefulSet: counts, revisions, conditions, and whether writing them is worth it (statefulset.md §5).
+"""Computes the status of a StatefulSet, and whether a change is worth a write (statefulset.md §5).
 
 The counts describe the pods as the pass found them, before its own writes.
 """
@@ -24,8 +24,10 @@ FAILED_CREATE, FAILED_UPDATE = "FailedCreatePod", "FailedUpdatePod"
 
 
 def plan_status(context: PlanContext, failures: Mapping[str, str]) -> StatusPlan:
-    """Compute the status, and the write if it is due (§5.4). `failures`: error texts of this pass and the last one, by
-    phase."""
+    """Compute the status, and the write if it is due (§5.4).
+
+    `failures`: error texts of this pass and the last one, by phase.
+    """
     statefulset, stored = context.statefulset, context.statefulset.status
     status = _status(context, failures)
     if status == stored:
@@ -35,8 +37,8 @@ def plan_status(context: PlanContext, failures: Mapping[str, str]) -> StatusPlan
 
 
 def is_complete(context: PlanContext) -> bool:
-    """All pods are there, ready and on the update revision (§5.2). Measured by what is wanted, not by what is there:
-    when all pods are gone for a moment, nothing is complete."""
+    """Report whether all pods exist, ready and on the update revision (§5.2)."""
+    # Compare with spec.replicas, not with the pods that exist: while all pods are gone, nothing is complete.
     counts, wanted = context.pods.counts, context.targets.replicas
     return counts.replicas == counts.updated == counts.ready == wanted
 
@@ -63,14 +65,14 @@ def _status(context: PlanContext, failures: Mapping[str, str]) -> StatefulSetSta
 
 
 def _at_rest(context: PlanContext) -> bool:
-    """All pods are there, available, and as many updated as shall be: these counts will stay."""
+    """Report whether all pods exist, available and, where intended, updated: these counts will stay."""
     counts, targets = context.pods.counts, context.targets
     there = counts.replicas == counts.available == targets.replicas
     return there and counts.updated >= (0 if targets.on_delete else targets.expected_updated)
 
 
 def _names(status: StatefulSetStatus) -> tuple[object, ...]:
-    """What is always worth a write at once: everything but the counts."""
+    """Return the fields whose change is always written at once: everything but the counts."""
     return (
         status.observed_generation,
         status.update_revision,
@@ -85,7 +87,7 @@ def _kinds(status: StatefulSetStatus) -> set[str]:
 
 
 def _volume_claims(context: PlanContext) -> list[VolumeClaimStatus]:
-    """How many claims of each template are as it says (§5.1)."""
+    """Count the claims of each template that match it (§5.1)."""
     claims, ordinals = context.claims, context.targets.ordinals
     compatible, ready = Counter[str](), Counter[str]()
     for ordinal, mine in claims.by_ordinal.items():
@@ -105,7 +107,7 @@ def _volume_claims(context: PlanContext) -> list[VolumeClaimStatus]:
 
 
 def _conditions(stored: Sequence[Condition], failures: Mapping[str, str], now: datetime) -> list[Condition]:
-    """One for each sort of failure; without failures there are none (§5.3)."""
+    """Return one condition for each kind of failure; none without failures (§5.3)."""
     texts = {FAILED_CREATE: _create_failure(failures), FAILED_UPDATE: failures.get(REPAIR, "")}
     verbs = {FAILED_CREATE: "create", FAILED_UPDATE: "update"}
     before = {condition.type: condition for condition in stored}
@@ -129,8 +131,8 @@ def _create_failure(failures: Mapping[str, str]) -> str:
 
 
 def _patch(statefulset: StatefulSet, status: StatefulSetStatus) -> Patch:
-    """A merge patch of the whole status, conditional on the version that was read."""
+    """Build a merge patch of the whole status, conditional on the version that was read."""
     content: dict[str, Any] = msgspec.to_builtins(status)
     for member in ("updatedReadyReplicas", "updatedAvailableReplicas", "volumeClaims", "conditions"):
-        content[member] = content[member] or None  # absent when there is nothing to say
+        content[member] = content[member] or None  # absent when empty
     return write_status(STATEFUL_SET, statefulset.metadata, content)

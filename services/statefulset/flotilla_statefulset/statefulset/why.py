@@ -1,4 +1,4 @@
-"""Why pods are not available, and how far the update is."""
+"""Explains why pods are not available, and how far the update is."""
 
 from collections.abc import Iterator
 from heapq import nsmallest
@@ -13,13 +13,13 @@ from flotilla_statefulset.statefulset.context import PlanContext
 
 
 def state_of(context: PlanContext, pod: Pod) -> str:
-    """ "web-1: image nginx:nope of container web: ErrImagePull: … not found"."""
+    """Describe why a pod is not available: "web-1: image nginx:nope of container web: ErrImagePull: … not found"."""
     cause = cause_of(pod, _around(context))
     return f"{pod.metadata.name}: {cause.text if cause is not None else 'about to become available'}"
 
 
 def explain_unavailable(context: PlanContext, draft: Draft) -> None:
-    """Give the root causes of wanted pods that are not available, and of others that do not go."""
+    """Add the root causes of wanted pods that are not available, and of unwanted pods whose termination is stuck."""
     explain_pods(draft, _pods(context), _around(context))
 
 
@@ -36,7 +36,7 @@ def _pods(context: PlanContext) -> Iterator[Pod]:
 
 
 def explain_progress(context: PlanContext, draft: Draft) -> None:
-    """How far the update is, where no step of the pass has said what it does or waits for."""
+    """Explain how far the update is, if no step of the pass has given a reason."""
     counts, targets = context.pods.counts, context.targets
     outdated = len(context.pods.outdated)
     if targets.on_delete and outdated:
