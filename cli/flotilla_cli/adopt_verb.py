@@ -1,4 +1,4 @@
-"""`flotilla adopt`: take a cluster over from OpenKruise, and give it back."""
+"""`flotilla adopt`: migrates a cluster from OpenKruise to Flotilla, and back."""
 
 import asyncio
 
@@ -17,8 +17,10 @@ from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import Api
 
 RUN_OUT_SECONDS = 50.0
-"""How long the way back waits for pods that are ending (30 s of grace), and then for leases (15 s by default). Services
-that work renew them all the time."""
+"""Seconds to wait for terminating pods (30 s of grace) and for unrenewed leases to expire (15 s by default).
+
+Running services keep renewing their leases.
+"""
 
 
 @click.command()
@@ -57,7 +59,10 @@ def adopt(kubeconfig: str, context: str, dry_run: bool, undo: bool, leave_unserv
 
 
 async def _look_back(api: Api, clock: Clock) -> Found:
-    """Pods of the chart end after it is gone, and services that were killed leave leases, which run out."""
+    """Look at the cluster again until the rest of Flotilla has run out.
+
+    Pods of the chart end after its removal, and services that were killed leave leases, which expire.
+    """
     deadline = clock.monotonic() + RUN_OUT_SECONDS
     while runs_out(found := await look(api, clock.now())) and clock.monotonic() < deadline:
         await clock.sleep(1.0)

@@ -1,10 +1,10 @@
-"""Ages and spans as kubectl prints them."""
+"""Ages and durations as kubectl prints them."""
 
 from datetime import datetime
 
 
 def span(seconds: float) -> str:
-    """`90s`, `12m`, `5h`, `3d`; never negative."""
+    """Format a duration as `90s`, `12m`, `5h` or `3d`; never negative."""
     whole = max(int(seconds), 0)
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if whole >= 2 * size:
@@ -13,5 +13,5 @@ def span(seconds: float) -> str:
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """The span since then; a dash when the time is not known."""
+    """Format the time since then; `-` if it is not known."""
     return "-" if since is None else span((now - since).total_seconds())

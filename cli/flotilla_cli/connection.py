@@ -1,8 +1,8 @@
-"""Which cluster and which bus a command means, and the way to them.
+"""Finds the cluster and the bus that a command means, and connects to them.
 
 The cluster: `--kubeconfig`, KUBECONFIG, the local set of `flotilla up`, then the places where kubectl looks. The bus:
 `--nats`, FLOTILLA_NATS, the local set that the kubeconfig belongs to, the `flotilla run` for the same kubeconfig. A
-local set tells both in `set.json` in its state folder, `flotilla run` in `noted_buses`.
+local set records both in `set.json` in its state folder, `flotilla run` in `noted_buses`.
 """
 
 import asyncio
@@ -37,24 +37,24 @@ _NO_BUS = (
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The cluster that is meant, in the terms of a kubeconfig; an empty file means kubectl's own places."""
+    """The cluster of a command, in the terms of a kubeconfig; an empty file means kubectl's own places."""
 
     kubeconfig: str = ""
     context: str = ""
 
 
 class BusTarget(msgspec.Struct, frozen=True):
-    """The bus that is meant."""
+    """The bus of a command, with the settings that a connection needs."""
 
     nats_url: str
     nats_creds: str
     nats_ca: str = ""
-    allow_open_bus: bool = True  # a command only reads, and decides nothing
+    allow_open_bus: bool = True  # commands read only, and decide nothing
     bus_copies: int = 1
 
 
 def target_of(kubeconfig: str, context: str) -> Target:
-    """The cluster for these options."""
+    """Return the cluster that these options mean."""
     named = kubeconfig or os.environ.get("KUBECONFIG")
     if not named:
         found = local_set.read(default_state_dir())
@@ -63,9 +63,9 @@ def target_of(kubeconfig: str, context: str) -> Target:
 
 
 def nats_url_of(option: str, kubeconfig: str = "") -> str:
-    """The bus for these options; empty if none is known.
+    """Return the URL of the bus for these options; empty if none is known.
 
-    The bus of a local set is meant only together with the set's own kubeconfig, or with none: the reasons of one
+    The bus of a local set counts only together with the set's own kubeconfig, or without any: the reasons of one
     cluster would mislead about objects of another.
     """
     given = option or os.environ.get("FLOTILLA_NATS")
@@ -79,7 +79,7 @@ def nats_url_of(option: str, kubeconfig: str = "") -> str:
 
 
 def required_nats_url(option: str) -> str:
-    """The bus for a command that needs one. Raises click.ClickException when none is known."""
+    """Return the bus for a command that needs one. Raises click.ClickException if none is known."""
     url = nats_url_of(option)
     if not url:
         raise click.ClickException(_NO_BUS)
@@ -87,7 +87,7 @@ def required_nats_url(option: str) -> str:
 
 
 def set_of(kubeconfig: str) -> LocalSet | None:
-    """The local set that this kubeconfig belongs to; the default one if none is named."""
+    """Return the local set that this kubeconfig belongs to; the default set if none is named."""
     named = _named(kubeconfig)
     return _set_beside(Path(named)) if named else local_set.read(default_state_dir())
 
@@ -97,7 +97,10 @@ def _named(kubeconfig: str) -> str:
 
 
 def bus_target_of(url: str, kubeconfig: str = "") -> BusTarget:
-    """FLOTILLA_NATS_CREDS and FLOTILLA_NATS_CA, else what the local set or the `flotilla run` with this bus has."""
+    """Return the bus with FLOTILLA_NATS_CREDS and FLOTILLA_NATS_CA, or else the credentials recorded for it.
+
+    They are recorded by the local set or the `flotilla run` that this bus belongs to.
+    """
     creds, authority = os.environ.get("FLOTILLA_NATS_CREDS", ""), os.environ.get("FLOTILLA_NATS_CA", "")
     found = set_of(kubeconfig)
     known = found if found and found.nats == url else noted_buses.by_url(url)
@@ -105,26 +108,26 @@ def bus_target_of(url: str, kubeconfig: str = "") -> BusTarget:
 
 
 def namespace_of(option: str, target: Target) -> str:
-    """The namespace for this option: without one that of the kubeconfig's context, as for kubectl."""
+    """Return the namespace for this option; without it that of the kubeconfig's context, as kubectl does."""
     if option:
         return option
     try:
         return asyncio.run(load_config(target, reader=read_here)).namespace
     except ConfigError:
-        return "default"  # whoever needs the cluster will say what is wrong with its configuration
+        return "default"  # callers that need the cluster report what is wrong with its configuration
 
 
 def _set_beside(kubeconfig: Path) -> LocalSet | None:
-    """The local set that wrote this kubeconfig, if one did."""
+    """Return the local set that wrote this kubeconfig, or None."""
     try:
         found = local_set.read(kubeconfig.absolute().parent)
     except (ClusterError, OSError):
-        return None  # somebody else's folder
+        return None  # not a state folder of ours
     return found if found and Path(found.kubeconfig) == kubeconfig.absolute() else None
 
 
 def _bus(target: BusTarget) -> NatsBus:
-    """As the user whose credentials these are; a file of the user that only reads bears its name."""
+    """Connect as the user whose credentials these are; the file of the read-only user bears its name."""
     if Path(target.nats_creds).name == f"{READER}.seed":
         return NatsBus(target, name=READER, inbox_prefix=reading.INBOX, api=reading.PREFIX)
     return NatsBus(target, name=OPERATOR)
@@ -132,7 +135,7 @@ def _bus(target: BusTarget) -> NatsBus:
 
 @asynccontextmanager
 async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]:
-    """The apiserver, closed at the end. `timeout` in seconds holds for each request."""
+    """Yield a client of the apiserver, closed at the end. `timeout` in seconds holds for each request."""
     _quiet()
     api = KubeClient(await load_config(target, reader=read_here), user_agent="flotilla", timeout=timeout)
     try:
@@ -143,7 +146,7 @@ async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]
 
 @asynccontextmanager
 async def open_bus(url: str, kubeconfig: str = "") -> AsyncGenerator[NatsBus]:
-    """The bus, closed at the end. It connects in the background: see `connected`."""
+    """Yield the bus, closed at the end. It connects in the background: see `connected`."""
     _quiet()
     bus = _bus(bus_target_of(url, kubeconfig))
     try:
@@ -153,7 +156,7 @@ async def open_bus(url: str, kubeconfig: str = "") -> AsyncGenerator[NatsBus]:
 
 
 async def connected(bus: NatsBus, clock: Clock, seconds: float = 3.0) -> None:
-    """Wait for the connection. Raises BusError when it takes longer than `seconds`."""
+    """Wait for the connection. Raises BusError if it takes longer than `seconds`."""
     deadline = clock.monotonic() + seconds
     while not bus.connected:
         if clock.monotonic() > deadline:
@@ -163,7 +166,7 @@ async def connected(bus: NatsBus, clock: Clock, seconds: float = 3.0) -> None:
 
 @contextmanager
 def reported() -> Generator[None]:
-    """Turn what can go wrong with cluster and bus into one line for the user and exit code 1."""
+    """Turn failures of cluster and bus into one line for the user and exit code 1."""
     try:
         yield
     except ConfigError as error:
@@ -177,5 +180,5 @@ def reported() -> Generator[None]:
 
 
 def _quiet() -> None:
-    """Logs are for services; a command says what went wrong itself."""
+    """Silence the logs: a command reports its failures itself."""
     logs.configure("error", "text")

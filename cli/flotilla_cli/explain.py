@@ -1,4 +1,4 @@
-"""`flotilla explain`: what stands in an object's way, in one sentence, and why it stands where it stands."""
+"""`flotilla explain`: what an object waits for, in one sentence, and what is behind it."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import ApiError, Unreachable
 
 MOST_VACANCIES = 10
-"""Reasons for nodes without a pod that are printed."""
+"""Number of reasons for nodes without a pod that are printed."""
 
 
 @click.command()
@@ -35,8 +35,10 @@ MOST_VACANCIES = 10
 @click.option("-o", "--output", type=click.Choice(["json"]), help="The record as it was published, and the causes.")
 @click.option("-v", "--verbose", is_flag=True, help="Of a pod: also the SidecarSets that select other pods.")
 def explain(words: tuple[str, ...], reach: Reach, output: str | None, verbose: bool) -> None:
-    """Tell what an object waits for and why: the root cause first, then the last plan's reasons and numbers. Of a pod:
-    why it does not serve, why it has the sidecars that it has, and which containers wait for others."""
+    """Explain what an object waits for: the root cause first, then the reasons and numbers of the last plan.
+
+    For a pod: why it is not serving, why it has its sidecars, and which containers wait for others.
+    """
     clock, target, url = SystemClock(), reach.target, reach.url
     resource, namespace, name = reach.place(words, pods=True)
     with reported():
@@ -81,7 +83,7 @@ async def _explain(target: Target, url: str, resource: Resource, namespace: str,
 
 
 def document(found: Diagnosis) -> Json:
-    """The record as it was published, with what was found out beside it."""
+    """Return the record as it was published, with the findings of this command."""
     meta, why = found.metadata, found.record.why
     record: Json = msgspec.to_builtins(why) if why is not None else {}
     object_: Json = {"kind": found.resource.kind, "namespace": meta.namespace, "name": meta.name, "uid": meta.uid}
@@ -97,7 +99,7 @@ def document(found: Diagnosis) -> Json:
 
 
 def render(found: Diagnosis, now: datetime) -> Text:
-    """For people: the sentence, the reasons, and why the parts stand where they stand."""
+    """Render for people: the sentence, the reasons, and what each part waits for."""
     meta, why = found.metadata, found.record.why
     text = Text(f"{found.verdict.word}:", style=STYLES.get(found.verdict.word, "bold yellow"))
     text.append(f" {found.verdict.sentence}\n", "default")

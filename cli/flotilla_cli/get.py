@@ -22,17 +22,17 @@ from flotilla_common.clock import Clock, SystemClock
 
 NO_REASONS = "the bus does not answer, so the service's own reasons are missing; what follows is told from the objects"
 BUS_SECONDS = 1.0
-"""How long a tree waits for the reasons from the bus before it does without them."""
+"""Seconds that a tree waits for the reasons from the bus before it is shown without them."""
 
 REFRESH_SECONDS = 0.25
-"""Between two drawings: more often than that nobody can read."""
+"""Seconds between two drawings; people cannot read faster."""
 
 LINES_AROUND = 12
-"""Lines of a terminal that are not for pods; the rest is shared by the revisions."""
+"""Lines of a terminal that are not for pods; the revisions share the rest."""
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for."""
+    """The user's options."""
 
     resource: Resource
     namespace: str
@@ -77,12 +77,12 @@ async def _get(wish: Wish, target: Target, nats_url: str, *, watch: bool) -> Non
 
 
 def place(wish: Wish) -> str:
-    """The object as people name it."""
+    """Return namespace and name as people write them."""
     return f"{wish.namespace}/{wish.name}" if wish.namespace else wish.name
 
 
 async def _hear(live: LiveView, wish: Wish, bus: NatsBus | None, clock: Clock) -> None:
-    """The reasons, if the bus has them soon: the tree is worth having without, but says less."""
+    """Read the reasons if the bus has them soon; the tree is useful without them, too."""
     if bus is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""Heartbeats, as commands read them: no stream keeps them, and each replica sends one every few seconds."""
+"""Listens to heartbeats: no stream keeps them, and each replica sends one every few seconds."""
 
 from collections.abc import Callable
 
@@ -9,14 +9,16 @@ from flotilla_common.bus.interface import Bus, Follow, Message
 from flotilla_common.bus.subjects import untoken
 
 LISTEN_SECONDS = HEARTBEAT_SECONDS + 1.0
-"""How long it takes until each replica has sent one."""
+"""Seconds until each replica has sent a heartbeat."""
 
 _decode = msgspec.json.Decoder(Heartbeat).decode
 
 
 async def listen(bus: Bus, hear: Callable[[Heartbeat], object], service: str = "*") -> Follow:
-    """Pass on each heartbeat, with the sender that its subject names: the bus lets nobody publish on another's subject.
-    Those of a release that writes them in another way are left out."""
+    """Pass on each heartbeat, with the sender of its subject: the bus lets no user publish on another's subject.
+
+    Heartbeats of a release with another format are left out.
+    """
 
     def take(message: Message) -> None:
         _, _, sender, replica = message.subject.split(".", 3)

@@ -22,7 +22,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
 
 SHOWN = 20
-"""Custom resources that are listed by name when they keep an installation from being removed."""
+"""Number of custom resources listed by name when they prevent a removal."""
 
 _tell = partial(click.echo, err=True)
 
@@ -108,7 +108,10 @@ async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set
 
 
 async def _refuse_beside_openkruise(api: Api, clock: Clock) -> None:
-    """Two managers would write the same pods, and the apiserver would ask the webhook of only one."""
+    """Refuse beside a running OpenKruise.
+
+    Two managers would write the same pods, and the apiserver would call the webhook of only one.
+    """
     if seen := at_work(await get(api, LEADER) or {}, await get(api, MANAGER) or {}, clock.now()):
         raise click.ClickException(f"OpenKruise works on this cluster ({seen}): flotilla adopt takes it over first")
 

@@ -1,7 +1,7 @@
 """`kubectl flotilla`: the command as a plugin of kubectl, and its completion.
 
 kubectl runs `kubectl-flotilla`, found on the PATH, for `kubectl flotilla …`, and `kubectl_complete-flotilla` for the
-words that may come next. That gets the arguments so far; the last one is the word that is being typed, maybe empty.
+words that may come next. It passes the arguments so far; the last one is the word being typed, which may be empty.
 """
 
 import sys
@@ -13,7 +13,7 @@ from flotilla_cli.main import main
 
 NAME = "kubectl flotilla"
 NO_FILES, FILES = 4, 0
-"""Directives for kubectl: offer the printed words alone, or names of files besides."""
+"""Directives for kubectl: offer only the printed words, or file names as well."""
 
 
 def plugin() -> None:

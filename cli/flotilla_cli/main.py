@@ -1,11 +1,11 @@
-"""The `flotilla` command: a click group that imports a verb only when it is used, so that every start is quick."""
+"""The `flotilla` command: a click group that imports a verb only when it is used, so that it starts quickly."""
 
 from importlib import import_module
 from importlib.util import find_spec
 
 import click
 
-VERBS = {  # the module of each, and what --help says of it without importing that
+VERBS = {  # module of each verb, and its line in --help, which imports none of them
     "up": ("flotilla_cli.cluster.verbs", "Start a local cluster with Flotilla, and show an in-place update."),
     "down": ("flotilla_cli.cluster.verbs", "Stop the local cluster and remove what it left."),
     "status": ("flotilla_cli.cluster.verbs", "Show the local cluster's processes and their health."),
@@ -29,10 +29,10 @@ VERBS = {  # the module of each, and what --help says of it without importing th
 
 
 class Verbs(click.Group):
-    """The group; a verb exists when its module does."""
+    """The group of verbs; a verb exists if its module is installed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs in the order in which one needs them."""
+        """Return the verbs in the order in which people need them."""
         return [name for name, (module, _) in VERBS.items() if find_spec(module)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -44,7 +44,7 @@ class Verbs(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the verb. A file that cannot be read or written is the user's to mend: one line, no traceback."""
+        """Run the verb. A file that cannot be read or written is reported in one line, without a traceback."""
         try:
             return super().invoke(ctx)
         except OSError as error:
@@ -53,7 +53,7 @@ class Verbs(click.Group):
             raise click.ClickException(f"{error.filename}: {error.strerror}") from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list in --help, without importing the verbs."""
+        """Write the list of --help without importing the verbs."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])
 

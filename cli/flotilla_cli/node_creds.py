@@ -1,4 +1,4 @@
-"""`flotilla node-creds`: credentials with which one node's agent gets onto the bus of `flotilla run`."""
+"""`flotilla node-creds`: credentials for the agent of one node on the bus of `flotilla run`."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def node_creds(node: str, output: Path | None, nats_dir: Path | None, revoke: bo
 
 
 def _taken_up(folder: Path) -> str:
-    """Tell the running server of this folder; what is said of it."""
+    """Have the running server of this folder reload its users. Return a remark about it for the output."""
     process = Records(folder).alive(NAME)
     if process is None:
         return ""

@@ -1,7 +1,7 @@
-"""Which buses `flotilla run` keeps on this machine, for the commands that read one.
+"""Records the buses of `flotilla run` on this machine, for the commands that read one.
 
-Each is a small file in the user's state folder, which only he can read, for as long as its `flotilla run` lives. So
-`flotilla tail` finds the bus by the cluster's kubeconfig, and the credentials by the bus.
+Each record is a small file in the user's state folder, private to the user, that lasts as long as its `flotilla run`.
+So `flotilla tail` finds the bus by the cluster's kubeconfig, and the credentials by the bus.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from flotilla_cli.cluster.process import Process, boot_id, is_alive, start_ticks
 
 
 class NotedBus(msgspec.Struct, frozen=True, kw_only=True):
-    """A bus, as the settings of whoever uses it; and the cluster that its services work for."""
+    """A bus, as the settings of its users, and the cluster that its services work for."""
 
     nats_url: str
     nats_creds: str
@@ -32,7 +32,7 @@ class _Note(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def noted(bus: NotedBus) -> Generator[None]:
-    """Have others find the bus for the time of the block. Notes whose writers were killed are removed."""
+    """Record the bus for the time of the block. Records whose writers were killed are removed."""
     file = notes_dir() / f"{os.getpid()}.json"
     try:
         for dead in [path for path, one in _notes() if not is_alive(one.keeper)]:
@@ -48,19 +48,19 @@ def noted(bus: NotedBus) -> Generator[None]:
 
 
 def by_url(url: str) -> NotedBus | None:
-    """The bus with this address."""
+    """Return the bus with this address, or None."""
     return next((bus for bus in _living() if bus.nats_url == url), None)
 
 
 def by_kubeconfig(kubeconfig: str) -> NotedBus | None:
-    """The bus of the services of this cluster, if there is exactly one; an empty name means kubectl's own places."""
+    """Return the bus of this cluster's services if there is exactly one; an empty name means kubectl's own places."""
     wanted = absolute(kubeconfig)
     found = [bus for bus in _living() if bus.kubeconfig == wanted]
     return found[0] if len(found) == 1 else None
 
 
 def absolute(kubeconfig: str) -> str:
-    """The name of a kubeconfig, or of several with colons between, wherever somebody works."""
+    """Return the absolute path of a kubeconfig, or of several with colons between."""
     return os.pathsep.join(str(Path(name).absolute()) for name in kubeconfig.split(os.pathsep) if name)
 
 

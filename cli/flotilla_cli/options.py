@@ -1,7 +1,7 @@
-"""Options and arguments that commands share, and what they mean.
+"""Options and arguments that commands share.
 
-Kinds and objects are as people type them: `clone web`, `CloneSet web`, `clonesets/web`. `--since 10m` says how far a
-command looks back.
+Kinds and objects are given as people type them: `clone web`, `CloneSet web`, `clonesets/web`. `--since 10m` is how far
+a command looks back.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ POD_WORDS = ("pod", "pods", "po")
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """Which cluster, bus and namespace a command means, by its options."""
+    """The cluster, bus and namespace that a command means, by its options."""
 
     kubeconfig: str
     context: str
@@ -41,7 +41,7 @@ class Reach(msgspec.Struct, frozen=True):
         return nats_url_of(self.nats, self.kubeconfig)
 
     def place(self, words: Sequence[str], *, pods: bool = False) -> tuple[Resource, str, str]:
-        """Return resource, namespace and name of the object that the words mean. Raises click.BadParameter."""
+        """Return resource, namespace and name of the object that the words name. Raises click.BadParameter."""
         resource, name = find_object(words, pods=pods)
         return resource, namespace_of(self.namespace, self.target) if resource.namespaced else "", name
 
@@ -64,7 +64,7 @@ def cluster_options(command: Command) -> Command:
 
 
 def namespace_option(command: Command) -> Command:
-    """Add -n, alike for all commands, so that a shell history can be edited from one to the next."""
+    """Add -n, the same for all commands, so that a line of the shell history works for the next command."""
     known, told = "the context's", "The object's namespace."
     return click.option("-n", "--namespace", default="", show_default=known, help=told)(command)
 
@@ -76,12 +76,12 @@ def bus_option(command: Command) -> Command:
 
 
 class Ago(click.ParamType[timedelta]):
-    """A span of time such as 10m or 1h30m."""
+    """A duration such as 10m or 1h30m."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Return the span. Raises click.BadParameter."""
+        """Return the duration. Raises click.BadParameter."""
         if isinstance(value, timedelta):
             return value
         try:
@@ -96,12 +96,12 @@ def since_option(told: str) -> Callable[[Command], Command]:
 
 
 def object_argument(command: Command) -> Command:
-    """Add KIND NAME, or KIND/NAME as kubectl takes it, too; to be read with `find_object`."""
+    """Add KIND NAME, which may be KIND/NAME as for kubectl; `find_object` reads it."""
     return click.argument("words", nargs=-1, required=True, metavar="KIND NAME", shell_complete=complete)(command)
 
 
 def find_object(words: Sequence[str], *, pods: bool = False) -> tuple[Resource, str]:
-    """Return the resource and the name that `words` mean, also of pods with `pods`. Raises click.BadParameter."""
+    """Return the resource and the name that `words` mean; `pods`: also pods. Raises click.BadParameter."""
     kind, slash, name = words[0].partition("/")
     rest = [name, *words[1:]] if slash else list(words[1:])
     if len(rest) != 1 or not rest[0]:
@@ -119,7 +119,7 @@ def find_kind(word: str) -> Resource:
 
 
 def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the kinds for the first word that a shell asks about. Names of objects only the cluster knows."""
+    """Return the kinds for the first word that a shell completes. Names would need the cluster."""
     if context.params.get(str(parameter.name)):
         return []
     words = (word for kind in catalogue.KINDS for word in (kind.singular, *kind.short_names))

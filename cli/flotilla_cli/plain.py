@@ -1,4 +1,4 @@
-"""What is drawn for a terminal, as text for a pipe or as JSON."""
+"""Prints drawings in colours for a terminal, as text for a pipe, or as JSON."""
 
 import io
 from collections.abc import Callable
@@ -9,18 +9,18 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 PLAIN_WIDTH = 4000
-"""Columns of plain text: nothing is ever cut or wrapped in a pipe."""
+"""Columns of plain text: nothing is cut or wrapped in a pipe."""
 
 
 def plain(shown: RenderableType) -> str:
-    """The same without colours."""
+    """Return the drawing as text without colours."""
     output = io.StringIO()
     Console(file=output, width=PLAIN_WIDTH, color_system=None, force_terminal=False).print(shown, end="")
     return "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
 
 
 def printed(shown: RenderableType, *, soft_wrap: bool = False) -> None:
-    """Print in colours for a terminal, else plainly."""
+    """Print in colours on a terminal, else as plain text."""
     console = Console(highlight=False, soft_wrap=soft_wrap)
     if console.is_terminal:
         console.print(shown)
@@ -29,7 +29,7 @@ def printed(shown: RenderableType, *, soft_wrap: bool = False) -> None:
 
 
 class Screen:
-    """Where something is shown that changes: a terminal that is redrawn, plain text, or JSON."""
+    """An output that changes: a terminal that is redrawn, plain text, or JSON."""
 
     def __init__(self, *, json: bool) -> None:
         self._json = json
@@ -40,14 +40,14 @@ class Screen:
         """Lines of the terminal; 0 without one, where everything is shown."""
 
     def once(self, draw: Callable[[], RenderableType], data: object) -> None:
-        """Show it and be done."""
+        """Print once."""
         if self.height:
             self._console.print(draw())
         else:
             click.echo(self._text(draw, data), nl=False)
 
     def again(self, draw: Callable[[], RenderableType], data: object) -> None:
-        """Show it in place of what was there before; plain text and JSON only if it is another."""
+        """Replace the drawing on the terminal; print plain text and JSON only if they changed."""
         if self.height:
             self._live.start()
             self._live.update(draw(), refresh=True)
@@ -56,7 +56,7 @@ class Screen:
             click.echo(text if self._json else f"{text}\n", nl=False)
 
     def __enter__(self) -> None:
-        """Nothing is drawn yet."""
+        """Enter the block; the display starts with the first drawing."""
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()

@@ -1,4 +1,4 @@
-"""What services publish of their work: the record of a write on act.v1, and that of a last plan on why.v1."""
+"""Records that services publish: of each write on act.v1, and of the last plan of an object on why.v1."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -16,7 +16,7 @@ Record = TypeVar("Record", "Act", "Why")
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """On whose behalf something is written."""
+    """The object on whose behalf something is written."""
 
     kind: str = ""
     namespace: str = ""
@@ -24,7 +24,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Act(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A record of act.v1: a write of a service, or with the last five members one that a user wished."""
+    """A record of act.v1: a write of a service, or (with the last five fields) a change that a user made."""
 
     at: datetime
     service: str = ""
@@ -64,7 +64,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Why(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What a service decided about an object, when, from which state of it, and for which reasons."""
+    """The last plan for an object: its time, the version that it is based on, its reasons and numbers."""
 
     kind: str = ""
     namespace: str = ""
@@ -84,18 +84,17 @@ class Why(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What the object waits for and what was impossible, as sentences."""
+        """Return what the object waits for and what was impossible, as sentences."""
         return self.told_besides(())
 
     def told_besides(self, codes: Collection[str]) -> tuple[str, ...]:
-        """Likewise, without reasons of these codes."""
+        """Return the same without reasons of these codes."""
         reasons = (reason.sentence for reason in self.reasons if reason.code not in codes)
         return (*reasons, *(failure.message for failure in self.errors))
 
 
 def decoded(data: bytes, kind: type[Record]) -> Record | None:
-    """Read a payload; None for one that cannot be read: written by another release (reasons without a state), or by
-    hand."""
+    """Decode a payload, or return None: other releases may write it in another form (reasons without a state)."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.MsgspecError:
@@ -103,6 +102,6 @@ def decoded(data: bytes, kind: type[Record]) -> Record | None:
 
 
 async def last_why(bus: Bus, resource: Resource, namespace: str, name: str) -> Why | None:
-    """The last published record of an object; None if there is none. Raises BusError."""
+    """Return the last published record of an object, or None. Raises BusError."""
     message = await bus.get_last(subjects.WHY_STREAM.name, subjects.why(resource, namespace, name))
     return None if message is None else decoded(message.data, Why)

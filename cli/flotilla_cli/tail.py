@@ -1,4 +1,4 @@
-"""`flotilla tail`: what all services see, do and say, in the order of time, live or from the past on."""
+"""`flotilla tail`: everything that services see, do and report, in time order, live or from the past on."""
 
 import asyncio
 import contextlib
@@ -17,14 +17,14 @@ from flotilla_common.clock import Clock, SystemClock
 
 STREAMS = ("kube", "act", "why")
 BACKLOG = 10_000
-"""Lines that wait for a slow terminal; beyond it lines are dropped, and their number is said."""
+"""Lines buffered for a slow terminal; beyond that lines are dropped and counted."""
 
 _COLOURS = {"kube": "blue", "act": "green", "why": "yellow", "heartbeat": "magenta"}
 _WIDTHS = {"service": 9, "object": 44, "what": 16}
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for."""
+    """The user's options."""
 
     pattern: str
     namespace: str
@@ -92,7 +92,7 @@ async def _tail(wish: Wish, url: str, clock: Clock) -> None:
 
 
 class _Lines:
-    """What is to be shown, between the bus and the terminal."""
+    """Lines to be shown, between the bus and the terminal."""
 
     def __init__(self, wish: Wish, clock: Clock) -> None:
         self._wish = wish
@@ -102,7 +102,7 @@ class _Lines:
         self._lost = 0
 
     def hear(self, message: Message) -> None:
-        """Keep the message's line, if it is one that was asked for."""
+        """Queue the message's line if it matches."""
         line = self._reader.read(message, past.stored(message, self._clock.now()))
         elsewhere = line is not None and self._wish.namespace and line.namespace != self._wish.namespace
         if line is None or elsewhere or not matches(line, self._wish.pattern):
@@ -113,7 +113,7 @@ class _Lines:
             self._lost += 1
 
     async def show(self) -> None:
-        """Print lines until there are enough, or until none is left if nothing is followed."""
+        """Print lines up to the requested number, or until the queue is empty when not following."""
         shown = 0
         while (not self._wish.count or shown < self._wish.count) and (self._wish.follow or not self._queue.empty()):
             line = await self._queue.get()
@@ -125,7 +125,7 @@ class _Lines:
 
 
 def row(line: Line) -> str:
-    """The line in columns: time, service, object, what, cause, outcome."""
+    """Format the line in columns: time, service, object, what, cause, outcome."""
     where = f"{line.namespace}/" if line.namespace else ""
     columns = [
         click.style(f"{line.at.astimezone():%H:%M:%S.%f}"[:-3], dim=True),

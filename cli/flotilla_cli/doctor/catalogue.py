@@ -1,4 +1,4 @@
-"""All checks, in the order in which their findings are read: what is wrong above explains much of what is below."""
+"""All checks, in the order in which their findings are read: earlier problems explain later ones."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,7 +24,7 @@ from flotilla_cli.install.manifests import definitions as all_definitions
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One check, by its name."""
+    """A check with its name and title."""
 
     name: str
     title: str
@@ -53,7 +53,10 @@ CHECKS = (
 
 
 def examine(facts: Facts) -> Sequence[Outcome]:
-    """All checks over one look. Where nothing is installed, or no apiserver answers, that is all there is to say."""
+    """Run all checks over one look.
+
+    If nothing is installed, or the apiserver does not answer, the other checks are left out.
+    """
     first = _made(CHECKS[0], facts)
     if first.findings:
         return [first]

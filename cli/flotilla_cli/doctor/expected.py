@@ -1,7 +1,8 @@
-"""Which services an installation has to have, as far as one can tell; pure.
+"""Works out which services an installation must have, without I/O.
 
-A local set says it, and so does the chart. Otherwise a service is expected once it has run (its leases stay) and the
-webhook as soon as the apiserver is told to ask it: `flotilla run watcher cloneset` alone is nothing to complain about.
+A local set lists them, and so does the chart. Otherwise a service is expected once it has run (its leases stay), and
+the webhook as soon as it is registered at the apiserver: `flotilla run watcher cloneset` alone is no reason for a
+finding.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,11 +18,11 @@ COMPONENT = "app.kubernetes.io/component"
 COMPACT = "compact"
 BUS, AGENT = "bus", "nodeagent"
 ALL = tuple(installed())
-"""The services that are installed beside this command; the agent is none of them."""
+"""The services installed with this command, without the agent."""
 
 
 def services(facts: Facts) -> Mapping[str, str]:
-    """Each expected service, with what says that it is. Raises NotKnown."""
+    """Return each expected service, with the evidence for it. Raises NotKnown."""
     if facts.local:
         return dict.fromkeys(facts.local, "the local set has it")
     deployed = _deployed(facts.workloads.get())
@@ -39,20 +40,20 @@ def services(facts: Facts) -> Mapping[str, str]:
 
 
 def named(local: LocalSet | None, workloads: Sequence[Json], hooks: Sequence[Json]) -> set[str]:
-    """The services that are surely expected before leases have been looked at for long."""
+    """Return the services that are certainly expected, without the leases."""
     if local is not None:
         return set() if local.bare else set(local.services)
     return set(_deployed(workloads)) | ({"webhook"} if any(map(is_ours, hooks)) else set())
 
 
 def agents_by_chart(facts: Facts) -> Json | None:
-    """The chart's DaemonSet."""
+    """Return the chart's DaemonSet, or None."""
     found = facts.workloads.found or ()
     return next((one for one in found if one["kind"] == "DaemonSet" and component(one) == AGENT), None)
 
 
 def component(workload: Json) -> str:
-    """Which part of the chart it is."""
+    """Return the component of the chart that the workload runs."""
     return strings(member(workload, "metadata").get("labels")).get(COMPONENT, "")
 
 
@@ -65,5 +66,5 @@ def _deployed(workloads: Sequence[Json]) -> dict[str, str]:
 
 
 def is_ours(configuration: Json) -> bool:
-    """Whether a webhook configuration is one of Flotilla's, by its name."""
+    """Report whether a webhook configuration is one of Flotilla's, by its name."""
     return text(member(configuration, "metadata").get("name")) in (MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION)

@@ -1,7 +1,7 @@
-"""What is known of an installation after one look at it.
+"""The facts about an installation after one look.
 
-A fact may be missing: the right to read it, the bus, an answer in time. Whoever asks for a missing one raises NotKnown
-with the reason, and the check that asked counts as not made.
+A fact may be missing: for lack of a right, of the bus, of an answer in time. Reading a missing one raises NotKnown with
+the reason, and that check counts as not made.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,17 +19,17 @@ T = TypeVar("T")
 
 
 class NotKnown(Exception):
-    """A fact is missing; the text says why."""
+    """A fact is missing; the text has the reason."""
 
 
 class Fact(msgspec.Struct, Generic[T], frozen=True):
-    """Something that was found out, or why it was not."""
+    """A fact, or the reason why it is missing."""
 
     found: T | None = None
     why: str = ""
 
     def get(self) -> T:
-        """Raises NotKnown."""
+        """Return the fact. Raises NotKnown."""
         if self.found is None:
             raise NotKnown(self.why)
         return self.found
@@ -43,7 +43,7 @@ class Server(msgspec.Struct, frozen=True):
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """A dry run that the webhook has to answer: what the apiserver said. `code` 0: nothing in time."""
+    """The apiserver's response to a dry run that goes through the webhook. `code` 0: no answer in time."""
 
     name: str
     code: int
@@ -52,14 +52,14 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 class Backend(msgspec.Struct, frozen=True):
-    """A Service that a webhook configuration names. `ready`: endpoints that are."""
+    """A Service that a webhook configuration names. `ready`: its number of ready endpoints."""
 
     exists: bool
     ready: int = 0
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """A certificate that is served, and by which authorities it was judged. `problem`: why these do not believe it."""
+    """A certificate as served. `problem`: why the authorities at hand do not trust it."""
 
     begin: datetime
     end: datetime
@@ -81,25 +81,25 @@ class Leases(msgspec.Struct, frozen=True):
 
 
 class Banner(msgspec.Struct, frozen=True):
-    """What a NATS server says to whoever connects, before any login."""
+    """The INFO of a NATS server, which it sends before any login."""
 
     url: str
     version: str = ""
     users_needed: bool = True
     jetstream: bool = True
     certificate: Certificate | None = None
-    trouble: str = ""  # why there is none
+    trouble: str = ""  # why it could not be read
 
 
 class Account(msgspec.Struct, frozen=True):
-    """What JetStream uses and may use, in bytes; a limit of -1 is none."""
+    """JetStream's storage and its limit, in bytes; -1: no limit."""
 
     storage: int = 0
     storage_limit: int = -1
 
 
 class Consumer(msgspec.Struct, frozen=True):
-    """Who reads a stream. `pending`: messages that it has not been sent yet."""
+    """A consumer of a stream. `pending`: messages that it has not been sent yet."""
 
     inbox: str
     pending: int
@@ -110,29 +110,34 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
 
     config: Json
     now: datetime
-    offline: Sequence[str] = ()  # replicas of the stream that are away
+    offline: Sequence[str] = ()  # replicas of the stream that are offline
     marker: Marker | None = None
     marked: datetime | None = None  # when the marker was published
     consumers: Sequence[Consumer] = ()
-    nodes: frozenset[str] = frozenset()  # of a stream with copies: the nodes that get some
+    nodes: frozenset[str] = frozenset()  # of a stream with copies: the nodes that have some
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """The last heartbeat of a replica. `ahead`: seconds by which its clock is ahead of this machine's; None: it does
-    not say."""
+    """The last heartbeat of a replica.
+
+    `ahead`: seconds by which its clock is ahead of this machine's; None: not in the heartbeat.
+    """
 
     beat: Heartbeat
     ahead: float | None
 
     @property
     def who(self) -> str:
-        """Service and replica."""
+        """Return service and replica."""
         return f"{self.beat.service} {self.beat.replica}"
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Some objects of a resource, compared some seconds later with the bus: names of those that it lacks, that it has
-    in an older version, and that it has although they are gone. `version`: the apiserver's, after all that."""
+    """Objects of a resource, compared some seconds later with the bus.
+
+    It has the names of objects that are missing on the bus, older there, or there although deleted. `version`: the
+    apiserver's, after the comparison.
+    """
 
     compared: int
     missing: Sequence[str] = ()
@@ -155,7 +160,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     rights: Fact[Rights]
     policies: Fact[frozenset[str]]  # names of admission policies
     leases: Fact[Leases]
-    leader: Fact[Json]  # OpenKruise's lease; empty: there is none
+    leader: Fact[Json]  # OpenKruise's lease; empty: it does not exist
     nodes: Fact[Sequence[Json]]
     node_leases: Fact[Sequence[Json]]
     workloads: Fact[Sequence[Json]]  # Deployments, DaemonSets, StatefulSets of Flotilla and OpenKruise
@@ -164,7 +169,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     webhook_certificate: Fact[Certificate]
     banners: Fact[Sequence[Banner]]
     account: Fact[Account]
-    streams: Fact[Mapping[str, Stream | None]]  # by name; None: there is none
+    streams: Fact[Mapping[str, Stream | None]]  # by name; None: it does not exist
     heard: Fact[Sequence[Heard]]
     samples: Fact[Mapping[str, Sample]]  # by resource
     processes: Sequence[Health] = ()  # of the local set, if it is one

@@ -1,18 +1,18 @@
-"""What a check finds, and what becomes of the checks of one look."""
+"""Findings of checks, and the outcomes of the checks of one look."""
 
 from collections.abc import Generator, Iterable, Sequence
 
 import msgspec
 
 BROKEN, WARNING = "broken", "warning"
-"""Something does not work now; something will not work, or works other than it was meant."""
+"""Something does not work now; something will not work, or works other than intended."""
 
 WELL, UNWELL, WARNED = 0, 1, 3
-"""Exit codes. 2 is click's, for a command line that cannot be understood."""
+"""Exit codes. 2 is click's, for a wrong command line."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong. `code` is stable, `about` names what is concerned; both together tell findings apart."""
+    """A problem. `code` is stable, `about` names the subject; together they identify the finding."""
 
     code: str
     about: str
@@ -22,26 +22,26 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What it has in common with the same finding of another look."""
+        """Return the identity of the finding across looks."""
         return self.code, self.about
 
 
 def broken(code: str, about: str, text: str, advice: str) -> Finding:
-    """Something that does not work now."""
+    """Return a finding that something does not work now."""
     return Finding(code=code, about=about, text=text, advice=advice)
 
 
 def warning(code: str, about: str, text: str, advice: str) -> Finding:
-    """Something that will not work, or works other than it was meant."""
+    """Return a finding that something will not work, or works other than intended."""
     return Finding(code=code, about=about, text=text, advice=advice, severity=WARNING)
 
 
 Looked = Generator[Finding, None, str]
-"""A check: it yields what it finds, and returns what it looked at. Raises NotKnown for want of a fact."""
+"""A check: it yields findings, and returns a summary of what it checked. Raises NotKnown if a fact is missing."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one check: it found something or nothing in what it `seen`, or could not be made for a reason."""
+    """The outcome of a check: its findings and what it has `seen`, or why it could not be made."""
 
     check: str
     title: str
@@ -51,20 +51,22 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def confirmed(first: Sequence[Outcome], second: Sequence[Outcome]) -> list[Outcome]:
-    """The second look, without the findings that the first one did not have. Where a check could not be made twice,
-    what it found the first time is not lost."""
+    """Return the second look without findings that the first one did not have.
+
+    If a check could not be made the second time, its first findings count.
+    """
     before = {outcome.check: outcome for outcome in first}
     nothing = Outcome(check="", title="")
     return [_agreed(before.get(outcome.check, nothing), outcome) for outcome in second]
 
 
 def keys(outcomes: Iterable[Outcome]) -> set[tuple[str, str]]:
-    """The findings, as far as those of two looks can be compared."""
+    """Return the identities of all findings, to compare two looks."""
     return {finding.key for outcome in outcomes for finding in outcome.findings}
 
 
 def exit_code(outcomes: Iterable[Outcome]) -> int:
-    """0 without findings, 1 if something is broken, 3 if there are warnings only."""
+    """Return 0 without findings, 1 if something is broken, 3 for warnings only."""
     found = {finding.severity for outcome in outcomes for finding in outcome.findings}
     if not found:
         return WELL

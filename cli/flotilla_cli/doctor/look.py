@@ -1,7 +1,7 @@
-"""One look at an installation: all facts, side by side, each within its own deadline.
+"""Gathers all facts about an installation, in parallel, each within its own deadline.
 
-What needs time runs through the whole look: heartbeats are listened for, leases read twice, and objects that were
-listed at the beginning are compared with the bus at the end.
+Some need the whole look: heartbeats are collected, leases are read twice, and objects listed at the beginning are
+compared with the bus at the end.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ from flotilla_common.installed import published
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 LONG_SECONDS = heartbeats.PATIENCE_SECONDS + SECONDS
-"""For what runs through the whole look."""
+"""Deadline of facts that need the whole look."""
 
 NO_BUS = "no bus is known for this cluster: give --nats URL, or forward the port of the chart's (docs/doctor.md)"
 NODE_LEASES = "kube-node-lease"
 
 
 class Places(msgspec.Struct, frozen=True):
-    """What is looked at. `local`: the local set, if the cluster is one."""
+    """The places to look at. `local`: the local set, if the cluster is one."""
 
     api: Api
     bus: NatsBus | None
@@ -54,12 +54,12 @@ class Places(msgspec.Struct, frozen=True):
 
 
 async def look(places: Places) -> Facts:
-    """All that can be found out."""
+    """Gather all facts."""
     return await _Look(places).facts()
 
 
 class _Look:
-    """The questions of one look; some wait for the answers to others."""
+    """The requests of one look; some wait for the results of others."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -70,7 +70,7 @@ class _Look:
         self._over = asyncio.Event()
 
     async def facts(self) -> Facts:
-        """Ask everything at once, and wait for all answers."""
+        """Send all requests at once, and wait for all results."""
         questions = {**self._of_cluster(), **self._of_bus()}
         self._asked = {name: asyncio.ensure_future(fact(*question)) for name, question in questions.items()}
         processes = await _processes(self._places.local, self._clock)
@@ -118,18 +118,18 @@ class _Look:
         }
 
     async def _answer(self, name: str) -> Any:
-        """What another question brought. Raises NotKnown."""
+        """Return the result of another request. Raises NotKnown."""
         return (await asyncio.shield(self._asked[name])).get()
 
     async def _with(self, ask: Callable[[Api, Any], Awaitable[object]], known: Awaitable[Any]) -> object:
-        """What is asked with what is known by then."""
+        """Send a request that needs the result of another."""
         return await ask(self._api, await known)
 
     async def _namespace_object(self) -> Json:
         return await get(self._api, Place(NAMESPACES, "", await self._home)) or {}
 
     async def _webhook_certificate(self) -> Certificate:
-        """Of a webhook outside the cluster, where we can try what the apiserver does."""
+        """Check a webhook outside the cluster, which is reachable from here as from the apiserver."""
         clients = [member(entry, "clientConfig") for entry in _entries(await self._answer("hooks"))]
         client = next((one for one in clients if one.get("url") and one.get("caBundle")), None)
         if client is None:
@@ -148,7 +148,7 @@ class _Look:
         return await bus_facts.account(await self._bus())
 
     async def _heard(self) -> Sequence[Heard]:
-        """Ends the look, also where nothing can be heard: leases are read a second time then."""
+        """Collect heartbeats, then end the look, also on failure: leases are read a second time then."""
         try:
             bus = await self._bus()
             needed = asyncio.ensure_future(self._expected())
@@ -160,7 +160,7 @@ class _Look:
             self._over.set()
 
     async def _expected(self) -> set[str]:
-        """The services that have to be heard, as far as objects tell that may be read."""
+        """Return the services whose heartbeats to wait for, judged by the objects that may be read."""
         hooks, workloads = await self._asked["hooks"], await self._asked["workloads"]
         return expected.named(self._places.local, workloads.found or (), hooks.found or ())
 
@@ -181,7 +181,7 @@ class _Look:
         return self._places.target
 
     async def _bus(self) -> NatsBus:
-        """The connected bus. Raises NotKnown, BusError."""
+        """Return the connected bus. Raises NotKnown, BusError."""
         self._target()
         assert self._places.bus is not None
         await connection.connected(self._places.bus, self._clock)
@@ -189,7 +189,7 @@ class _Look:
 
 
 async def _namespace(api: Api) -> str:
-    """Where the installation is, by its own binding; where it should be, if that does not tell."""
+    """Return the namespace of the installation, by its own binding; the default one if that cannot be read."""
     try:
         async with asyncio.timeout(SECONDS):
             binding = await get(api, Place(CLUSTER_ROLE_BINDING, "", account("webhook"))) or {}
@@ -200,16 +200,16 @@ async def _namespace(api: Api) -> str:
 
 
 def _entries(configurations: Sequence[Json]) -> list[Json]:
-    """Of our own configurations."""
+    """Return the entries of our own configurations."""
     return [entry for one in configurations if expected.is_ours(one) for entry in mappings(one.get("webhooks"))]
 
 
 async def _processes(found: LocalSet | None, clock: Clock) -> Sequence[Health]:
-    """Those that the set should have; none where it is not a local set."""
+    """Return the state of the set's processes; none if it is not a local set."""
     return await status.check(Path(found.kubeconfig).parent, clock) if found else []
 
 
 def _enrolled(nats_creds: str) -> frozenset[str]:
-    """The nodes that were given credentials by the bus whose people's credentials lie here."""
+    """Return the nodes with credentials from the bus whose state folder these credentials are in."""
     folder = Path(nats_creds)
     return frozenset(BusUsers(folder.parent.parent).nodes()) if nats_creds and folder.is_dir() else frozenset()

@@ -18,7 +18,7 @@ from flotilla_cli.options import bus_option, cluster_options
 from flotilla_common.clock import Clock, SystemClock
 
 AGAIN_SECONDS = 2.0
-"""Between two looks."""
+"""Seconds between two looks."""
 
 MOST_LOOKS = 3
 
@@ -45,8 +45,10 @@ def doctor(kubeconfig: str, context: str, nats: str, output: str | None) -> None
 
 
 async def _examined(target: Target, nats: str, clock: Clock) -> Sequence[Outcome]:
-    """What the last two looks agree on. One look is enough where it finds nothing, a third one is taken where the
-    second finds something new."""
+    """Return the findings that two looks in a row agree on.
+
+    One look is enough if it finds nothing; a third is taken if the second finds something new.
+    """
     progress = Progress(clock)
     async with _places(target, nats, clock) as places:
         with progress.step("Look at the installation"):
@@ -73,7 +75,7 @@ async def _places(target: Target, nats: str, clock: Clock) -> AsyncGenerator[Pla
 
 
 class Report(msgspec.Struct, frozen=True, rename="camel"):
-    """The JSON: findings first, then what was looked at, and what could not be."""
+    """The JSON: findings first, then the checks that were made, and those that could not be made."""
 
     findings: Sequence[Finding]
     checked: dict[str, str]
@@ -81,7 +83,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def as_json(outcomes: Sequence[Outcome]) -> str:
-    """One document."""
+    """Return the report as one document."""
     report = Report(
         [finding for outcome in outcomes for finding in outcome.findings],
         {outcome.check: outcome.seen for outcome in outcomes if not outcome.not_checked},
@@ -91,7 +93,7 @@ def as_json(outcomes: Sequence[Outcome]) -> str:
 
 
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Findings with what to do, then what was looked at."""
+    """Yield the findings with advice, then the checks."""
     findings = [finding for outcome in outcomes for finding in outcome.findings]
     for finding in findings:
         yield from _finding(finding)

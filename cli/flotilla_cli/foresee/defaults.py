@@ -1,7 +1,7 @@
-"""What the apiserver and our webhook fill into workloads that planners write.
+"""Defaults of the apiserver and of our webhook for workloads that planners write.
 
-A UnitedDeployment replaces the spec of its children as a whole. Without what comes back at once, each of its writes
-would look as if it took members away from the pod template, for which pods have to be recreated.
+A UnitedDeployment replaces the spec of its children as a whole. Without these defaults each of its writes would seem to
+remove fields from the pod template, and pods would be recreated for it.
 """
 
 import copy
@@ -18,7 +18,7 @@ from flotilla_common.gates import Gates
 
 
 def with_defaults(resource: Resource, document: Json, old: Json | None, gates: Gates) -> Json:
-    """Return a workload as it is stored. `old`: the object that an update changes. Other objects stay as they are."""
+    """Return a workload as it would be stored; other objects stay as they are. `old`: the object that is updated."""
     default = _DEFAULTS.get(resource)
     return document if default is None else default(document, old, gates)
 
@@ -31,7 +31,7 @@ def _built_in(document: Json, _old: Json | None, _gates: Gates) -> Json:
         fill(container, imagePullPolicy=pull_policy(text(container.get("image"))))
     default_template(template)
     if member(template, "metadata").get("creationTimestamp") is None:
-        template["metadata"].pop("creationTimestamp", None)  # stands in templates of our kinds alone
+        template["metadata"].pop("creationTimestamp", None)  # present in templates of our kinds only
     return defaulted
 
 

@@ -1,9 +1,10 @@
-"""Asks the apiserver what it would store, with a dry run of what `kubectl apply` would send: through our webhook, so
-that defaults and refusals are those of a real apply.
+"""Sends what `kubectl apply` would send as a dry run.
 
-For a kind that a CRD defines that is a JSON merge patch, made of three documents (`three_way`). What the manifest says
-and the object does not is set. What an earlier apply had set, as an annotation remembers, and the manifest says no
-longer, is taken away. Everything else, such as defaults and what others have written, stays.
+It goes through our webhook, so that defaults and refusals are those of a real apply.
+
+For kinds of CRDs this is a JSON merge patch made of three documents (`three_way`): it sets what differs from the
+manifest, removes what the previous apply had set (an annotation records it) and the manifest no longer has, and leaves
+everything else, such as defaults and other writers' fields.
 """
 
 import re
@@ -22,32 +23,32 @@ from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api, ApiError
 
 MANAGER = "kubectl-client-side-apply"
-"""Whose fields they are, as kubectl calls itself."""
+"""Field manager of kubectl's client-side apply."""
 
 SERVER_SIDE = "application/apply-patch+yaml"
 _DRY = {"dryRun": "All", "fieldValidation": "Strict"}
 
 
 _DOCUMENT = re.compile(r"^.*is invalid: patch: Invalid value: \".*\": (?=strict decoding error)", re.DOTALL)
-"""The whole object, which stands before what is wrong with a field of a patch."""
+"""Prefix of an error about a field of a patch, which repeats the whole object."""
 
 
 class Refused(Exception):
-    """The apiserver would not take the manifest; the text is its own."""
+    """The apiserver rejects the manifest; the text is the apiserver's."""
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """An object before and after an apply, in the version of the manifest, and afterwards as it would be stored."""
+    """An object before and after an apply, in the version of the manifest, and afterwards in the stored version."""
 
     manifest: Manifest
     namespace: str
-    before: Json | None  # None: it is made
+    before: Json | None  # None: it is created
     after: Json
     stored: Json
 
 
 async def dry_run(api: Api, manifest: Manifest, namespace: str, *, server_side: bool = False) -> Applied:
-    """What an apply would do. Raises Refused, ApiError for what has nothing to do with the manifest, Unreachable."""
+    """Return the result of an apply. Raises Refused, ApiError for failures not about the manifest, Unreachable."""
     namespace = namespace if manifest.kind.resource.namespaced else ""
     document = _placed(manifest.document, namespace)
     before = await get(api, Place(manifest.resource, namespace, manifest.name))
@@ -64,7 +65,7 @@ async def dry_run(api: Api, manifest: Manifest, namespace: str, *, server_side: 
 async def _sent(
     api: Api, manifest: Manifest, namespace: str, document: Json, before: Json | None, *, server_side: bool
 ) -> bytes | None:
-    """The apiserver's answer; None when there is nothing to send."""
+    """Send the dry run and return the response, or None if nothing changes."""
     resource, name = manifest.resource, manifest.name
     if server_side:
         body, params = msgspec.json.encode(document), _DRY | {"fieldManager": "kubectl"}
@@ -80,13 +81,13 @@ async def _sent(
 
 
 def _placed(document: Json, namespace: str) -> Json:
-    """The manifest in the namespace that it goes to."""
+    """Return the manifest with the namespace that it goes to."""
     metadata = mapping(document.get("metadata"))
     return document | {"metadata": metadata | {"namespace": namespace}} if namespace else document
 
 
 def _stored(manifest: Manifest, document: Json) -> Json:
-    """The object in the version in which it is stored. Our webhook converts by the same function."""
+    """Convert the object to its stored version, with the function that our webhook uses."""
     version = manifest.kind.resource.api_version
     convert = manifest.kind.rules().convert
     if convert is None or manifest.resource.api_version == version:
@@ -95,11 +96,11 @@ def _stored(manifest: Manifest, document: Json) -> Json:
 
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""The annotation: the manifest of the last apply."""
+"""Annotation that holds the manifest of the last apply."""
 
 
 def annotated(document: Json) -> Json:
-    """The manifest with itself in its annotation, as it is written."""
+    """Return the manifest with itself in its annotation, as kubectl writes it."""
     metadata = mapping(document.get("metadata"))
     annotations = {key: value for key, value in strings(metadata.get("annotations")).items() if key != LAST_APPLIED}
     bare = document | {"metadata": metadata | {"annotations": annotations}}
@@ -108,7 +109,7 @@ def annotated(document: Json) -> Json:
 
 
 def last_applied(live: Json) -> Json:
-    """The manifest of the last apply; empty for an object that was made otherwise."""
+    """Return the manifest of the last apply; empty if the object was not created by an apply."""
     found = strings(mapping(live.get("metadata")).get("annotations")).get(LAST_APPLIED, "")
     try:
         return mapping(msgspec.json.decode(found)) if found else {}
@@ -117,14 +118,14 @@ def last_applied(live: Json) -> Json:
 
 
 def three_way(original: Json, modified: Json, live: Json) -> Json:
-    """The patch. `original`: what was applied last, `modified`: what is applied now. Empty: nothing changes."""
+    """Return the merge patch; empty: nothing changes. `original`: applied last, `modified`: applied now."""
     added = _filtered(merge_patch(live, modified), keep=lambda value: value is not None)
     removed = _filtered(merge_patch(original, modified), keep=lambda value: value is None)
     return _merged(removed, added)
 
 
 def _filtered(patch: Json, keep: Callable[[Any], bool]) -> Json:
-    """The members whose values are to be kept, and the way to them. An empty object is a value like others."""
+    """Return the members whose values `keep` accepts, with the objects around them. An empty object is a value, too."""
     result: Json = {}
     for key, value in patch.items():
         if is_object(value) and value:
@@ -136,7 +137,7 @@ def _filtered(patch: Json, keep: Callable[[Any], bool]) -> Json:
 
 
 def _merged(first: Json, second: Json) -> Json:
-    """Both patches in one; the second has the last word."""
+    """Merge two patches; the second has precedence."""
     result = dict(first)
     for key, value in second.items():
         held = result.get(key)

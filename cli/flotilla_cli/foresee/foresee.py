@@ -1,4 +1,4 @@
-"""Foresees what an apply does: reads what its controllers look at, plays it, and tells the story."""
+"""Previews an apply: loads what the controllers read, simulates them, and reports the result."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -37,13 +37,15 @@ from flotilla_common.workload.causes import grouped
 from flotilla_common.workload.inplace.calculate import hindrances
 
 _PRIVATE = {"namespace": "system_namespace", "daemon_config_namespace": "secrets_namespace"}
-"""Settings that name a namespace, and what the options of planners call them."""
+"""Settings that name a namespace, with their names in the options of planners."""
 
 
 class Reader:
-    """Reads from the apiserver what the controllers of a kind look at: LISTs, each made once for all manifests of a
-    command. Of Secrets only those are read that bear the name of a Secret that is distributed. `refused`: what
-    could not be read, by the plural, and what the apiserver says."""
+    """Reads what the controllers of a kind look at: LISTs, each made once for all manifests of a command.
+
+    Of Secrets only those with the name of a distributed Secret are read. `refused`: the apiserver's message by the
+    plural of each resource that could not be read.
+    """
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -51,7 +53,7 @@ class Reader:
         self.refused: dict[str, str] = {}
 
     async def read(self, watch: Watch[Any], namespace: str, planning: Planning) -> Sequence[bytes]:
-        """The objects that a controller sees of what it watches: for an object of a namespace those of the same."""
+        """Return the watched objects that a controller sees; for a namespaced object those of its namespace."""
         if watch.named or watch.resource == SECRET:
             return ()
         if watch.private:
@@ -59,8 +61,7 @@ class Reader:
         return await self.list(watch.resource, namespace if watch.resource.namespaced else "")
 
     async def list(self, resource: Resource, namespace: str, name: str = "") -> Sequence[bytes]:
-        """All objects, or those of that name in all namespaces. None of what this user may not read, or the cluster
-        does not serve."""
+        """Return all objects, or those with the name in all namespaces; empty if forbidden or not served."""
         key = (resource, namespace, name)
         if key not in self._lists:
             try:
@@ -78,7 +79,7 @@ class Reader:
 
 
 class Foresight:
-    """One apply, foreseen."""
+    """The preview of one apply."""
 
     def __init__(self, reader: Reader, applied: Applied, planning: Mapping[str, Planning], clock: Clock) -> None:
         self._reader = reader
@@ -90,7 +91,7 @@ class Foresight:
         self._cluster = Cluster(clock.now())
 
     async def story(self) -> Story:
-        """What happens. Raises ApiError, Unreachable."""
+        """Return the report. Raises ApiError, Unreachable."""
         applied, objects = self._applied, self._cluster.objects
         play = await self._prepared()
         observer = Observer(objects, self._kind, applied.stored)
@@ -108,7 +109,7 @@ class Foresight:
         return msgspec.structs.replace(story, notes=self._notes(observer, finished=play.finished))
 
     async def _prepared(self) -> Play:
-        """The play, with everything in its place that it looks at."""
+        """Return the simulation, with all objects loaded that it reads."""
         specs, everywhere = await self._specs()
         play = Play(self._cluster, specs, self._planning, partial(with_defaults, gates=self._gates))
         loaded = {self._resource} - everywhere
@@ -130,8 +131,10 @@ class Foresight:
         return play
 
     async def _specs(self) -> tuple[dict[Resource, ControllerSpec[Any]], set[Resource]]:
-        """Return the controllers that play, and what they look at in all namespaces. Those that carry out what the
-        object asks for look everywhere; where the user may not, they do not play."""
+        """Return the controllers to simulate, and the resources that they read in all namespaces.
+
+        Controllers that carry out what the object asks for read all namespaces; if the user may not, they are left out.
+        """
         specs = concerned(self._resource, self._gates)
         carriers = carriers_of(specs) & specs.keys()
         everywhere: set[Resource] = set()
@@ -147,7 +150,7 @@ class Foresight:
         self._cluster.objects.load(resource, objects)
 
     def _notes(self, observer: Observer, *, finished: bool) -> tuple[str, ...]:
-        """What the story takes for granted."""
+        """Return the assumptions of the report."""
         troubles = self._cluster.pods.troubles
         pods = filter(observer.tracked, self._cluster.objects.all(POD))
         broken = [(pod["metadata"]["name"], troubles.get(pod["metadata"]["uid"])) for pod in pods]
@@ -162,7 +165,7 @@ class Foresight:
 
 
 def concerned(resource: Resource, gates: Gates) -> dict[Resource, ControllerSpec[Any]]:
-    """Return the controller of the kind, those of our other kinds whose objects it makes, and those that play along."""
+    """Return the controller of the kind, those of our kinds that it creates, and those that are simulated along."""
     ours, known = {kind.resource for kind in catalogue.KINDS}, controllers()
     found: dict[Resource, ControllerSpec[Any]] = {}
     waiting = [resource]
@@ -181,11 +184,12 @@ def _plays_along(watch: Watch[Any], ours: Collection[Resource]) -> bool:
 
 
 def _unforeseeable(claims: Sequence[Json], owners: Collection[str]) -> Callable[[Write], bool]:
-    """Return whether the object that a write makes has a name that nobody knows yet. `claims`: those that there are,
-    whose instance ids are used again; `owners`: the uids of the objects that there are before the apply.
+    """Return a function that reports whether a write creates an object whose name is not known in advance.
 
-    Most names follow from what is made: ordinals, hashes of templates. Others hang on what only the real apply brings,
-    or the service remembers: the views of the kinds say which."""
+    `claims`: existing claims, whose instance ids are used again; `owners`: uids of the objects before the apply. Most
+    names follow from what is created: ordinals, hashes of templates. Others depend on what only the real apply brings,
+    or on state of the service; the views of the kinds name these.
+    """
     instances = frozenset(_instance_of(claim) for claim in claims)
 
     def has_unknown_name(write: Write) -> bool:
@@ -210,7 +214,7 @@ def _instance_of(document: Json) -> str:
 
 
 class Hindrances:
-    """Looks at the revisions of pods as they are before the play."""
+    """Finds out why pods are recreated, from their revisions before the simulation."""
 
     def __init__(self, objects: Objects, workload: Json, kind: KindView, gates: Gates) -> None:
         self._objects = objects
@@ -222,7 +226,7 @@ class Hindrances:
         self._known: dict[tuple[str, str], str] = {}
 
     def explained(self, wave: Wave) -> Wave:
-        """The wave with the reasons of its recreations."""
+        """Return the wave with the reasons of its recreations."""
         return msgspec.structs.replace(wave, steps=tuple(self._step(step) for step in wave.steps))
 
     def _step(self, step: Step) -> Step:
@@ -245,6 +249,6 @@ class Hindrances:
         return hindrances(before, after, gates=self._gates) or "the revisions do not allow it"
 
     def _template(self, namespace: str, name: str) -> Json:
-        """Pods name their revision in full, or by its hash."""
+        """Return the pod template of a revision, given by its full name or, as on some pods, its hash."""
         whole, short = (self._objects.get(REVISION, namespace, one) for one in (name, f"{self._name}-{name}"))
         return member(whole or short or {}, "data", "spec", "template")

@@ -18,11 +18,11 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class UnreadableManifest(Exception):
-    """The file holds no manifest."""
+    """The file is not a manifest."""
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """One object of our kinds, in the version in which it is written."""
+    """One object of our kinds, in the version of its manifest."""
 
     kind: Kind
     version: str
@@ -30,29 +30,29 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def resource(self) -> Resource:
-        """Where it is written to."""
+        """Return the resource that it is written to."""
         return msgspec.structs.replace(self.kind.resource, version=self.version)
 
     @property
     def namespace(self) -> str:
-        """Empty for none."""
+        """Return the namespace; empty for none."""
         return text(mapping(self.document.get("metadata")).get("namespace"))
 
     @property
     def name(self) -> str:
-        """Never empty."""
+        """Return the name; never empty."""
         return text(mapping(self.document.get("metadata")).get("name"))
 
 
 class Stranger(msgspec.Struct, frozen=True):
-    """An object that is none of ours, and why it is passed over."""
+    """An object that is skipped because it is not of our kinds, with the reason."""
 
     what: str  # ConfigMap web
     why: str
 
 
 class _Loader(yaml.CSafeLoader):
-    """Reads YAML as kubectl does: what looks like a time is a text."""
+    """A YAML loader that reads timestamps as strings, as kubectl does."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -62,8 +62,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def read(place: str) -> list[Manifest | Stranger]:
-    """The objects of a file, of the files of a folder, or of standard input (`-`), in their order. Raises
-    UnreadableManifest, OSError."""
+    """Return the objects of a file, of a folder's files, or of stdin (`-`). Raises UnreadableManifest, OSError."""
     if place == "-":
         return parse(sys.stdin.read(), "standard input")
     path = Path(place)
@@ -72,7 +71,7 @@ def read(place: str) -> list[Manifest | Stranger]:
 
 
 def parse(content: str, where: str) -> list[Manifest | Stranger]:
-    """The objects of a text. Raises UnreadableManifest."""
+    """Return the objects of a text. Raises UnreadableManifest."""
     try:
         documents: list[Any] = list(yaml.load_all(content, _Loader))
     except yaml.YAMLError as error:
@@ -81,7 +80,7 @@ def parse(content: str, where: str) -> list[Manifest | Stranger]:
 
 
 def _flat(document: object, where: str) -> Iterator[Json]:
-    """The objects of a list, or the object itself."""
+    """Yield the objects of a list, or the object itself."""
     if not is_object(document) or not text(document.get("kind")) or not text(document.get("apiVersion")):
         raise UnreadableManifest(f"{where}: an object needs apiVersion and kind")
     if document["kind"] == "List" and document["apiVersion"] == "v1":

@@ -1,5 +1,8 @@
-"""Watches the played cluster: which pods become ready, go, or get containers restarted between two moments, which
-nodes have pulled, and how few pods serve at the worst moment."""
+"""Watches the simulated cluster for the report.
+
+It sees which pods become ready, go, or get containers restarted between two ticks, which nodes have pulled, and the
+lowest number of serving pods.
+"""
 
 from typing import NamedTuple
 
@@ -18,8 +21,10 @@ READY, GONE, RESTARTED, ANSWERED, ENDED = "ready", "gone", "restarted", "answere
 
 
 class News(NamedTuple):
-    """What happened to a pod, or to a NodeImage that the node's agent has answered; for RESTARTED the containers that
-    run anew, with the same image."""
+    """An event of a pod, or of a NodeImage whose agent reported.
+
+    For RESTARTED with the containers that were restarted with the same image.
+    """
 
     what: str
     object: Json
@@ -27,14 +32,14 @@ class News(NamedTuple):
 
 
 class Observer:
-    """Looks at the pods that an object of the kind is about."""
+    """Observes the pods that belong to an object."""
 
     def __init__(self, objects: Objects, kind: KindView, stored: Json) -> None:
         self._objects = objects
         self._kind = kind
         self._stored = stored
         self._uid = stored["metadata"].get("uid")
-        self._of_children: set[str] = set()  # uids of pods of children, which may go before their pods
+        self._of_children: set[str] = set()  # uids of pods of children, which may be deleted before their pods
         self._serving = {pod["metadata"]["uid"] for pod in objects.all(POD) if self.tracked(pod) and is_serving(pod)}
         self.before = self.lowest = len(self._serving)
         self.made = self.gone = 0
@@ -43,11 +48,11 @@ class Observer:
 
     @property
     def serving(self) -> int:
-        """How many serve now."""
+        """Return the number of pods that serve now."""
         return len(self._serving)
 
     def tracked(self, pod: Json) -> bool:
-        """Return whether the object, or a child of it, is about the pod."""
+        """Report whether the pod belongs to the object or to a child of it."""
         if self._kind.concerns(self._stored, pod):
             return True
         uid = pod["metadata"]["uid"]
@@ -56,8 +61,10 @@ class Observer:
         return uid in self._of_children
 
     def _descends(self, document: Json, seen: set[str]) -> bool:
-        """Return whether the object owns this one, directly or through others. `seen`: the uids on the way there, as
-        users may write owners in a circle."""
+        """Report whether the object owns this document, directly or through others.
+
+        `seen`: the uids on the way, as owner references may form a cycle.
+        """
         metadata = document["metadata"]
         seen.add(metadata["uid"])
         for reference in mappings(metadata.get("ownerReferences")):
@@ -69,7 +76,7 @@ class Observer:
         return False
 
     def news(self) -> list[News]:
-        """What happened since the last question."""
+        """Return the events since the last call."""
         news, self._news = self._news, []
         return news
 
@@ -101,7 +108,7 @@ class Observer:
 
 
 def _restarts(before: Json | None, after: Json | None) -> tuple[str, ...]:
-    """The containers that were started again with the image that they had."""
+    """Return the containers that were restarted with the same image."""
     held = statuses_of(before or {})
     return tuple(
         name
@@ -112,7 +119,7 @@ def _restarts(before: Json | None, after: Json | None) -> tuple[str, ...]:
 
 
 def is_serving(pod: Json) -> bool:
-    """Ready, not on its way out, not held back by an update in place; pods that are to end serve nobody."""
+    """Report whether the pod is ready and not terminating, finishing, or held back by an in-place update."""
     if "deletionTimestamp" in pod["metadata"] or not is_ready(pod) or is_to_end(pod):
         return False
     conditions = mappings(member(pod, "status").get("conditions"))

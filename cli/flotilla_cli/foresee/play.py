@@ -1,5 +1,4 @@
-"""Plays an apply through: the real planners decide, their writes are carried out on a model of the cluster, and what
-would become of that is what they see next; until nothing changes any more."""
+"""Simulates an apply until nothing changes: planners decide, and their writes go to a model of the cluster."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,23 +21,20 @@ from flotilla_common.model.store import place_of
 from flotilla_common.model.writes import Admit, Write, carry_out
 
 HORIZON = timedelta(hours=12)
-"""How far ahead time may jump: jobs that begin anew every day are not played for ever. Of a schedule the first run is
-played, and no other."""
+"""How far time may jump: jobs that start again every day would never end."""
 
 VAIN_WAKES = 5
-"""So many times in a row a planner may look again, without anybody finding anything to do, until time jumps for others
-only."""
+"""Wake-ups in a row that lead to no write; after that a planner no longer advances the time."""
 
 MOST_PASSES, MOST_PASSES_EACH = 20_000, 20
-"""Passes of a play, in all and for each object that is planned; the larger number counts. A planner that never comes to
-rest would be a defect; the plan says so then."""
+"""Limit of passes, in all and per object; the larger one counts. Exceeding it is a planner's defect, and reported."""
 
 Waker = tuple[Resource, Key] | None
 """A planner and its object; None: the cluster itself."""
 
 
 class Moment(msgspec.Struct, kw_only=True):
-    """What is written while the cluster stands still."""
+    """The writes at one point of time."""
 
     at: datetime
     writes: list[Write]
@@ -46,7 +42,7 @@ class Moment(msgspec.Struct, kw_only=True):
 
 
 class Play:
-    """One apply."""
+    """The simulation of one apply."""
 
     def __init__(
         self,
@@ -57,7 +53,9 @@ class Play:
     ) -> None:
         self._cluster = cluster
         self._admit = admit
-        self._woken: dict[tuple[Resource, Key], None] | None = None  # by the apply, and what follows; None: before it
+        self._woken: dict[tuple[Resource, Key], None] | None = (
+            None  # by the apply and its consequences; None: before it
+        )
         carriers = carriers_of(specs)
         self._controllers = {
             resource: OfflineController(
@@ -78,13 +76,12 @@ class Play:
         self._read: set[tuple[Resource, str]] = set()
         self._asked: dict[tuple[Resource, str], None] = {}
         self.finished = True
-        """It came to rest."""
+        """Whether it converged."""
         self.plans: dict[tuple[Resource, Key], Plan] = {}
         """The last plan of each object."""
 
     def asks(self, resource: Resource, stored: Json) -> list[tuple[Resource, str]]:
-        """Return the names that the planners ask for, of kinds that are read by name only: to be loaded before they
-        run."""
+        """Return the names that the planners look up in kinds that are read by name only; load them before `run`."""
         self._plan_from(resource, stored)
         for kind, key in self._keys:
             self._controllers[kind].decide(key, Memory(), self._cluster.clock.now())
@@ -93,8 +90,11 @@ class Play:
         return asked
 
     def _plan_from(self, resource: Resource, stored: Json) -> None:
-        """Apply the object. It is planned, and so is what depends on it, directly or through others, all objects of
-        kinds that play along, and those objects of kinds that carry it out which the change concerns."""
+        """Store the object and enqueue it with its dependents, direct and indirect.
+
+        All objects of kinds that are simulated along are enqueued, too, and those of kinds that carry it out if the
+        change concerns them.
+        """
         self._woken = self._woken or {}
         waiting = [self._cluster.objects.put(resource, stored)]
         self._keys = {(resource, place_of(waiting[0])): None}
@@ -119,7 +119,7 @@ class Play:
         return Followed(synced=(resource, name) in self._read, trouble="")
 
     def run(self, resource: Resource, stored: Json) -> Iterator[Moment]:
-        """Apply the object, and see what happens, moment by moment."""
+        """Apply the object and yield each tick."""
         self._cluster.pods.meet()
         self._plan_from(resource, stored)
         yield self._moment()
@@ -143,14 +143,14 @@ class Play:
         return self._passes < max(MOST_PASSES, MOST_PASSES_EACH * len(self._keys))
 
     def _next_wake(self, vain: Counter[Waker]) -> tuple[datetime | None, Waker]:
-        """The next moment for which somebody waits who has not looked in vain too often, and who that is."""
+        """Return the next wake-up and its owner, without owners that woke in vain too often."""
         now, own = self._cluster.clock.now(), self._cluster.wake_at
         wakes: dict[Waker, datetime] = {**self._wakes, **({} if own is None else {None: own})}
         ahead = [(at, waker) for waker, at in wakes.items() if at > now and vain[waker] < VAIN_WAKES]
         return min(ahead, key=lambda one: one[0], default=(None, None))
 
     def _moment(self, *, waited: bool = False) -> Moment:
-        """All passes that follow from each other, while the cluster stands still."""
+        """Run all passes that follow from each other at this time."""
         moment = Moment(at=self._cluster.clock.now(), writes=[], waited=waited)
         wrote = True
         while wrote and self._may_go_on():
@@ -160,7 +160,7 @@ class Play:
         return moment
 
     def _pass(self, resource: Resource, key: Key) -> list[Write]:
-        """One pass of one controller over one object."""
+        """Run one pass of one controller over one object."""
         self._passes += 1
         memory = self._memory.get((resource, key), Memory())
         decision = self._controllers[resource].decide(key, memory, self._cluster.clock.now())
@@ -181,11 +181,11 @@ class Play:
         return writes
 
     def _awaits_run(self) -> bool:
-        """A schedule looks at the clock now and then, until its run is due."""
+        """Report whether a schedule still waits for its run; until then it wakes now and then."""
         return any(resource in self._schedules for resource, _ in self._wakes)
 
     def _carry_out(self, plan: Plan) -> list[Write]:
-        """The stages, then the status; what comes after that in the next pass, as it holds for the version before."""
+        """Carry out the stages, then the status. The rest follows in the next pass, which sees the new version."""
         stages = plan.stages if plan.status is not None else (*plan.stages, *plan.after_status)
         writes: list[Write] = []
         for stage in stages:
@@ -196,7 +196,7 @@ class Play:
         return [*writes, self._write(plan.status)] if plan.status is not None else writes
 
     def _chain(self, chain: Chain) -> list[Write]:
-        """One after the other, up to the first that is refused."""
+        """Write one after the other, up to the first that is rejected."""
         done: list[Write] = []
         for action in chain:
             done.append(self._write(action))
@@ -205,7 +205,7 @@ class Play:
         return done
 
     def _write(self, action: Action) -> Write:
-        """Carry out a write. It wakes the planner of the object's kind, if that plays, too."""
+        """Carry out a write, and enqueue the object if its kind is simulated."""
         write = carry_out(self._cluster.objects, action, self._admit)
         if write.effective and write.after is not None and action.resource in self._controllers:
             self._keys[action.resource, (action.namespace, action.name)] = None
@@ -213,7 +213,7 @@ class Play:
 
 
 def carriers_of(kinds: Iterable[Resource]) -> set[Resource]:
-    """Return the kinds whose controllers do what objects of these kinds ask for."""
+    """Return the kinds whose controllers carry out what objects of these kinds ask for."""
     return {carrier for kind in kinds for carrier in view_of(kind).carried_out_by}
 
 

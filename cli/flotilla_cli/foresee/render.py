@@ -1,4 +1,4 @@
-"""A story for people: what changes, then the waves in their order, then what it comes to."""
+"""Renders a report for people: the changes, then the waves in order, then the totals."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +12,7 @@ from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import State
 
 NAMED = 5
-"""Names that a line gives before it only counts."""
+"""Number of names in a line; the rest is counted."""
 
 _VERBS = {
     "updateInPlace": "update in place",
@@ -29,7 +29,7 @@ _NOUNS = {POD.kind: "pod", CLAIM.kind: "claim"}
 
 
 def render(story: Story, *, everything: bool) -> Text:
-    """The story; with `everything` each pod and each wave."""
+    """Render the report; `everything`: each pod and each wave."""
     text = Text(story.place, style="bold").append(f"  {story.verdict}\n", "default")
     if story.verdict in (REFUSED, SKIPPED):
         return text.append(f"  {story.words}\n", style="red" if story.verdict == REFUSED else "dim")
@@ -46,8 +46,7 @@ def render(story: Story, *, everything: bool) -> Text:
 
 
 def _runs(waves: Sequence[Wave], *, everything: bool) -> Iterable[tuple[int, int, Sequence[Wave]]]:
-    """Waves that follow each other and do the same to as many pods are told as one: (first number, last number,
-    waves)."""
+    """Yield runs of waves that do the same to as many pods: (first number, last number, waves)."""
     start = 0
     while start < len(waves):
         end = start + 1
@@ -63,7 +62,7 @@ def _shape(wave: Wave) -> object:
 
 
 def _append_waves(text: Text, first: int, last: int, waves: Sequence[Wave], *, everything: bool) -> None:
-    """When, and then each kind of step once."""
+    """Append the condition of the waves, then each kind of step once."""
     number = f"{first}." if first == last else f"{first}.-{last}."
     when = _when(waves[0], everything=everything) + (f", and so on: {len(waves)} waves alike" if len(waves) > 1 else "")
     text.append(f"{number:>4} ", style="bold").append(f"{when}\n", style="dim")
@@ -75,8 +74,10 @@ def _append_waves(text: Text, first: int, last: int, waves: Sequence[Wave], *, e
 
 
 def _details(step: Step) -> str:
-    """What changes and why; in the planner's words where the step itself does not say it all: those of claims name each
-    pod."""
+    """Return the changes and their reasons.
+
+    The planner's own text is added where the step does not say everything: that of claims names each pod.
+    """
     told = step.kind == CLAIM.kind or (step.kind == POD.kind and step.do != "delete")
     details = [_changes(step.changes), step.why, "" if told else step.cause]
     return "; ".join(filter(None, [*details, f"REFUSED: {step.refused}" if step.refused else ""]))

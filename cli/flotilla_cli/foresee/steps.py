@@ -1,6 +1,6 @@
-"""What a write means to people: a pod is updated in place, recreated, created, deleted; a claim is made; and so on.
+"""Describes a write for people: a pod is updated in place, recreated, created, deleted; a claim is created; and so on.
 
-What a step is follows from the intent of the write, and what it changes from the object before and after it.
+The step follows from the intent of the write, its changes from the object before and after it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ _TO_PODS = {
     Intent.INJECT: INJECT,
     Intent.RECREATE: MARK,
 }
-"""Steps that patches of pods are, by intent; patches of other intents are bookkeeping."""
+"""Steps of pod patches by intent; patches with other intents are bookkeeping."""
 
 
 class Change(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
@@ -42,25 +42,25 @@ class Change(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One thing that is done to one object."""
+    """One operation on one object."""
 
     do: str
     kind: str
     namespace: str = ""
-    name: str = ""  # empty: a pod that is yet to be made, whose name is not known before
+    name: str = ""  # empty: a new pod whose name is not known in advance
     node: str = ""
     revision: str = ""  # that the pod is on then
-    target: str = ""  # full name of the revision that the pod moves to, or of which it is made
+    target: str = ""  # full name of the revision that the pod moves to, or is created from
     changes: tuple[Change, ...] = ()
     cause: str = ""  # the planner's
-    why: str = ""  # why it is not done in a milder way
-    alias: str = ""  # of an object without a name: what this story calls it
+    why: str = ""  # why no milder step is possible
+    alias: str = ""  # name in this report of an object without a known name
     refused: str = ""
-    elsewhere: bool = False  # in another namespace than the object of the file, or that has none
+    elsewhere: bool = False  # in another namespace than the object of the file, or cluster-scoped
 
 
 def step_of(write: Write) -> Step | None:
-    """The step that a write is; None for bookkeeping: statuses, conditions, labels that only services read."""
+    """Return the step of a write; None for bookkeeping: statuses, conditions, labels that only services read."""
     action, before, after = write.action, write.before, write.after
     if write.problem:
         return _step(write, CREATE if isinstance(action, Create) else PATCH, refused=write.problem)
@@ -94,7 +94,7 @@ def _pod_step(write: Write, before: Json, after: Json) -> Step | None:
 
 
 def _place_changes(before: Json, after: Json) -> Iterator[Change]:
-    """Yield in which subset of a WorkloadSpread the pod is, and when its turn is to go."""
+    """Yield the pod's new subset of a WorkloadSpread, and its new deletion cost."""
     was, now = (strings(member(one, "metadata").get("annotations")) for one in (before, after))
     old, new = matched_of(was), matched_of(now)
     if new is not None and new != old:
@@ -129,7 +129,7 @@ def _step(write: Write, do: str, *, changes: tuple[Change, ...] = (), why: str =
 
 
 def restart_of(pod: Json, containers: Sequence[str]) -> Step:
-    """What the node's agent does to a pod."""
+    """Return the step of a restart by the node's agent."""
     metadata = pod["metadata"]
     return Step(
         do=RESTART,
@@ -160,7 +160,7 @@ def _compact(container: Json) -> str:
 
 
 def _metadata_changes(before: Json, after: Json) -> list[Change]:
-    """Labels and annotations of users."""
+    """Return the changes of labels and annotations that users set."""
     found: list[Change] = []
     for kind, word in (("labels", "label"), ("annotations", "annotation")):
         was = strings(member(before, "metadata").get(kind))
@@ -172,12 +172,12 @@ def _metadata_changes(before: Json, after: Json) -> list[Change]:
 
 
 def _told(word: str, before: str | None, after: str | None) -> tuple[str | None, str | None]:
-    """Annotations may hold anything, so they are only named."""
+    """Return the values to show: annotations may hold anything, so they are only named."""
     return (before, after) if word == "label" else (None, None)
 
 
 def _is_ours(key: str) -> bool:
-    """Labels and annotations by which services remember things."""
+    """Report whether the label or annotation is bookkeeping of a service."""
     plain = (keys.REVISION_LABEL, keys.TEMPLATE_HASH_LABEL, keys.IN_PLACE_STATE, keys.IN_PLACE_GRACE)
     return key in plain or "kruise.io/" in key or key.startswith("inplace-update-")
 

@@ -1,5 +1,8 @@
-"""An apply as a story, put together from what was played: what it changes on the object itself, field by field (values
-that may be secret are not shown); waves of steps, each with what it waits for; and what it all comes to."""
+"""The report about an apply, composed from its simulation.
+
+It has the changes of the object itself, field by field (values that may be secret are hidden), waves of steps, each
+with its condition, and the totals.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,13 +22,13 @@ from flotilla_common.control.plan import Create, Intent, Plan, Reason
 from flotilla_common.model.writes import Write
 
 _HIDDEN = TEXTS | MAPPINGS | {"data", "stringData", "binaryData", "annotations"}
-"""Members whose values may be secret, wherever they stand."""
+"""Members whose values may be secret, at any depth."""
 
 CREATED, CHANGED, UNCHANGED, REFUSED, SKIPPED = "created", "changed", "unchanged", "refused", "skipped"
 
 
 class FieldChange(msgspec.Struct, frozen=True, omit_defaults=True, rename={"before": "from", "after": "to"}):
-    """One field: absent before or afterwards is None, and so is what is not shown."""
+    """One field; None: absent or hidden."""
 
     path: str
     before: JsonValue = None
@@ -34,7 +37,7 @@ class FieldChange(msgspec.Struct, frozen=True, omit_defaults=True, rename={"befo
 
 
 def changes_of(before: Json, after: Json, secret_fields: frozenset[str] = frozenset()) -> tuple[FieldChange, ...]:
-    """Return the differences of spec, labels and annotations, in order. `secret_fields`: what else the kind hides."""
+    """Return the differences of spec, labels and annotations, in order. `secret_fields`: more fields to hide."""
     hidden = _HIDDEN | secret_fields
     return tuple(
         _field(one.path, before, after, hidden)
@@ -44,7 +47,7 @@ def changes_of(before: Json, after: Json, secret_fields: frozenset[str] = frozen
 
 
 def _shown(document: Json) -> Json:
-    """The object without what the apiserver and `kubectl apply` write for themselves."""
+    """Return the object without the bookkeeping of the apiserver and `kubectl apply`."""
     metadata = mapping(document.get("metadata"))
     annotations = strings(metadata.get("annotations"))
     annotations = {key: value for key, value in annotations.items() if not _is_bookkeeping(key)}
@@ -64,25 +67,25 @@ def _field(path: Path, before: Json, after: Json, hidden: frozenset[str]) -> Fie
 
 
 def _plain(value: JsonValue, hidden: frozenset[str]) -> JsonValue:
-    """The value without what may be secret inside of it."""
+    """Return the value without members that may be secret."""
     if is_object(value):
         return {key: "…" if key in hidden or key in PAIRS else _plain(item, hidden) for key, item in value.items()}
     return [_plain(item, hidden) for item in value] if isinstance(value, list) else value
 
 
 class Wave(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is done at one time; steps of a wave are done side by side."""
+    """Steps at one time, done in parallel."""
 
-    ready: tuple[str, ...] = ()  # the pods that it waited for to serve
-    gone: tuple[str, ...] = ()  # the pods that it waited for to go
-    answered: tuple[str, ...] = ()  # the nodes whose agents it waited for
-    ended: tuple[str, ...] = ()  # the pods whose work it waited for
-    seconds: int = 0  # that have to pass beyond that
+    ready: tuple[str, ...] = ()  # pods that had to serve first
+    gone: tuple[str, ...] = ()  # pods that had to go first
+    answered: tuple[str, ...] = ()  # nodes whose agents had to report first
+    ended: tuple[str, ...] = ()  # pods that had to end first
+    seconds: int = 0  # that have to pass after that
     steps: tuple[Step, ...]
 
 
 class Serving(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How many pods serve: now, at the worst moment, in the end."""
+    """Number of serving pods: now, the lowest, in the end."""
 
     now: int
     lowest: int
@@ -98,8 +101,11 @@ class Revision(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Pods, and writes but for statuses of the object itself. A recreated pod counts neither as created nor as
-    deleted; what Kubernetes' own controllers do with pods of Deployments and StatefulSets is counted apart."""
+    """Numbers of pods, and of writes without statuses of the object itself.
+
+    A recreated pod counts neither as created nor as deleted. Pods of Deployments and StatefulSets that Kubernetes' own
+    controllers create and delete are counted separately.
+    """
 
     updated_in_place: int = 0
     recreated: int = 0
@@ -111,30 +117,30 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What becomes of one object of the file."""
+    """The report about one object of the file."""
 
     kind: str
     namespace: str = ""
     name: str
     verdict: str
-    words: str = ""  # of a refusal, or why it is skipped
+    words: str = ""  # of a rejection, or why it is skipped
     changes: tuple[FieldChange, ...] = ()
     revision: Revision | None = None
     waves: tuple[Wave, ...] = ()
     totals: Totals = Totals()
     serving: Serving | None = None
-    reasons: tuple[Reason, ...] = ()  # of the plan that stands in the end
+    reasons: tuple[Reason, ...] = ()  # of the last plan
     numbers: Mapping[str, int] = {}
     notes: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
-        """As people name it."""
+        """Return kind, namespace and name as people write them."""
         return f"{self.kind} {f'{self.namespace}/{self.name}' if self.namespace else self.name}"
 
 
 def totals_of(steps: Sequence[Step], writes: int, *, made: int = 0, gone: int = 0) -> Totals:
-    """Count what is done to pods. `made`, `gone`: how many there were in all; what no step did, Kubernetes did."""
+    """Count the steps for pods. `made`, `gone`: all created and deleted pods; Kubernetes did the rest."""
     counts = Counter(step.do for step in steps if step.kind == "Pod" and not step.refused)
     updated = {step.name for step in steps if step.kind == "Pod" and step.do in ("updateInPlace", "resizeInPlace")}
     recreated = counts["recreate"]
@@ -152,7 +158,7 @@ def totals_of(steps: Sequence[Step], writes: int, *, made: int = 0, gone: int = 
 def composed(
     applied: Applied, waves: tuple[Wave, ...], writes: Sequence[Write], observer: Observer, plan: Plan
 ) -> Story:
-    """The story of an apply. `writes`: all that changed something; `plan`: the one that stands in the end."""
+    """Compose the report. `writes`: all that had an effect; `plan`: the last one."""
     kind = view_of(applied.manifest.kind.resource)
     changes = () if applied.before is None else changes_of(applied.before, applied.after, kind.secret_fields)
     return Story(
@@ -176,7 +182,7 @@ def composed(
 
 
 def _serving(observer: Observer, plan: Plan) -> Serving | None:
-    """None for what has no pods."""
+    """Return None for an object without pods."""
     if not observer.before and not observer.serving:
         return None
     return Serving(
@@ -188,12 +194,12 @@ def _serving(observer: Observer, plan: Plan) -> Serving | None:
 
 
 def _counts(write: Write) -> bool:
-    """Statuses are written as often as there is time for it: nobody can tell how often that will be."""
+    """Report whether the write counts: the number of status writes depends on timing."""
     return write.action.intent is not Intent.STATUS
 
 
 def _revision(kind: KindView, applied: Applied, writes: Sequence[Write]) -> Revision | None:
-    """The revision that the last status names."""
+    """Return the revision that the last status names."""
     latest: Json = applied.stored
     made: set[str] = set()
     for write in writes:

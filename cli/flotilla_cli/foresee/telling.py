@@ -1,4 +1,4 @@
-"""Makes waves of what was written in each moment of a play."""
+"""Makes waves of the writes of each tick of a simulation."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -17,8 +17,10 @@ _WORDS = {"Pod": "pod", "PersistentVolumeClaim": "claim", "ImagePullJob": "job"}
 
 
 class Teller:
-    """Tells one play, moment by moment. What `unnamed` says is called `new pod 1`, and so on: nobody can know its name
-    before."""
+    """Builds the waves of one simulation, tick by tick.
+
+    An object whose name is not known in advance (`unnamed`) is called `new pod 1`, and so on.
+    """
 
     def __init__(self, namespace: str, unnamed: Callable[[Write], bool]) -> None:
         self._namespace = namespace
@@ -26,13 +28,13 @@ class Teller:
         self._aliases: dict[str, str] = {}
         self._marked: dict[str, Step] = {}
         self._counts: dict[str, int] = {}
-        self._news: dict[str, dict[str, None]] = {}  # names by what happened to them
-        self._since: datetime | None = None  # the last news, or the last wave
+        self._news: dict[str, dict[str, None]] = {}  # names by event
+        self._since: datetime | None = None  # the last event, or the last wave
         self._waited = False  # time had to pass since
         self.waves: list[Wave] = []
 
     def tell(self, moment: Moment, news: Sequence[News]) -> None:
-        """Add what is done in a moment, `news` being what happened before it."""
+        """Add the writes of a tick; `news`: the events before it."""
         self._since = self._since or moment.at
         self._waited = self._waited or moment.waited
         for one in news:
@@ -44,8 +46,10 @@ class Teller:
         self._add(moment, self._steps(moment))
 
     def _add(self, moment: Moment, steps: Sequence[Step]) -> None:
-        """A wave, if there is anything in it. Only seconds are told that somebody has to let pass: what the cluster
-        itself takes nobody knows."""
+        """Add a wave if it has steps.
+
+        Seconds count only for waits that a planner set: how long the cluster itself takes is not known.
+        """
         if not steps:
             return
         heard = {what: tuple(self._news.get(what, ())) for what in (READY, GONE, ANSWERED, ENDED)}
@@ -54,7 +58,7 @@ class Teller:
         self._news, self._since, self._waited = {}, moment.at, False
 
     def retold(self, plan: Plan) -> Plan:
-        """The plan's reasons with aliases."""
+        """Return the plan with aliases in its reasons."""
         reasons = tuple(
             msgspec.structs.replace(
                 one, message=self.called(one.message), objects=tuple(self.called(name) for name in one.objects)
@@ -64,7 +68,7 @@ class Teller:
         return msgspec.structs.replace(plan, reasons=reasons)
 
     def called(self, text: str) -> str:
-        """The text with aliases for names that are only imagined."""
+        """Replace the provisional names in the text with their aliases."""
         for name, alias in sorted(self._aliases.items(), key=lambda pair: -len(pair[0])):
             text = text.replace(name, alias)
         return text
@@ -80,8 +84,10 @@ class Teller:
         return [self._placed(step) for step in found]
 
     def _add_to(self, found: dict[Step, None], step: Step) -> None:
-        """A pod that is marked for its update, and deleted for it, is recreated. The writes that update a pod where it
-        runs are one step."""
+        """Add a step, merged with an earlier one if they belong together.
+
+        A pod marked for its update and then deleted is recreated. The writes of one in-place update are one step.
+        """
         if step.do == MARK:
             self._marked[step.name] = step
         if step.do == DELETE and (mark := self._marked.pop(step.name, None)) is not None:

@@ -29,10 +29,10 @@ SAME, DIFFERENT, WRONG = 0, 1, 2
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for."""
+    """The user's options."""
 
     namespace: str
-    given: bool  # the namespace was named on the command line
+    given: bool  # on the command line
     server_side: bool
 
 
@@ -77,7 +77,7 @@ def _exit_code(stories: list[Story]) -> int:
 
 
 async def _plan(found: Sequence[Manifest | Stranger], wish: Wish, target: Target, nats: str) -> list[Story]:
-    """The stories, in the order of the objects. The services' settings are waited for beside the dry runs."""
+    """Return the reports in the order of the objects. The services' settings are read during the dry runs."""
     clock = SystemClock()
     kinds = {one.kind.resource for one in found if isinstance(one, Manifest)}
     plurals = {resource.plural for kind in kinds for resource in concerned(kind, Gates())}
@@ -93,7 +93,7 @@ async def _plan(found: Sequence[Manifest | Stranger], wish: Wish, target: Target
 
 
 async def _tried(api: Api, found: Sequence[Manifest | Stranger], wish: Wish) -> list[Applied | Story]:
-    """What the apiserver would make of each; a story that is over already of what it, or we, do not take."""
+    """Dry-run each manifest; a rejected or skipped one yields its report at once."""
     return [await _try(api, one, wish) if isinstance(one, Manifest) else _skipped(one) for one in found]
 
 
@@ -117,14 +117,14 @@ def _skipped(one: Stranger) -> Story:
 
 
 def _noted(story: Story, words: str) -> Story:
-    """With a note about settings that are not known, where they matter."""
+    """Add a note about settings that are not known, if they matter."""
     if not words or story.verdict in (REFUSED, SKIPPED):
         return story
     return msgspec.structs.replace(story, notes=(*story.notes, words))
 
 
 async def settings_of(url: str, kubeconfig: str, plurals: set[str], clock: Clock) -> tuple[Mapping[str, Planning], str]:
-    """What is known, by the plural of the kind; and what is not, in words. Waits for a heartbeat at most."""
+    """Return the known settings by plural, and a text about the unknown. Waits for a heartbeat at most."""
     if not url:
         return {}, "no bus is known, so the defaults of all settings are planned with"
     found: dict[str, Planning] = {}

@@ -1,7 +1,7 @@
-"""Rights: each service has what it uses, and no more.
+"""Checks RBAC: each service has the rights that it uses, and no more.
 
-What it uses stands where `flotilla install` takes it from. What it has follows from all roles that are bound to its
-account, as the apiserver adds them up; so a right may also come from a role of somebody else's.
+The rights that it uses are those of the manifests of `flotilla install`. Its actual rights follow from all roles bound
+to its account, as the apiserver adds them up, whoever made the roles.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ ANY = "*"
 
 
 class Right(msgspec.Struct, frozen=True, order=True):
-    """One verb on one resource. `name`: of the one object; empty: all. `namespace`: the one; empty: everywhere."""
+    """One verb on one resource. `name` and `namespace` are empty for all."""
 
     namespace: str
     group: str
@@ -41,7 +41,7 @@ class Right(msgspec.Struct, frozen=True, order=True):
 
 
 def check(facts: Facts) -> Looked:
-    """Each service's account."""
+    """Check each service's account."""
     live = facts.rights.get()
     for service in services(facts):
         account = _account(facts, service)
@@ -61,7 +61,7 @@ def check(facts: Facts) -> Looked:
 
 
 def _too_many(facts: Facts, service: str, account: str, granted: Collection[Right]) -> Iterator[Finding]:
-    """Rights of roles that are bound to the account by its name, beyond what any service in it uses."""
+    """Report rights of roles bound to the account by its name, beyond what the services in it use."""
     sharing = services(facts) if account == rbac.account(rbac.COMPACT) else (service,)
     used = [right for one in sharing for right in _used(facts, one)]
     named = _granted(facts.rights.get(), account, facts.namespace, by_name=True)
@@ -73,7 +73,7 @@ def _too_many(facts: Facts, service: str, account: str, granted: Collection[Righ
 
 
 def _used(facts: Facts, service: str) -> list[Right]:
-    """What the roles grant that an installation makes."""
+    """Return the rights that the roles of an installation grant."""
     moved = {rbac.NAMESPACE: facts.namespace}
     installed = _installed().get(service, ())
     return [msgspec.structs.replace(one, namespace=moved.get(one.namespace, one.namespace)) for one in installed]
@@ -81,7 +81,7 @@ def _used(facts: Facts, service: str) -> list[Right]:
 
 @cache
 def _installed() -> Mapping[str, Sequence[Right]]:
-    """The same for all services, in the usual namespace."""
+    """Return the rights of all services in the default namespace."""
     wanted = rbac.objects()
     made = Rights([one for one in wanted if "rules" in one], [one for one in wanted if "roleRef" in one])
     return {one: sorted(_granted(made, rbac.account(one), rbac.NAMESPACE)) for one in rbac.services()}
@@ -95,14 +95,17 @@ def _asked_for() -> frozenset[Right]:
 
 
 def _account(facts: Facts, service: str) -> str:
-    """Under which a service works: in the compact profile all do under one."""
+    """Return the account of a service: in the compact profile all share one."""
     compact = rbac.account(rbac.COMPACT)
     names = {name_of(one) for one in facts.workloads.found or ()}
     return compact if compact in names else rbac.account(service)
 
 
 def _granted(live: Rights, account: str, namespace: str, *, by_name: bool = False) -> set[Right]:
-    """What the bindings give the account; `by_name`: those that name it, without roles that users extend."""
+    """Return the rights that the bindings grant to the account.
+
+    `by_name`: only bindings that name it, without roles that users extend.
+    """
     roles = {(text(one.get("kind")), namespace_of(one), name_of(one)): one for one in live.roles}
     found: set[Right] = set()
     for binding in live.bindings:
@@ -148,7 +151,7 @@ def _covers(given: Right, wanted: Right) -> bool:
 
 
 def _some(rights: Sequence[Right]) -> str:
-    """Verbs together that go with the same resource."""
+    """Format rights, the verbs of a resource together."""
     verbs: Mapping[Right, list[str]] = defaultdict(list)
     for right in rights:
         verbs[msgspec.structs.replace(right, verb="")].append(right.verb)

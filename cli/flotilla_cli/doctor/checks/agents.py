@@ -1,7 +1,7 @@
-"""Node agents: in contact, with a container runtime, and on every node that they are meant for.
+"""Checks the node agents: in contact, with a container runtime, and on every node that they are meant for.
 
-An agent is expected where the chart has a pod for it, where credentials were made, and where the bus has copies for the
-node: there one has read them within ten minutes. Nodes that are not ready, or gone, are Kubernetes' business.
+An agent is expected if the chart has a pod for it, if credentials were made, and if the bus has copies for the node:
+these had a reader within the last ten minutes. Nodes that are not ready, or gone, are left to Kubernetes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ from flotilla_common.bus.heartbeat import NODE_AGENT
 from flotilla_common.bus.subjects import inbox_node
 
 RUNTIME = "runtime"
-"""How the agent's readiness names its container runtime."""
+"""Name of the container runtime in the agent's readiness."""
 
 _START = "see its pod or process and its log; `flotilla up` starts that of a local set (docs/nodeagent.md)"
 
 
 def check(facts: Facts) -> Looked:
-    """Each agent that speaks, each that does not, and each node that should have one."""
+    """Check each agent with heartbeats, each expected one without, and each node that should have one."""
     heard = {one.beat.replica: one for one in facts.heard.get() if one.beat.service == NODE_AGENT}
     ready = {name_of(node): node for node in facts.nodes.get() if is_true(node, "Ready") and not _is_fake(node)}
     for node, one in heard.items():
@@ -50,7 +50,7 @@ def _waiting(node: str, one: Heard) -> Iterator[Finding]:
 
 
 def _expected(facts: Facts, streams: list[Stream]) -> Mapping[str, str]:
-    """The nodes that should have one that speaks, with what says so."""
+    """Return the nodes whose agents should send heartbeats, with the evidence."""
     served = {node for stream in streams for node in stream.nodes}
     chart = agents_by_chart(facts)
     pods = [
@@ -67,7 +67,10 @@ def _expected(facts: Facts, streams: list[Stream]) -> Mapping[str, str]:
 
 
 def _silent(node: str, because: str, *, reads: bool) -> Finding:
-    """The bus keeps a reader for half a minute after its end."""
+    """Return the finding.
+
+    A node whose copies are still being read does not prove a live agent: the bus keeps a consumer for half a minute.
+    """
     said = f"it does not say that it lives, and {because}: nothing is pulled or restarted there"
     if reads:
         said += "; it reads the bus, so it has only just ended, or is of an earlier release that says nothing"
@@ -75,13 +78,13 @@ def _silent(node: str, because: str, *, reads: bool) -> Finding:
 
 
 def _without(facts: Facts, ready: Mapping[str, Json]) -> Iterator[Finding]:
-    """Nodes that the chart's DaemonSet is meant for, and whose taints keep it away."""
+    """Report nodes that the chart's DaemonSet selects and whose taints keep it away."""
     chart = agents_by_chart(facts)
     if chart is None:
         return
     spec = member(chart, "spec", "template", "spec")
     if spec.get("affinity") or spec.get("nodeSelector"):
-        return  # somebody has chosen
+        return  # an administrator has chosen the nodes
     tolerations = mappings(spec.get("tolerations"))
     for node, document in ready.items():
         taints = [
@@ -103,5 +106,5 @@ def _tolerates(toleration: Json, taint: Json) -> bool:
 
 
 def _is_fake(node: Json) -> bool:
-    """Nothing that is said to run on a node of kwok does."""
+    """Report whether it is a node of kwok, where nothing really runs."""
     return any(key.startswith("kwok.x-k8s.io/") for key in strings(member(node, "metadata").get("annotations")))

@@ -1,5 +1,7 @@
-"""The apiserver: there, and of a version that Flotilla works with. And clocks: the apiserver's is what all others are
-measured by, because it stamps everything."""
+"""Checks the apiserver (reachable, of a supported version) and all clocks.
+
+Clocks are compared with the apiserver's, because it stamps all objects.
+"""
 
 import re
 from collections.abc import Iterator
@@ -12,21 +14,21 @@ from flotilla_cli.install.live import is_true
 from flotilla_common.api.documents import Json, member, text
 
 OLDEST_MINOR = 32
-"""Of Kubernetes 1; docs/operations.md names it."""
+"""Minor version of Kubernetes 1; docs/operations.md names it."""
 
 OFF_SECONDS = 10.0
-"""Synchronised clocks differ by milliseconds; busy machines are some seconds late."""
+"""Synchronised clocks differ by milliseconds; busy machines lag by some seconds."""
 
 BADLY_OFF_SECONDS = 60.0
 
 NODE_LATE_SECONDS = 120.0
-"""A node that lives renews its lease every ten seconds, and counts as ready up to fifty seconds without."""
+"""A live node renews its lease every ten seconds, and counts as ready for up to fifty seconds without."""
 
 _ADVICE = "synchronise the clock (NTP): grace periods, minReadySeconds and certificates go by it"
 
 
 def check_apiserver(facts: Facts) -> Looked:
-    """It answers, and is not too old."""
+    """Check that it answers, and is not too old."""
     if facts.server.found is None and not facts.server.why.startswith("not allowed"):
         advice = "see that it runs, and that KUBECONFIG names the right cluster; nothing else could be looked at"
         yield broken("ApiserverUnreachable", "apiserver", facts.server.why, advice)
@@ -39,7 +41,7 @@ def check_apiserver(facts: Facts) -> Looked:
 
 
 def check_clocks(facts: Facts) -> Looked:
-    """Everybody's clock against the apiserver's."""
+    """Compare all clocks with the apiserver's."""
     server = facts.server.get().ahead
     others = {one.who: one.ahead - server for one in facts.heard.found or () if one.ahead is not None}
     for about, ahead in {"this machine": -server, **others}.items():

@@ -1,7 +1,7 @@
-"""The bus: there, closed to strangers, new enough, with JetStream and room to store.
+"""Checks the bus: reachable, with users, new enough, with JetStream and free storage.
 
-Its streams: there, as they have to be, kept up to date by the watcher, and read in time. And what services see over it:
-up to date, readable; and the bus holds what the apiserver holds.
+Its streams: present, with the right settings, kept up to date by the watcher, and read in time. The mirrors of
+services: up to date, decodable. And some objects: the same on the bus as at the apiserver.
 """
 
 import re
@@ -16,29 +16,29 @@ from flotilla_common.bus.jetstream import stream_config
 from flotilla_common.bus.subjects import LISTING
 
 OLDEST = (2, 12)
-"""Of nats-server; docs/operations.md names it."""
+"""Version of nats-server; docs/operations.md names it."""
 
 FULL = 0.85
-"""The share of the storage that may be used before something is said."""
+"""Share of the storage that may be used without a warning."""
 
 _START = "start it: an empty disk is fine, everything on it is made anew (`flotilla up`, its pods, its log)"
 _USERS = "give the servers users (docs/bus.md#who-may-say-and-hear-what)"
 
 SILENT_SECONDS = 20.0
-"""The watcher repeats a marker every five seconds; a lease that changes hands takes up to fifteen."""
+"""The watcher repeats a marker every five seconds; a lease takes up to fifteen to change hands."""
 
 LISTING_SECONDS = 60.0
 """A LIST of 20,000 objects takes ten."""
 
 PENDING = 10_000
-"""Messages that a reader has not been sent: the mirror of a large cluster takes in as many within seconds."""
+"""Messages not sent to a consumer yet: the mirror of a large cluster reads as many within seconds."""
 
 _MAKE = "the watcher makes it anew when it starts: restart it, and see its log"
 
 _WATCHER = "see why the watcher does not publish: `flotilla status`, its pods, its /readyz and log"
 
 LAG_SECONDS = 120.0
-"""Proof that a mirror is up to date comes every five seconds over the bus, and about once a minute past it."""
+"""Proof that a mirror is up to date arrives every five seconds over the bus, and about once a minute without it."""
 
 SHOWN = 3
 
@@ -48,7 +48,7 @@ _BACK = "bring the watcher and the bus back; services return to it by themselves
 
 
 def check_bus(facts: Facts) -> Looked:
-    """Each server, and what they keep together."""
+    """Check each server, and their common storage."""
     banners = facts.banners.get()
     for banner in banners:
         yield from _server(banner, alone=len(banners) == 1)
@@ -90,7 +90,7 @@ def _server(banner: Banner, *, alone: bool) -> Iterator[Finding]:
 
 
 def check_streams(facts: Facts) -> Looked:
-    """Each stream of this release."""
+    """Check each stream of this release."""
     unserved = _unserved(facts)
     for name, stream in facts.streams.get().items():
         about = f"stream {name}"
@@ -107,7 +107,7 @@ def check_streams(facts: Facts) -> Looked:
 
 
 def _unserved(facts: Facts) -> set[str]:
-    """Streams of kinds that the apiserver does not serve: that is said of the CRD."""
+    """Return the streams of kinds that the apiserver does not serve: their CRDs have a finding of their own."""
     known = facts.definitions.found
     markers = with_markers()
     return {
@@ -129,7 +129,7 @@ def _settings(about: str, name: str, stream: Stream) -> Iterator[Finding]:
 
 
 def _same(value: Any) -> Any:
-    """The server leaves out what is zero, empty or false."""
+    """Return None for a zero, empty or false value: the server leaves these out."""
     return value or None
 
 
@@ -163,7 +163,7 @@ def _readers(about: str, stream: Stream) -> Iterator[Finding]:
 
 
 def check_mirrors(facts: Facts) -> Looked:
-    """Each replica's mirrors, then the streams themselves."""
+    """Check each replica's mirrors, then the streams themselves."""
     for one in facts.heard.get():
         yield from _mirrors(one)
     samples = facts.samples.get()

@@ -1,4 +1,4 @@
-"""Certificates: believed, and not about to end."""
+"""Checks the certificates: trusted, and not about to expire."""
 
 import base64
 import binascii
@@ -14,10 +14,10 @@ from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.install.endpoint import clients
 
 SOON = timedelta(days=14)
-"""What ends within that time should have been renewed: ours is 180 days before, cert-manager's when a third is left."""
+"""Time left below which a renewal is overdue: ours has 180 days left then, cert-manager's a third."""
 
 OUTSIDE_SHARE = 0.25
-"""Of a certificate from outside, which may be made for days: less than this share of its time is left."""
+"""Remaining share for external certificates, which may be valid for days only."""
 
 _WEBHOOK = (
     "the running webhook renews its certificate by itself: see why it does not (its log). With EnableExternalCerts "
@@ -27,7 +27,7 @@ _BUS = "restart the bus: its own certificate is made at each start; for servers 
 
 
 def check(facts: Facts) -> Looked:
-    """The webhook's, as it is served and as it says itself, its authorities, and the bus's."""
+    """Check the webhook's certificate as served and as reported, its authorities, and the bus's certificate."""
     served = facts.webhook_certificate.found
     if served is not None and served.problem and not _has_ended(served, facts.now):
         said = f"the caBundle of its entries does not believe it: {served.problem}"
@@ -47,7 +47,7 @@ def check(facts: Facts) -> Looked:
 
 
 def _webhook_ends(facts: Facts) -> Iterator[tuple[str, datetime]]:
-    """When what the apiserver goes by ends: certificate and authorities."""
+    """Yield the ends of the webhook's certificate and of its authorities."""
     ends = [one.beat.certificate_end for one in facts.heard.found or () if one.beat.certificate_end]
     ends += [facts.webhook_certificate.found.end] if facts.webhook_certificate.found else []
     if ends:
@@ -64,7 +64,7 @@ def _authorities(bundle: str) -> list[datetime]:
     try:
         return [one.not_valid_after_utc for one in x509.load_pem_x509_certificates(base64.b64decode(bundle))]
     except (ValueError, binascii.Error):
-        return []  # that nobody believes it is seen elsewhere
+        return []  # another check reports that it is not trusted
 
 
 def _has_ended(certificate: Certificate, now: datetime) -> bool:

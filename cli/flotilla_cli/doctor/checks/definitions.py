@@ -1,4 +1,4 @@
-"""The CRDs: there, served, as this release makes them, and converted by our webhook."""
+"""Checks the CRDs: present, served, of this release, and converted by our webhook."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ APPLY = "`flotilla install` or `helm upgrade` puts it right"
 
 
 def check(facts: Facts) -> Looked:
-    """Each CRD of this release."""
+    """Check each CRD of this release."""
     live = facts.definitions.get()
     for wanted in definitions():
         name = name_of(wanted)
@@ -52,7 +52,7 @@ def _one(about: str, wanted: Json, live: Json) -> Iterator[Finding]:
 
 
 def _not_true(live: Json, condition: str) -> str:
-    """What the CRD says instead; empty when the condition is True."""
+    """Return the message of a condition that is not True; empty if it is."""
     found = [one for one in mappings(member(live, "status").get("conditions")) if one.get("type") == condition]
     if found and found[0].get("status") == "True":
         return ""

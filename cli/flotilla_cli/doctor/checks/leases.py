@@ -1,7 +1,7 @@
-"""Leases: each shard held by somebody who lives, by one only, and of one number of shards.
+"""Checks the leases: each shard held by one live replica, all with the same number of shards.
 
-Whether a holder lives is told from two looks at its lease some seconds apart: who renews it lives, whatever his clock
-says. One that has not changed between them may still be good for as long as it says.
+Two reads of a lease some seconds apart tell whether its holder is alive: if it was renewed, it is, independent of
+clocks. A lease that did not change may still be valid for its duration.
 """
 
 from collections import defaultdict
@@ -19,20 +19,20 @@ from flotilla_common.control.shards import NUMBER_LABEL, ROLE_LABEL, SERVICE_LAB
 from flotilla_common.installed import published
 
 LATE_SECONDS = 10.0
-"""Somebody takes an expired lease over within two seconds, and then lists what he needs."""
+"""An expired lease is taken over within two seconds; the new holder then lists its objects."""
 
 MEMBER, SHARD = "member", "shard"
 WATCHER = "watcher"
-"""Its shards are resources."""
+"""The service whose shards are resources."""
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A lease, and how it is with it."""
+    """A lease with its state."""
 
     lease: Lease
     alive: bool
-    overdue: float  # seconds since it ended; negative before that
-    held: float  # seconds that its holder has had it
+    overdue: float  # seconds since it expired; negative before that
+    held: float  # seconds since its holder acquired it
 
     @property
     def name(self) -> str:
@@ -43,12 +43,12 @@ class Seen(msgspec.Struct, frozen=True):
         return self.lease.spec.holder_identity or ""
 
     def label(self, key: str) -> str:
-        """Empty without."""
+        """Return the value of a label; empty without it."""
         return self.lease.metadata.labels.get(key, "")
 
 
 def all_of(facts: Facts) -> list[Seen]:
-    """All leases of Flotilla, whatever the namespace. Raises NotKnown."""
+    """Return Flotilla's leases in all namespaces. Raises NotKnown."""
     found = facts.leases.get()
     before = {_place(one): one for one in _leases(found.first)}
     ahead = facts.server.found.ahead if facts.server.found else 0.0
@@ -56,7 +56,7 @@ def all_of(facts: Facts) -> list[Seen]:
 
 
 def check(facts: Facts) -> Looked:
-    """Of each service that runs: one that is silent is said to be."""
+    """Check the leases of each running service; a silent one has a finding of its own."""
     by_service: dict[str, list[Seen]] = defaultdict(list)
     ours = _ours(facts)
     for one in ours:
@@ -103,7 +103,7 @@ def _shard(one: Seen, speaking: list[Heard]) -> Iterator[Finding]:
 
 
 def _members(leases: list[Seen]) -> Iterator[Finding]:
-    """Those of the dead, whom a replica that has lived for long enough should have forgotten."""
+    """Report leases of dead members that a long-lived replica should have deleted."""
     longest = max((one.held for one in leases if one.alive), default=0.0)
     for one in leases:
         patience = 2 * FORGET_AFTER * (one.lease.spec.lease_duration_seconds or 0)
@@ -114,7 +114,7 @@ def _members(leases: list[Seen]) -> Iterator[Finding]:
 
 
 def _twice(service: str, speaking: list[Heard]) -> Iterator[Finding]:
-    """Two replicas that both say that they serve a shard."""
+    """Report two replicas that both serve a shard, by their heartbeats."""
     serving: Mapping[str, list[str]] = defaultdict(list)
     for one in speaking:
         for shard in (*map(str, one.beat.shards), *one.beat.resources):
@@ -127,14 +127,14 @@ def _twice(service: str, speaking: list[Heard]) -> Iterator[Finding]:
 
 
 def _is_retired(one: Seen) -> bool:
-    """A lease of the watcher for a resource that no service reads any more."""
+    """Report whether it is a lease of the watcher for a resource that is no longer published."""
     resources = {f"flotilla-{WATCHER}-{each.plural}.{each.group or 'core'}" for each in published()}
     watchers = one.label(SERVICE_LABEL) == WATCHER and one.label(ROLE_LABEL) == SHARD
     return watchers and one.name not in resources
 
 
 def _number(service: str, leases: list[Seen]) -> str:
-    """How many shards count: the first shard decides."""
+    """Return the number of shards, which the first shard's lease decides."""
     first = next((one for one in leases if one.name == f"flotilla-{service}-0"), None)
     return first.label(NUMBER_LABEL) if first else ""
 
@@ -160,7 +160,7 @@ def _place(one: Lease) -> tuple[str, str]:
 
 
 def _seen(one: Lease, before: Lease | None, now: datetime, ahead: float) -> Seen:
-    """Against the apiserver's clock, because the holder's is not known."""
+    """Compare with the apiserver's clock, because the holder's is not known."""
     alive = before is None or before.metadata.resource_version != one.metadata.resource_version
     renewed, acquired = (
         (now - datetime.fromisoformat(stamp)).total_seconds() + ahead if stamp else 0.0

@@ -1,4 +1,4 @@
-"""Who else is there: OpenKruise, a second Flotilla, webhooks that nobody answers, kinds that nobody serves."""
+"""Checks for others: OpenKruise, a second Flotilla, webhooks without a backend, kinds without a controller."""
 
 from collections.abc import Iterator
 
@@ -13,14 +13,14 @@ from flotilla_common.api.webhooks import path_of
 from flotilla_common.control.shards import SERVICE_LABEL
 
 _KRUISE_PATHS = ("/mutate-apps-kruise-io", "/validate-apps-kruise-io", "/mutate-pod")
-"""What entries of OpenKruise and of Flotilla call."""
+"""Paths that entries of OpenKruise and of Flotilla call."""
 
 _ADOPT = "`flotilla adopt` takes the cluster over from OpenKruise; two managers write the same pods"
 _DELETE = "delete the configuration if its owner is gone: `kubectl delete {kind} {name}`"
 
 
 def check(facts: Facts) -> Looked:
-    """All of them."""
+    """Run these checks."""
     yield from _openkruise(facts)
     yield from _second(facts)
     for configuration in facts.hooks.get():
@@ -37,7 +37,7 @@ def check(facts: Facts) -> Looked:
 
 
 def _openkruise(facts: Facts) -> Iterator[Finding]:
-    """Its manager, its daemon, its lease."""
+    """Report OpenKruise's manager, daemon, and lease."""
     for live in facts.workloads.get():
         if not is_theirs(live):
             continue
@@ -58,7 +58,7 @@ def _openkruise(facts: Facts) -> Iterator[Finding]:
 
 
 def _second(facts: Facts) -> Iterator[Finding]:
-    """Leases that somebody renews in another namespace, and a chart there."""
+    """Report renewed leases and a chart in another namespace."""
     leases = all_of(facts)
     elsewhere = {
         one.lease.metadata.namespace
@@ -73,7 +73,7 @@ def _second(facts: Facts) -> Iterator[Finding]:
 
 
 def _stranger(configuration: Json, facts: Facts) -> Iterator[Finding]:
-    """The first of somebody else's entries that is about our kinds, or refuses pods because nobody answers."""
+    """Report the first foreign entry that concerns our kinds, or rejects pods for want of a backend."""
     name, kind = name_of(configuration), text(configuration.get("kind"))
     for entry in mappings(configuration.get("webhooks")):
         if why := _in_the_way(entry, facts):
@@ -84,7 +84,7 @@ def _stranger(configuration: Json, facts: Facts) -> Iterator[Finding]:
 
 
 def _in_the_way(entry: Json, facts: Facts) -> tuple[str, str] | None:
-    """Code and words."""
+    """Return code and text of the problem, or None."""
     if _asks_about(entry, GROUPS, "") and path_of(entry).startswith(_KRUISE_PATHS):
         return "ForeignWebhook", "is one of another installation of our kinds"
     if entry.get("failurePolicy") == "Fail" and _is_dead(entry, facts) and _asks_about(entry, GROUPS, "pods"):

@@ -1,5 +1,7 @@
-"""The services: alive, ready, and each of them there; and the chart's pods, in Kubernetes' words: what they wait for,
-what crashes, what cannot be made."""
+"""Checks the services (present, alive, ready) and the chart's pods.
+
+Pods are reported in Kubernetes' words: what they wait for, what crashes, what cannot be created.
+"""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -16,16 +18,16 @@ from flotilla_common.bus.heartbeat import NODE_AGENT
 _START = "start it (`flotilla up`, `flotilla run`, its Deployment), and see its log: it may be on another bus"
 
 SLOW = timedelta(seconds=60)
-"""How long a pod may take to become ready; it takes half a minute once its image is there."""
+"""How long a pod may take to become ready; usually half a minute once its image is there."""
 
 _BEGINNING = frozenset({"ContainerCreating", "PodInitializing"})
-"""Every container waits so at first."""
+"""Reasons for which every container waits at first."""
 
 _LOOK = "`kubectl describe` and `kubectl logs --previous` of it say more"
 
 
 def check_services(facts: Facts) -> Looked:
-    """Each process of a local set, each service that has to be there, and each replica that speaks."""
+    """Check each process of a local set, each expected service, and each replica with heartbeats."""
     yield from _processes(facts)
     heard = [one for one in facts.heard.get() if one.beat.service != NODE_AGENT]
     logs = {line.name: line.log for line in facts.processes if not line.running}
@@ -57,7 +59,10 @@ def _waiting(one: Heard) -> Iterator[Finding]:
 
 
 def _processes(facts: Facts) -> Iterator[Finding]:
-    """Of the local set. The bus is spoken of elsewhere, and so are services, as long as there is a bus to hear them."""
+    """Report processes of the local set.
+
+    The bus has its own check, and so have services while there is a bus with their heartbeats.
+    """
     heard = facts.heard.found is not None
     for line in facts.processes:
         service = line.name in facts.local
@@ -68,7 +73,7 @@ def _processes(facts: Facts) -> Iterator[Finding]:
 
 
 def check_pods(facts: Facts) -> Looked:
-    """Each pod, and each workload that makes none."""
+    """Check each pod, and each workload that cannot create its pods."""
     for pod in facts.pods.get():
         stays = namespace_of(pod) == facts.namespace and "deletionTimestamp" not in member(pod, "metadata")
         if stays and (why := trouble(pod, facts.now)):
@@ -80,7 +85,7 @@ def check_pods(facts: Facts) -> Looked:
 
 
 def trouble(pod: Json, now: datetime) -> str:
-    """Why the pod does not work; empty if it does, or if it has only just begun."""
+    """Return why the pod does not work; empty if it does, or was just created."""
     status = member(pod, "status")
     if status.get("phase") == "Succeeded":
         return ""

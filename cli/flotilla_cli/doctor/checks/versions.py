@@ -1,5 +1,7 @@
-"""What has to be the same everywhere, unless something is being replaced right now: releases, gates, the kinds that are
-served, managed fields."""
+"""Checks what must be the same everywhere, except during a rollout.
+
+Releases, gates, the kinds that are served, managed fields.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -19,7 +21,7 @@ _SAME = "give all services the same, and `flotilla install` (or the chart's `fea
 
 
 def check_versions(facts: Facts) -> Looked:
-    """Replicas against the majority, this command against them, the chart against its pods."""
+    """Compare replicas with the majority, this command with them, the chart with its pods."""
     counted = Counter(one.beat.version for one in facts.heard.get())
     if counted and not is_rolling(facts):
         yield from _skewed(facts, counted.most_common(1)[0][0])
@@ -42,7 +44,7 @@ def _skewed(facts: Facts, usual: str) -> Iterator[Finding]:
 
 
 def is_rolling(facts: Facts) -> bool:
-    """Whether the chart's pods are being replaced now: old and new ones are side by side then."""
+    """Report whether the chart's pods are being replaced now: old and new ones coexist then."""
     return any(map(_is_rolling, facts.workloads.found or ()))
 
 
@@ -57,7 +59,7 @@ def _is_rolling(workload: Json) -> bool:
 
 
 def check_gates(facts: Facts) -> Looked:
-    """Replicas against each other, and against what was installed."""
+    """Compare replicas with each other, and with the installed manifests."""
     heard = [one for one in facts.heard.get() if one.beat.gates is not None]
     for one in heard:
         yield from _unknown(one)
@@ -78,7 +80,7 @@ def _unknown(one: Heard) -> Iterator[Finding]:
 
 
 def _differing(code: str, what: str, given: Mapping[str, frozenset[str]]) -> Iterator[Finding]:
-    """Names what only some have, and who."""
+    """Report names that only some replicas have."""
     common = frozenset(name for own in given.values() for name in own if all(name in each for each in given.values()))
     differing = {who: sorted(own - common) for who, own in given.items() if own - common}
     if differing:

@@ -1,9 +1,11 @@
-"""The webhook: the apiserver reaches it, and it does what it is there for, as dry runs tell; and its registration:
-the webhook configurations and the CRDs' conversion are complete, of this release, and of one authority.
+"""Checks the webhook by dry runs, and its registration.
 
-The running webhook makes the entries of the annotation `template`, and those in the path of pods of its rules; so what
-an administrator has changed there is meant so. What nobody repairs is a template that lacks entries, and, while the
-webhook does not run, entries that differ from it.
+The apiserver must reach it, and it must validate, default and convert. The webhook configurations and the conversion of
+the CRDs must be complete, of this release, and with one authority.
+
+The running webhook generates the entries from the annotation `template` and those for pods from its rules, so changes
+by an administrator there are intended. Nothing repairs a template that lacks entries, nor, while the webhook is down,
+entries that differ from it.
 """
 
 import re
@@ -41,13 +43,13 @@ _CALLERS = "--webhook-client-ca"
 _TRUST = "the caBundle is not that of the webhook: restart the webhook, which writes it anew; or see who else writes it"
 
 _SWITCHED = frozenset({"vingress.kb.io", "vservice.kb.io"})
-"""Entries that a gate takes away."""
+"""Entries that a gate removes."""
 
 _RUN = "the running webhook repairs this within seconds: start it"
 
 
 def check_webhook(facts: Facts) -> Looked:
-    """Every dry run came out as it has to. What keeps the apiserver from the webhook is said once."""
+    """Check the results of all dry runs. An unreachable webhook is reported once."""
     if "clonesets.apps.kruise.io" in (facts.definitions.found or {"clonesets.apps.kruise.io": {}}):
         probes = {probe.name: probe for probe in facts.probes.get()}
         unreached = next((probe for probe in probes.values() if _unreached(probe)), None)
@@ -77,7 +79,7 @@ def _unreachable(probe: Probe, facts: Facts) -> Finding:
 
 
 def _what_stops(facts: Facts) -> Iterator[str]:
-    """Yield what cannot be done to pods meanwhile, by the entries in their path that are in use."""
+    """Yield what is impossible for pods meanwhile, by the entries in use that their requests go through."""
     hooks = [hook for one in facts.hooks.found or () if is_ours(one) for hook in mappings(one.get("webhooks"))]
     stopping = {text(hook.get("name")) for hook in hooks if hook.get("failurePolicy") != "Ignore"}
     if stopping & {POD_CHECK_ENTRY, EVICTION_ENTRY}:
@@ -105,7 +107,7 @@ def _finding(code: str, said: str) -> Finding:
 
 
 def check_registration(facts: Facts) -> Looked:
-    """Both configurations, what they lead to, and the namespace that has to be out of their way."""
+    """Check both configurations, their backends, and that the installation's namespace is exempt."""
     live = {name_of(one): one for one in facts.hooks.get() if is_ours(one)}
     wanted = {
         MUTATING_CONFIGURATION: mutating_entries(),
@@ -147,7 +149,7 @@ def _complete(name: str, live: Json, wanted: list[Json]) -> Iterator[Finding]:
 
 
 def _backed(facts: Facts, name: str, live: Json) -> Iterator[Finding]:
-    """The Services behind the entries, where there are such."""
+    """Check the Services behind the entries, if there are any."""
     for place in sorted(services_behind(live)):
         backend = facts.backends.get()[place]
         where = "/".join(place)
@@ -159,7 +161,7 @@ def _backed(facts: Facts, name: str, live: Json) -> Iterator[Finding]:
 
 
 def _one_authority(documents: list[Json]) -> Iterator[Finding]:
-    """All entries bear the same caBundle, and one that can be read."""
+    """Check that all entries have the same readable caBundle."""
     bundles = {
         f"{name_of(one)} {entry}".strip(): text(client.get("caBundle"))
         for one in documents
@@ -174,7 +176,7 @@ def _one_authority(documents: list[Json]) -> Iterator[Finding]:
 
 
 def _exempt(facts: Facts) -> Iterator[Finding]:
-    """The installation's own pods have to start while the webhook is down."""
+    """Check the namespace: the installation's own pods must start while the webhook is down."""
     labels = strings(member(facts.home.get(), "metadata").get("labels"))
     key, values = text(NOT_OURS["key"]), sequence(NOT_OURS["values"])
     if facts.home.get() and labels.get(key) not in values:
@@ -187,11 +189,11 @@ def _named(entries: list[Json]) -> dict[str, Json]:
 
 
 def _bare(entry: Json) -> Json:
-    """Without what the webhook fills in: where it is and whom to believe."""
+    """Return the entry without the address and authority that the webhook fills in."""
     return {key: value for key, value in entry.items() if key != "clientConfig"} | {"path": path_of(entry)}
 
 
 def _asks(entry: Json) -> list[Mapping[str, list[str]]]:
-    """What an entry is asked about."""
+    """Return the rules of an entry in comparable form."""
     keys = ("apiGroups", "apiVersions", "resources", "operations")
     return [{key: sorted(rule.get(key) or ()) for key in keys} for rule in mappings(entry.get("rules"))]

@@ -1,4 +1,4 @@
-"""Asking for one fact: within a deadline, with the reason when it cannot be had."""
+"""Reads a fact within a deadline, or the reason why it is missing."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -15,11 +15,11 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable, pages
 T = TypeVar("T")
 
 SECONDS = 8.0
-"""How long one fact may take, unless it says otherwise."""
+"""Default deadline of a fact, in seconds."""
 
 
 async def fact(asking: Coroutine[Any, Any, T], seconds: float = SECONDS) -> Fact[T]:
-    """What comes of it; raises nothing that has to do with cluster or bus."""
+    """Await the fact. Failures of cluster or bus become the reason why it is missing."""
     try:
         async with asyncio.timeout(seconds):
             return Fact(await asking)
@@ -38,6 +38,6 @@ async def fact(asking: Coroutine[Any, Any, T], seconds: float = SECONDS) -> Fact
 
 
 async def listed(api: Api, resource: Resource, namespace: str = "", selector: str = "") -> list[Json]:
-    """All objects of a resource. Raises ApiError, Unreachable."""
+    """Return all objects of a resource. Raises ApiError, Unreachable."""
     listed = pages(api, resource, namespace, label_selector=selector)
     return [msgspec.json.decode(raw, type=Json) async for page in listed for raw in page.items]

@@ -1,4 +1,4 @@
-"""What the bus says of itself: JetStream's account, and each stream with its marker and its readers."""
+"""Reads the state of the bus: JetStream's account, and each stream with its marker and its consumers."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ from flotilla_common.installed import published
 T = TypeVar("T")
 
 SECONDS = 5.0
-"""For one answer."""
+"""Deadline of one request."""
 
 AT_ONCE = 16
 
@@ -75,27 +75,27 @@ class _AccountInfo(msgspec.Struct):
 
 @cache
 def with_markers() -> Mapping[str, Resource]:
-    """The streams that the watcher fills with objects, and of what."""
+    """Return the streams that the watcher fills with objects, by name, with their resources."""
     return {subjects.kube_stream(resource).name: resource for resource in published()}
 
 
 @cache
 def with_copies() -> Mapping[str, Resource]:
-    """The streams with copies for nodes."""
+    """Return the streams with copies for nodes, by name, with their resources."""
     routed = (POD, *(kind.resource for kind in catalogue.KINDS if kind.node_route is not None))
     return {subjects.node_stream(resource).name: resource for resource in routed}
 
 
 @cache
 def wanted() -> Mapping[str, StreamSpec]:
-    """All streams that there have to be, by name."""
+    """Return all streams that must exist, by name."""
     kube = [subjects.kube_stream(resource) for resource in with_markers().values()]
     node = [subjects.node_stream(resource) for resource in with_copies().values()]
     return {spec.name: spec for spec in (*kube, *node, ACT_STREAM, WHY_STREAM)}
 
 
 async def account(bus: NatsBus) -> Account:
-    """Raises BusError."""
+    """Return the use and the limits of JetStream. Raises BusError."""
     info = await _ask(bus, "INFO", {}, _AccountInfo)
     if info.error is not None:
         raise BusError(info.error.description)
@@ -103,7 +103,7 @@ async def account(bus: NatsBus) -> Account:
 
 
 async def streams(bus: NatsBus, names: Collection[str]) -> Mapping[str, Stream | None]:
-    """The streams by name; None for one that there is not. Raises BusError."""
+    """Return the streams by name; None for a missing one. Raises BusError."""
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def one(name: str) -> Stream | None:

@@ -1,4 +1,4 @@
-"""What the apiserver holds: the installation's objects, and what stands beside them."""
+"""Reads the installation's objects, and others near them, from the apiserver."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,10 @@ _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 async def server(api: Api, clock: Clock) -> Server:
-    """Its version, and its clock, which stands in what it makes: in a review of who we are, which is stored nowhere."""
+    """Return the apiserver's version and clock.
+
+    The clock is the creation time of a review of our own user, which is stored nowhere.
+    """
     version = msgspec.json.decode(await api.raw("GET", "/version"), type=Json)
     before = clock.now()
     review = await api.raw("POST", _REVIEWS, _REVIEW, {"Content-Type": "application/json"})
@@ -51,17 +54,17 @@ async def server(api: Api, clock: Clock) -> Server:
 
 
 async def definitions(api: Api) -> Mapping[str, Json]:
-    """The CRDs of OpenKruise's groups, by name."""
+    """Return the CRDs of OpenKruise's groups, by name."""
     return {name_of(one): one for one in await listed(api, CRD) if member(one, "spec").get("group") in GROUPS}
 
 
 async def hooks(api: Api) -> Sequence[Json]:
-    """All webhook configurations."""
+    """Return all webhook configurations."""
     return await _of_kinds(api, [(MUTATING, ""), (VALIDATING, "")])
 
 
 async def backends(api: Api, configurations: Sequence[Json]) -> Mapping[tuple[str, str], Backend]:
-    """The Services that entries of webhook configurations name."""
+    """Return the Services that entries of webhook configurations name."""
     named = set[tuple[str, str]]().union(*map(services_behind, configurations))
     return {place: await _backend(api, *place) for place in sorted(named)}
 
@@ -75,7 +78,7 @@ async def _backend(api: Api, namespace: str, name: str) -> Backend:
 
 
 async def rights(api: Api, namespace: str) -> Rights:
-    """Roles and bindings: all cluster-wide ones, and those of Flotilla's namespaces."""
+    """Return roles and bindings: all cluster-wide ones, and those of Flotilla's namespaces."""
     in_namespaces = [(kind, where) for where in (namespace, SECRETS_NAMESPACE) for kind in (ROLE, ROLE_BINDING)]
     places = [(CLUSTER_ROLE, ""), (CLUSTER_ROLE_BINDING, ""), *in_namespaces]
     found = await _of_kinds(api, places)
@@ -83,25 +86,25 @@ async def rights(api: Api, namespace: str) -> Rights:
 
 
 async def policies(api: Api) -> frozenset[str]:
-    """The names of all admission policies, as far as the apiserver serves such."""
+    """Return the names of all admission policies, of the versions that the apiserver serves."""
     found = [await found_or_none(listed(api, kind)) or () for kind in OPTIONAL]
     return frozenset(name_of(one) for policies in found for one in policies)
 
 
 async def leases(api: Api, over: asyncio.Event) -> Leases:
-    """Flotilla's leases now, and once more when the look is `over`."""
+    """Return Flotilla's leases now, and again when the look is `over`."""
     first = await listed(api, LEASE, selector=SERVICE_LABEL)
     await over.wait()
     return Leases(first, await listed(api, LEASE, selector=SERVICE_LABEL))
 
 
 async def leader(api: Api) -> Json:
-    """OpenKruise's lease."""
+    """Return OpenKruise's lease; empty if it does not exist."""
     return await get(api, LEADER) or {}
 
 
 async def workloads(api: Api) -> Sequence[Json]:
-    """What the chart runs, wherever that is, and OpenKruise's own."""
+    """Return the chart's workloads in any namespace, and OpenKruise's own."""
     ours = await _of_kinds(api, [(kind, "") for kind in (DEPLOYMENT, DAEMON_SET, _STATEFUL_SET)], CHARTS)
     known = {(text(one.get("kind")), namespace_of(one), name_of(one)) for one in ours}
     for place in (MANAGER, DAEMON):
@@ -112,19 +115,21 @@ async def workloads(api: Api) -> Sequence[Json]:
 
 
 async def _of_kinds(api: Api, places: Sequence[tuple[Resource, str]], selector: str = "") -> list[Json]:
-    """All objects of resources, each in a namespace or everywhere, with their kind, which a LIST leaves out."""
+    """Return all objects of resources, each in a namespace or everywhere, with their kind, which a LIST omits."""
     found = await asyncio.gather(*(listed(api, kind, where, selector) for kind, where in places))
     return [one | {"kind": kind.kind} for (kind, _), part in zip(places, found, strict=True) for one in part]
 
 
 async def pods(api: Api) -> Sequence[Json]:
-    """The pods of the chart."""
+    """Return the pods of the chart."""
     return await listed(api, POD, selector=CHARTS)
 
 
 async def foreign(api: Api, known: Mapping[str, Json]) -> Mapping[str, int]:
-    """How many objects there are, at least, of kinds that Flotilla does not serve. What cannot be read counts as none:
-    who converts it is gone."""
+    """Return the numbers of objects, up to 100, of OpenKruise's kinds that Flotilla does not serve.
+
+    Objects that cannot be converted any more count as none.
+    """
     counts: dict[str, int] = {}
     for name, definition in known.items():
         if not is_served(definition):

@@ -1,4 +1,4 @@
-"""Listening for heartbeats: as long as it takes until every replica has said something once."""
+"""Collects heartbeats until every replica has sent one."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,11 +9,11 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
 
 PATIENCE_SECONDS = LISTEN_SECONDS + 2.0
-"""For those that are expected and were not heard: one heartbeat may be late, or lost."""
+"""Limit for expected services without a heartbeat: one may be late, or lost."""
 
 
 async def heard(bus: Bus, clock: Clock, complete: Callable[[set[str]], bool]) -> Sequence[Heard]:
-    """The replicas that speak. `complete` is told which services were heard, and says whether that is all."""
+    """Return the replicas with heartbeats. `complete` reports whether the services so far are all."""
     found: dict[tuple[str, str], Heard] = {}
 
     def take(beat: Heartbeat) -> None:

@@ -1,6 +1,6 @@
-"""Whether the apiserver reaches the webhook, and what the webhook then does: dry runs of creates, which store nothing.
+"""Tests whether the apiserver reaches the webhook, and what that does, by dry runs of creates.
 
-Only the apiserver can tell, because only it has to get there. The entries let it wait for 30 s; that is not waited for.
+Only the apiserver can tell, because only it must get there. The entries allow it 30 s; the probes wait for less.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError
 
 NAMESPACE = "default"
-"""It always exists."""
+"""A namespace that always exists."""
 
 INVALID, VALID, OLD = "invalid", "valid", "v1alpha1"
-"""An object that has to be refused, one that has to be completed, and one that has to be converted."""
+"""An object to reject, one to default, and one to convert."""
 
 WAIT_SECONDS = 6.0
 AGAIN_SECONDS = 1.0
-"""Before what failed is tried once more: a webhook that is being replaced answers again within moments."""
+"""Seconds before a failed probe is repeated: a webhook that is being replaced answers again within moments."""
 
 
 async def probes(api: Api, clock: Clock) -> Sequence[Probe]:
-    """Return what the apiserver said to each. Raises NotKnown when the user may not ask."""
+    """Return the apiserver's response to each. Raises NotKnown if the user may not create them."""
     labels = {"app": "flotilla-doctor"}
     wanted = {
         INVALID: _clone_set("v1beta1", labels, {"app": "somebody-else"}),

@@ -1,4 +1,4 @@
-"""Whether the bus has what the apiserver has: some objects of each resource, listed first, looked up seconds later."""
+"""Compares the bus with the apiserver: some objects of each resource, listed first, looked up seconds later."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.mirror.table import version_number
 
 OBJECTS = 20
-"""Of each resource."""
+"""Number of objects of each resource."""
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """What the apiserver had. `complete`: it was all."""
+    """Objects as the apiserver had them. `complete`: the LIST had no further page."""
 
     objects: Sequence[ObjectMeta]
     version: str
@@ -27,13 +27,13 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 async def listing(api: Api, resources: Sequence[Resource]) -> Mapping[Resource, Listed]:
-    """Some objects of each resource that is served. Raises ApiError where they may not be read."""
+    """Return some objects of each resource that is served. Raises ApiError if they may not be read."""
     found = await asyncio.gather(*(_listed(api, resource) for resource in resources))
     return {resource: one for resource, one in zip(resources, found, strict=True) if one is not None}
 
 
 async def compared(api: Api, bus: NatsBus, listings: Mapping[Resource, Listed]) -> Mapping[str, Sample]:
-    """The same on the bus, by the resource's id. Raises BusError."""
+    """Return the comparison with the bus, by the resource's id. Raises BusError."""
     found = await asyncio.gather(*(_sample(bus, resource, listed) for resource, listed in listings.items()))
     later = await listing(api, list(listings))
     return {
@@ -68,7 +68,7 @@ async def _sample(bus: NatsBus, resource: Resource, listed: Listed) -> Sample:
 
 
 async def _ghosts(bus: NatsBus, resource: Resource, listed: Listed) -> list[str]:
-    """What the stream holds alive and the apiserver had not, although it is no newer than the LIST."""
+    """Return objects that the stream has and the apiserver had not, although they are no newer than the LIST."""
     stream = subjects.kube_stream(resource).name
     known = {subjects.kube(resource, meta.namespace, meta.name) for meta in listed.objects}
     strange = await bus.stream_subjects(stream) - known - {subjects.kube_marker(resource)}

@@ -1,4 +1,4 @@
-"""Certificates as servers show them: the webhook's, and a NATS server's with what it says before any login."""
+"""Reads certificates as servers present them: the webhook's, and a NATS server's with its INFO."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ class _Info(msgspec.Struct):
 
 
 async def shown(url: str, authority: str) -> Certificate:
-    """The certificate behind https://HOST:PORT/…, judged by a caBundle (base64). Raises OSError, TimeoutError."""
+    """Return the certificate behind https://HOST:PORT/…, verified with a caBundle. Raises OSError, TimeoutError."""
     address = urlsplit(url)
     host, port = address.hostname or "", address.port or 443
     der = await _certificate(host, port)
@@ -31,7 +31,7 @@ async def shown(url: str, authority: str) -> Certificate:
 
 
 async def banner(server: str) -> Banner:
-    """What the NATS server says. Whether its certificate is believed, whoever logs in finds out."""
+    """Return the NATS server's INFO and certificate. The latter is verified at login, not here."""
     address = urlsplit(server if "://" in server else f"nats://{server}")
     host, port = address.hostname or "", address.port or PORT
     shown_as = f"{address.scheme}://{host}:{port}"
@@ -44,7 +44,7 @@ async def banner(server: str) -> Banner:
 
 
 async def _greeting(host: str, port: int) -> tuple[_Info, bytes]:
-    """The INFO line, and the certificate where TLS follows it. Raises OSError."""
+    """Return the INFO line, and the certificate if TLS follows. Raises OSError."""
     reader, writer = await asyncio.open_connection(host, port)
     try:
         line = await reader.readline()
@@ -69,7 +69,7 @@ async def _certificate(host: str, port: int) -> bytes:
 
 
 async def _objection(host: str, port: int, authorities: str) -> str:
-    """Why a client that believes these authorities does not go on; empty if it does."""
+    """Return why a client that trusts these authorities rejects the certificate; empty if it does not."""
     try:
         trust = ssl.create_default_context(cadata=authorities)
         async with asyncio.timeout(SECONDS):
@@ -88,7 +88,7 @@ def _described(der: bytes, problem: str = "") -> Certificate:
 
 
 def _anybody() -> ssl.SSLContext:
-    """Only looks; nothing is said to the other side."""
+    """Return a context that accepts any certificate: nothing is sent over it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
