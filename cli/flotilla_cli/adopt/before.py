@@ -1,7 +1,7 @@
-"""What an object was before the take-over: kept in one ConfigMap per object, and put back.
+"""Backups of objects before the migration: one ConfigMap per object.
 
-One each, because a CRD alone may be a few hundred KiB and a ConfigMap holds one MiB. A ConfigMap is only ever created:
-a take-over that is run again does not take what the first run left for the original.
+One each, because a CRD alone may have a few hundred KiB and a ConfigMap holds one MiB. A ConfigMap is only ever
+created, so that a second run does not back up what the first one changed.
 """
 
 import msgspec
@@ -19,7 +19,7 @@ _SERVERS = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "gen
 
 
 def kept(place: Place, live: Json) -> Write:
-    """The ConfigMap that keeps the object."""
+    """Return the write of the object's backup."""
     document = _stripped(live) | place.resource.type_meta
     body: Json = {
         "apiVersion": "v1",
@@ -31,13 +31,13 @@ def kept(place: Place, live: Json) -> Write:
 
 
 def name_for(place: Place) -> str:
-    """The name of the ConfigMap of an object."""
+    """Return the name of the object's ConfigMap."""
     where = f"-{place.namespace}" if place.namespace else ""
     return f"flotilla-before-{place.resource.plural}{where}-{place.name}"
 
 
 def read(config_map: Json) -> tuple[Place, Json]:
-    """The object that a ConfigMap keeps, and where it belongs."""
+    """Return the object in a ConfigMap, and its place."""
     data = member(config_map, "data")
     document: Json = msgspec.json.decode(text(data.get(_KEY)))
     group, _, version = text(document.get("apiVersion")).rpartition("/")
@@ -48,7 +48,7 @@ def read(config_map: Json) -> tuple[Place, Json]:
 
 
 def restored(document: Json, live: Json | None) -> Json:
-    """The object to write so that the live one becomes what it was; fails if somebody writes it in between."""
+    """Return the object to write to restore the live one; the write conflicts if the live one changes meanwhile."""
     if live is None:
         return document
     held = {key: value for key, value in member(live, "metadata").items() if key in ("resourceVersion", "uid")}
@@ -56,7 +56,7 @@ def restored(document: Json, live: Json | None) -> Json:
 
 
 def is_as_before(document: Json, live: Json | None) -> bool:
-    """Whether the live object is what it was."""
+    """Report whether the live object equals its backup."""
     if live is None:
         return False
     kind = {key: document.get(key) for key in ("apiVersion", "kind")}
@@ -64,7 +64,7 @@ def is_as_before(document: Json, live: Json | None) -> bool:
 
 
 def _stripped(live: Json) -> Json:
-    """Without what the apiserver says. A Service that is made anew gets another address."""
+    """Return the object without the apiserver's fields. A re-created Service gets another address."""
     metadata = {key: value for key, value in member(live, "metadata").items() if key not in _SERVERS}
     rest = {key: value for key, value in live.items() if key not in ("status", "spec")} | {"metadata": metadata}
     if "spec" not in live:

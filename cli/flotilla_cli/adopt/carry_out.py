@@ -1,4 +1,4 @@
-"""Doing the steps of a plan, one after the other."""
+"""Executes the steps of a plan, one after the other."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -21,20 +21,20 @@ from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api, ApiError
 
 PATIENCE_SECONDS = 180.0
-"""How long pods may take to end or to become ready, and a lease to run out."""
+"""Limit for pods to end or to become ready, and for a lease to expire, in seconds."""
 
 FORGETTING_SECONDS = 15.0
-"""How long apiservers may take to notice that a policy is gone. They look every second, each for itself."""
+"""Limit for apiservers to notice the removal of a policy. Each of them looks every second."""
 
 OVERDUE_SECONDS = 30.0
-"""A pod that should have ended so long ago, on a node that does not answer, is not waited for."""
+"""Seconds after which a pod that should have ended on an unreachable node is no longer waited for."""
 
 _APPLY = "application/apply-patch+yaml"
 _LOOK_SECONDS = 0.2
 
 
 async def carry_out(api: Api, clock: Clock, steps: Sequence[Step], tell: Callable[[str], None]) -> None:
-    """Do the steps in order; `tell` gets a line when each is done. Raises InstallError, Unreachable."""
+    """Execute the steps in order; `tell` gets a line after each. Raises InstallError, Unreachable."""
     for step in steps:
         for write in step.writes:
             await _insist(api, clock, write)
@@ -44,7 +44,7 @@ async def carry_out(api: Api, clock: Clock, steps: Sequence[Step], tell: Callabl
 
 
 async def _insist(api: Api, clock: Clock, write: Write) -> None:
-    """Do a write. An apiserver goes by a policy that was removed for a moment more."""
+    """Send a write, repeated while an apiserver still applies a removed policy."""
     deadline = clock.monotonic() + FORGETTING_SECONDS
     while True:
         try:
@@ -101,7 +101,7 @@ async def _wait_for(api: Api, clock: Clock, until: PodsGone | Quiet | Available 
 
 
 async def _rewrite(api: Api, definition: Json) -> None:
-    """A patch that changes nothing is stored only where the object lies in another version."""
+    """Write each object with an empty patch, which is stored only if it is in another version."""
     for place in await each(api, resource_of(definition)):
         try:
             await api.patch(place.resource, place.namespace, place.name, b"{}", PatchType.MERGE)
@@ -111,7 +111,7 @@ async def _rewrite(api: Api, definition: Json) -> None:
 
 
 async def _missing(api: Api, clock: Clock, until: PodsGone | Quiet | Available | Refused) -> str:
-    """What is still waited for; empty when nothing is."""
+    """Return what is still missing; empty if nothing is."""
     match until:
         case PodsGone(owner):
             left = await _pods(api, clock.now(), owner)
@@ -129,7 +129,7 @@ async def _missing(api: Api, clock: Clock, until: PodsGone | Quiet | Available |
 
 
 async def _is_taken(api: Api, write: Write, policy: str) -> bool:
-    """Whether a merge patch would be taken, tried without doing it."""
+    """Report whether the apiserver would accept a merge patch, by a dry run."""
     place, body = write.place, msgspec.json.encode(write.body)
     try:
         await api.patch(place.resource, place.namespace, place.name, body, PatchType.MERGE, params={"dryRun": "All"})
@@ -141,8 +141,10 @@ async def _is_taken(api: Api, write: Write, policy: str) -> bool:
 
 
 async def _pods(api: Api, now: datetime, owner: Place) -> list[str]:
-    """The pods of a Deployment or DaemonSet that may work still. Pods are asked for their owners: Flotilla's may have
-    the same labels."""
+    """Return the pods of a Deployment or DaemonSet that may still work.
+
+    They are found by owner, because Flotilla's may have the same labels.
+    """
     found: list[str] = []
     for raw in (await api.list(POD, owner.namespace)).items:
         pod = msgspec.json.decode(raw)
@@ -156,8 +158,10 @@ async def _pods(api: Api, now: datetime, owner: Place) -> list[str]:
 
 
 async def _is_lost(api: Api, now: datetime, pod: Json) -> bool:
-    """Whether a pod is to end on a node that does not answer. Its kubelet ends it before anything else when it comes
-    back; until then one dead node must not hold up the others."""
+    """Report whether the pod is terminating on a node that is not ready.
+
+    Its kubelet ends it before anything else when it comes back; until then a dead node must not block the others.
+    """
     ends = text(member(pod, "metadata").get("deletionTimestamp"))
     if not ends or now < datetime.fromisoformat(ends) + timedelta(seconds=OVERDUE_SECONDS):
         return False

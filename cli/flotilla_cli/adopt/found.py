@@ -1,4 +1,4 @@
-"""What is on the cluster, as far as a take-over or the way back has to know it."""
+"""Reads from the cluster what a migration depends on."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -27,45 +27,45 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """One look at a cluster."""
 
     now: datetime
-    objects: Mapping[Place, Json] = {}  # what there is of an installation, OpenKruise's or ours
-    before: Mapping[Place, Json] = {}  # what an earlier run kept
+    objects: Mapping[Place, Json] = {}  # objects of an installation, OpenKruise's or ours
+    before: Mapping[Place, Json] = {}  # backups of an earlier run
     counts: Mapping[str, int] = {}  # objects of kinds that Flotilla does not serve, by the name of their CRD
     leases: Sequence[Json] = ()  # all of the system namespace
-    pods: Sequence[str] = ()  # of Flotilla's chart, there
-    ending: Sequence[str] = ()  # those of them that are being deleted
-    releases: Sequence[Json] = ()  # metadata of the records in which helm keeps the release of OpenKruise
+    pods: Sequence[str] = ()  # of Flotilla's chart
+    ending: Sequence[str] = ()  # the terminating ones among them
+    releases: Sequence[Json] = ()  # metadata of helm's records of the release of OpenKruise
     policies: bool = True  # the apiserver serves ValidatingAdmissionPolicies
 
     @property
     def definitions(self) -> dict[Place, Json]:
-        """The CRDs of the groups."""
+        """Return the CRDs of OpenKruise's groups."""
         return {place: live for place, live in self.objects.items() if place.resource == CRD}
 
     @property
     def services(self) -> list[str]:
-        """The leases of Flotilla's services that work."""
+        """Return the held leases of Flotilla's services."""
         leases = {text(member(lease, "metadata").get("name")): lease for lease in self.leases}
         return [name for name, lease in leases.items() if name.startswith("flotilla-") and held_by(lease, self.now)]
 
     def original(self, place: Place) -> Json:
-        """The object as OpenKruise left it."""
+        """Return the object as it was under OpenKruise."""
         return self.before.get(place) or self.objects[place]
 
 
 def is_served(definition: Json) -> bool:
-    """Whether the kind of a CRD is one of Flotilla's."""
+    """Report whether the kind of a CRD is one of Flotilla's."""
     name = text(member(definition, "metadata").get("name"))
     return any(kind.definition_name == name for kind in catalogue.KINDS)
 
 
 def stored_version(definition: Json) -> str:
-    """The storage version of a CRD."""
+    """Return the storage version of a CRD."""
     versions = mappings(member(definition, "spec").get("versions"))
     return next(text(version["name"]) for version in versions if version.get("storage"))
 
 
 def resource_of(definition: Json) -> Resource:
-    """The resource that a CRD defines, in its storage version."""
+    """Return the resource that a CRD defines, in its storage version."""
     spec = member(definition, "spec")
     names = member(spec, "names")
     plural, kind, namespaced = text(names.get("plural")), text(names.get("kind")), spec.get("scope") == "Namespaced"
@@ -73,12 +73,12 @@ def resource_of(definition: Json) -> Resource:
 
 
 def own_places() -> list[Place]:
-    """Where the objects of Flotilla's installation are."""
+    """Return the places of the objects of Flotilla's installation."""
     return [place_of(document) for document in manifests(Gates.parse(""))]
 
 
 def policy_places() -> list[Place]:
-    """Return the places of the policy of a take-over and of its binding."""
+    """Return the places of the migration's policy and of its binding."""
     kinds = [kind for kind in OPTIONAL if kind.kind.startswith("Validating")]
     return [Place(kind, "", STANDSTILL) for kind in sorted(kinds, key=lambda k: k.kind)]
 
@@ -110,7 +110,7 @@ async def look(api: Api, now: datetime) -> Found:
 
 
 async def each(api: Api, resource: Resource) -> list[Place]:
-    """Where all objects of a resource are; nothing but metadata is read."""
+    """Return the places of all objects of a resource; only metadata is read."""
     return [Place(resource, meta.namespace, meta.name) for meta in await _metadata(api, resource)]
 
 
@@ -124,7 +124,7 @@ async def _names(api: Api, resource: Resource) -> list[str]:
 
 
 async def _releases(api: Api, manager: Json | None) -> list[Json]:
-    """The records of the release that the manager belongs to; their content holds a chart's values and is not read."""
+    """Return the metadata of the manager's release records; their content has the chart's values and is not read."""
     annotations = member(manager or {}, "metadata", "annotations")
     name = text(annotations.get("meta.helm.sh/release-name"))
     namespace = text(annotations.get("meta.helm.sh/release-namespace")) or NAMESPACE

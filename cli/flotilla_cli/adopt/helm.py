@@ -1,9 +1,9 @@
-"""What helm knows of OpenKruise.
+"""Protects the cluster from OpenKruise's helm release.
 
-The CRDs are templates of OpenKruise's chart: uninstalling the release, or upgrading it to a chart without them, would
+The CRDs are templates of OpenKruise's chart: to uninstall the release, or to upgrade it to a chart without them, would
 delete them with all objects of all users. Helm finds a release by the labels of its records, so records with another
-owner are out of its reach until the label is put back. Flotilla's chart is a release of its own, and takes the objects
-that both have (`helm install --take-ownership`).
+owner are hidden from it until the label is restored. Flotilla's chart is a release of its own, and takes over the
+objects that both have (`helm install --take-ownership`).
 """
 
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ from flotilla_common.api.resources import SECRET
 
 KEEP = {"helm.sh/resource-policy": "keep"}
 OUT_OF_REACH = "flotilla-keeps-this-away-from-helm"
-"""In place of `helm` as the owner of a record."""
+"""Owner of a hidden record, instead of `helm`."""
 
 
 def protect(found: Found) -> Iterator[Step]:
-    """Nothing that helm does to the old release deletes a CRD."""
+    """Yield the steps after which no operation of helm on the old release deletes a CRD."""
     places = [
         place
         for place, live in found.definitions.items()
@@ -33,7 +33,7 @@ def protect(found: Found) -> Iterator[Step]:
 
 
 def relabel(found: Found, owner: str, other: str, what: str) -> Iterator[Step]:
-    """Give the records of the old release another owner."""
+    """Yield the step that gives the records of the old release another owner."""
     records = [meta for meta in found.releases if member(meta, "labels").get("owner") == owner]
     if records:
         name = text(member(records[0], "labels").get("name"))

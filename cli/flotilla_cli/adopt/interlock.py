@@ -1,7 +1,7 @@
-"""While the cluster is Flotilla's, the apiserver itself keeps OpenKruise from working (docs/adr/0013).
+"""Keeps OpenKruise stopped by a policy of the apiserver (docs/adr/0013).
 
-A policy refuses what would start OpenKruise again: another holder of Lease kruise-manager, replicas of its manager, its
-daemon on nodes.
+The policy rejects what would start OpenKruise again: another holder of Lease kruise-manager, replicas of its manager,
+its daemon on nodes.
 """
 
 from flotilla_cli.adopt.original import DAEMON, HOLDER, LEADER, MANAGER, TAKEN
@@ -18,7 +18,7 @@ _OURS = "object.spec.template.spec.?serviceAccountName.orValue('').startsWith('f
 
 
 def standstill() -> list[Json]:
-    """The policy that keeps OpenKruise down, and its binding."""
+    """Return the policy that keeps OpenKruise stopped, and its binding."""
     names = ((LEADER, ""), (MANAGER, ""), (MANAGER, "/scale"), (DAEMON, ""))
     rules = [
         {
@@ -41,7 +41,7 @@ def standstill() -> list[Json]:
 
 
 def covers(live: JsonValue, wanted: JsonValue) -> bool:
-    """Whether the live document holds everything of the wanted one; the apiserver adds defaults."""
+    """Report whether the live document contains all of the wanted one; the apiserver adds defaults."""
     if is_object(live) and is_object(wanted):
         return all(key in live and covers(live[key], value) for key, value in wanted.items())
     if isinstance(live, list) and isinstance(wanted, list):

@@ -1,4 +1,4 @@
-"""An OpenKruise installation: its names (install.md §1), the marks of a take-over on it, and whether it works."""
+"""An OpenKruise installation: its names (install.md §1), the marks of a migration on it, and whether it is active."""
 
 from datetime import datetime, timedelta
 
@@ -18,23 +18,23 @@ ROLE = Place(CLUSTER_ROLE, "", "kruise-manager-role")
 CONFIGURATIONS = (Place(MUTATING, "", MUTATING_CONFIGURATION), Place(VALIDATING, "", VALIDATING_CONFIGURATION))
 
 GROUPS = ("apps.kruise.io", "policy.kruise.io")
-"""Of its kinds."""
+"""API groups of its kinds."""
 
 TAKEN = "flotilla.kruise.io/taken-over"
-"""An annotation on what was changed; as a node label it is one that no node has, and keeps the daemon's pods away."""
+"""Annotation on changed objects; as a node selector it matches no node, and keeps the daemon's pods away."""
 
 HOLDER = "flotilla"
-"""Who holds Lease kruise-manager while the cluster is Flotilla's."""
+"""Holder of Lease kruise-manager while Flotilla has the cluster."""
 
 
 def namespaces(configuration: Json) -> set[str]:
-    """Where the entries of a webhook configuration have their Service."""
+    """Return the namespaces of the Services in a webhook configuration."""
     clients = [member(entry, "clientConfig", "service") for entry in mappings(configuration.get("webhooks"))]
     return {text(client["namespace"]) for client in clients if "namespace" in client}
 
 
 def gates(manager: Json) -> str:
-    """The feature gates that its Deployment names."""
+    """Return the feature gates in the manager's Deployment."""
     containers = mappings(member(manager, "spec", "template", "spec").get("containers"))
     words = [word for one in containers for key in ("command", "args") for word in map(text, sequence(one.get(key)))]
     flag = "--feature-gates="
@@ -42,13 +42,13 @@ def gates(manager: Json) -> str:
 
 
 def is_theirs(workload: Json) -> bool:
-    """Whether a Deployment or DaemonSet of OpenKruise's name is not one that Flotilla's chart put in its place."""
+    """Report whether a workload with OpenKruise's name is OpenKruise's, and not that of Flotilla's chart."""
     account = text(member(workload, "spec", "template", "spec").get("serviceAccountName"))
     return not account.startswith("flotilla-")
 
 
 def held_by(lease: Json, now: datetime) -> str:
-    """Return who holds the lease and still renews it; empty when only Flotilla does."""
+    """Return the holder of the lease that still renews it; empty if none does, or Flotilla."""
     spec = member(lease, "spec")
     holder, renewed = text(spec.get("holderIdentity")), text(spec.get("renewTime"))
     if holder in ("", HOLDER) or not renewed:
@@ -58,8 +58,10 @@ def held_by(lease: Json, now: datetime) -> str:
 
 
 def at_work(lease: Json, manager: Json, now: datetime) -> str:
-    """By what one sees that OpenKruise works; empty when it does not. Its lease may be free for a moment while one
-    manager follows another, and its manager may run elsewhere than in its Deployment."""
+    """Return the evidence that OpenKruise is active; empty if it is not.
+
+    Its lease may be free for a moment between two managers, and its manager may run outside its Deployment.
+    """
     if holder := held_by(lease, now):
         return f"{holder} holds {LEADER}"
     replicas = member(manager, "spec").get("replicas", 1) if manager and is_theirs(manager) else 0

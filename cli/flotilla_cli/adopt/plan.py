@@ -1,8 +1,8 @@
-"""The steps of a take-over, made from one look at the cluster; a step that is done already is none.
+"""Plans a migration from one look at the cluster, without steps that are done already.
 
-What comes before OpenKruise's manager is stopped can only make things safer: its state is kept, and its admission
-entries go, because with `failurePolicy: Fail` and nobody behind the Service they would block every new pod. No step
-touches a pod of a workload.
+The steps before OpenKruise's manager stops only make the cluster safer: its state is backed up, and its admission
+entries are removed, because with `failurePolicy: Fail` and no backend they would block every new pod. No step touches a
+pod of a workload.
 """
 
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ from flotilla_common.api.webhooks import POD_ENTRY, mutating_entries, validating
 from flotilla_common.gates import Gates
 
 LEASE_SECONDS = 10 * 365 * 24 * 3600
-"""How long Flotilla's hold on Lease kruise-manager lasts by itself; the policy holds it anyway."""
+"""Duration of Flotilla's hold on Lease kruise-manager; the policy keeps it anyway."""
 
 _TAKEN_ANNOTATION = {"metadata": {"annotations": {TAKEN: "true"}}}
 
 
 def plan(found: Found, *, leave_unserved: bool = False) -> Plan:
-    """What is to be done, and what speaks against it."""
+    """Return the steps and notes, or the reasons to refuse."""
     refused = list(_refusals(found, leave_unserved=leave_unserved))
     if refused:
         return Plan((), tuple(_notes(found)), tuple(refused))
@@ -53,7 +53,7 @@ def plan(found: Found, *, leave_unserved: bool = False) -> Plan:
 
 
 def unserved(found: Found) -> dict[str, int]:
-    """How many objects there are of kinds without a controller in Flotilla, by CRD; none are left out."""
+    """Return the numbers of objects of kinds without a controller in Flotilla, by CRD; without zeros."""
     return {name: count for name, count in sorted(found.counts.items()) if count}
 
 
@@ -191,11 +191,12 @@ _KNOWN = {
 
 
 def rules_of_users(rules: list[Json]) -> list[Json]:
-    """Return the rules of ClusterRole kruise-manager-role that OpenKruise does not bring (install.md §9), group by
-    group, each without the resources that it knows.
+    """Return the rules of ClusterRole kruise-manager-role that OpenKruise does not ship (install.md §9).
 
-    The role holds all rights of OpenKruise's manager, and Flotilla binds it to its services because users extend it
-    with their own kinds (install.md §1). Services declare what they need themselves."""
+    The result is one rule per API group, without the resources that OpenKruise lists. The role holds all rights of
+    OpenKruise's manager, and Flotilla binds it to its services because users extend it for their own kinds (install.md
+    §1). Services declare their own rights themselves.
+    """
     found: list[Json] = []
     for rule in rules:
         for group in sequence(rule.get("apiGroups")):

@@ -1,4 +1,4 @@
-"""What plans are made of: steps, each some writes and what is waited for after them."""
+"""The steps of plans: writes, each with conditions to wait for."""
 
 from enum import StrEnum
 
@@ -12,9 +12,9 @@ class Verb(StrEnum):
     """How an object is written."""
 
     PATCH = "patch"  # a merge patch
-    STATUS = "patch status of"  # a merge patch, of the status
-    APPLY = "apply"  # server-side, by force
-    RESTORE = "restore"  # the whole object as it was; made anew if it is gone
+    STATUS = "patch status of"  # a merge patch of the status
+    APPLY = "apply"  # server-side, forced
+    RESTORE = "restore"  # the whole object as it was; created if it is gone
     DELETE = "delete"  # may be gone already
 
 
@@ -27,38 +27,38 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class PodsGone(msgspec.Struct, frozen=True):
-    """Until a Deployment or DaemonSet has no pods."""
+    """Wait until a Deployment or DaemonSet has no pods."""
 
     owner: Place
 
 
 class Quiet(msgspec.Struct, frozen=True):
-    """Until nobody else holds a lease."""
+    """Wait until a lease has no other holder."""
 
     lease: Place
 
 
 class Available(msgspec.Struct, frozen=True):
-    """Until all replicas of a Deployment are available."""
+    """Wait until all replicas of a Deployment are available."""
 
     deployment: Place
 
 
 class Rewritten(msgspec.Struct, frozen=True):
-    """Every object of a CRD's kind is written once as it is, which brings it into the storage version."""
+    """Write every object of a CRD's kind unchanged, which converts it to the storage version."""
 
     definition: Json
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """Until the apiserver refuses a write by a policy. The write is tried, and never done."""
+    """Wait until the apiserver rejects a write by a policy, tested by dry runs."""
 
     write: Write  # a merge patch
     policy: str
 
 
 class Noticed(msgspec.Struct, frozen=True):
-    """Until every apiserver has noticed a change of a CRD: so many seconds, as nothing tells."""
+    """Wait for a number of seconds until every apiserver has noticed a change of a CRD, which cannot be observed."""
 
     seconds: float
 
@@ -75,7 +75,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The steps in order, what the user should know before, and what speaks against it; nothing is done then."""
+    """The steps in order, notes for the user, and reasons to refuse, which prevent all steps."""
 
     steps: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
@@ -83,5 +83,5 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def patch(place: Place, body: Json) -> Write:
-    """A merge patch."""
+    """Return a merge patch."""
     return Write(Verb.PATCH, place, body)

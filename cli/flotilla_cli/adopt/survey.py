@@ -1,6 +1,6 @@
-"""What a take-over finds: objects by kind, and what of them is under way and will go on with Flotilla.
+"""Surveys the objects that a migration finds, and operations under way that Flotilla will continue.
 
-A dry run prints it. Objects are read in the version in which they are stored, which needs nobody to convert them.
+A dry run prints it. Objects are read in their stored version, which needs no conversion.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from flotilla_common.kube.interface import Api, ApiError, pages
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One kind: how many objects there are, and what is said of those that are under way. None: unreadable now."""
+    """One kind: the number of its objects, None if unreadable now, and a text for each that is under way."""
 
     kind: str
     served: bool
@@ -24,7 +24,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 async def survey(api: Api, found: Found) -> list[Line]:
-    """Look at all objects of all kinds; served ones first. Raises Unreachable."""
+    """Read all objects of all kinds; served kinds come first. Raises Unreachable."""
     lines: list[Line] = []
     for place, definition in found.definitions.items():
         resource = resource_of(definition)
@@ -36,7 +36,7 @@ async def survey(api: Api, found: Found) -> list[Line]:
 
 
 def report(lines: Sequence[Line]) -> Iterator[str]:
-    """The survey as people read it."""
+    """Yield the survey as lines for people."""
     yield from _table("Flotilla goes on with", [line for line in lines if line.served])
     left = [line for line in lines if not line.served and line.count]
     if left:
@@ -58,13 +58,13 @@ async def _read(api: Api, resource: Resource) -> Line:
         async for page in pages(api, resource):
             count += len(page.items)
             going += filter(None, (under_way(resource, msgspec.json.decode(raw)) for raw in page.items))
-    except ApiError:  # stored in an older version, and nobody converts between a take-over and Flotilla's start
+    except ApiError:  # stored in an older version, and the conversion webhook is not up yet
         return Line(resource.kind, served=True, count=None)
     return Line(resource.kind, served=True, count=count, under_way=going)
 
 
 def under_way(resource: Resource, live: Json) -> str:
-    """What is said of an object that is not where it shall be; empty for one that rests."""
+    """Return a text about an object that has not reached its spec; empty if it has."""
     say = view_of(resource).progress
     saying = say(member(live, "spec"), member(live, "status")) if say else ""
     meta = member(live, "metadata")

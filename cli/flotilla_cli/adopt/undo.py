@@ -1,10 +1,10 @@
-"""The steps back: everything as it was before the take-over, OpenKruise's manager included.
+"""Plans the way back: restores everything, OpenKruise's manager included.
 
-The same care the other way round: first nobody is asked any more, then the apiserver lets OpenKruise work again, then
-its objects come back, and its admission entries come last, when its webhook runs.
+The same care in reverse order: admission entries are removed first, then the apiserver lets OpenKruise work again, then
+its objects are restored, and its admission entries last, when its webhook runs.
 
-An OpenKruise that knows fewer versions than Flotilla (1.9.0 stores CloneSets in v1alpha1) cannot read what Flotilla
-wrote. Only Flotilla's webhook can convert that back, so there the way has two halves, the first while it still runs.
+An OpenKruise with fewer versions than Flotilla (1.9.0 stores CloneSets in v1alpha1) cannot read what Flotilla wrote.
+Only Flotilla's webhook can convert that back, so the way has two halves then, the first while it still runs.
 """
 
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ from flotilla_common.api.resources import CONFIG_MAP, CRD
 from flotilla_common.api.resources import NAMESPACE as NAMESPACES
 
 NOTICE_SECONDS = 3.0
-"""How long apiservers may take to store objects as a changed CRD says. They watch CRDs, and need far less."""
+"""Seconds for apiservers to apply a changed CRD. They watch CRDs, and need far less."""
 
 _LATE = (*CONFIGURATIONS, MANAGER, DAEMON)
 
 
 def undo(found: Found) -> Plan:
-    """What is to be done, and what speaks against it."""
+    """Return the steps and notes, or the reasons to refuse."""
     if not found.before:
         return Plan(refused=("nothing to go back to: this cluster was not taken over",))
     running = found.services
@@ -57,15 +57,14 @@ def undo(found: Found) -> Plan:
 
 
 def runs_out(found: Found) -> bool:
-    """Whether nothing is in the way but what goes by itself: pods that are ending, and leases, which may be those of
-    services that have ended."""
+    """Report whether only terminating pods and leases that may expire are in the way."""
     if not found.before or any(_in_strange_versions(found)) or set(found.pods) - set(found.ending):
         return False
     return bool(found.services or found.pods)
 
 
 def _in_strange_versions(found: Found) -> Iterator[Place]:
-    """CRDs with objects in versions that the CRD did not have before."""
+    """Yield the CRDs with objects in versions that the original CRD does not have."""
     for place, live in found.definitions.items():
         if place in found.before:
             known = {text(version["name"]) for version in mappings(member(found.before[place], "spec").get("versions"))}
@@ -74,7 +73,7 @@ def _in_strange_versions(found: Found) -> Iterator[Place]:
 
 
 def _convert_back(found: Found, places: list[Place], running: list[str]) -> Plan:
-    """The first half of the way back, while Flotilla's webhook is there to convert."""
+    """Return the first half of the way back, while Flotilla's webhook can convert."""
     names = ", ".join(place.name for place in places)
     if not running:
         why = (
@@ -159,6 +158,6 @@ def _is_back(found: Found, place: Place) -> bool:
 
 
 def _forget(found: Found) -> Step:
-    """Last: until then the command can be run again."""
+    """Return the last step; until then the command can be run again."""
     places = [Place(CONFIG_MAP, NAMESPACE, before.name_for(place)) for place in found.before]
     return Step("remove what was kept for the way back", tuple(Write(Verb.DELETE, place) for place in places))

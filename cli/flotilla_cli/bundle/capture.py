@@ -1,6 +1,6 @@
-"""Records one object from the bus: first what the streams hold, then what comes.
+"""Records one object from the bus: first the content of the streams, then what arrives.
 
-It listens before it reads, so nothing falls between the two; what arrives while it still reads counts as known before.
+It subscribes before it reads, so that nothing is lost in between; messages that arrive while it reads count as known.
 """
 
 import asyncio
@@ -27,29 +27,31 @@ from flotilla_common.control.watches import Watch
 _NODES = f"kube.v1.{NODE.id}."
 
 LOOK_SECONDS = 0.1
-"""How often it looks whether the settings are known."""
+"""Seconds between two checks whether the settings are known."""
 
 
 class NothingPublished(Exception):
-    """The bus knows no such object."""
+    """The bus has no such object."""
 
 
 class Interest:
-    """Picks the messages about one object: itself, what it made, who wrote it, what was written on its behalf, why it
-    stands where it is, what node agents reported about it, and whatever else its controller looks at. Learns from those
-    that it picks, so it is to be asked in order.
+    """Picks the messages about one object.
 
-    Dependents are told by their owner references, deletions of dependents by a uid that was seen before, and what bears
-    the object's name in front of its own (a stray that occupies a name) is taken, too. What the controller looks at
-    besides is told by its spec (`Watch.concerns`). What it reads privately is not on the bus, unless others have it
-    published: that may be so with its own dependents.
+    These are its own versions and dependents, writes on its behalf, its last plans, reports of node agents about it,
+    and other objects that its controller reads. It learns from the messages that it picks, so it must see them in
+    order.
+
+    Dependents are recognised by their owner references, deletions of dependents by a known uid; objects whose names
+    begin with the object's name (a stray that occupies a name) are picked, too. `Watch.concerns` selects other objects
+    that the controller reads. Resources that it reads privately are not on the bus, unless others have them published,
+    as may be the case for its dependents.
     """
 
     def __init__(self, kind: ControllerSpec[Any], namespace: str, name: str) -> None:
         resource = kind.resource
         self._name = name
         self._owner = {"kind": resource.kind, "namespace": namespace, "name": name}
-        self._uids: set[str] = set()  # of the object, through its lives
+        self._uids: set[str] = set()  # of the object, of all its incarnations
         self._kept: set[str] = set()  # of other objects
         self._versions: list[Json] = []  # of the object
         self.object_subject = subjects.kube(resource, namespace, name)
@@ -69,7 +71,7 @@ class Interest:
 
     @property
     def others(self) -> Mapping[str, Resource]:
-        """The subjects of other objects that may matter, with their kinds."""
+        """Return the subjects of other objects that may matter, with their kinds."""
         return {subject: watch.resource for subject, watch in self._watches.items()}
 
     @property
@@ -79,7 +81,7 @@ class Interest:
         return [self.object_subject, self.why_subject, *self.act_filters, *self._watches, *reports]
 
     def picks(self, message: Message, body: Json) -> bool:
-        """Return whether the message is about the object."""
+        """Report whether the message is about the object."""
         if message.subject == self.why_subject or message.subject.startswith("report.v1."):
             return True
         if message.subject.startswith("act.v1."):
@@ -114,7 +116,7 @@ class Interest:
 
 
 def _writes(kind: ControllerSpec[Any], namespace: str) -> list[str]:
-    """Return the subjects of writes for the object: in its namespace, and of what is written elsewhere."""
+    """Return the subjects of writes for the object: in its namespace, and elsewhere where the controller writes."""
     written = [watch for watch in kind.watches if watch.writes or watch.subresources]
     elsewhere = [watch for watch in written if watch.private or watch.resource.namespaced != bool(namespace)]
     others = [f"act.v1.*.{watch.resource.plural}.*.*" for watch in elsewhere]
@@ -122,7 +124,7 @@ def _writes(kind: ControllerSpec[Any], namespace: str) -> list[str]:
 
 
 def _subjects(resource: Resource, namespace: str) -> str:
-    """All objects of the kind that can matter: of the object's namespace, or all where one of the two has none."""
+    """Return the subject of all relevant objects of the kind: in the object's namespace, or all without one."""
     place = f"{subjects.token(namespace)}.*" if namespace and resource.namespaced else "*.*"
     return f"kube.v1.{resource.id}.{place}"
 
@@ -141,14 +143,16 @@ class Capture:
         self._interest = Interest(kind, namespace, name)
         self._redactor = Redactor(entropy.token())
         self._records: list[Recorded] = []
-        self._early: list[Message] = []  # heard while the streams are still being read
+        self._early: list[Message] = []  # arrived while the streams are still being read
         self._reading = True
         self._planning: Planning | None = None
         self._replicas: dict[tuple[str, str], Replica] = {}
 
     async def run(self, seconds: float) -> Bundle:
-        """Record for so long, or until cancelled, but at least until the settings are known or surely not told.
-        Raises NothingPublished, BusError."""
+        """Record for this time, or until cancelled.
+
+        It waits at least until the settings are known or a heartbeat is overdue. Raises NothingPublished, BusError.
+        """
         await listen(self._bus, self._beat)
         for subject in self._interest.live:
             await self._bus.subscribe(subject, self._hear)
@@ -170,12 +174,12 @@ class Capture:
         )
 
     async def _settings(self, patience: float) -> None:
-        """Wait for the service's settings, but not for ever: it may be down."""
+        """Wait for the service's settings, with a limit, because it may be down."""
         while self._planning is None and self._clock.monotonic() < patience:
             await self._clock.sleep(LOOK_SECONDS)
 
     async def _read_streams(self) -> None:
-        """The object first: its uid tells which dependents are its own."""
+        """Read the object first: its uid identifies its dependents."""
         stream = subjects.kube_stream(self._kind.resource).name
         found = await self._bus.get_last(stream, self._interest.object_subject)
         if found is None or found.headers.get(subjects.OP) == subjects.DELETED:
@@ -193,7 +197,7 @@ class Capture:
             self._take(message)
 
     async def _nodes(self) -> list[Recorded]:
-        """The nodes of its pods, as they are at the end: only their labels decide, and those hardly ever change."""
+        """Return the nodes of its pods as they are at the end: only labels count, which hardly ever change."""
         stream = subjects.kube_stream(NODE).name
         found = [await self._bus.get_last(stream, subjects.kube(NODE, "", name)) for name in self._interest.nodes]
         return [self._record(message, _body(message)) for message in found if message is not None]
@@ -234,7 +238,7 @@ class Capture:
 
 
 def _body(message: Message) -> Json:
-    """The payload; empty for one that cannot be read."""
+    """Return the payload; empty if it cannot be decoded."""
     try:
         return mapping(msgspec.json.decode(message.data)) if message.data else {}
     except msgspec.MsgspecError:

@@ -1,7 +1,8 @@
-"""The file: JSON lines. A header, what was known when the recording began, the beginning, what was heard then, the end.
+"""The file format: JSON lines.
 
-Messages stand in the order in which they arrived, with the bodies that were published, so that `jq` and `grep` are
-enough to read a bundle. `flotilla replay` plans it again.
+A header, the messages known before the recording, its beginning, the messages during it, its end. Messages are in the
+order of arrival, with the published bodies, so that `jq` and `grep` are enough to read a bundle. `flotilla replay`
+plans it again.
 """
 
 from collections.abc import Iterable
@@ -15,15 +16,15 @@ from flotilla_common.bus.interface import Message
 from flotilla_common.control.offline import Planning
 
 FORMAT = 1
-"""Raised when older releases could not read the file any more."""
+"""Raised when older releases cannot read the file any more."""
 
 
 class UnreadableBundle(Exception):
-    """The file is no bundle, or one that this release cannot read."""
+    """The file is not a bundle, or one that this release cannot read."""
 
 
 class Replica(msgspec.Struct, frozen=True):
-    """A replica that was heard."""
+    """A replica with a heartbeat."""
 
     service: str
     replica: str
@@ -31,7 +32,7 @@ class Replica(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, tag="bundle", tag_field="record"):
-    """What the bundle is about. Without `planning` no service of the kind was heard: defaults are planned with."""
+    """The object of the bundle. Without `planning`, no service of the kind had a heartbeat, and defaults apply."""
 
     format: int = FORMAT
     version: str  # of the command that wrote the file
@@ -44,7 +45,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag="bundle", tag_field=
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag="message", tag_field="record", omit_defaults=True):
-    """One message, when it arrived, on this machine's clock."""
+    """One message with its time of arrival on this machine's clock."""
 
     at: datetime
     subject: str
@@ -52,20 +53,20 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag="message", tag_fie
     body: Json = {}
 
     def message(self) -> Message:
-        """The message as it was on the bus."""
+        """Return the message as it was on the bus."""
         return Message(
             subject=self.subject, headers=self.headers, data=msgspec.json.encode(self.body) if self.body else b""
         )
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin", tag_field="record"):
-    """From here on everything was heard; what stands before is what the bus held."""
+    """The beginning: every message after it was recorded; those before are the content of the streams."""
 
     at: datetime
 
 
 class End(msgspec.Struct, frozen=True, tag="end", tag_field="record"):
-    """The recording is whole up to this time."""
+    """The recording is complete up to this time."""
 
     at: datetime
 
@@ -86,7 +87,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(bundle: Bundle) -> bytes:
-    """The file of a bundle."""
+    """Return the file of a bundle."""
     records: list[Record] = [
         bundle.header,
         *bundle.known,
@@ -98,7 +99,7 @@ def write(bundle: Bundle) -> bytes:
 
 
 def read(data: bytes) -> Bundle:
-    """The bundle in a file. Raises UnreadableBundle with the line that is wrong."""
+    """Return the bundle in a file. Raises UnreadableBundle with the line that is wrong."""
     records = _lines(data)
     if not records or not isinstance(header := records.pop(0), Header):
         raise UnreadableBundle("it does not begin with a bundle's header")

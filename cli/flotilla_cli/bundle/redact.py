@@ -1,8 +1,8 @@
-"""Takes out what templates and annotations may hold of secrets, in such a way that planning does not notice.
+"""Replaces what may be secret in templates and annotations, without changing any plan.
 
-A text becomes a token, and the same text the same token all over the file: what was equal stays equal, and so does
-every decision. The key of the tokens is thrown away. Names of revisions are hashes of templates; a revision that is new
-in the recording therefore gets another name when it is planned again, which `flotilla replay` allows for.
+A text becomes a token, and the same text the same token throughout the file: equal values stay equal, and so does every
+decision. The key of the tokens is thrown away. Names of revisions are hashes of templates; a revision that is new in
+the recording therefore gets another name in a replay, which `flotilla replay` allows for.
 """
 
 import hashlib
@@ -14,8 +14,8 @@ import msgspec
 from flotilla_cli.views import all_views
 from flotilla_common.api.documents import Json, mapping
 
-# Members of objects whose values may be secret: in pods and their templates, wherever these stand. What else a kind has
-# of them stands in its view.
+# Members of objects whose values may be secret: in pods and their templates, at any depth. Views of kinds list further
+# ones.
 TEXTS = frozenset({"command", "args"})
 """Lists of free text: of containers, probes and hooks."""
 
@@ -23,7 +23,7 @@ PAIRS = frozenset({"env", "httpHeaders"})
 """Lists of names with values."""
 
 MAPPINGS = frozenset({"volumeAttributes"})
-"""Free text by name: what CSI drivers are told."""
+"""Free text by name: options of CSI drivers."""
 
 _DROPPED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 """Annotations that repeat the whole object; no planner reads them."""
@@ -32,7 +32,7 @@ _KNOWN = re.compile(r"(.*\.)?(kruise\.io|kubernetes\.io|k8s\.io)/.*|inplace-upda
 """Annotations of Kubernetes and of our kinds: states, hashes, costs. All others are users' own."""
 
 _FOLLOWED = re.compile(r"metadata\.annotations\['([^']+)'\]")
-"""How containers name the annotations that are in their environment. In-place updates compare hashes of those."""
+"""How containers refer to annotations in their environment. In-place updates compare hashes of these."""
 
 
 class Redactor:
@@ -45,7 +45,7 @@ class Redactor:
         self.count = 0
 
     def body(self, document: Json) -> Json:
-        """The document with tokens in the place of texts that may be secret."""
+        """Return the document with tokens instead of texts that may be secret."""
         self._followed = set(_FOLLOWED.findall(msgspec.json.encode(document).decode()))
         return mapping(self._walk("", document))
 

@@ -1,4 +1,4 @@
-"""`flotilla bundle`: everything that is known about one object, in one file to send or to plan again."""
+"""`flotilla bundle`: all published records about one object, in one file to send or to plan again."""
 
 import asyncio
 from pathlib import Path

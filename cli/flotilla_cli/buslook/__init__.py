@@ -1,1 +1,1 @@
-"""What the bus tells of itself (`flotilla bus`): streams and their readers, markers, heartbeats, traffic."""
+"""The state of the bus (`flotilla bus`): streams and their consumers, markers, heartbeats, traffic."""

@@ -1,4 +1,4 @@
-"""Looks at the bus for some seconds: counts how much goes over it and of what, and asks it what it knows of itself."""
+"""Watches the bus for some seconds: counts its traffic by kind, and reads the state of its streams."""
 
 import contextlib
 from collections import Counter
@@ -20,7 +20,7 @@ WATCHED = ("kube.v1.>", "node.v1.>", "act.v1.>", "why.v1.>")
 """The subjects of all streams but `decisions`, which repeats why.v1."""
 
 SIZE = "Nats-Msg-Size"
-"""In which header the server tells the size of a payload that it leaves out."""
+"""Header with the size of a payload that the server leaves out."""
 
 LARGEST = 10
 
@@ -28,7 +28,7 @@ BUSIEST = 8
 
 
 class Share(msgspec.Struct, frozen=True):
-    """How many messages there are about one kind in one namespace, and how large they are."""
+    """Number and size of the messages about one kind in one namespace."""
 
     source: str  # kube, node, act or why
     namespace: str
@@ -46,7 +46,7 @@ class Traffic:
         self._streams = Counter[str]()
 
     def hear(self, message: Message) -> None:
-        """Count one message more."""
+        """Count a message."""
         size = len(message.subject) + len(message.data) + sum(map(len, [*message.headers, *message.headers.values()]))
         key = _key(message.subject.split("."))
         self._messages[key] += 1
@@ -55,16 +55,16 @@ class Traffic:
 
     @property
     def bytes_by_stream(self) -> Mapping[str, int]:
-        """Return how much each stream was given."""
+        """Return the bytes published to each stream."""
         return self._streams
 
     def largest(self, most: int) -> list[Share]:
-        """Return the kinds and namespaces that most bytes are about, the largest first."""
+        """Return the kinds and namespaces with most bytes, the largest first."""
         return [Share(*key, self._messages[key], size) for key, size in self._bytes.most_common(most)]
 
 
 def _key(tokens: list[str]) -> tuple[str, str, str]:
-    """Source, namespace, and kind."""
+    """Return source, namespace, and kind."""
     match tokens:
         case ["kube", _, _, plural, namespace, *_]:
             return "kube", subjects.untoken(namespace), plural
@@ -79,7 +79,7 @@ def _key(tokens: list[str]) -> tuple[str, str, str]:
 
 
 def _stream(subject: str) -> str:
-    """The stream that keeps the subject."""
+    """Return the stream that stores the subject."""
     match subject.split("."):
         case ["kube", _, group, plural, *_]:
             return f"kube_{group}_{plural}"
@@ -92,7 +92,7 @@ def _stream(subject: str) -> str:
 
 
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
-    """A replica that said that it lives."""
+    """A replica with a heartbeat."""
 
     service: str = ""
     replica: str = ""
@@ -104,12 +104,12 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Service and replica."""
+        """Return service and replica."""
         return f"{self.service}/{self.replica}"
 
 
 class Marked(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the watcher is with a resource, and when it said so."""
+    """The watcher's marker of a resource, with its time of publication."""
 
     resource: str
     marker: subjects.Marker
@@ -117,14 +117,14 @@ class Marked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Large(msgspec.Struct, frozen=True):
-    """An object that takes much room."""
+    """One of the largest objects."""
 
     subject: str
     bytes: int
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was seen. `before` are the streams as they were `seconds` earlier."""
+    """One observation. `before` has the streams as they were `seconds` earlier."""
 
     now: datetime
     seconds: float
@@ -133,13 +133,13 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     consumers: Sequence[Consumer]
     markers: Mapping[str, Marked]  # by stream
     beats: Sequence[Beat]
-    stream_bytes: Mapping[str, int]  # that each stream was given meanwhile
+    stream_bytes: Mapping[str, int]  # published to each stream meanwhile
     busiest: Sequence[Share]
     largest: Sequence[Large]
 
 
 async def look(bus: NatsBus, clock: Clock, seconds: float) -> Look:
-    """Listen for so long. Raises BusError."""
+    """Observe the bus for this time. Raises BusError."""
     beats: dict[str, Beat] = {}
     traffic = Traffic()
 
@@ -183,7 +183,7 @@ async def _markers(bus: NatsBus, streams: Sequence[Stream]) -> dict[str, Marked]
 
 
 async def _largest(bus: NatsBus, streams: Sequence[Stream]) -> list[Large]:
-    """The largest objects. Only headers are read, so it costs little even where there are many."""
+    """Return the largest objects. Only headers are read, which is cheap even for many objects."""
     found: list[Large] = []
 
     def take(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""How the bus is shown."""
+"""Renders the state of the bus."""
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -9,7 +9,7 @@ from flotilla_cli.buslook.view import Row, View
 
 
 def render(shown: View, *, everything: bool) -> Group:
-    """One screen; with `everything` also streams that hold nothing."""
+    """Render one screen; `everything`: also streams that hold nothing."""
     parts: list[RenderableType] = [_findings(shown), _streams(shown, everything=everything), _replicas(shown)]
     if shown.behind:
         parts.append(_behind(shown))
@@ -17,7 +17,7 @@ def render(shown: View, *, everything: bool) -> Group:
 
 
 def size(count: float) -> str:
-    """Bytes for people: `512 B`, `3.4 KiB`, `1.2 MiB`."""
+    """Format bytes for people: `512 B`, `3.4 KiB`, `1.2 MiB`."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

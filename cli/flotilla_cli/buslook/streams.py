@@ -10,7 +10,7 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.subjects import inbox_node
 
 SECONDS = 5.0
-"""How long one question may take."""
+"""Deadline of one request."""
 
 
 class _Config(msgspec.Struct):
@@ -83,23 +83,23 @@ class Stream(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def begins(self) -> datetime:
-        """Since when it has held everything that was published."""
+        """Return the time since which it holds everything published."""
         return self.first_at if self.first_at and self.first_sequence > 1 else self.created
 
 
 class Consumer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """Somebody who reads a stream, and how far."""
+    """A consumer of a stream, with its progress."""
 
     stream: str
     name: str
     reader: str  # service and replica, or the node
-    pending: int  # messages that are still to be sent
+    pending: int  # messages not sent yet
     unacknowledged: int
     delivered: int  # the stream's sequence
 
 
 async def list_streams(bus: NatsBus) -> list[Stream]:
-    """All streams by name. Raises BusError."""
+    """Return all streams by name. Raises BusError."""
     found: list[_Stream] = []
     while True:
         page = await _ask(bus, "STREAM.LIST", len(found), _Streams)
@@ -109,12 +109,12 @@ async def list_streams(bus: NatsBus) -> list[Stream]:
 
 
 async def list_consumers(bus: NatsBus, stream: str) -> list[Consumer]:
-    """All readers of a stream. Raises BusError."""
+    """Return all consumers of a stream. Raises BusError."""
     return [_consumer(stream, one) for one in await consumers_of(bus, stream)]
 
 
 async def consumers_of(bus: NatsBus, stream: str) -> list[ConsumerInfo]:
-    """All readers of a stream, as the server describes them. Raises BusError."""
+    """Return all consumers of a stream, as the server describes them. Raises BusError."""
     found: list[ConsumerInfo] = []
     while True:
         page = await _ask(bus, f"CONSUMER.LIST.{stream}", len(found), _Consumers)

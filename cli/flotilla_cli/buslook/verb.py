@@ -1,4 +1,4 @@
-"""`flotilla bus`: what is on the bus, how fast, and who does not keep up."""
+"""`flotilla bus`: what is on the bus, its rates, and consumers that lag behind."""
 
 import asyncio
 import contextlib
@@ -26,8 +26,7 @@ from flotilla_common.clock import SystemClock
 @click.option("--all", "everything", is_flag=True, help="Streams without objects, too.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document; with -w one per line.")
 def bus(nats: str, seconds: float, watch: bool, everything: bool, output: str | None) -> None:
-    """Show the bus: streams with their rates, markers of the watchers, who reads and is behind, replicas by their
-    heartbeats, where most traffic comes from, the largest objects."""
+    """Show the bus: streams and rates, markers, consumers that are behind, replicas, traffic, largest objects."""
     url = required_nats_url(nats)
     with reported(), contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_bus(url, seconds, Screen(json=output == "json"), watch=watch, everything=everything))

@@ -1,4 +1,4 @@
-"""From what was seen of the bus to what is shown: a row for each stream, and in words what is not as it should be."""
+"""Turns an observation of the bus into its display: a row for each stream, and findings in words."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,19 +11,19 @@ from flotilla_cli.buslook.gather import Beat, Large, Look, Marked, Share
 from flotilla_cli.buslook.streams import Consumer, Stream
 
 STALE_SECONDS = 15.0
-"""A watcher repeats its marker every five seconds."""
+"""Limit of a marker's age: a watcher repeats it every five seconds."""
 
 BEHIND = 200
-"""Messages that a reader may have to come: a burst, which it works off while it is looked at."""
+"""Pending messages that are no finding: a burst, which the consumer works off meanwhile."""
 
 FULL = 0.95
-"""Of its bytes: from here on a stream soon forgets more than its age says."""
+"""Share of its bytes from which on a stream soon drops messages before their time."""
 
 DAY = 86400
 
 
 class Row(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A stream. Rates per second; `marker` and `publisher` of streams that a watcher fills."""
+    """A stream. Rates per second; `marker` and `publisher` only for streams that a watcher fills."""
 
     name: str
     messages: int
@@ -41,7 +41,7 @@ class Row(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def quiet(self) -> bool:
-        """Nothing is to be seen of it but its marker."""
+        """Report whether it holds nothing but its marker."""
         return self.messages <= 1 and not self.pending
 
 
@@ -59,7 +59,7 @@ class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 def view(look: Look, services: Iterable[str]) -> View:
-    """`services`: those that are to be there."""
+    """Return the display. `services`: those that must be present."""
     rows = [_row(look, stream) for stream in look.streams]
     behind = sorted((one for one in look.consumers if one.pending or one.unacknowledged), key=lambda one: -one.pending)
     return View(

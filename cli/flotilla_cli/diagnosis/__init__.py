@@ -1,6 +1,6 @@
-"""What stands in an object's way: the reasons of its service, and what the apiserver knows of its pods.
+"""Finds out what blocks an object, from its service's reasons and its pods.
 
-`views/related.py` reads what belongs to an object, `closeup` what surrounds the pods that do not serve; `planning` says
-whether anybody plans the object at all, and `verdict` (pure) makes one sentence of it. Rights that are missing take
-detail away, and the reader is told.
+`views/related.py` reads the objects that belong to it, `closeup` the context of pods that do not serve; `planning`
+works out whether a service plans the object at all, and `verdict` (pure) makes one sentence of everything. Missing
+rights reduce the detail, and are reported.
 """

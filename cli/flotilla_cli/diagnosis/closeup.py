@@ -1,6 +1,6 @@
-"""What surrounds a pod, read from the apiserver: events, claims, nodes, and the last line of a log.
+"""Reads the context of a pod from the apiserver: events, claims, nodes, and the last line of a log.
 
-Only the few pods that are named anyway are looked at so closely.
+Only the few pods that are named in the output are looked at so closely.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ LOG = "tailLines=5&limitBytes=8192"
 
 
 class Surveyor:
-    """Reads surroundings, each part once, and remembers what it was not allowed to read."""
+    """Reads the context of pods, each part once, and records what it was not allowed to read."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -33,14 +33,14 @@ class Surveyor:
         self.denied: set[str] = set()
 
     async def around(self, pod: Pod, basis: Around) -> Around:
-        """All that can be had, beside what is known of all pods of the object. Raises Unreachable."""
+        """Return the pod's context, added to that of all pods of the object. Raises Unreachable."""
         events, claims, nodes, words = await asyncio.gather(
             self.events(pod.metadata), self._claims(pod), self.nodes(pod.spec.node_name), self._words(pod)
         )
         return msgspec.structs.replace(basis, events=events, claims=claims, nodes=nodes, last_words=words)
 
     async def nodes(self, name: str) -> Mapping[str, Node | None]:
-        """The node, if it may be read."""
+        """Return the nodes read so far, with this one if it may be read."""
         if name and name not in self._nodes:
             body = await self._get("nodes", self._api.get(NODE, "", name))
             if body is not None:
@@ -48,7 +48,7 @@ class Surveyor:
         return self._nodes
 
     async def events(self, about: ObjectMeta) -> list[PodEvent]:
-        """What happened to an object. Raises Unreachable."""
+        """Return the events of an object. Raises Unreachable."""
         selector = f"involvedObject.uid={about.uid}"
         try:
             page = await self._api.list(EVENT, about.namespace, field_selector=selector, limit=MOST_EVENTS)
@@ -58,13 +58,15 @@ class Surveyor:
         return [msgspec.json.decode(item, type=PodEvent) for item in page.items]
 
     async def refusal(self, about: ObjectMeta) -> PodEvent | None:
-        """Return the last event about pods that could not be created; None without any. Raises Unreachable."""
+        """Return the last event about pods that could not be created, or None. Raises Unreachable."""
         told = [event for event in await self.events(about) if event.reason == "FailedCreate"]
         return max(told, key=lambda event: str(event.at), default=None)
 
     async def silent_nodes(self, now: datetime) -> Mapping[str, datetime]:
-        """Nodes whose kubelets have let their lease run out, and when they renewed it last. They are noticed so before
-        the node controller calls them not ready."""
+        """Return nodes whose kubelets let their leases expire, with the time of the last renewal.
+
+        This shows before the node controller marks them not ready.
+        """
         try:
             page = await self._api.list(LEASE, NODE_LEASES, limit=MOST_NODES)
         except ApiError as failure:
@@ -75,7 +77,7 @@ class Surveyor:
         return {name: moment for name, moment in renewed.items() if moment is not None}
 
     async def _claims(self, pod: Pod) -> dict[str, Claim]:
-        """Those of a pod that has not started: afterwards they are bound."""
+        """Return the claims of a pod that has not started; those of a started pod are bound."""
         sources = [volume.persistent_volume_claim for volume in pod.spec.volumes]
         started = any(status.container_id for status in pod.status.container_statuses)
         names = [source.claim_name for source in sources if source is not None] if not started else []
@@ -92,7 +94,7 @@ class Surveyor:
         return Claim(found=claim, events=await self.events(claim.metadata) if claim is not None and unbound else ())
 
     async def _words(self, pod: Pod) -> dict[str, str]:
-        """What containers logged last before they ended, where they left no termination message."""
+        """Return the last log line of ended containers that left no termination message."""
         statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
         return {status.name: words for status in statuses if (words := await self._last_words(pod, status))}
 
@@ -107,7 +109,7 @@ class Surveyor:
         return (body or b"").decode(errors="replace")
 
     async def _get(self, what: str, request: Coroutine[object, object, bytes]) -> bytes | None:
-        """The answer; empty if there is no such thing, None if it may not, or cannot, be read."""
+        """Return the response; empty if the object does not exist, None if it cannot be read."""
         try:
             return await request
         except ApiError as failure:
@@ -115,6 +117,6 @@ class Surveyor:
             return b"" if failure.code == 404 else None
 
     def _missed(self, what: str, failure: ApiError) -> None:
-        """Rights are worth telling; a log that is gone is not."""
+        """Record a missing right; a log that is gone is not reported."""
         if failure.code in (401, 403):
             self.denied.add(what)

@@ -1,4 +1,4 @@
-"""All that is known of one object, put together: what the apiserver and the bus say, as far as they answer."""
+"""Combines what apiserver and bus have about one object, where they are available."""
 
 import asyncio
 import contextlib
@@ -34,32 +34,34 @@ NO_BUS = "no bus is known for this cluster, so the service's own reasons are mis
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What the bus has."""
+    """The records of the bus."""
 
     why: Why | None = None
     parts: Sequence[Why] = ()  # of the objects that it waits for
-    heard: bool | None = None  # whether its service showed a heartbeat; None if nobody listened
+    heard: bool | None = None  # whether its service had a heartbeat; None: not listened
     note: str = ""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """What `explain` tells of an object."""
+    """The result of `explain` for an object."""
 
     resource: Resource
     metadata: ObjectMeta
     record: Record
     verdict: Verdict
-    reasons: Sequence[Reason]  # of the service, without what was found out better
+    reasons: Sequence[Reason]  # of the service, without those that the findings replace
     notes: Sequence[str]
-    vacancies: Sequence[Vacancy] = ()  # nodes without a pod, of what has one on each
-    remarks: Sequence[str] = ()  # what only its kind has to say
+    vacancies: Sequence[Vacancy] = ()  # nodes without a pod, for kinds with one on each
+    remarks: Sequence[str] = ()  # specific to its kind
 
 
 async def diagnose(
     api: Api, bus: NatsBus | None, clock: Clock, resource: Resource, namespace: str, name: str
 ) -> Diagnosis:
-    """What the apiserver and the bus know. Raises ApiError (404: there is no such object; 403: it may not be read) and
-    Unreachable."""
+    """Return the diagnosis from apiserver and bus.
+
+    Raises ApiError (404: there is no such object; 403: it may not be read) and Unreachable.
+    """
     raw = await api.get(resource, namespace, name)
     meta, service = metadata_of(raw), catalogue.kind_of(resource).service
     leases = await leases_of(api, service)
@@ -70,7 +72,7 @@ async def diagnose(
     told = waits_for(kind.workload(raw)) if kind.workload is not None else ()
     findings, related, denied = await _look(api, clock, kind, raw)
     if bus is None or record.note:
-        planning = msgspec.structs.replace(planning, behind="")  # nobody knows
+        planning = msgspec.structs.replace(planning, behind="")  # not known
     mine = record.why is not None and record.why.uid == meta.uid
     reasons = [one for one in record.why.reasons if one.code not in findings.codes] if record.why and mine else []
     return Diagnosis(
@@ -88,7 +90,7 @@ async def diagnose(
 async def from_record(
     bus: NatsBus, clock: Clock, resource: Resource, namespace: str, name: str, trouble: str
 ) -> Diagnosis | None:
-    """What the bus alone knows; None if that is nothing. `trouble`: why the apiserver is not asked. Raises BusError."""
+    """Return the diagnosis from the bus alone, or None. `trouble`: the apiserver's failure. Raises BusError."""
     await connected(bus, clock)
     why = await last_why(bus, resource, namespace, name)
     if why is None:
@@ -108,7 +110,7 @@ async def from_record(
 async def _record(
     bus: NatsBus | None, clock: Clock, resource: Resource, meta: ObjectMeta, others: Sequence[ToldBy]
 ) -> Record:
-    """Return what the bus knows, if it answers. `others`: objects whose reasons may be about this one."""
+    """Return the records of the bus. `others`: objects whose reasons may be about this one."""
     if bus is None:
         return Record(note=NO_BUS)
     namespace, name = meta.namespace, meta.name
@@ -126,7 +128,7 @@ async def _record(
 
 
 async def parts_of(bus: Bus, resource: Resource, why: Why) -> Sequence[Why]:
-    """Reasons may name objects of another kind, which know more."""
+    """Return the records of objects that the reasons name, which have more detail."""
     names = dict.fromkeys(name for reason in why.reasons for name in reason.objects)
     parts = catalogue.kind_of(resource).parts
     found = [await last_why(bus, part, why.namespace, name) for part in parts for name in names]
@@ -134,8 +136,10 @@ async def parts_of(bus: Bus, resource: Resource, why: Why) -> Sequence[Why]:
 
 
 async def told_by(bus: Bus, others: Sequence[ToldBy]) -> Sequence[Why]:
-    """Return the records of these objects that have reasons about another one, with these reasons alone. Symptoms are
-    left out: the other one has them itself."""
+    """Return the records of objects with reasons about another one, with these reasons only.
+
+    Symptoms are left out: the other one has them itself.
+    """
     found: list[Why] = []
     for other in others:
         why = await last_why(bus, other.resource, "", other.name)
@@ -146,7 +150,7 @@ async def told_by(bus: Bus, others: Sequence[ToldBy]) -> Sequence[Why]:
 
 
 async def heartbeat(bus: Bus, service: str) -> bool:
-    """Whether a replica of the service lives, and uses this bus."""
+    """Report whether a replica of the service is alive and uses this bus."""
     beat = asyncio.Event()
     await listen(bus, lambda _: beat.set(), service)
     with contextlib.suppress(TimeoutError):
@@ -156,7 +160,7 @@ async def heartbeat(bus: Bus, service: str) -> bool:
 
 
 async def _look(api: Api, clock: Clock, kind: KindView, raw: bytes) -> tuple[Findings, Related, set[str]]:
-    """Return what is known against the object and its children, what belongs to it, and what may not be read."""
+    """Return the findings about the object and its children, its related objects, and what may not be read."""
     now = clock.now()
     try:
         children = await children_of(api, kind, raw)
@@ -173,7 +177,7 @@ async def _look(api: Api, clock: Clock, kind: KindView, raw: bytes) -> tuple[Fin
 
 
 async def _against(related: Related, silent: Mapping[str, datetime], surveyor: Surveyor) -> Findings:
-    """Find what is known against pods, nodes and others."""
+    """Find the problems of its pods, nodes and others."""
     basis = msgspec.structs.replace(related.basis, silent=silent)
     findings = await find(related.pods, basis, surveyor, namespaced=related.namespaced)
     nodes = [group for name in related.nodes if (group := await _node(surveyor, name, basis)) is not None]
@@ -199,7 +203,7 @@ async def _node(surveyor: Surveyor, name: str, basis: Around) -> Group | None:
 
 
 def _notes(record: Record, planning: Planning, denied: set[str]) -> Iterator[str]:
-    """What makes less of it certain."""
+    """Yield what makes the diagnosis less certain."""
     if record.note:
         yield record.note
     yield from filter(None, (planning.nobody, planning.behind))

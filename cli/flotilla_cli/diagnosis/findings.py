@@ -1,4 +1,4 @@
-"""The causes of the pods of one object: all are looked at as they tell of themselves, a few of each sort closely."""
+"""Finds the causes of the pods of one object: from all pods' own status, and a few of each sort in context."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -12,23 +12,25 @@ from flotilla_common.api.core import Pod
 from flotilla_common.workload.causes import Around, Cause, Group, cause_of, grouped, unstable_cause
 
 CLOSELY = 4
-"""Pods of a sort that are looked at closely; what is found of the first of them holds for the rest of the sort."""
+"""Pods of a sort that are read in context; the first one's cause holds for the rest of the sort."""
 
 SORTS = 4
-"""Sorts of trouble that are looked at."""
+"""Sorts of trouble that are read in context."""
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """What is known against the pods of an object."""
+    """The problems of an object's pods."""
 
     groups: Sequence[Group] = ()  # pods that do not serve
-    unstable: Sequence[Group] = ()  # pods that serve, and may not for long
-    codes: frozenset[str] = frozenset()  # what the service may have said of the same
+    unstable: Sequence[Group] = ()  # pods that serve, but may soon stop
+    codes: frozenset[str] = frozenset()  # codes by which the service may report the same
 
 
 async def find(pods: Sequence[Pod], basis: Around, surveyor: Surveyor, *, namespaced: bool = False) -> Findings:
-    """Look at pods. `basis`: what holds for all of them. `namespaced`: they are called by namespace, too. Raises
-    Unreachable."""
+    """Find the causes of pods.
+
+    `basis`: the context of all of them. `namespaced`: names have a namespace. Raises Unreachable.
+    """
     names = {_called(pod, namespaced=namespaced): pod for pod in pods}
     first = [(name, cause) for name, pod in names.items() if (cause := cause_of(pod, basis)) is not None]
     sorts = grouped(first)
@@ -39,7 +41,7 @@ async def find(pods: Sequence[Pod], basis: Around, surveyor: Surveyor, *, namesp
 
 
 def worth_a_look(pods: Sequence[Pod], basis: Around) -> list[Pod]:
-    """A few of each sort, the gravest first."""
+    """Return a few pods of each sort of trouble, the gravest first."""
     causes = [(str(index), cause) for index, pod in enumerate(pods) if (cause := cause_of(pod, basis)) is not None]
     return [pods[int(index)] for sort in grouped(causes)[:SORTS] for index in sort.pods[:CLOSELY]]
 
@@ -59,7 +61,7 @@ async def _closer(sort: Group, pods: Mapping[str, Pod], basis: Around, surveyor:
 
 
 def aged(cause: Cause, now: datetime | None) -> Cause:
-    """With the time for which it has been so, where that tells what is slow from what has just begun."""
+    """Return the cause with its duration, which tells slow from just begun."""
     if cause.since is None or now is None:
         return cause
     took = f"for {span((now - cause.since).total_seconds())}"
@@ -69,7 +71,7 @@ def aged(cause: Cause, now: datetime | None) -> Cause:
 async def _unstable(
     names: Sequence[str], pods: Mapping[str, Pod], basis: Around, surveyor: Surveyor
 ) -> list[tuple[str, Cause]]:
-    """Those that were restarted most often first."""
+    """Find the causes of unstable pods, most restarts first."""
 
     def restarts(name: str) -> int:
         return max((status.restart_count for status in pods[name].status.container_statuses), default=0)

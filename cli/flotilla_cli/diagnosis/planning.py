@@ -1,5 +1,7 @@
-"""Whether anybody plans the object: which service holds the lease of its shard, and whether it has planned what the
-spec says now."""
+"""Works out whether a service plans the object.
+
+It must hold the lease of the object's shard, and have planned the current spec.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -14,19 +16,19 @@ from flotilla_common.control.shards import NUMBER_LABEL, ROLE_LABEL, SERVICE_LAB
 from flotilla_common.kube.interface import Api, ApiError
 
 SLACK = timedelta(seconds=5)
-"""Of clocks: a lease is called expired so long after it is."""
+"""Tolerance for clocks: a lease counts as expired this long after its end."""
 
 
 class Planning(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the object's service."""
+    """The state of the object's service."""
 
     service: str
-    nobody: str = ""  # why nobody plans; empty if somebody does, or if that is not known
+    nobody: str = ""  # why no service plans it; empty if one does, or if that is not known
     behind: str = ""  # how the record lags behind the object; empty if it does not
 
 
 async def leases_of(api: Api, service: str) -> Sequence[Lease] | None:
-    """The leases of the service's shards; None if they may not be read. Raises Unreachable."""
+    """Return the leases of the service's shards; None if they may not be read. Raises Unreachable."""
     selector = f"{SERVICE_LABEL}={service},{ROLE_LABEL}=shard"
     try:
         page = await api.list(LEASE, label_selector=selector)
@@ -38,7 +40,7 @@ async def leases_of(api: Api, service: str) -> Sequence[Lease] | None:
 def planning_of(
     service: str, meta: ObjectMeta, why: Why | None, leases: Sequence[Lease] | None, heard: bool | None, now: datetime
 ) -> Planning:
-    """`heard`: whether a heartbeat of the service came over the bus; None if nobody listened."""
+    """Return the state of the service. `heard`: whether it had a heartbeat; None: not listened."""
     nobody = nobody_plans(service, meta, leases, now) if leases is not None else ""
     return Planning(
         service=service,
@@ -48,7 +50,7 @@ def planning_of(
 
 
 def nobody_plans(service: str, meta: ObjectMeta, leases: Sequence[Lease], now: datetime) -> str:
-    """Why nobody may plan the object, as the leases tell; empty if somebody may."""
+    """Return why no service can plan the object, by the leases; empty if one can."""
     what = f"no {service} service holds the lease"
     if not leases:
         return f"{what}: none was ever started here, or all have ended"
@@ -68,7 +70,7 @@ def nobody_plans(service: str, meta: ObjectMeta, leases: Sequence[Lease], now: d
 
 
 def run_out(lease: Lease, now: datetime) -> datetime | None:
-    """When the lease was renewed last, if it has run out since; None if it has not, or was never held."""
+    """Return the last renewal of an expired lease; None if it is valid, or was never held."""
     if not lease.spec.renew_time:
         return None
     renewed = datetime.fromisoformat(lease.spec.renew_time)

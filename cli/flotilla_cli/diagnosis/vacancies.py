@@ -1,7 +1,7 @@
-"""Why a node has no pod of a DaemonSet or BroadcastJob: one reason for each, nodes with the same one together (pure).
+"""Finds out why nodes have no pod of a DaemonSet or BroadcastJob, without I/O; nodes with the same reason together.
 
-Who knows best is asked first: a pod that is made for the node says why it is not there yet, in the scheduler's words;
-the template says which nodes it is not for; and what the service waits for is in its reasons.
+The most specific source comes first: a pod for the node explains itself, in the scheduler's words; the template
+excludes nodes; and the service's reasons tell what it waits for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,20 +20,22 @@ ENDED = ("Failed", "Succeeded")
 
 
 class Vacancy(msgspec.Struct, frozen=True):
-    """Nodes without a pod, and why."""
+    """Nodes without a pod, and the reason."""
 
     why: str
     nodes: tuple[str, ...]
 
     @property
     def sentence(self) -> str:
-        """The first of the nodes by name, and the reason."""
+        """Return the first nodes by name, and the reason."""
         return f"{named(self.nodes)}: {self.why}"
 
 
 def vacancies(served: Served, troubles: Sequence[Group], reasons: Sequence[Reason]) -> list[Vacancy]:
-    """The nodes on which no pod is, those that want one first, then by number. `troubles`: what is known against pods;
-    `reasons`: those of the service."""
+    """Return the nodes without a pod, those that need one first, then by number.
+
+    `troubles`: problems of pods; `reasons`: those of the service.
+    """
     causes = {name: group.cause for group in troubles for name in group.pods}
     of_nodes: dict[str, list[Pod]] = {}
     for pod in served.pods:
@@ -51,14 +53,14 @@ def vacancies(served: Served, troubles: Sequence[Group], reasons: Sequence[Reaso
 
 
 def _is_there(pod: Pod, *, once: bool) -> bool:
-    """It runs on its node, or is about to start there, or, if once is enough, has run."""
+    """Report whether the pod runs on its node, will start there, or, if `once`, has finished."""
     if pod.status.phase in ENDED:
         return once
     return bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None
 
 
 def _of_pods(pods: Sequence[Pod], causes: Mapping[str, Cause]) -> str:
-    """What keeps a pod that is made for the node; empty without any."""
+    """Return what is wrong with a pod for the node; empty without any."""
     for pod in pods:
         name = pod.metadata.name
         if (cause := causes.get(name)) is not None:
@@ -71,11 +73,11 @@ def _of_pods(pods: Sequence[Pod], causes: Mapping[str, Cause]) -> str:
 
 
 def _told(node: str, reasons: Sequence[Reason]) -> str:
-    """What the service says of the node, or of all that it cannot create."""
+    """Return the service's reason for the node, or for all pods that it cannot create."""
     said = (one.sentence for one in reasons if node in one.objects or _is_about_all(one))
     return next(said, TO_COME)
 
 
 def _is_about_all(reason: Reason) -> bool:
-    """Return whether the reason keeps every pod from being made."""
+    """Report whether the reason keeps every pod from being created."""
     return reason.state is State.STUCK and not reason.symptom and not reason.objects

@@ -1,4 +1,4 @@
-"""One sentence that says what has to be done, out of all that is known (pure)."""
+"""Makes one sentence of all findings: the most urgent one (pure)."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -13,32 +13,32 @@ from flotilla_common.control.plan import Reason, State
 
 
 class Word(StrEnum):
-    """What kind of state the sentence tells of."""
+    """The kind of state that the sentence describes."""
 
-    STUCK = "stuck"  # somebody has to do something
-    UNSTABLE = "unstable"  # all is there, but not for long
-    ON_HOLD = "on hold"  # the spec wants it so
+    STUCK = "stuck"  # a person has to act
+    UNSTABLE = "unstable"  # complete, but likely to fail
+    ON_HOLD = "on hold"  # as the spec demands
     WAITING = "waiting"  # for something that comes by itself
     PROGRESSING = "progressing"  # its service is at work on it
     DONE = "done"
 
 
 STYLES = {Word.STUCK: "bold red", Word.UNSTABLE: "bold red", Word.DONE: "bold green"}
-"""Style of the words that are not yellow."""
+"""Styles of the words that are not yellow."""
 
 _UNDER_WAY = {State.WAITING: Word.WAITING, State.PROGRESSING: Word.PROGRESSING}
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The sentence, and what else was found."""
+    """The sentence, and the causes that were found."""
 
     word: Word
     sentence: str
-    causes: tuple[Reason, ...] = ()  # of pods and nodes, as found from outside
+    causes: tuple[Reason, ...] = ()  # of pods and nodes, not from the service
 
     @property
     def line(self) -> str:
-        """What `explain` begins with."""
+        """Return the first line of `explain`."""
         return f"{self.word}: {self.sentence}"
 
 
@@ -50,8 +50,10 @@ def verdict(
     told: Sequence[Reason] = (),
     parts: Sequence[Why] = (),
 ) -> Verdict:
-    """Return what is gravest. `told`: what the object itself says, for when there is no record of it; `parts`: the
-    records of the objects that it waits for."""
+    """Return the gravest finding.
+
+    `told`: reasons from the object's status, for lack of a record; `parts`: records of the objects that it waits for.
+    """
     word, sentence = next(_sentences(meta, why, findings, planning, told, parts))
     causes = tuple(group.reason for group in (*findings.groups, *findings.unstable))
     return Verdict(word=word, sentence=sentence, causes=causes)
@@ -65,9 +67,9 @@ def _sentences(
     told: Sequence[Reason],
     parts: Sequence[Why],
 ) -> Iterator[tuple[Word, str]]:
-    """The gravest first."""
+    """Yield the sentences, the gravest first."""
     given = why.reasons if why is not None and why.uid == meta.uid else told
-    reasons = [one for one in given if one.code not in findings.codes]  # pods say more of themselves
+    reasons = [one for one in given if one.code not in findings.codes]  # pods have more detail
     stuck = [one for one in reasons if one.state is State.STUCK]
     if meta.deletion_timestamp is not None and meta.finalizers:
         yield Word.STUCK, f"it is being deleted, held by finalizer {', '.join(meta.finalizers)}"
