@@ -1,7 +1,7 @@
-"""The node agent's start: keeps out what it does not need, then runs.
+"""Starts the node agent without modules that it does not need.
 
-nats-py imports aiohttp if there is any, for websockets, and structlog imports rich, for colours. Both are there,
-because other services share the installation. Here they would be 12 of 55 MiB, for nothing.
+nats-py imports aiohttp if it is installed, for websockets, and structlog imports rich, for colours. Other services of
+the same installation need them. Here they would take 12 of 55 MiB for nothing.
 """
 
 import sys
@@ -15,19 +15,19 @@ UNNEEDED = frozenset({"aiohttp", "rich"})
 
 
 class Absent(MetaPathFinder):
-    """Says of some modules that they are not installed."""
+    """A finder that reports some modules as not installed."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Raises for these, and leaves all others to the next finder."""
+        """Raise for unneeded modules, and leave all others to the next finder."""
         if fullname in UNNEEDED:
             raise ModuleNotFoundError(f"{fullname} is kept out of the node agent", name=fullname)
         return None
 
 
 def main() -> int:
-    """Run until told to stop; returns the exit code."""
+    """Run until stopped by a signal and return the exit code."""
     sys.meta_path.insert(0, Absent())
     return import_module("flotilla_nodeagent.process").main()
 

@@ -1,6 +1,6 @@
-"""The node agent on one page: what it reads, what it does, and how the parts hang together.
+"""The node agent: its parts and how they are connected.
 
-It knows NATS and the container runtime, and nothing of Kubernetes but copies of objects.
+It uses NATS and the container runtime, and nothing of Kubernetes but copies of objects.
 """
 
 import asyncio
@@ -49,8 +49,11 @@ async def run(
     journal: Callable[[Path], Journal] = Journal,
     results: Callable[[Path], Results] = Results,
 ) -> None:
-    """Work for the node until cancelled. `node_logins`: registry logins that are tried, in this order, after the pull
-    secrets. `journal` and `results` open the records that an earlier process left in a folder."""
+    """Work for the node until cancelled.
+
+    `node_logins` are registry logins that are tried, in this order, after the pull secrets. `journal` and `results`
+    open the records that an earlier process left in a folder.
+    """
     gates, state = settings.gates(), Path(settings.node_state_dir)
     host = Host(
         node=settings.node,
@@ -88,8 +91,10 @@ async def run(
 
 
 async def beat(host: Host) -> None:
-    """Say every five seconds that the agent lives, in which release, and what it waits for: the runtime, the bus, its
-    copies. Nobody answers and nothing is kept; `flotilla doctor` and `flotilla tail --heartbeats` hear it."""
+    """Publish every five seconds that the agent is alive, its release, and which parts are not ready.
+
+    There is no answer, and nothing is stored; `flotilla doctor` and `flotilla tail --heartbeats` subscribe to it.
+    """
     subject = subjects.heartbeat(NODE_AGENT, host.node)
     while True:
         said = Heartbeat(

@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator
 from prometheus_client import CONTENT_TYPE_LATEST, disable_created_metrics, generate_latest
 
 REQUEST_LIMIT = 16 << 10
-"""Bytes of a request that are read at most; a scrape sends some hundred."""
+"""Size limit of a request in bytes; a scrape sends some hundred."""
 
 REQUEST_SECONDS = 5.0
-"""How long a client may take to send its request."""
+"""Timeout for a client to send its request."""
 
 
 class PortTaken(OSError):
-    """A port cannot be had; the message names it and what it is for."""
+    """A port cannot be bound; the message names it and its purpose."""
 
 
 class Status:
@@ -33,14 +33,14 @@ class Status:
         return {name: why for name, (ok, why) in self._parts.items() if not ok}
 
     def report(self) -> str:
-        """One line per part, as /readyz shows it."""
+        """Return one line per part, as /readyz shows it."""
         lines = [f"[{'+' if ok else '-'}]{name} {why or 'ok'}" for name, (ok, why) in sorted(self._parts.items())]
         return "\n".join(lines) + "\n"
 
 
 @contextlib.asynccontextmanager
 async def serve(status: Status, ports: set[int], host: str = "") -> AsyncGenerator[None]:
-    """Serve all three on each of the ports (0 is none) until left. Raises PortTaken."""
+    """Serve all three on each of the ports (0 is skipped) until the context ends. Raises PortTaken."""
     disable_created_metrics()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""What all parts of the agent work with."""
+"""The resources that all parts of the agent share."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from flotilla_nodeagent.endpoints import Status
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """The node that the agent is on, its way to the bus, and its container runtimes."""
+    """The node of the agent, its connection to the bus, and its container runtimes."""
 
     node: str
     bus: Bus

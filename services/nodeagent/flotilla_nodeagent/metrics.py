@@ -1,4 +1,4 @@
-"""What the agent has done, and how it is answered."""
+"""Metrics of the agent's work and of the answers to its reports."""
 
 from prometheus_client import Counter, Gauge
 

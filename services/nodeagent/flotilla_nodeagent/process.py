@@ -1,4 +1,4 @@
-"""The node agent as a process of its own: settings, logs, signals, event loop."""
+"""The node agent as its own process: settings, logs, signals, event loop."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ from flotilla_nodeagent.endpoints import PortTaken, Status, serve
 
 
 def main(arguments: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> int:
-    """Run until told to stop; returns the exit code."""
+    """Run until stopped by a signal and return the exit code."""
     try:
         settings = _settings(sys.argv[1:] if arguments is None else arguments, os.environ if env is None else env)
     except SettingsError as error:
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None, env: Mapping[str, str] | None =
         return 2
     logs.configure(settings.log_level, settings.log_format)
     bind_contextvars(service="nodeagent", node=settings.node)
-    gc.freeze()  # what is there now stays: modules, types
+    gc.freeze()  # excludes the modules and types loaded so far from collection
     try:
         uvloop.run(_until_stopped(settings))
     except asyncio.CancelledError:
@@ -91,7 +91,7 @@ async def _until_stopped(settings: Settings) -> None:
 
 
 def _node_logins(settings: Settings, clock: Clock, status: Status, env: Mapping[str, str]) -> list[LoginSource]:
-    """Plugins, then files (nodeagent.md §3.5)."""
+    """Return the sources of logins: plugins, then files (nodeagent.md §3.5)."""
     remark = partial(status.ready, "credentials", True)
     file, folder = Path(settings.plugin_config_file), Path(settings.plugin_bin_dir)
     home = Path(env["HOME"]) if env.get("HOME") else None

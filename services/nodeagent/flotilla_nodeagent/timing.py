@@ -1,8 +1,8 @@
-"""Elapsed times that hold although clocks differ between machines and may be set: the wall clock is asked once, when a
-time is first asked for; from then on the monotonic clock counts.
+"""Measures elapsed times independent of differing and changing wall clocks.
 
-The wall clock may have been set just before that. So it is overruled by what this process has seen itself: if the thing
-was not started yet at some moment, no more time can have passed than since that moment.
+The wall clock is read once, when a time is first requested; from then on the monotonic clock counts. The wall clock may
+have been set just before that. So the process's own observations limit it: if the measured thing had not started at
+some moment, no more time can have passed than since that moment.
 """
 
 from datetime import UTC, datetime
@@ -24,13 +24,14 @@ class Timing:
         self._started: dict[Timer, float] = {}  # monotonic
 
     def not_started(self, timer: Timer) -> None:
-        """What is timed has not started at this moment."""
+        """Record that the timed thing has not started at this moment."""
         self._seen_not_started[timer] = self._clock.monotonic()
 
     def elapsed(self, timer: Timer, started: datetime, *, bound: Timer | None = None) -> float:
-        """Seconds since it started, by the wall clock at `started` (at the epoch: unknown, counted from now).
+        """Return the seconds since it started, by the wall clock at `started`.
 
-        At most the seconds since `not_started` was called for `bound`, by default for the timer itself.
+        An unknown start (the epoch) is counted from now. At most the seconds since `not_started` was called for
+        `bound`, by default for the timer itself.
         """
         now = self._clock.monotonic()
         if timer not in self._started:
@@ -40,11 +41,11 @@ class Timing:
         return now - self._started[timer]
 
     def remaining(self, timer: Timer, started: datetime, seconds: float) -> float:
-        """What is left of a period of `seconds` that started at `started`."""
+        """Return the rest of a period of `seconds` that started at `started`."""
         return max(seconds - self.elapsed(timer, started), 0.0)
 
     def keep(self, uids: set[str]) -> None:
-        """Forget the timers of all other objects."""
+        """Drop the timers of all other objects."""
         for times in (self._seen_not_started, self._started):
             for timer in [timer for timer in times if timer[0] not in uids]:
                 del times[timer]

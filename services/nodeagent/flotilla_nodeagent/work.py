@@ -1,7 +1,7 @@
-"""A work queue with keys, workers and back-off, which all parts of the agent share.
+"""A work queue with keys, workers and backoff, which all parts of the agent share.
 
-A key that fails is retried for ever, with back-off: the runtime may be restarting, the bus may be down, a report may
-have been lost. Each try decides anew, from the present state, what there is to do.
+A key that fails is retried without limit, with backoff: the runtime may be restarting, the bus may be down, a report
+may have been lost. Each attempt decides from the present state what there is to do.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from flotilla_nodeagent.host import Host
 K = TypeVar("K", bound=Hashable)
 
 BACKOFF = Backoff(0.5, 50.0)
-"""Between tries of a key that failed (nodeagent.md §3.1, §5.3)."""
+"""Delay between attempts at a key that failed (nodeagent.md §3.1, §5.3)."""
 
 Do = Callable[[K], Awaitable[float | None]]
-"""Works on a key; returns after how many seconds to do so again, if at all. CriError and NotTaken mean a retry."""
+"""Works on a key; returns the seconds until the next time, if any. CriError and NotTaken mean a retry."""
 
 
 class Work(Generic[K]):

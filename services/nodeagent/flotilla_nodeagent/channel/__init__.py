@@ -1,1 +1,1 @@
-"""The node channel from the agent's side: copies of objects come in, reports go out (docs/adr/0007)."""
+"""The agent's side of the node channel: copies of objects come in, reports go out (docs/adr/0007)."""

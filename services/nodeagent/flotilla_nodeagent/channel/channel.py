@@ -1,4 +1,4 @@
-"""All that the agent reads: one reader and one set of copies per resource, and their state for /readyz."""
+"""Reads the node's objects, with one reader and one set of copies per resource, and reports the state to /readyz."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from flotilla_nodeagent.host import Host
 T = TypeVar("T", bound=Object)
 
 LOOK_SECONDS = 2.0
-"""How often the state for /readyz is looked at."""
+"""Interval of updating the state for /readyz."""
 
 
 class Channel:
@@ -25,8 +25,11 @@ class Channel:
         self._optional: set[str] = set()
 
     def copies(self, resource: Resource, kind: type[T], *, optional: bool = False) -> Copies[T]:
-        """The node's objects of the resource, decoded as `kind`. To be called before `run`. Without `optional` the
-        agent is not ready before it has read them; with it, the kind may be one that is not served here."""
+        """Return the node's objects of the resource, decoded as `kind`. Call it before `run`.
+
+        Without `optional` the agent is not ready before it has read them; with it, the kind may be one that is not
+        served here.
+        """
         copies = Copies[T](resource, kind)
         reader = Reader(
             bus=self._host.bus,

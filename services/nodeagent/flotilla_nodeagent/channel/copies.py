@@ -1,8 +1,8 @@
 """The node's copies of one kind of object; an older version never replaces a newer one.
 
-A copy carries the epoch of the LIST that it belongs to. When the marker says that an epoch is complete up to a version,
-copies that are not newer and were not published in that epoch do not exist any more. An epoch of another line of
-versions says that etcd was restored from a backup: then what is held is outdated, whatever its version.
+A copy carries the epoch of the LIST that it belongs to. When the marker declares an epoch complete up to a version,
+copies that are not newer and were not published in that epoch no longer exist. An epoch of another line of versions
+means that etcd was restored from a backup: then all held copies are outdated, regardless of their version.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ Listener = Callable[[Key], None]
 
 
 class Copies(Generic[T]):
-    """Objects by namespace and name, fed by the node channel. Listeners hear the keys of all changes."""
+    """Objects by namespace and name, fed by the node channel. Listeners get the keys of all changes."""
 
     def __init__(self, resource: Resource, kind: type[T]) -> None:
         self.resource = resource
@@ -42,22 +42,22 @@ class Copies(Generic[T]):
         return iter(self._objects.values())
 
     def get(self, key: Key) -> T | None:
-        """The object of that name, if there is one."""
+        """Return the object of that name, or None."""
         return self._objects.get(key)
 
     def listen(self, listener: Listener) -> None:
-        """Call `listener` after every change, and for everything once it is complete."""
+        """Call `listener` after every change, and for every object once the copies are complete."""
         self._listeners.append(listener)
 
     def reset(self) -> None:
-        """The stream is read again from its start, or it is another one. Copies stay until an epoch is complete."""
+        """Expect the stream from its start, or another one. Copies stay until an epoch is complete."""
         self._epoch = ""
         self._seen.clear()
         self._awaited.forget()
         self.synced = False
 
     def receive(self, message: Message) -> None:
-        """Take in a message of the channel. One that cannot be read is logged and skipped."""
+        """Apply a message of the channel. One that cannot be decoded is logged and skipped."""
         try:
             self._read(message)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -97,7 +97,7 @@ class Copies(Generic[T]):
         self._notify(key)
 
     def _bury(self, key: Key, uid: str) -> None:
-        """The object was deleted, or no longer concerns this node. Another one that has the name by now stays."""
+        """Remove an object that was deleted or no longer concerns this node; a newer one of that name stays."""
         held = self._objects.get(key)
         if held is not None and uid in ("", held.metadata.uid):
             del self._objects[key]
@@ -131,5 +131,5 @@ class Copies(Generic[T]):
 
 
 def version(held: Object) -> int:
-    """The resourceVersion as a number; 0 when absent."""
+    """Return the resourceVersion as a number, 0 when absent."""
     return int(held.metadata.resource_version or 0)

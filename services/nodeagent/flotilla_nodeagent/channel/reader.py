@@ -1,8 +1,8 @@
 """An ordered read of one stream of `node.v1`, without any right to JetStream.
 
 The agent asks the watcher to have the messages sent to an inbox of its own, and checks the delivery itself: numbers
-must have no gap, heartbeats must come and agree. Whatever fails, it asks again, from where it was if the stream is
-still the same one, else from the start; then `on_reset` is called first.
+must have no gap, heartbeats must come and agree. On any failure it asks again, from its position if the stream is still
+the same one, else from the start; then `on_reset` is called first.
 """
 
 from collections.abc import Callable
@@ -17,16 +17,16 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
 
 ASK_SECONDS = 5.0
-"""How long the watcher may take to answer."""
+"""Timeout of the request to the watcher."""
 
 SILENCE_SECONDS = 12.0
-"""A delivery without any message for this long counts as dead: two heartbeats and a bit."""
+"""Silence after which a delivery counts as dead: a bit more than two heartbeats."""
 
 REFUSED_SECONDS = 30.0
-"""After a refusal that does not say to ask again: the watcher may be of a release that knows less."""
+"""Delay after a final refusal: the watcher may be of an older release."""
 
 CHECK_SECONDS = 0.5
-"""How often the delivery is looked at."""
+"""Interval of checking the delivery."""
 
 RESUME_SECONDS = 120.0
 """After a longer interruption everything is read again: messages about deletes may have expired (after 300 s)."""
@@ -43,7 +43,7 @@ class Object(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """A heartbeat: the delivery is alive; `sent` messages were sent so far, if it says so."""
+    """A heartbeat: the delivery is alive. `sent` is the number of messages sent so far, if the server reports it."""
 
     sent: int | None
 
@@ -55,7 +55,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 def read_delivery(message: Message) -> Object | Heartbeat | Ended:
-    """The message from the inbox, parsed. Raises ValueError when no server sends such a message."""
+    """Parse the message from the inbox. Raises ValueError when no server sends such a message."""
     status = message.headers.get("Status")
     if status == "100":
         last = message.headers.get("Nats-Last-Consumer")
@@ -71,7 +71,7 @@ def read_delivery(message: Message) -> Object | Heartbeat | Ended:
 
 
 class Reader:
-    """Reads what concerns one node in one resource, until cancelled. Neither callback may raise."""
+    """Reads the messages for one node in one resource, until cancelled. Neither callback may raise."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Reader:
         self._on_message = on_message
         self._on_reset = on_reset
         self._subscription: Follow | None = None
-        self._inbox = ""  # the delivery that counts
+        self._inbox = ""  # the current delivery
         self._early: list[Object] | None = None  # what came before the answer to our request; None: answered
         self._expected = 1
         self._sequence = 0
@@ -105,7 +105,7 @@ class Reader:
 
     @property
     def healthy(self) -> bool:
-        """The delivery works, as far as the agent can tell."""
+        """Whether the delivery works, by the agent's own checks."""
         return not self._trouble and self._bus.connected
 
     async def run(self) -> None:
@@ -134,7 +134,7 @@ class Reader:
             self._trouble = str(error)
 
     async def _ask(self) -> None:
-        """A new delivery, to a fresh inbox."""
+        """Request a new delivery, to a fresh inbox."""
         await self._drop()
         away = self._clock.monotonic() - self._heard
         request = FollowRequest(

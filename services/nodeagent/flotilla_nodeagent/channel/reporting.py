@@ -1,6 +1,6 @@
-"""Sending reports: one request, one answer, and what each answer means.
+"""Sends reports: one request each, whose answer decides whether it counts.
 
-Nothing is retried here. The callers are level-triggered: a key that fails is retried with back-off, and by then there
+Nothing is retried here. The callers are level-triggered: a key that fails is retried with backoff, and by then there
 may be something else to report.
 """
 
@@ -16,10 +16,10 @@ from flotilla_common.node.reports import EVENTS, SECRETS, Answer, EventReport, S
 from flotilla_nodeagent import metrics
 
 ANSWER_SECONDS = 10.0
-"""How long an answer may take: a report is answered after the apiserver has taken the write."""
+"""Timeout of an answer: a report is answered after the apiserver has accepted the write."""
 
 EVENTS_UNDER_WAY = 100
-"""Most events that wait for an answer; while the bus is down more of them would only pile up."""
+"""Limit of events that wait for an answer; while the bus is down, more would only pile up."""
 
 A = TypeVar("A", bound=Answer)
 
@@ -27,7 +27,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class NotTaken(Exception):
-    """Nobody answered, or the report is to be sent again later."""
+    """No answer, or one that asks to send the report again later."""
 
 
 class Refused(Exception):
@@ -44,15 +44,15 @@ class Reporter:
         self._log = structlog.get_logger()
 
     async def send(self, kind: str, namespace: str, name: str, report: msgspec.Struct) -> Answer:
-        """The answer to an accepted report. Raises NotTaken, Refused."""
+        """Return the answer to an accepted report. Raises NotTaken, Refused."""
         return await self._ask(kind, namespace, name, report, Answer)
 
     async def secrets(self, request: SecretsRequest) -> SecretsAnswer:
-        """Pull secrets, sealed. Raises NotTaken, Refused."""
+        """Return pull secrets, sealed. Raises NotTaken, Refused."""
         return await self._ask(SECRETS, "", self._node, request, SecretsAnswer)
 
     def event(self, namespace: str, name: str, event: EventReport) -> None:
-        """Send an event in the background. It is lost when nobody answers."""
+        """Send an event in the background. Without an answer it is lost."""
         if len(self._events) < EVENTS_UNDER_WAY:
             task = asyncio.get_running_loop().create_task(self._event(namespace, name, event))
             self._events.add(task)

@@ -1,1 +1,1 @@
-"""Registry logins: pull secrets' documents, credential plugins, the node's docker config files."""
+"""Registry logins: from pull secrets, credential plugins and the node's docker config files."""

@@ -1,7 +1,7 @@
 """Docker's documents with logins: config.json and .dockercfg, from pull secrets and from files (cri.md §11).
 
-Of a document only the map of keys to entries counts; credsStore, credHelpers and HttpHeaders have no effect, as for the
-kubelet. One bad entry makes the whole document bad. What goes wrong is told without a word of the content.
+Only a document's map of keys to entries counts; credsStore, credHelpers and HttpHeaders have no effect, as in the
+kubelet. One bad entry invalidates the whole document. Errors quote nothing of the content.
 """
 
 import base64
@@ -21,11 +21,11 @@ CONFIG_JSON, CONFIG = "kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg
 
 
 class BadDocument(Exception):
-    """A document that cannot be read; the text says why."""
+    """A document cannot be read; the text gives the reason."""
 
 
 class BadSecret(Exception):
-    """A pull secret that cannot be read: the attempt fails with this text."""
+    """A pull secret cannot be read: the attempt fails with this text."""
 
 
 class _Entry(msgspec.Struct):
@@ -39,7 +39,7 @@ class _Config(msgspec.Struct):
 
 
 def of_config_json(text: bytes) -> list[Entry]:
-    """The entries of a config.json. Raises BadDocument when it cannot be read."""
+    """Return the entries of a config.json. Raises BadDocument when it cannot be read."""
     try:
         return _logins(msgspec.json.decode(text, type=_Config).auths or {})
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -47,7 +47,7 @@ def of_config_json(text: bytes) -> list[Entry]:
 
 
 def of_dockercfg(text: bytes) -> list[Entry]:
-    """The entries of a .dockercfg. Raises BadDocument when it cannot be read."""
+    """Return the entries of a .dockercfg. Raises BadDocument when it cannot be read."""
     try:
         return _logins(msgspec.json.decode(text, type=dict[str, _Entry]))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -55,7 +55,7 @@ def of_dockercfg(text: bytes) -> list[Entry]:
 
 
 def of_secret(secret: PullSecret) -> list[Entry]:
-    """The entries of a secret of a known type; none of another type. Raises BadSecret when they cannot be read."""
+    """Return the entries of a secret, [] if it is of an unknown type. Raises BadSecret when they cannot be read."""
     try:
         if secret.type == CONFIG_JSON and ".dockerconfigjson" in secret.data:
             return of_config_json(base64.b64decode(secret.data[".dockerconfigjson"], validate=True))
@@ -82,17 +82,16 @@ def _login(entry: _Entry) -> Login:
 
 
 LIMIT = 1 << 20
-"""Bytes of a document: as much as a Secret can hold."""
+"""Size limit of a document in bytes, that of a Secret."""
 
 Read = Callable[[bytes], list[Entry]]
 
 
 class DockerFiles:
-    """The logins of the node's docker config files, which apply to all its images. Without a home the places in it are
-    left out.
+    """The logins of the node's docker config files, which apply to all its images.
 
-    The first place that has a readable document is used: config.json everywhere before any .dockercfg. It is read at
-    each pull, so a change takes effect at once.
+    The first place with a readable document is used: config.json everywhere before any .dockercfg. Places in the home
+    are left out if there is no home. The document is read at each pull, so a change takes effect at once.
     """
 
     def __init__(self, kubelet_root: Path, working: Path, home: Path | None) -> None:
@@ -107,7 +106,7 @@ class DockerFiles:
         self._said: dict[Path, str] = {}
 
     async def logins(self, repository: str) -> list[Login]:
-        """Logins that fit the full repository, in the order in which to try them."""
+        """Return the logins that match the full repository, in the order in which to try them."""
         for path, read in self._places:
             try:
                 entries = read(trust.read(path, LIMIT))
@@ -120,7 +119,7 @@ class DockerFiles:
         return []
 
     def _say(self, path: Path, why: str) -> None:
-        """Log it once, not at every pull."""
+        """Log the problem once, not at every pull."""
         if self._said.get(path) != why:
             self._said[path] = why
             self._log.warning("docker config file not used", file=str(path), why=why)

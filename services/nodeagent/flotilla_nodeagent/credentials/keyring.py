@@ -1,7 +1,7 @@
-"""Which user names and passwords fit an image: the rules of the kubelet (cri.md §11).
+"""Matches logins with images by the rules of the kubelet (cri.md §11).
 
-Keys of entries are hosts with an optional port and path; a `*` stands for a part of one label of the host, and a path
-is a plain prefix. Longer keys are tried first. All secrets form one keyring, all plugins another one.
+Keys of entries are hosts with an optional port and path; a `*` matches a part of one label of the host, and a path is a
+plain prefix. Longer keys are tried first. All secrets form one keyring, all plugins another one.
 """
 
 import fnmatch
@@ -17,14 +17,14 @@ _HUB_KEY = "index.docker.io"
 _WILD_ONLY = re.compile(r"[?\[\]]")
 
 Entry = tuple[str, Login]
-"""A key as it is written in a document, and the login for where it fits."""
+"""A key as written in a document, and the login for images that it matches."""
 
 
 class LoginSource(Protocol):
     """A source of logins for all images of the node."""
 
     async def logins(self, repository: str) -> list[Login]:
-        """Logins that fit the full repository, in the order in which to try them. Errors are logged, never raised."""
+        """Return the logins that match the full repository, in the order of trial. Log errors, never raise them."""
         ...
 
 
@@ -39,7 +39,7 @@ class Keyring:
                 self._entries.setdefault(parsed, []).append(login)
 
     def logins(self, repository: str) -> list[Login]:
-        """Logins that fit the full repository (`docker.io/library/nginx`), in the order in which to try them."""
+        """Return the logins that match the full repository (`docker.io/library/nginx`), in the order of trial."""
         keys = sorted((key for key in self._entries if matches(key, repository)), reverse=True)
         if not keys and repository.startswith(HUB + "/"):
             keys = [key for key in self._entries if key in (_HUB_KEY, f"{_HUB_KEY}/")]
@@ -48,7 +48,7 @@ class Keyring:
 
 
 def matches(key: str, repository: str) -> bool:
-    """Whether the entry with this (parsed) key is for the repository."""
+    """Report whether the entry with this (parsed) key is for the repository."""
     key_host, _, key_path = key.partition("/")
     host, _, path = repository.partition("/")
     key_name, _, key_port = key_host.partition(":")
@@ -66,7 +66,7 @@ def _label_matches(wanted: str, given: str) -> bool:
 
 
 def _key(text: str) -> str | None:
-    """host[:port][/path] of an entry's key: without scheme, and without the version that old registries had."""
+    """Return host[:port][/path] of an entry's key, without scheme and without the version of old registries."""
     try:
         parts = urlsplit(text if "://" in text else f"https://{text}")
     except ValueError:

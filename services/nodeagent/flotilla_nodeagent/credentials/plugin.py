@@ -1,7 +1,7 @@
-"""A kubelet credential plugin: asked for an image, it answers with logins and for how long to cache them (cri.md §11).
+"""A kubelet credential plugin, which returns logins for an image and how long to cache them (cri.md §11).
 
-One request at a time: when twenty images of a registry are pulled at once, the first answer mostly serves all. A plugin
-that did not answer in time is not asked for a while, or all pulls behind it would wait as long.
+Requests are sent one at a time: when twenty images of a registry are pulled at once, the first answer mostly serves
+all. A plugin that has timed out is skipped for a while, or all pulls behind it would wait as long.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from flotilla_nodeagent.credentials.providers import Provider
 from flotilla_nodeagent.cri.types import Login
 
 ANSWER_SECONDS = 60.0
-"""How long an answer may take, as for the kubelet (cri.md §11)."""
+"""Timeout of an answer, as in the kubelet (cri.md §11)."""
 
 SILENCE_SECONDS = 30.0
-"""How long a plugin that has not answered is not asked."""
+"""Time for which a plugin that has timed out is skipped."""
 
 ANSWERS = 1000
-"""Answers that are kept at most; a NodeImage has up to 256 images."""
+"""Limit of cached answers; a NodeImage has up to 256 images."""
 
 
 class _Auth(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class _Kept(msgspec.Struct, frozen=True):
     until: float
 
 
-_Key = tuple[str, str]  # Image, Registry or Global, and of which
+_Key = tuple[str, str]  # Image, Registry or Global, and its name
 
 
 class Plugin:
@@ -65,7 +65,7 @@ class Plugin:
         self._log = structlog.get_logger(part="credential plugin", plugin=provider.name)
 
     async def entries(self, repository: str) -> list[Entry]:
-        """Its logins for the full repository; none when it is not asked, or has no usable answer."""
+        """Return its logins for the full repository, [] if it does not match or has no usable answer."""
         if not any(matches(pattern, repository) for pattern in self._provider.match_images):
             return []
         async with self._lock:
@@ -114,7 +114,7 @@ class Plugin:
         return await run(program, self._provider.args or [], self._env, msgspec.json.encode(question), ANSWER_SECONDS)
 
     def _read(self, text: bytes) -> _Answer:
-        """Parse the answer. Errors say where it is wrong, and nothing of its content."""
+        """Parse the answer. Errors give the position, and nothing of its content."""
         try:
             answer = msgspec.json.decode(text, type=_Answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -135,5 +135,5 @@ class Plugin:
 
 
 def _keys(repository: str) -> dict[str, str]:
-    """For what an answer holds, by its cacheKeyType."""
+    """Return the cache key of the repository by cacheKeyType."""
     return {"Image": repository, "Registry": repository.partition("/")[0], "Global": ""}

@@ -1,7 +1,7 @@
-"""All credential plugins of the node, as the kubelet's configuration names them (cri.md §11).
+"""All credential plugins of the node, from the kubelet's configuration (cri.md §11).
 
-The configuration is read once, at the start, as the kubelet does. A plugin gets few variables of the agent's own
-environment: where programs and its home are, proxies, certificate authorities. Others stand in the configuration.
+The configuration is read once, at the start, as in the kubelet. A plugin gets few variables of the agent's own
+environment: PATH, HOME, proxies, certificate authorities. The configuration may add others.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from flotilla_nodeagent.credentials.providers import BadConfig, Provider, parse
 from flotilla_nodeagent.cri.types import Login
 
 CONFIG_LIMIT = 1 << 20
-"""Bytes of the configuration: as much as a ConfigMap can hold."""
+"""Size limit of the configuration in bytes, that of a ConfigMap."""
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 PASSED_ON = frozenset(
@@ -30,19 +30,19 @@ Say = Callable[[str], None]
 
 
 class Plugins:
-    """The logins that the plugins tell. They form one keyring; earlier ones come first within a key."""
+    """The logins of the plugins. They form one keyring; earlier plugins come first within a key."""
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self._plugins = plugins
 
     async def logins(self, repository: str) -> list[Login]:
-        """Logins that fit the full repository, in the order in which to try them."""
+        """Return the logins that match the full repository, in the order in which to try them."""
         told = await asyncio.gather(*(plugin.entries(repository) for plugin in self._plugins))
         return Keyring(entry for entries in told for entry in entries).logins(repository)
 
 
 def load(file: Path, folder: Path, clock: Clock, env: Mapping[str, str], say: Say) -> Plugins:
-    """The plugins that the file names, in the folder. None without the file; a bad file is reported and logged."""
+    """Return the plugins in the folder that the file lists, none without the file; report and log a bad file."""
     log = structlog.get_logger(part="credential plugins", file=str(file))
     try:
         providers = parse(trust.read(file, CONFIG_LIMIT))
@@ -59,7 +59,7 @@ def load(file: Path, folder: Path, clock: Clock, env: Mapping[str, str], say: Sa
 
 
 def _usable(provider: Provider, folder: Path, log: structlog.stdlib.BoundLogger) -> bool:
-    """Whether the plugin can be used. A program that is missing may be installed later, so that is only logged."""
+    """Report whether the plugin can be used. A missing program is only logged: it may be installed later."""
     if provider.needs_pod:
         log.warning("plugin not used: it needs a pod's service account", plugin=provider.name)
         return False

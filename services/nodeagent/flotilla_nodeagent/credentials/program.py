@@ -1,7 +1,7 @@
-"""Running one credential plugin: a request on stdin, an answer on stdout, within limits.
+"""Runs a credential plugin: a request on stdin, an answer on stdout, within limits.
 
-The answer is a secret and goes nowhere but to the caller. Stderr is for people: its beginning is part of the error when
-the plugin fails. The plugin runs in a session of its own, so that its child processes are killed with it.
+The answer is a secret and goes to the caller only. Stderr is for people: its beginning is part of the error when the
+plugin fails. The plugin runs in a session of its own, so that its child processes are killed with it.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import cast
 
 ANSWER_LIMIT = 256 << 10
-"""Bytes of an answer. A token has some thousand, and one answer may hold logins for some registries."""
+"""Size limit of an answer in bytes: a token has some thousand, and an answer may hold logins for some registries."""
 
 STDERR_LIMIT = 500
-"""Bytes of stderr that are kept."""
+"""Limit of the bytes of stderr that are kept."""
 
 REAP_SECONDS = 1.0
-"""How long to wait for the end of a plugin that was killed. Only one that hangs in the kernel takes longer."""
+"""Time to wait for the end of a killed plugin; only one that hangs in the kernel takes longer."""
 
 
 class ProgramFailed(Exception):
-    """No answer; the text says why. `silent` if it took too long."""
+    """There is no answer; the text gives the reason. `silent` if the program has timed out."""
 
     def __init__(self, why: str, *, silent: bool = False) -> None:
         super().__init__(why)
@@ -33,8 +33,10 @@ class ProgramFailed(Exception):
 async def run(
     program: Path, arguments: Sequence[str], env: Mapping[str, str], question: bytes, seconds: float
 ) -> bytes:
-    """What the program prints. It has ended when this returns or raises. Raises ProgramFailed when it failed, printed
-    too much or took too long."""
+    """Run the program and return what it prints. It has ended when this returns or raises.
+
+    Raises ProgramFailed when it failed, printed too much or timed out.
+    """
     loop = asyncio.get_running_loop()
     try:
         transport, talk = await loop.subprocess_exec(
@@ -44,7 +46,7 @@ async def run(
         raise ProgramFailed(f"cannot be started: {error}") from error
     try:
         stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))  # uvloop's has no such base
-        if not stdin.is_closing():  # it may have ended without listening
+        if not stdin.is_closing():  # it may have ended without reading
             stdin.write(question)
             stdin.close()
         await asyncio.wait((talk.ended,), timeout=seconds)
@@ -90,12 +92,12 @@ class _Talk(asyncio.SubprocessProtocol):
             self.exited.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The plugin has ended, and so have all processes that could still write."""
+        """Note that the plugin and all processes that could still write have ended."""
         if not self.ended.done():
             self.ended.set_result(None)
 
     @property
     def complaint(self) -> str:
-        """`: …` with the printable part of what it wrote to stderr, on one line."""
+        """`: …` with the printable part of its stderr, on one line."""
         text = "".join(one if one.isprintable() else " " for one in self._complaint.decode(errors="replace"))
         return f": {' '.join(text.split())}" if text.strip() else ""

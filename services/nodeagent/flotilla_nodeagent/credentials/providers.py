@@ -1,7 +1,7 @@
-"""The kubelet's file with credential plugins: CredentialProviderConfig (cri.md §11).
+"""Parses the kubelet's file with credential plugins: CredentialProviderConfig (cri.md §11).
 
-As for the kubelet, the file counts as a whole: with one bad provider none is used. Members that are not known here are
-skipped, since newer kubelets have more of them.
+As in the kubelet, the file counts as a whole: with one bad provider none is used. Unknown members are skipped, since
+newer kubelets have more of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from flotilla_common.settings import readers
 KIND = "CredentialProviderConfig"
 GROUP, PROTOCOL = "kubelet.config.k8s.io", "credentialprovider.kubelet.k8s.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")
-"""Versions of the API; they do not differ in what is used here."""
+"""Versions of the API; they do not differ in the fields used here."""
 
 
 class BadConfig(Exception):
@@ -30,7 +30,7 @@ class Variable(Model):
 
 
 class TokenAttributes(Model):
-    """What a plugin needs to know of the pod for which an image is pulled. The agent pulls for no pod."""
+    """Data of the pod for which an image is pulled, needed by a plugin. The agent pulls for no pod."""
 
     require_service_account: bool = False
 
@@ -48,12 +48,12 @@ class Provider(Model):
 
     @property
     def cache_seconds(self) -> float:
-        """Seconds that an answer without a duration is kept. Raises ValueError when the duration cannot be read."""
+        """Seconds for which to cache an answer without a duration. Raises ValueError when it cannot be parsed."""
         return readers.duration(self.default_cache_duration)
 
     @property
     def needs_pod(self) -> bool:
-        """Whether it can only be asked on behalf of a pod."""
+        """Whether it works only on behalf of a pod."""
         return self.token_attributes is not None and self.token_attributes.require_service_account
 
 
@@ -64,14 +64,16 @@ class _Config(Model):
 
 
 def parse(text: bytes) -> list[Provider]:
-    """The providers of the file, which is YAML or JSON, in their order. Raises BadConfig when it cannot be read, or a
-    provider in it is wrong."""
+    """Return the providers of the file, which is YAML or JSON, in their order.
+
+    Raises BadConfig when it cannot be parsed, or a provider in it is wrong.
+    """
     try:
         config = msgspec.yaml.decode(text, type=_Config)
     except msgspec.ValidationError as error:
         raise BadConfig(str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # The parser's message quotes the file, where variables of plugins stand.
+        # The parser's message quotes the file, which contains variables of plugins.
         raise BadConfig("it is neither YAML nor JSON") from None
     if problems := [*_heading(config), *_problems(config.providers)]:
         raise BadConfig("; ".join(problems))

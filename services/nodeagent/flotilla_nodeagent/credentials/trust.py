@@ -1,7 +1,7 @@
 """Reads only files that nobody but root, or the user that runs the agent, can have written.
 
-The agent runs as root, so whoever may change what it executes, or its registry logins, is root on the node. A file that
-others may write is not used; nor is a program that others may replace.
+The agent runs as root, so anyone who may change its programs or registry logins is root on the node. A file that others
+may write is not used; nor is a program that others may replace.
 """
 
 import os
@@ -12,13 +12,16 @@ OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Untrusted(Exception):
-    """The file is not used; the text says why."""
+    """The file is not used; the text gives the reason."""
 
 
 def read(path: Path, limit: int) -> bytes:
-    """The content of a file of at most `limit` bytes. Raises OSError when it cannot be read (FileNotFoundError: there
-    is none), Untrusted when somebody else may write it, or it is too large or no plain file."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # nobody makes us wait at a pipe
+    """Return the content of a file of at most `limit` bytes.
+
+    Raises OSError when it cannot be read (FileNotFoundError: it does not exist), Untrusted when others may write it, or
+    it is too large or not a regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # never block on a pipe
     try:
         state = os.fstat(descriptor)
         if not stat.S_ISREG(state.st_mode):
@@ -34,9 +37,12 @@ def read(path: Path, limit: int) -> bytes:
 
 
 def program(path: Path) -> Path:
-    """The program's real path. Until it is executed nobody else can change it, because nobody else may write it or a
-    folder on the way to it. Raises OSError when it cannot be read (FileNotFoundError: there is none), Untrusted when
-    somebody else may replace it, or it is no program."""
+    """Return the program's real path.
+
+    Nobody else can change it before it is executed, because nobody else may write it or a folder on the way to it.
+    Raises OSError when it cannot be read (FileNotFoundError: it does not exist), Untrusted when others may replace it,
+    or it is no program.
+    """
     real = path.resolve(strict=True)
     state = real.stat()
     if not stat.S_ISREG(state.st_mode) or not os.access(real, os.X_OK):
@@ -54,6 +60,6 @@ def _check(path: Path, state: os.stat_result) -> None:
     if state.st_gid in (0, os.getegid()):
         writable &= ~stat.S_IWGRP
     if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_ISVTX:
-        return  # as in /tmp: what is ours there stays ours
+        return  # as in /tmp: others cannot replace our files there
     if writable:
         raise Untrusted(f"{path} can be written by others")

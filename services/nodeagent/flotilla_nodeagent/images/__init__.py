@@ -1,1 +1,1 @@
-"""Pulling the images that the node's NodeImage asks for (nodeagent.md §3)."""
+"""Pulls the images that the node's NodeImage asks for (nodeagent.md §3)."""

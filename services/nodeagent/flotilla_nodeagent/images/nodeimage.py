@@ -15,25 +15,25 @@ from flotilla_nodeagent.work import Work
 
 COMPONENT = "kruise-daemon-imagepuller"
 IDLE_SECONDS = (1200.0, 1800.0)
-"""The status is compared with what was reported this often although nothing has changed (nodeagent.md §3.1)."""
+"""Interval of comparing the status with the last report although nothing has changed (nodeagent.md §3.1)."""
 
 REFRESH_SECONDS = (12 * 3600.0, 13 * 3600.0)
-"""After this time an unchanged status is reported again."""
+"""Interval after which an unchanged status is reported again."""
 
 WRITES_PER_SECOND, BURST = 0.5, 5
-"""Status writes: thousands of nodes may be pulling at once."""
+"""Limit of status writes: thousands of nodes may be pulling at once."""
 
 
 class NodeImages:
     """Handles the NodeImage with the node's name."""
 
     def __init__(self, host: Host, copies: Copies[NodeImage], puller: Puller, most: int) -> None:
-        """`most`: pulls at a time; 0 or less is no limit."""
+        """Start with at most `most` pulls at a time; 0 or less is no limit."""
         self._host = host
         self._copies = copies
         self._key: Key = ("", host.node)
         self._writes = Quota(BURST, WRITES_PER_SECOND)
-        self._said: tuple[str, NodeImageStatus] | None = None  # uid and status that were accepted last
+        self._said: tuple[str, NodeImageStatus] | None = None  # uid and status of the last accepted report
         self._refresh_at = 0.0
         self._work = Work[Key]("images", host, self._sync, workers=1)
         self._tasks = Tasks(puller, host.clock, most, self._wake, self._ended)
@@ -64,12 +64,12 @@ class NodeImages:
         if self._must_say(image, status):
             now = self._host.clock.monotonic()
             if not self._writes.take(key[1], now):
-                return self._writes.wait(key[1], now)  # and not here: by then there may be something newer to write
+                return self._writes.wait(key[1], now)  # not slept here: by then there may be something newer
             await self._report(image, status)
         return self._host.entropy.uniform(*IDLE_SECONDS)
 
     def _must_say(self, image: NodeImage, status: NodeImageStatus) -> bool:
-        """The status differs from the one that was last written, or that was long ago."""
+        """Report whether the status differs from the last report, or that one is too old."""
         if self._said is not None and self._said[0] == image.metadata.uid:
             return self._said[1] != status or self._host.clock.monotonic() >= self._refresh_at
         return image.status != status
@@ -80,7 +80,7 @@ class NodeImages:
         try:
             await self._host.reporter.send(NODE_IMAGES, "", meta.name, report)
         except NotTaken:
-            self._said = None  # it may be written all the same: the copy will tell
+            self._said = None  # it may have been written all the same: the copy will show
             raise
         except Refused as error:
             self._log.warning("report refused", why=str(error))
@@ -88,13 +88,13 @@ class NodeImages:
         self._refresh_at = self._host.clock.monotonic() + self._host.entropy.uniform(*REFRESH_SECONDS)
 
     def _ended(self, task: Task, status: TagStatus, seconds: float) -> None:
-        """Events on the NodeImage, and for a failure on the jobs that wanted the image."""
+        """Send events on the NodeImage, and for a failure on the jobs that asked for the image."""
         image = self._copies.get(self._key)
         if image is None:
             return
         about = JobReference(kind="NodeImage", name=image.metadata.name, uid=image.metadata.uid)
         if status.phase != FAILED:
-            text = f"Image {task.image}:{task.tag}, ecalpsedTime {seconds:.3f}s"  # sic: scripts know it so
+            text = f"Image {task.image}:{task.tag}, ecalpsedTime {seconds:.3f}s"  # sic: scripts match this spelling
             self._event(about, "Normal", "PullImageSucceed", text)
             return
         wanted = image.task(task.image, task.tag)

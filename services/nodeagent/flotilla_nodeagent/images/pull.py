@@ -1,4 +1,4 @@
-"""One pull task: attempts within limits, and the text of what went wrong (nodeagent.md §3.3, §3.4)."""
+"""Runs one pull task: attempts within limits, and the text of the failure (nodeagent.md §3.3, §3.4)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,22 +16,22 @@ from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.images.secrets import Secrets
 
 TIMEOUT_SECONDS, RETRIES = 600, 3
-"""Where the pull policy says nothing."""
+"""Defaults for a pull policy without these limits."""
 
 FIRST_PAUSE, MOST_PAUSE = 1.0, 30.0
 """Seconds between attempts, doubling."""
 
 AWAY_PAUSE = 2.0
-"""Seconds between looks for a runtime that restarts. Such tries count only once a whole attempt's time has passed."""
+"""Seconds between attempts while the runtime restarts. They count only once a whole attempt's time has passed."""
 
 MARK = {"apps.kruise.io/pulling-image-by": "kruise-daemon"}
-"""Goes with every request: a request without any sandbox config makes some runtimes crash."""
+"""Annotations of every request: one without any sandbox config makes some runtimes crash."""
 
 PAST_DEADLINE = "pulling exceeds the activeDeadlineSeconds"
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """What to pull, and within which limits."""
+    """An image to pull, and the limits."""
 
     image: str
     tag: str
@@ -43,15 +43,15 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reference(self) -> str:
-        """As the runtime is asked for it."""
+        """The image reference for the runtime."""
         return reference_of(self.image, self.tag)
 
 
 class _Trouble(msgspec.Struct, frozen=True):
-    """Why an attempt failed."""
+    """The reason of a failed attempt."""
 
     text: str
-    away: bool = False  # the runtime was not there: that is no attempt
+    away: bool = False  # the runtime was not there: the attempt does not count
 
 
 class PullFailed(Exception):
@@ -59,7 +59,7 @@ class PullFailed(Exception):
 
 
 class Puller:
-    """Carries out tasks with the node's runtime. `node_logins` are the sources that hold for all images of the node."""
+    """Carries out tasks with the node's runtime. `node_logins` are sources of logins for all images of the node."""
 
     def __init__(self, host: Host, node_logins: Sequence[LoginSource]) -> None:
         self._runtime = host.runtimes.primary
@@ -68,8 +68,10 @@ class Puller:
         self._clock = host.clock
 
     async def pull(self, task: Task) -> None:
-        """Pull the image; returns when it is on the node. Raises PullFailed when all attempts failed, or the deadline
-        has passed."""
+        """Pull the image; return when it is on the node.
+
+        Raises PullFailed when all attempts failed, or the deadline has passed.
+        """
         policy, started = task.policy, self._clock.monotonic()
         limit = TIMEOUT_SECONDS if policy.timeout_seconds is None else policy.timeout_seconds
         tries = 1 + (RETRIES if policy.backoff_limit is None or policy.backoff_limit < 0 else policy.backoff_limit)
@@ -88,7 +90,7 @@ class Puller:
                 raise PullFailed(trouble.text)
 
     def _limit(self, policy: TagPullPolicy, limit: float, started: float) -> float:
-        """Seconds for the next attempt. Raises PullFailed after the deadline."""
+        """Return the seconds for the next attempt. Raises PullFailed after the deadline."""
         if policy.active_deadline_seconds is None:
             return limit
         left = started + policy.active_deadline_seconds - self._clock.monotonic()
@@ -97,7 +99,7 @@ class Puller:
         return min(limit, left)
 
     async def image_id(self, task: Task) -> str:
-        """`<name>@<id>` of the pulled image, if the runtime shows it."""
+        """Return `<name>@<id>` of the pulled image, "" if the runtime does not list it."""
         try:
             found = find(await self._runtime().images(), task.image, task.tag)
         except CriError:
@@ -105,7 +107,7 @@ class Puller:
         return f"{task.image}@{found.id}" if found is not None else ""
 
     async def _within(self, seconds: float, task: Task) -> _Trouble | None:
-        """One attempt; returns what went wrong."""
+        """Make one attempt; return its failure, or None."""
         attempt = asyncio.ensure_future(self._attempt(task))
         limit = asyncio.ensure_future(self._clock.sleep(seconds))
         try:
@@ -129,8 +131,10 @@ class Puller:
         return await self._with_logins(runtime, task, keyring)
 
     async def _with_logins(self, runtime: Runtime, task: Task, secrets: Keyring) -> _Trouble | None:
-        """The first login that the registry takes ends it: of the secrets, then of the node, which is asked only if
-        the secrets do not do. There is no anonymous try after them."""
+        """Try the logins of the secrets, then those of the node, until the registry accepts one.
+
+        The node's sources are read only if the secrets fail. With any login, there is no anonymous attempt.
+        """
         repository = _repository(task.image)
         failed: dict[Login, str] = {}
         for source in (None, *self._node_logins):
@@ -163,7 +167,7 @@ class Puller:
 
 
 def find(images: list[Image], name: str, tag: str) -> Image | None:
-    """The image by name and tag (or digest): names compare in their normal form, whatever the runtime calls them."""
+    """Return the image by name and tag (or digest); names are compared in their normal form."""
     return next((one for one in images for listed in (*one.tags, *one.digests) if _same(listed, name, tag)), None)
 
 
@@ -176,7 +180,7 @@ def _same(listed: str, name: str, tag: str) -> bool:
 
 
 def _repository(image: str) -> str:
-    """The full name that credentials are matched with; a name that cannot be parsed matches none."""
+    """Return the full name that credentials are matched with; a name that cannot be parsed matches none."""
     try:
         return ImageName.parse(image).repository
     except ValueError:

@@ -1,6 +1,6 @@
-"""Pull secrets, asked for when an image needs them and kept in memory for some minutes.
+"""Requests pull secrets when an image needs them, and caches them in memory for some minutes.
 
-The jobs service hands out only what this node's NodeImage refers to, sealed to a key of this process.
+The jobs service hands out only secrets that this node's NodeImage refers to, sealed to a key of this process.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from flotilla_nodeagent.credentials.documents import BadSecret
 from flotilla_nodeagent.host import Host
 
 KEEP_SECONDS = (300.0, 600.0)
-"""How long a secret is cached; a random time in between, so that nodes do not ask all at once."""
+"""Range of the random time for which a secret is cached, so that nodes do not ask all at once."""
 
 MISSING_SECONDS = 10.0
-"""How long a secret that could not be had is not asked for again: it may be about to be copied."""
+"""Time for which a missing secret is not requested again: it may be about to be copied."""
 
 _Key = tuple[str, str]
 
@@ -39,8 +39,7 @@ class Secrets:
         self._log = structlog.get_logger(part="secrets")
 
     async def get(self, references: Sequence[SecretReference]) -> list[PullSecret]:
-        """Those of the referenced secrets that exist, in their order. Raises BadSecret when the answer cannot be
-        decrypted."""
+        """Return those of the referenced secrets that exist, in their order. Raises BadSecret when decryption fails."""
         now = self._host.clock.monotonic()
         self._kept = {key: kept for key, kept in self._kept.items() if kept.until > now}
         missing = [one for one in references if (one.namespace, one.name) not in self._kept]
@@ -50,7 +49,7 @@ class Secrets:
         return [kept.secret for kept in found if kept is not None and kept.secret is not None]
 
     async def _ask(self, missing: list[SecretReference]) -> None:
-        """Ask for secrets. The image is pulled without those that are not handed out: public images need none."""
+        """Request secrets. The image is pulled without those that are not handed out: public images need none."""
         request = SecretsRequest(public_key=self._opener.public_key, references=missing)
         try:
             answer = await self._host.reporter.secrets(request)

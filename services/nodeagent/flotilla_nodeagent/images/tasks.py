@@ -1,7 +1,7 @@
-"""The pull tasks under way, and what is known of each tag: from the spec's round to a final phase (nodeagent.md §3.2).
+"""The running pull tasks, and the state of each tag: from the spec's round to a final phase (nodeagent.md §3.2).
 
-What the NodeImage's status says is complete is taken over, so a restarted agent does not pull it again. What this
-process completed counts as well, whether or not it has been reported yet.
+What is complete in the NodeImage's status is adopted, so a restarted agent does not pull it again. What this process
+completed counts as well, whether or not it has been reported yet.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ Ended = Callable[[Task, TagStatus, float], None]
 
 
 class Tasks:
-    """At most one task per tag."""
+    """The pull tasks, at most one per tag."""
 
     def __init__(self, puller: Puller, clock: Clock, most: int, on_change: Callable[[], None], on_end: Ended) -> None:
         self._puller = puller
@@ -49,7 +49,7 @@ class Tasks:
         self._log = structlog.get_logger(part="images")
 
     def sync(self, image: NodeImage) -> None:
-        """Start and stop what the spec asks for."""
+        """Start missing tasks and stop those that the spec no longer asks for."""
         wanted = {(name, tag.tag): (name, spec, tag) for name, spec in image.spec.images.items() for tag in spec.tags}
         for one in list(self._running):
             if one not in wanted or self._running[one][0] != wanted[one][2].version:
@@ -64,7 +64,7 @@ class Tasks:
                 self._start(one, _task(name, spec, tag))
 
     def stop(self) -> None:
-        """The NodeImage is gone."""
+        """Stop everything: the NodeImage is gone."""
         for one in list(self._running):
             self._stop(one)
         self.known.clear()
@@ -114,7 +114,7 @@ class Tasks:
         self._on_end(task, status, seconds)
 
     def _end(self, started: datetime, seconds: float) -> datetime:
-        """Now, by the wall clock; if that was set back meanwhile, the start plus the seconds that the task took."""
+        """Return now by the wall clock, or the start plus `seconds` if the clock was set back meanwhile."""
         return max(self._clock.now(), started + timedelta(seconds=seconds)).replace(microsecond=0)
 
     def _set(self, one: Name, status: TagStatus) -> None:

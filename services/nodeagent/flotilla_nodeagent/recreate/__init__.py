@@ -1,1 +1,1 @@
-"""ContainerRecreateRequests on their node (containerrecreaterequest.md §7)."""
+"""Carries out ContainerRecreateRequests on their node (containerrecreaterequest.md §7)."""

@@ -1,4 +1,4 @@
-"""The containers of a request's pod, as the runtime has them."""
+"""The containers of a request's pod in the runtime."""
 
 from datetime import UTC, datetime
 
@@ -20,11 +20,11 @@ FOREVER = float("inf")
 
 
 class NoRuntime(Exception):
-    """The containers belong to no runtime, or to several, or to one that is not here."""
+    """The containers belong to no runtime, to several, or to one that is not here."""
 
 
 class PodContainers:
-    """One look at the pod of a request."""
+    """The state of a request's pod in one pass."""
 
     def __init__(self, request: ContainerRecreateRequest, runtimes: Runtimes, stopper: Stopper, timing: Timing) -> None:
         self._request = request
@@ -41,7 +41,7 @@ class PodContainers:
         return self._request.metadata.labels.get(RECREATE_POD_UID, "")
 
     async def look(self) -> None:
-        """Ask the runtime. Raises CriError when it fails."""
+        """List the containers. Raises CriError when the runtime fails."""
         self._newest = newest(await self._runtime.containers(self._pod_uid))
         for wanted in self._request.spec.containers:
             if not self._runs(wanted.name):
@@ -68,7 +68,7 @@ class PodContainers:
         return seconds
 
     def states(self, reported: list[RecreateState]) -> list[RecreateState]:
-        """How far the containers are."""
+        """Return the states of the containers."""
         uid = self._request.metadata.uid
         seen = {
             name: Seen(
@@ -81,11 +81,11 @@ class PodContainers:
         return next_states(self._request, reported, seen)
 
     def act(self, states: list[RecreateState]) -> Act:
-        """What to do next."""
+        """Return what to do next."""
         return act(self._request, states, frozenset(self._newest))
 
     async def kill(self, name: str, states: list[RecreateState], reporter: Reporter) -> list[RecreateState]:
-        """Stop a container; returns the states afterwards. Raises Unavailable when the outcome is unknown."""
+        """Stop a container and return the states afterwards. Raises Unavailable when the outcome is unknown."""
         container, meta = self._newest[name], self._request.metadata
         wanted = next(one for one in self._request.spec.containers if one.name == name)
         pod = Subject(meta.namespace, self._request.spec.pod_name, self._pod_uid)
@@ -109,8 +109,11 @@ class PodContainers:
 
 
 def _runtime_of(request: ContainerRecreateRequest, runtimes: Runtimes) -> Runtime:
-    """The one runtime of all containers. Raises NoRuntime when they are of no runtime of this node, or of several,
-    Unavailable when no runtime answers at all."""
+    """Return the one runtime of all containers.
+
+    Raises NoRuntime when they are of no runtime of this node, or of several, Unavailable when no runtime answers at
+    all.
+    """
     contexts = [container.status_context for container in request.spec.containers]
     names = {context.container_id.partition("://")[0] if context else "" for context in contexts}
     if "" in names or len(names) != 1:

@@ -1,4 +1,4 @@
-"""Carries out ContainerRecreateRequests: one pass after the other, each of which reports before the next acts (§7.2).
+"""Carries out ContainerRecreateRequests in passes, each of which reports before the next one acts (§7.2).
 
 Work is keyed by pod, so that one request per pod is worked on at a time. An accepted report counts at once, so several
 containers are stopped one after the other without waiting for the channel, each only after the last one was reported.
@@ -24,13 +24,13 @@ from flotilla_nodeagent.timing import Timing
 from flotilla_nodeagent.work import Work
 
 WORKERS = 110
-"""As many as pods fit on a node by default: a long preStop hook of one pod holds no other pod's request up."""
+"""The default limit of pods on a node: a long preStop hook of one pod holds no other pod's request up."""
 
 POLL_SECONDS = 3.0
-"""How often a request in progress is looked at, in case a message about it was lost."""
+"""Interval of checking a request in progress, in case a message about it was lost."""
 
 MARGIN_SECONDS = 0.1
-"""Added to the end of a period before the next look."""
+"""Seconds added to the end of a period before the next check."""
 
 NOW = 0.0
 
@@ -46,19 +46,21 @@ class View(msgspec.Struct, frozen=True):
 
 class _Overlay(msgspec.Struct, frozen=True):
     view: View
-    seen: int  # the version of the copy when we reported
-    written: int  # the version that the report became; 0: nothing had to be written
+    seen: int  # the version of the copy when it was reported
+    written: int  # the version after the report was written; 0: no write was needed
 
 
 class Reported:
-    """Accepted reports by the request's uid. The channel shows one a moment later (§7.1): until then the report counts,
-    so that nothing is done twice."""
+    """Accepted reports by the request's uid.
+
+    The channel shows a report a moment later (§7.1): until then it counts as the status, so that nothing is done twice.
+    """
 
     def __init__(self) -> None:
         self._overlays: dict[str, _Overlay] = {}
 
     def view(self, request: ContainerRecreateRequest) -> View:
-        """The newest that is known."""
+        """Return the newest view: an accepted report, or the status."""
         overlay = self._overlays.get(request.metadata.uid)
         if overlay is not None:
             current = version(request)
@@ -68,11 +70,11 @@ class Reported:
         return View(request.status.phase, request.status.container_recreate_states)
 
     def accepted(self, request: ContainerRecreateRequest, view: View, resource_version: str) -> None:
-        """The view is what has been reported."""
+        """Record the view as reported."""
         self._overlays[request.metadata.uid] = _Overlay(view, version(request), int(resource_version or 0))
 
     def keep(self, uids: set[str]) -> None:
-        """Forget all other requests."""
+        """Drop all other requests."""
         for uid in self._overlays.keys() - uids:
             del self._overlays[uid]
 
@@ -107,7 +109,7 @@ class Requests:
             self._work.add(pod)
 
     async def _pass(self, pod: Key) -> float | None:
-        """Work on the pod's requests as far as is possible now."""
+        """Work on the pod's requests until all are waiting."""
         while (wait := await self._one(pod)) == NOW:
             continue
         self._tidy()
@@ -124,7 +126,7 @@ class Requests:
         return await self._step(first)
 
     def _active(self, pod: Key) -> list[ContainerRecreateRequest]:
-        """Unfinished requests of the pod: the one in progress first, else the oldest."""
+        """Return the unfinished requests of the pod: the one in progress first, else the oldest."""
         ranks = {RECREATING: 0, PENDING: 1}
         found = [
             request
@@ -137,7 +139,7 @@ class Requests:
         return sorted(found, key=lambda one: (ranks.get(self._reported.view(one).phase, 2), one.metadata.seniority))
 
     async def _step(self, request: ContainerRecreateRequest) -> float | None:
-        """One pass of §7.2: after how many seconds to go on, NOW, or None for when something changes."""
+        """Run one pass of §7.2; return the seconds until the next, NOW, or None to wait for a change."""
         view = self._reported.view(request)
         if view.phase != RECREATING:
             return await self._report(request, phase=RECREATING)
@@ -196,7 +198,7 @@ class Requests:
         return NOW
 
     def _tidy(self) -> None:
-        """Forget requests that are gone, and the stops of completed ones."""
+        """Drop requests that are gone, and the stops of completed ones."""
         live = {one.metadata.uid for one in self._copies if self._reported.view(one).phase != COMPLETED}
         known = {one.metadata.uid for one in self._copies}
         self._reported.keep(known)

@@ -1,7 +1,7 @@
-"""How far each container of a request is, and what to do next: pure functions of what was reported and what the runtime
-says (containerrecreaterequest.md §7.3, §7.4).
+"""Computes the state of each container of a request, and the next step (containerrecreaterequest.md §7.3, §7.4).
 
-One container is killed per pass, so that what was done is reported before the next thing is done.
+The functions are pure: their input is the last report and the runtime's state. One container is killed per pass, so
+that each step is reported before the next one.
 """
 
 from collections.abc import Mapping
@@ -25,17 +25,17 @@ NOT_FOUND = "not found container on Node"
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What the node knows of one container of the request."""
+    """The node's view of one container of the request."""
 
     container: Container | None = None  # the newest of its name
-    running_seconds: float = 0.0  # how long it has surely been running
-    stopped: bool = False  # this request had its predecessor, or itself, stopped, whatever was reported
+    running_seconds: float = 0.0  # the time for which it is certain to have been running
+    stopped: bool = False  # did this request have it or its predecessor stopped, reported or not?
 
 
 def next_states(
     request: ContainerRecreateRequest, reported: list[RecreateState], seen: Mapping[str, Seen]
 ) -> list[RecreateState]:
-    """The states as they should be reported now, in the order of the spec."""
+    """Return the states to be reported now, in the order of the spec."""
     before = {state.name: state for state in reported}
     snapshots = {one.name: one for one in request.status.container_status_snapshot}
     return [
@@ -68,7 +68,8 @@ def _next(
 
 
 def _replaced(wanted: RecreateContainer, found: Container) -> bool:
-    """It is another instance than the one that the request was made for. Start times say nothing (§13)."""
+    """Report whether it is another instance than the one that the request was made for."""
+    # Start times prove nothing (§13).
     context = wanted.status_context
     if context is None:
         return False
@@ -76,20 +77,20 @@ def _replaced(wanted: RecreateContainer, found: Container) -> bool:
 
 
 def _serving(snapshot: ContainerSnapshot | None, found: Container) -> bool:
-    """The kubelet reports this very instance as ready."""
+    """Report whether the kubelet reports this very instance as ready."""
     return snapshot is not None and snapshot.ready and snapshot.container_id.partition("://")[2] == found.id
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True):
-    """The walk over the states."""
+    """The result of the walk over the states."""
 
-    states: list[RecreateState]  # as they are after the walk
+    states: list[RecreateState]  # after the walk
     kill: str = ""  # the container to stop now
     complete: bool = False  # the request is done
 
 
 def act(request: ContainerRecreateRequest, states: list[RecreateState], present: frozenset[str]) -> Act:
-    """Walk the states in order. `present`: containers that the runtime has."""
+    """Walk the states in order; `present` are the containers that the runtime has."""
     strategy = request.spec.strategy
     walked = list(states)
     for index, state in enumerate(states):
@@ -109,7 +110,7 @@ def act(request: ContainerRecreateRequest, states: list[RecreateState], present:
 
 
 def with_outcome(states: list[RecreateState], name: str, error: str | None) -> list[RecreateState]:
-    """The states after the container was stopped, or after that failed."""
+    """Return the states after the container was stopped, or after that failed."""
 
     def after(state: RecreateState) -> RecreateState:
         if error is None:
