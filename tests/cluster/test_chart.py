@@ -20,6 +20,7 @@ from tests.support.helm import CHART, NAMESPACE, Release, release
 from tests.support.nodes import RealCluster
 from tests.support.pull_jobs import ended
 from tests.support.workspace import Workspace, identity, image, restarts, watched
+from tests.testkit.manifests import manifest
 
 __all__ = [
     "sample",
@@ -30,31 +31,9 @@ __all__ = [
     "test_revision_names_and_status_of_a_partial_update",
 ]
 
-PULL = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: ImagePullJob
-metadata: {name: pull}
-spec:
-  image: nginx:perl
-  parallelism: 3
-  completionPolicy: {type: Always}
-  pullPolicy: {timeoutSeconds: 60, backoffLimit: 1}
-"""
+PULL = manifest("chart-pull")
 PROXY = f"/api/v1/namespaces/{NAMESPACE}/pods"
-CLONE_SETS = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: CloneSet
-metadata: {name: sample}
-spec:
-  replicas: 6
-  updateStrategy: {type: InPlaceIfPossible, maxUnavailable: 1}
-  selector: {matchLabels: {app: sample}}
-  template:
-    metadata: {labels: {app: sample}}
-    spec:
-      terminationGracePeriodSeconds: 1
-      containers: [{name: nginx, image: "nginx:alpine"}]
-"""
+CLONE_SETS = manifest("chart-clone-sets")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -12,22 +12,10 @@ from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.types import Container, Executed, State, newest
 from flotilla_nodeagent.images.pull import find
 from tests.support.nodes import RealCluster
+from tests.testkit.manifests import manifest
 
 NODE = "real-0"
-POD = """
-apiVersion: v1
-kind: Pod
-metadata: {name: cri, labels: {app: cri}}
-spec:
-  nodeName: real-0
-  terminationGracePeriodSeconds: 7
-  containers:
-  - name: app
-    image: nginx:alpine
-    command: [sh, -c, "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
-    env: [{name: LINES_, value: "one\\ntwo"}]
-    lifecycle: {preStop: {exec: {command: ["true"]}}}
-"""
+POD = manifest("cri-pod")
 
 
 @pytest_asyncio.fixture

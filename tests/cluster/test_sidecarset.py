@@ -16,28 +16,11 @@ from tests.support.nodes import RealCluster
 from tests.support.recorder import Recorder
 from tests.support.workspace import Workspace, is_ready, new_namespace, terminating
 from tests.testkit.documents import Json
+from tests.testkit.manifests import manifest
 
 PATIENCE = 60  # seconds: containers have a grace period
 V1, V2, V3, EMPTY = (f"sample/sidecar:{tag}" for tag in ("v1", "v2", "v3", "empty"))
-DEPLOYMENT = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: REPLICAS
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      terminationGracePeriodSeconds: 1
-      containers:
-      - name: main
-        image: nginx:alpine
-        env: [{name: COLOR, value: blue}, {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
-        resources: {limits: {cpu: 200m, memory: 64Mi}}
-        volumeMounts: [{name: data, mountPath: /data, subPathExpr: $(POD)}]
-      volumes: [{name: data, emptyDir: {}}]
-"""
+DEPLOYMENT = manifest("sidecarset-deployment")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -15,31 +15,11 @@ import pytest_asyncio
 
 from flotilla_cli.cluster.process import is_alive, marked
 from tests.support.cluster import Cluster, control_plane, eventually
+from tests.testkit.manifests import manifest
 
-GATED = """
-apiVersion: v1
-kind: Pod
-metadata: {name: gated}
-spec:
-  readinessGates: [{conditionType: InPlaceUpdateReady}]
-  containers: [{name: main, image: "nginx:alpine"}]
-"""
+GATED = manifest("control-plane-gated")
 
-CLAIM = """
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: data}
-spec:
-  accessModes: [ReadWriteOnce]
-  resources: {requests: {storage: 1Gi}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: stateful}
-spec:
-  containers: [{name: main, image: "nginx:alpine"}]
-  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
-"""
+CLAIM = manifest("control-plane-claim")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

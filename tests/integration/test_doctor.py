@@ -29,6 +29,7 @@ from tests.support.certificates import Authority
 from tests.support.cluster import control_plane, eventually
 from tests.support.doctor import doctor, named
 from tests.support.fleet import Fleet, fleet
+from tests.testkit.manifests import manifest
 
 SERVICES = ("watcher", "cloneset", "webhook", "jobs", "statefulset", "daemonset", "sidecar")
 MUTATING = "kruise-mutating-webhook-configuration"
@@ -61,32 +62,7 @@ def plant_objects(flotilla: Fleet) -> None:
     cluster.kubectl("create", "clusterrolebinding", "too-much", "--clusterrole=cluster-admin", account)
 
 
-LEFTOVERS = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: kruise-controller-manager, namespace: kruise-system}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: kruise}}
-  template: {metadata: {labels: {app: kruise}}, spec: {containers: [{name: manager, image: "kruise-manager:v1.8"}]}}
----
-apiVersion: coordination.k8s.io/v1
-kind: Lease
-metadata: {name: kruise-manager, namespace: kruise-system}
-spec: {holderIdentity: kruise-1, leaseDurationSeconds: 600, renewTime: NOW}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingWebhookConfiguration
-metadata: {name: left-behind}
-webhooks:
-- name: left.example.com
-  clientConfig: {service: {namespace: kruise-system, name: nobody}}
-  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
-  objectSelector: {matchLabels: {never: set}}
-  failurePolicy: Fail
-  sideEffects: None
-  admissionReviewVersions: [v1]
-"""
+LEFTOVERS = manifest("doctor-leftovers")
 
 
 @asynccontextmanager

@@ -13,34 +13,12 @@ import yaml
 from flotilla_cli.install import rbac
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, Member
+from tests.testkit.manifests import manifest
 
 URL = "https://10.1.2.3:9876"
 CLONESETS = "clonesets.apps.kruise.io"
-BETA = """
-apiVersion: apps.kruise.io/v1beta1
-kind: CloneSet
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  scaleStrategy: {maxUnavailable: 20%}
-  updateStrategy: {rollingUpdate: {partition: 1, maxSurge: 10%}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: main, image: "nginx:alpine", fieldOfTheFuture: 1}]
-"""
-ALPHA = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: CloneSet
-metadata: {name: old}
-spec:
-  selector: {matchLabels: {app: old}}
-  updateStrategy: {type: InPlaceIfPossible, partition: 1}
-  template:
-    metadata: {labels: {app: old}}
-    spec: {containers: [{name: main, image: "nginx:alpine"}]}
-"""
+BETA = manifest("install-beta")
+ALPHA = manifest("install-alpha")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -301,18 +279,7 @@ async def _start(fleet: Fleet, services: Iterable[str], folder: Path) -> None:
         await fleet.ready(name)
 
 
-PULLS = """
-apiVersion: v1
-kind: Secret
-metadata: {name: login}
-type: kubernetes.io/dockerconfigjson
-stringData: {.dockerconfigjson: '{"auths": {}}'}
----
-apiVersion: apps.kruise.io/v1beta1
-kind: ImageListPullJob
-metadata: {name: pulls}
-spec: {images: ["nginx:1"], pullSecrets: [login], completionPolicy: {type: Never}}
-"""
+PULLS = manifest("install-pulls")
 
 
 @pytest.mark.usefixtures("clean")
@@ -338,18 +305,7 @@ async def test_image_pulls_need_no_more_than_the_role_of_their_service(cluster: 
     assert outcomes(reply)["customresourcedefinition.apiextensions.k8s.io/nodeimages.apps.kruise.io"] == "deleted"
 
 
-WIDGETS = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: widgets.example.com
-  labels: {policy.kruise.io/delete-protection: Cascading}
-spec:
-  group: example.com
-  scope: Cluster
-  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
-"""
+WIDGETS = manifest("install-widgets")
 
 
 @pytest.mark.usefixtures("clean")

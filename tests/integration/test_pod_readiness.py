@@ -6,35 +6,11 @@ from flotilla_common.api.podrules import LACKS_READINESS_GATE
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import SERVICES, Fleet, fleet
 from tests.support.podrules import pod_rules
+from tests.testkit.manifests import manifest
 
-POD = """
-apiVersion: v1
-kind: Pod
-metadata: {name: bare}
-spec: {containers: [{name: main, image: "nginx:alpine"}]}
-"""
-DEPLOYMENT = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: main, image: "nginx:alpine"}]}
-"""
-CLONE_SET = """
-apiVersion: apps.kruise.io/v1beta1
-kind: CloneSet
-metadata: {name: clone}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: clone}}
-  template:
-    metadata: {labels: {app: clone}}
-    spec: {containers: [{name: main, image: "nginx:alpine"}]}
-"""
+POD = manifest("pod-readiness-pod")
+DEPLOYMENT = manifest("pod-readiness-deployment")
+CLONE_SET = manifest("pod-readiness-clone-set")
 
 
 def ready_with_gate(cluster: Cluster, name: str) -> bool:

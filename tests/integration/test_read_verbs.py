@@ -16,32 +16,10 @@ from tests.support.broker import people
 from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
 from tests.testkit.documents import Json
+from tests.testkit.manifests import manifest
 
-MANIFEST = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: CloneSet
-metadata: {name: web}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  updateStrategy: {type: InPlaceIfPossible, partition: 2, maxUnavailable: 1}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: main, image: "nginx:alpine"}]}
-"""
-NUMBERED = """
-apiVersion: apps.kruise.io/v1beta1
-kind: StatefulSet
-metadata: {name: db}
-spec:
-  replicas: 2
-  reserveOrdinals: [1]
-  serviceName: db
-  selector: {matchLabels: {app: db}}
-  template:
-    metadata: {labels: {app: db}}
-    spec: {containers: [{name: main, image: "nginx:alpine"}]}
-"""
+MANIFEST = manifest("read-verbs")
+NUMBERED = manifest("read-verbs-numbered")
 NEW_IMAGE = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:mainline"}]}}}}'
 
 

@@ -21,18 +21,9 @@ from flotilla_common.tracing.context import change
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.collector import Collector, collector
 from tests.support.fleet import install, page
+from tests.testkit.manifests import manifest
 
-MANIFEST = """
-apiVersion: apps.kruise.io/v1beta1
-kind: CloneSet
-metadata: {name: NAME}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: NAME}}
-  template:
-    metadata: {labels: {app: NAME}}
-    spec: {containers: [{name: main, image: "nginx:alpine"}]}
-"""
+MANIFEST = manifest("run")
 
 
 def first_of(count: int) -> int:

@@ -5,21 +5,10 @@ from pathlib import Path
 
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import fleet
+from tests.testkit.manifests import manifest
 
 FLAGS = ["--feature-gates=SidecarTerminator=true"]
-POD = """
-apiVersion: v1
-kind: Pod
-metadata: {name: work}
-spec:
-  restartPolicy: Never
-  nodeName: NODE
-  containers:
-  - {name: main, image: "busybox:1.36"}
-  - name: proxy
-    image: proxy:1
-    env: [{name: KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE, value: "exit:1"}]
-"""
+POD = manifest("sidecar-terminator-pod")
 
 
 def image_of(cluster: Cluster, container: str) -> str:

@@ -2,31 +2,9 @@
 happens when its minute comes, tests on real nodes show."""
 
 from tests.support.workspace import Workspace
+from tests.testkit.manifests import article
 
-DEMO = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: AdvancedCronJob
-metadata:
-  name: acj-test
-spec:
-  schedule: "*/1 * * * *"
-  template:
-    broadcastJobTemplate:
-      spec:
-        completionPolicy:
-          type: Always
-          ttlSecondsAfterFinished: 30
-        template:
-          spec:
-            restartPolicy: Never
-            containers: # 一定不是一个常驻前台的进程,一定是一个任务,执行完成后需要退出的
-              - name: counter
-                image: busybox
-                command:
-                  - "/bin/sh"
-                  - "-c"
-                  - "for i in 9 8 7 6 5 4 3 2 1; do echo $i; done"
-"""
+DEMO = article("advancedcronjob/demo")
 
 
 def test_a_job_every_minute(space: Workspace):

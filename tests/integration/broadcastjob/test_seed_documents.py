@@ -7,42 +7,10 @@ Their cluster has two nodes, this one has three. Where the articles' programs en
 from tests.support.broadcast import begun, end, is_active, job_status, numbers, pods_of, reached
 from tests.support.daemons import node_of
 from tests.support.workspace import Workspace, condition
+from tests.testkit.manifests import article
 
-DEMO = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: BroadcastJob
-metadata:
-  name: bcj-demo
-spec:
-  template:
-    spec:
-      restartPolicy: Never
-      containers: # 一定不是一个常驻前台的进程,一定是一个任务,执行完成后需要退出的
-        - name: counter
-          image: busybox
-          command:
-            - "/bin/sh"
-            - "-c"
-            - "for i in 9 8 7 6 5 4 3 2 1; do echo $i; done"
-"""
-TTL = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: BroadcastJob
-metadata:
-  name: broadcastjob-ttl
-spec:
-  template:          # template 描述 Pod 模板
-    spec:
-      containers:
-        - name: pi
-          image: perl
-          command: ["perl",  "-Mbignum=bpi", "-wle", "print bpi(2000)"]
-      restartPolicy: Never
-  parallelism: 1    # 允许同时运行多少个 Pod
-  completionPolicy:
-    type: Always
-    ttlSecondsAfterFinished: 30
-"""
+DEMO = article("broadcastjob/demo")
+TTL = article("broadcastjob/ttl")
 """The first article's policies are added to its first manifest."""
 DEADLINE = """
   completionPolicy:

@@ -21,81 +21,11 @@ from tests.support.workspace import (
     revision_of,
     terminating,
 )
+from tests.testkit.manifests import article
 
-SAMPLE = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: CloneSet
-metadata:
-  labels:
-    app: sample
-  name: sample
-spec:
-  replicas: 5
-  selector:
-    matchLabels:
-      app: sample
-  template:
-    metadata:
-      labels:
-        app: sample
-    spec:
-      containers:
-      - name: nginx
-        image: nginx:alpine
-"""
-SAMPLE_DATA = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: CloneSet
-metadata:
-  labels:
-    app: sample
-  name: sample-data
-spec:
-  replicas: 5
-  selector:
-    matchLabels:
-      app: sample
-  template:
-    metadata:
-      labels:
-        app: sample
-    spec:
-      containers:
-      - name: nginx
-        image: nginx:alpine
-        volumeMounts:
-        - name: data-vol
-          mountPath: /usr/share/nginx/html
-  volumeClaimTemplates:
-    - metadata:
-        name: data-vol
-      spec:
-        accessModes: [ "ReadWriteOnce" ]
-        resources:
-          requests:
-            storage: 20Gi
-"""
-NGINX_ALPINE = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: CloneSet
-metadata:
-  labels:
-    app: nginx-alpine
-  name: nginx-alpine
-spec:
-  replicas: 5
-  selector:
-    matchLabels:
-      app: nginx-alpine
-  template:
-    metadata:
-      labels:
-        app: nginx-alpine
-    spec:
-      containers:
-      - name: nginx
-        image: nginx:alpine
-"""
+SAMPLE = article("cloneset/sample")
+SAMPLE_DATA = article("cloneset/sample-data")
+NGINX_ALPINE = article("cloneset/nginx-alpine")
 IN_PLACE_WITH_GRACE = """
   updateStrategy:
     type: InPlaceIfPossible

@@ -5,6 +5,7 @@ import re
 from tests.support.daemons import IN_PLACE, NAME, NEW, by_node, daemonset, node_of, replaced, settled, started, strategy
 from tests.support.workspace import Workspace, identity, image, revision_of
 from tests.testkit.documents import Json
+from tests.testkit.manifests import manifest
 
 TOLERATED = {
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -177,39 +178,4 @@ def test_a_built_in_daemonset_moves_by_its_api_version_alone(space: Workspace):
     assert len({revision_of(pod) for pod in space.pods.values()}) == 1
 
 
-BUILT_IN = """
-apiVersion: apps/v1
-kind: DaemonSet
-metadata:
-  name: node-exporter
-  labels: {app.kubernetes.io/name: node-exporter}
-spec:
-  minReadySeconds: 1
-  revisionHistoryLimit: 7
-  selector:
-    matchLabels: {app.kubernetes.io/name: node-exporter}
-  updateStrategy:
-    type: RollingUpdate
-    rollingUpdate: {maxUnavailable: 100%, maxSurge: 0}
-  template:
-    metadata:
-      labels: {app.kubernetes.io/name: node-exporter}
-      annotations: {prometheus.io/scrape: "true"}
-    spec:
-      hostNetwork: true
-      hostPID: true
-      priorityClassName: system-node-critical
-      terminationGracePeriodSeconds: 1
-      tolerations:
-      - operator: Exists
-      containers:
-      - name: node-exporter
-        image: quay.io/prometheus/node-exporter:v1.8.2
-        args: [--path.rootfs=/host]
-        ports: [{name: metrics, containerPort: 9100, hostPort: 9100}]
-        readinessProbe: {httpGet: {path: /, port: metrics}}
-        resources: {requests: {cpu: 10m, memory: 20Mi}, limits: {memory: 50Mi}}
-        securityContext: {readOnlyRootFilesystem: true, runAsNonRoot: true, runAsUser: 65534}
-        volumeMounts: [{name: root, mountPath: /host, readOnly: true, mountPropagation: HostToContainer}]
-      volumes: [{name: root, hostPath: {path: /}}]
-"""
+BUILT_IN = manifest("daemonset-built-in")

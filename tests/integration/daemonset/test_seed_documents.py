@@ -9,85 +9,11 @@ import re
 from tests.support.daemons import by_node, node_of
 from tests.support.workspace import Workspace, identity, image, restarts
 from tests.testkit.documents import Json
+from tests.testkit.manifests import article
 
-DEMO = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: DaemonSet
-metadata:
-  name: nginx
-spec:
-  updateStrategy:
-    type: RollingUpdate
-    rollingUpdate:
-      rollingUpdateType: Standard
-  selector:
-    matchLabels:
-      k8s-app: nginx
-  template:
-    metadata:
-      labels:
-        k8s-app: nginx
-    spec:
-      containers:
-      - image: nginx:1.7.9
-        name: nginx
-        ports:
-        - name: http
-          containerPort: 80
-"""
-DEMO2 = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: DaemonSet
-metadata:
-  name: nginx
-spec:
-  updateStrategy:
-    type: RollingUpdate
-    rollingUpdate:
-      rollingUpdateType: Standard
-      selector: #修改点1:添加节点selector
-        matchLabels: #只会针对node1节点做做更新
-          kubernetes.io/hostname: node1
-  selector:
-    matchLabels:
-      k8s-app: nginx
-  template:
-    metadata:
-      labels:
-        k8s-app: nginx
-    spec:
-      containers:
-      - image: nginx #修改点2:修改nginx镜像
-        name: nginx
-        ports:
-        - name: http
-          containerPort: 80
-"""
-DEMO3 = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: DaemonSet
-metadata:
-  name: nginx
-spec:
-  updateStrategy:
-    type: RollingUpdate
-    rollingUpdate:
-      rollingUpdateType: InPlaceIfPossible #修改点1
-  selector:
-    matchLabels:
-      k8s-app: nginx
-  template:
-    metadata:
-      labels:
-        k8s-app: nginx
-    spec:
-      containers:
-      - image: nginx:1.7.9 #修改点2:修改nginx镜像,只修改镜像的版本会当成原地升级的场景
-        name: nginx
-        ports:
-        - name: http
-          containerPort: 80
-"""
+DEMO = article("daemonset/demo")
+DEMO2 = article("daemonset/demo2")
+DEMO3 = article("daemonset/demo3")
 PARTITION = """
       partition: 10 #如果大于期望运行的pod数量,则不会更新。
       paused: true # 暂停发布

@@ -15,36 +15,12 @@ from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM, kube_stream
 from tests.integration.resourcedistribution.conftest import VERSIONS, Place
 from tests.support.broker import environment
 from tests.testkit.documents import Json
+from tests.testkit.manifests import article
 
 pytestmark = pytest.mark.timeout(300)  # the first one waits for the control plane, too
 
 MARK = "kruise.io/resourcedistribution.resource."
-ARTICLE = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: ResourceDistribution
-metadata:
-  name: sample
-spec:
-  resource:               # 原始 Secret 或 ConfigMap
-    apiVersion: v1
-    kind: ConfigMap
-    metadata:
-      name: game-demo
-    data:
-      # data ...
-  targets:                  # 筛选出需要同步的 Namespace
-    allNamespaces: false    # 同步给所有 Namespace
-    includedNamespaces:     # 同步给特定的 Namespace
-      list:
-      - name: ns-1
-      - name: ns-4
-    namespaceLabelSelector: # 基于 label selector 筛选
-      matchLabels:
-        group: test
-    excludedNamespaces:     # 排除特定 Namespace
-      list:
-      - name: ns-3
-"""
+ARTICLE = article("resourcedistribution/secrets")
 """Of the article that users learn from; but for the place of its last line, which is no YAML there."""
 
 

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from tests.support import article_sidecarsets as articles
 from tests.support.fleet import Fleet
 from tests.support.workspace import Workspace, watched
 from tests.testkit.documents import Json
+from tests.testkit.manifests import article
 
 DENIED = 'admission webhook "vsidecarset.kb.io" denied the request: '
 LOG = {"name": "log", "image": "busybox:1.36"}
@@ -233,17 +233,17 @@ def in_words_of(article: str) -> Callable[[Workspace], Json]:
     ("article", "container"),
     [
         pytest.param(
-            in_words_of(articles.LOG_VOLUME),
+            in_words_of(article("sidecarset/log-volume")),
             {"command": ["sleep", "999d"], "upgradeStrategy": {"upgradeType": "ColdUpgrade"}},
             id="test-sidecarset",
         ),
         pytest.param(
-            in_words_of(articles.SHARING),
+            in_words_of(article("sidecarset/sharing")),
             {"shareVolumePolicy": {"type": "enabled"}, "podInjectPolicy": "BeforeAppContainer"},
             id="sidecarset",
         ),
         pytest.param(
-            in_words_of(articles.HOT_UPGRADE),
+            in_words_of(article("sidecarset/hot-upgrade")),
             {
                 "imagePullPolicy": "Always",
                 "upgradeStrategy": {
@@ -263,12 +263,12 @@ def test_manifests_of_the_articles(space: Workspace, article: Callable[[Workspac
 
 
 def test_the_article_s_annotations_need_a_white_list(space: Workspace):
-    document = in_words_of(articles.METADATA)(space)
+    document = in_words_of(article("sidecarset/metadata"))(space)
     said = refused(space, document)
     assert f"{DENIED}spec.patchPodMetadata: Required value: annotations are not in the white list" in said
 
 
 def test_the_article_s_short_hand_is_no_policy(space: Workspace):
-    document = in_words_of(articles.SHARING)(space)
+    document = in_words_of(article("sidecarset/sharing"))(space)
     document["spec"]["containers"][0]["shareVolumePolicy"] = True
     assert "shareVolumePolicy" in space.refused("apply", "--validate=false", "-f", "-", stdin=json.dumps(document))

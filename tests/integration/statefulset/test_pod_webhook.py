@@ -12,24 +12,12 @@ from tests.support.fleet import Fleet
 from tests.support.persistent import ASKS, HOST, asked_namespaces, built_in, exists, places, recorded_as_placed, records
 from tests.support.workspace import Workspace, new_namespace, watched
 from tests.testkit.documents import Json
+from tests.testkit.manifests import manifest
 
 FLAGS = ()
 CALLS = 'controller_runtime_webhook_requests_total{code="200",webhook="/mutate-pod"}'
 REGISTERED = "kruise-mutating-webhook-configuration"
-GAME_SETS = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gamesets.games.example.io}
-spec:
-  group: games.example.io
-  names: {plural: gamesets, singular: gameset, kind: GameSet, listKind: GameSetList}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-"""
+GAME_SETS = manifest("pod-webhook-game-sets")
 WHITE_LIST = json.dumps({"workloads": [{"Group": "games.example.io", "Version": "v1", "Kind": "GameSet"}]})
 CONFIGURATION: Json = {
     "apiVersion": "v1",

@@ -10,11 +10,12 @@ import re
 
 import pytest
 
-from tests.support.article_statefulsets import IN_PLACE, PARALLEL
 from tests.support.stateful import first_seen, ordinals, serving
 from tests.support.workspace import Workspace, available, identity, image, is_ready, restarts, revision_of, state
 from tests.testkit.documents import Json
+from tests.testkit.manifests import article
 
+IN_PLACE, PARALLEL = article("statefulset/in-place"), article("statefulset/parallel")
 RESERVED = """
   replicas: 4
   reserveOrdinals:
@@ -47,26 +48,7 @@ BY_ORDER = """
           orderPriority:
             - orderedKey: some-label-key
 """
-SAMPLE = """
-apiVersion: apps/v1
-kind: StatefulSet
-metadata:
-  name: sample
-spec:
-  serviceName: sample
-  replicas: 2
-  selector:
-    matchLabels:
-      app: sample
-  template:
-    metadata:
-      labels:
-        app: sample
-    spec:
-      containers:
-      - name: nginx
-        image: nginx
-"""
+SAMPLE = article("statefulset/sample")
 TUTORIALS = "web-67975fc8c9"
 """The revision that the tutorial's events name."""
 OLDER = IN_PLACE.replace("nginx:1.7.9", "nginx")

@@ -17,8 +17,9 @@ from flotilla_common.api.kinds.statefulset.conversion import convert
 from flotilla_common.api.kinds.statefulset.validation import check_types, validate
 from flotilla_common.api.versions import V1ALPHA1
 from flotilla_common.gates import Gates
-from tests.support.article_statefulsets import IN_PLACE, PARALLEL
+from tests.testkit.manifests import article
 
+IN_PLACE, PARALLEL = article("statefulset/in-place"), article("statefulset/parallel")
 PAUSED = """
 updateStrategy:
   rollingUpdate:
@@ -64,26 +65,7 @@ updateStrategy:
         orderPriority:
           - orderedKey: some-label-key
 """
-STATE = """
-apiVersion: apps.kruise.io/v1alpha1
-kind: PersistentPodState
-metadata:
-  name: echoserver
-  namespace: echoserver
-spec:
-  targetRef:
-    apiVersion: apps.kruise.io/v1beta1
-    kind: StatefulSet
-    name: echoserver
-  requiredPersistentTopology:
-    nodeTopologyKeys:
-    - failure-domain.beta.kubernetes.io/zone
-  preferredPersistentTopology:
-  - preference:
-      nodeTopologyKeys:
-      - kubernetes.io/hostname
-    weight: 100
-"""
+STATE = article("persistentpodstate/state")
 
 GATES = Gates.parse("")
 

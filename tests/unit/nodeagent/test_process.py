@@ -14,6 +14,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.settings import SettingsError
 from flotilla_nodeagent.endpoints import Status, serve
 from flotilla_nodeagent.process import _node_logins, _settings
+from tests.testkit.manifests import manifest
 
 FOOTPRINT = """
 import sys
@@ -45,12 +46,7 @@ cat > "$0.asked"
 echo '{"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "kind": "CredentialProviderResponse",
  "cacheKeyType": "Registry", "auth": {"reg.example": {"username": "by", "password": "plugin"}}}'
 """
-PLUGINS = """
-apiVersion: kubelet.config.k8s.io/v1
-kind: CredentialProviderConfig
-providers:
-- {name: helper, matchImages: ["*.example"], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}
-"""
+PLUGINS = manifest("credential-providers")
 
 
 def test_plugins_and_files_on_the_loop_that_the_agent_runs_on(tmp_path: Path) -> None:
