@@ -1,4 +1,4 @@
-"""Jobs: partial types of batch/v1, and what our own kinds of jobs have in common."""
+"""Partial types of batch/v1, and types that our own kinds of jobs share."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ ALWAYS, NEVER = "Always", "Never"
 
 
 class CompletionPolicy(Model):
-    """When a job ends. With `Never` it stays and serves nodes that come later; every other type ends."""
+    """The end of a job. With `Never` the job stays and serves later nodes; every other type ends."""
 
     type: str = ALWAYS
     active_deadline_seconds: int | None = None  # from status.startTime
@@ -17,7 +17,7 @@ class CompletionPolicy(Model):
 
     @property
     def ends(self) -> bool:
-        """Return whether the job completes some day."""
+        """Report whether the job ever completes."""
         return self.type != NEVER
 
 
@@ -33,7 +33,7 @@ class JobCondition(Model):
 
 
 def job_condition(kind: str, reason: str, message: str, now: datetime) -> JobCondition:
-    """Return the condition that is true from now on."""
+    """Return a condition that is true from now on."""
     return JobCondition(
         type=kind, status="True", last_probe_time=now, last_transition_time=now, reason=reason, message=message
     )
@@ -45,7 +45,7 @@ class JobStatus(Model):
 
     @property
     def verdict(self) -> str:
-        """`Complete` or `Failed`, as the first condition that is True says; empty while there is none."""
+        """Return `Complete` or `Failed`, the first of these conditions that is True; empty while there is none."""
         found = (one.type for one in self.conditions if one.status == "True" and one.type in ("Complete", "Failed"))
         return next(found, "")
 

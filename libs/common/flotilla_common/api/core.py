@@ -1,7 +1,7 @@
-"""Partial types of core/v1 and apps/v1 objects: Pod, PersistentVolumeClaim, Node, Namespace, ControllerRevision.
+"""Partial types of core/v1 and apps/v1: Pod, PersistentVolumeClaim, Node, Namespace, ControllerRevision.
 
-Pods carry cached properties for the facts that every plan asks for, so that planning a large workload reads each pod's
-labels and conditions once per version of the pod, not once per pass.
+Pods cache the facts that every plan needs, so that planning a large workload reads each pod's labels and conditions
+once per version of the pod, not once per pass.
 """
 
 from datetime import datetime
@@ -62,7 +62,7 @@ class ExecAction(Model):
 
 
 class Probe(Model):
-    """What the kubelet asks a container; one of these."""
+    """A kubelet's probe of a container; exactly one member is set."""
 
     http_get: HttpGet | None = None
     tcp_socket: PortAction | None = None
@@ -88,7 +88,7 @@ class Container(Model):
 
 
 class EphemeralContainer(Model):
-    """One that was put into a running pod; it cannot be changed, restarted or removed."""
+    """A container that was added to a running pod; it cannot be changed, restarted or removed."""
 
     name: str = ""
     image: str = ""
@@ -118,7 +118,7 @@ class PodSpec(Model):
     affinity: Affinity | None = None
     tolerations: list[Toleration] = []
     overhead: dict[str, str | int | float] = {}  # quantities by resource name, from the RuntimeClass
-    resources: Resources = Resources()  # of the pod as a whole: these count instead of those of its containers
+    resources: Resources = Resources()  # of the pod as a whole: they override those of its containers
     scheduler_name: str = ""
     scheduling_gates: list[SchedulingGate] = []
     restart_policy: str = ""  # Always, OnFailure, Never
@@ -140,9 +140,9 @@ class WaitingState(Model):
 
 class TerminatedState(Model):
     exit_code: int = 0
-    signal: int = 0  # few runtimes tell; most say 128 + signal as exit code
+    signal: int = 0  # set by few runtimes; most have 128 + signal as exit code
     reason: str = ""  # Error, Completed, OOMKilled, StartError …
-    message: str = ""  # what the container left in its termination message file, or why it could not be started
+    message: str = ""  # content of the termination message file, or why the container could not be started
     started_at: Moment | None = None
     finished_at: Moment | None = None
 
@@ -169,7 +169,7 @@ class ContainerStatus(Model):
 class PodStatus(Model):
     observed_generation: int = 0  # of the spec that the kubelet had when it wrote this; 0 before Kubernetes 1.34
     phase: str = ""
-    reason: str = ""  # why the kubelet let it fail: Evicted, OutOfcpu, NodeAffinity …
+    reason: str = ""  # why the kubelet failed the pod: Evicted, OutOfcpu, NodeAffinity …
     message: str = ""
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []
@@ -187,43 +187,43 @@ class Pod(Model, dict=True):
 
     @Fact
     def conditions(self) -> dict[str, Condition]:
-        """Conditions by type."""
+        """Return the conditions by type."""
         return {condition.type: condition for condition in self.status.conditions}
 
     @Fact
     def active(self) -> bool:
-        """Neither terminating nor finished."""
+        """Report whether the pod is neither terminating nor finished."""
         return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
 
     @Fact
     def ready(self) -> bool:
-        """Condition Ready is True."""
+        """Report whether condition Ready is True."""
         condition = self.conditions.get("Ready")
         return condition is not None and condition.status == "True"
 
     @Fact
     def ready_since(self) -> datetime | None:
-        """When Ready last changed, if it is True and says so."""
+        """Return the last transition time of Ready if it is True, else None."""
         return self.conditions["Ready"].last_transition_time if self.ready else None
 
     @Fact
     def gates(self) -> frozenset[str]:
-        """Condition types of the declared readiness gates."""
+        """Return the condition types of the declared readiness gates."""
         return frozenset([gate.condition_type for gate in self.spec.readiness_gates])
 
     @Fact
     def memo(self) -> dict[str, Any]:
-        """Room for what planners derive from this version of the pod and would otherwise derive in every pass."""
+        """Return the cache in which planners keep values derived from this version of the pod."""
         return {}
 
     @Fact
     def revision(self) -> str:
-        """Label `controller-revision-hash`; empty when missing."""
+        """Return the label `controller-revision-hash`; empty if missing."""
         return self.metadata.labels.get(REVISION_LABEL, "")
 
     @Fact
     def state(self) -> str:
-        """The lifecycle state; empty when the pod has none, which counts like Normal (common.md §8.2)."""
+        """Return the lifecycle state; empty if the pod has none, which counts as Normal (common.md §8.2)."""
         return self.metadata.labels.get(STATE_LABEL, "")
 
 
@@ -251,7 +251,7 @@ class PersistentVolumeClaim(Model, dict=True):
 
     @Fact
     def memo(self) -> dict[str, Any]:
-        """Room for what planners derive from this version of the claim."""
+        """Return the cache in which planners keep values derived from this version of the claim."""
         return {}
 
 
@@ -277,7 +277,7 @@ class Node(Model):
 
     @property
     def ready(self) -> Condition | None:
-        """Condition Ready if it is True."""
+        """Return condition Ready if it is True, else None."""
         found = (condition for condition in self.status.conditions if condition.type == "Ready")
         return next((condition for condition in found if condition.status == "True"), None)
 
@@ -287,7 +287,7 @@ class Namespace(Model):
 
 
 class ControllerRevision(Model):
-    """A stored template; `data` stays raw because its bytes are what is compared and hashed."""
+    """A stored template; `data` stays raw because its bytes are compared and hashed."""
 
     metadata: ObjectMeta = ObjectMeta()
     revision: int = 0
@@ -295,7 +295,7 @@ class ControllerRevision(Model):
 
 
 class Secret(Model):
-    """The values of `data` stay base64, as Kubernetes shows them."""
+    """A Secret; the values of `data` stay base64, as in the API."""
 
     metadata: ObjectMeta = ObjectMeta()
     type: str = ""

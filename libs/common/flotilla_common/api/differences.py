@@ -1,4 +1,4 @@
-"""The difference between two JSON documents: the smallest values that differ, and where they are.
+"""Computes the difference between two JSON documents: the smallest values that differ, and their paths.
 
 `differences` compares objects member by member, arrays by position, everything else as a whole. `changes` is for
 people: it names the fields, and the items of lists by their names.
@@ -30,7 +30,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(before: JsonValue, after: JsonValue, path: Path = ()) -> Iterator[Difference]:
-    """What turns `before` into `after`, in an order in which it can be applied; nothing for equal documents."""
+    """Yield the changes that turn `before` into `after`, in an applicable order; none for equal documents."""
     if isinstance(before, dict) and isinstance(after, dict):
         yield from _members(before, after, sorted(before.keys() | after.keys()), path)
     elif isinstance(before, list) and isinstance(after, list):
@@ -53,7 +53,7 @@ def _members(before: _Members, after: _Members, keys: Iterable[str | int], path:
 
 
 def value_at(document: JsonValue, path: Path) -> JsonValue:
-    """What stands at the path; None for nothing."""
+    """Return the value at the path, or None."""
     for part in path:
         if is_object(document):
             document = document.get(str(part))
@@ -65,7 +65,7 @@ def value_at(document: JsonValue, path: Path) -> JsonValue:
 
 
 def path_text(path: Path, document: JsonValue = None) -> str:
-    """The path as people write it; elements of lists by their names, where the document has them."""
+    """Return the path as text; items of lists by their names, if the document has them."""
     text = ""
     for position, part in enumerate(path):
         if isinstance(part, int):
@@ -78,7 +78,7 @@ def path_text(path: Path, document: JsonValue = None) -> str:
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A field that differs; None where there was none, or is none any more."""
+    """A field that differs; `before` or `after` is None if the field was or is absent."""
 
     path: str
     before: Any
@@ -86,12 +86,12 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def changed_paths(before: Json, after: Json) -> list[str]:
-    """Paths such as `status.conditions[Ready]` and `spec.containers[main].image`, in document order."""
+    """Return paths such as `status.conditions[Ready]` and `spec.containers[main].image`, in document order."""
     return [change.path for change in changes(before, after) if not change.path.startswith(_NOISE)]
 
 
 def changes(before: Json, after: Json, deepest: int = DEEPEST) -> Iterator[Change]:
-    """The fields that differ, in document order; what is below `deepest` members counts as one field."""
+    """Yield the fields that differ, in document order; deeper than `deepest` levels a field counts as a whole."""
     return _walk(before, after, "", deepest)
 
 
@@ -112,7 +112,7 @@ def _walk(before: Any, after: Any, path: str, left: int) -> Iterator[Change]:
 
 
 def _parts(value: Any) -> dict[str, Any] | None:
-    """A container's parts by name; None for a scalar, and for a list whose items have no names."""
+    """Return the parts of a container by name; None for a scalar, and for a list of items without names."""
     if isinstance(value, dict):
         return cast("Json", value)
     if not isinstance(value, list):

@@ -1,7 +1,7 @@
-"""What of a change may be told: which field, and its values only where no secret can be in them.
+"""Redacts changes of objects: names the fields, and shows values only where they cannot be secrets.
 
-Environments, arguments, probes and annotations hold passwords often enough, so strings are told by name: those in a
-field of which it is known that it holds none. Numbers and switches are told, but not in environments and data.
+Environments, arguments, probes and annotations often hold passwords. So strings are shown only in a list of fields that
+never hold any; numbers and booleans are shown everywhere but in environments and data.
 """
 
 import re
@@ -12,10 +12,10 @@ from flotilla_common.api.differences import Change, changes
 from flotilla_common.api.documents import Json, member
 
 LONGEST = 100
-"""Characters of a value that are told."""
+"""The number of characters of a value that are shown."""
 
 MOST = 20
-"""Fields of a change that are told; a template that is replaced may have hundreds."""
+"""The number of changed fields that are shown; a replaced template may have hundreds."""
 
 _DEEPEST = 12
 _PLAIN = re.compile(
@@ -27,8 +27,11 @@ _HIDING = re.compile(r"\.(env|envFrom|data|stringData|args|command)\b|^metadata\
 
 
 def told_changes(before: Json, after: Json, *, values: bool = True) -> list[Json]:
-    """The changes of spec, labels and annotations as `{"path", "from", "to"}`; a value that may not be told is left
-    out. Without `values` none is told. What is beyond the most is `{"path": "and N more"}`."""
+    """Return the changes of spec, labels and annotations as `{"path", "from", "to"}`.
+
+    Values that may be secrets are left out, and all values without `values`. Changes beyond MOST are summed up as
+    `{"path": "and N more"}`.
+    """
     found = list(_wishes(before, after))
     told: list[Json] = [_told(change, values=values) for change in found[:MOST]]
     return told + ([{"path": f"and {len(found) - MOST} more"}] if len(found) > MOST else [])
@@ -63,7 +66,7 @@ def _cut(value: Any) -> Any:
 
 
 def change_text(change: Mapping[str, Any]) -> str:
-    """One changed field: `spec.replicas  3 → 5`, or the field alone where its values are not told."""
+    """Return a changed field as `spec.replicas  3 → 5`, or the path alone if its values are redacted."""
     path = str(change.get("path", ""))
     if "to" not in change:
         return path

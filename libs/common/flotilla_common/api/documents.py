@@ -1,7 +1,7 @@
-"""Raw JSON documents: what admission, conversion and generated manifests work on, so that unknown fields survive.
+"""Reads and changes raw JSON documents, so that admission, conversion and generated manifests keep unknown fields.
 
-The readers are tolerant: a member that is absent, null or of another type reads as empty. Whoever must refuse wrong
-types decodes the document first.
+The readers are tolerant: a member that is absent, null or of another type reads as empty. Callers that must refuse
+wrong types decode the document first.
 """
 
 from typing import Any, TypeGuard, TypeVar, cast
@@ -15,27 +15,27 @@ JsonValue = Json | list[Any] | str | int | float | bool | None
 
 
 def mapping(value: object) -> Json:
-    """The value if it is an object, else an empty one that is not part of the document."""
+    """Return the value if it is an object, else an empty object that is not part of the document."""
     return cast("Json", value) if isinstance(value, dict) else {}
 
 
 def is_object(value: object) -> TypeGuard[Json]:
-    """The value is an object."""
+    """Report whether the value is an object."""
     return isinstance(value, dict)
 
 
 def sequence(value: object) -> list[Any]:
-    """The value if it is an array, else an empty one that is not part of the document."""
+    """Return the value if it is an array, else an empty one that is not part of the document."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def mappings(value: object) -> list[Json]:
-    """The objects of an array."""
+    """Return the objects in an array."""
     return [cast("Json", item) for item in sequence(value) if isinstance(item, dict)]
 
 
 def merge_patch(before: Json, after: Json) -> Json:
-    """The JSON merge patch (RFC 7386) that turns `before` into `after`; empty for equal documents."""
+    """Return the JSON merge patch (RFC 7386) that turns `before` into `after`; empty for equal documents."""
     patch: Json = dict.fromkeys(before.keys() - after.keys())
     for key, value in after.items():
         held = before.get(key)
@@ -46,8 +46,11 @@ def merge_patch(before: Json, after: Json) -> Json:
 
 
 def merge(target: object, patch: object) -> Any:
-    """Return the target with the JSON merge patch (RFC 7386) applied. The target is not changed, and shares with the
-    result what the patch does not touch: comparing and encoding versions stays cheap, and so is keeping them all."""
+    """Return the target with the JSON merge patch (RFC 7386) applied.
+
+    The target is not changed, and shares all untouched parts with the result: comparing, encoding and keeping many
+    versions stays cheap.
+    """
     if not isinstance(patch, dict):
         return patch
     result: Json = dict(cast("Json", target)) if isinstance(target, dict) else {}
@@ -60,14 +63,14 @@ def merge(target: object, patch: object) -> Any:
 
 
 def member(document: Json, *path: str) -> Json:
-    """The object at the path, else an empty one that is not part of the document."""
+    """Return the object at the path, else an empty one that is not part of the document."""
     for key in path:
         document = mapping(document.get(key))
     return document
 
 
 def ensured(document: Json, key: str) -> Json:
-    """The object member, made if it is absent or null."""
+    """Return the object member; create it if it is absent or null."""
     if document.get(key) is None:
         document[key] = {}
     return mapping(document[key])
@@ -87,8 +90,10 @@ def fill_empty(document: Json, **defaults: str) -> None:
 
 
 def without_nulls(value: JsonValue) -> Any:
-    """Return the value without the members that are null, at every depth: to Kubernetes they are absent. Nulls in
-    arrays stay."""
+    """Return the value without members that are null, at every depth: to Kubernetes they are absent.
+
+    Nulls in arrays stay.
+    """
     if isinstance(value, list):
         return [without_nulls(item) for item in value]
     if not is_object(value):
@@ -97,15 +102,15 @@ def without_nulls(value: JsonValue) -> Any:
 
 
 def typed(value: object, kind: type[T]) -> T:
-    """Return the value as the type says it; null is absent. Raises ValueError for a wrong type."""
+    """Convert the value to the type; null is absent. Raises ValueError for a wrong type."""
     return msgspec.convert(without_nulls(cast("JsonValue", value)), kind)
 
 
 def strings(value: object) -> dict[str, str]:
-    """The string members of an object: labels, annotations."""
+    """Return the string members of an object such as labels and annotations."""
     return {key: item for key, item in mapping(value).items() if isinstance(item, str)}
 
 
 def text(value: object) -> str:
-    """The value if it is a string, else an empty one."""
+    """Return the value if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""What a call to the apiserver may end with instead of an answer."""
+"""Errors of calls to the apiserver."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -7,8 +7,11 @@ T = TypeVar("T")
 
 
 class ApiError(Exception):
-    """The apiserver answered with an error Status. `code` is the HTTP code, `reason` the Status reason, `body` the
-    whole Status as it came (its details name the causes)."""
+    """An error Status from the apiserver.
+
+    `code` is the HTTP code, `reason` the Status reason, `body` the whole Status as received (its details name the
+    causes).
+    """
 
     def __init__(self, code: int, reason: str, message: str, retry_after: float = 0.0, body: bytes = b"") -> None:
         super().__init__(message or f"HTTP {code} {reason}")
@@ -20,8 +23,10 @@ class ApiError(Exception):
 
 
 class Unreachable(Exception):
-    """No answer: the connection failed or timed out. Whether the request took effect is unknown, unless `sent` is
-    False."""
+    """A connection that failed or timed out.
+
+    It is unknown whether the request took effect, unless `sent` is False.
+    """
 
     def __init__(self, message: str, *, sent: bool = True) -> None:
         super().__init__(message)
@@ -29,7 +34,7 @@ class Unreachable(Exception):
 
 
 async def found_or_none(reading: Awaitable[T]) -> T | None:
-    """Return what is read; None where the apiserver says that it does not exist. Raises ApiError, Unreachable."""
+    """Return the object being read, or None if it does not exist. Raises ApiError, Unreachable."""
     try:
         return await reading
     except ApiError as error:

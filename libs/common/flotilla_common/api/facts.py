@@ -1,8 +1,8 @@
-"""Facts that are computed once per object: cached properties for frozen Structs, without a lock.
+"""Cached properties for frozen Structs, without a lock.
 
-`functools.cached_property` of Python 3.11 takes a lock at each first access, which costs a microsecond: for a handful
-of facts of ten thousand new pods that is longer than the whole plan may take. Here two threads may at worst compute the
-same value twice.
+`functools.cached_property` of Python 3.11 takes a lock at each first access, which costs a microsecond: for a few facts
+of ten thousand new pods that is longer than the whole plan may take. Here two threads may at worst compute the same
+value twice.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Fact(Generic[T]):
-    """A method whose result is kept in the instance's `__dict__`, from where later reads take it directly."""
+    """A property whose value is cached in the instance's `__dict__`, from where later reads take it directly."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self._compute = compute

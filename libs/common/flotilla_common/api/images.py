@@ -1,7 +1,7 @@
-"""Image references as people write them, and as nodes count them (imagepull.md §5.3).
+"""Parses and normalizes image references (imagepull.md §5.3).
 
-A reference is normalised as Docker does it and then shortened to the familiar name: `docker.io/library/nginx` is
-`nginx`. A digest outranks a tag; without either the tag is `latest`.
+A reference is normalized as Docker does it and then shortened to the familiar name: `docker.io/library/nginx` is
+`nginx`. A digest takes precedence over a tag; without either the tag is `latest`.
 """
 
 import re
@@ -20,7 +20,7 @@ _HEX = re.compile(r"[a-f0-9]+")
 
 
 class ImageName(msgspec.Struct, frozen=True):
-    """One image: `name` is the familiar name, `tag` a tag or a digest such as `sha256:…`."""
+    """An image: `name` is the familiar name, `tag` a tag or a digest such as `sha256:…`."""
 
     name: str
     tag: str
@@ -29,7 +29,7 @@ class ImageName(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, reference: str) -> "ImageName":
-        """Raises ValueError that says what is wrong with the reference."""
+        """Parse the reference. Raises ValueError with the reason if it is invalid."""
         rest, at, digest = reference.partition("@")
         if at:
             _check_digest(digest)
@@ -44,12 +44,12 @@ class ImageName(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> bool:
-        """The image is named by its content."""
+        """Report whether the image is named by a digest."""
         return ":" in self.tag
 
     @property
     def repository(self) -> str:
-        """The full name, which credentials are matched with."""
+        """Return the full name, which credentials are matched with."""
         return f"{self.registry}/{self.path}"
 
     def __str__(self) -> str:
@@ -57,17 +57,23 @@ class ImageName(msgspec.Struct, frozen=True):
 
 
 def reference_of(name: str, tag: str) -> str:
-    """`name:tag`, or `name@digest`: what a runtime is asked to pull."""
+    """Return `name:tag`, or `name@digest`, the reference that runtimes pull."""
     return f"{name}@{tag}" if ":" in tag else f"{name}:{tag}"
 
 
 def is_reported_as(image: str, reported: str) -> bool:
-    """A kubelet that reports this means the image of a pod's spec; runtimes put the registry before the name."""
+    """Report whether the image name from a kubelet means the image of a pod's spec.
+
+    Runtimes put the registry before the name.
+    """
     return f"/{reported}".endswith(f"/{with_tag(image)}")
 
 
 def same_digest(image: str, image_id: str) -> bool:
-    """The image (`repo@sha256:…`) is the one that a container runs; runtimes put a scheme before its id."""
+    """Report whether the image (`repo@sha256:…`) is the one that a container runs.
+
+    Runtimes put a scheme before the image id.
+    """
     try:
         wanted, running = ImageName.parse(image), ImageName.parse(image_id.rpartition("://")[2])
     except ValueError:
@@ -76,12 +82,12 @@ def same_digest(image: str, image_id: str) -> bool:
 
 
 def with_tag(image: str) -> str:
-    """The image of a pod's spec with the tag that it has if it names none."""
+    """Return the image of a pod's spec with its tag, or with the implied `latest`."""
     return image if ":" in image.rpartition("/")[2] else f"{image}:latest"
 
 
 def _split_registry(text: str) -> tuple[str, str]:
-    """The first component is a registry if it looks like a host."""
+    """Split registry and path: the first component is a registry if it looks like a host."""
     first, slash, rest = text.partition("/")
     if not slash or not (set(".:") & set(first) or first == "localhost"):
         return DEFAULT_REGISTRY, text

@@ -1,7 +1,6 @@
-"""JSON that somebody wrote: annotations, conditions' messages, templates; and JSON as Go writes it.
+"""Reads JSON from untrusted sources (annotations, conditions' messages, templates) and writes JSON as Go does.
 
-What is read may be anything. What is no JSON, has another type than it must have, or is nested so deeply that nobody
-means it, is a ValueError, and nothing else.
+Input that is not JSON, has a wrong type, or is nested too deeply raises ValueError, and no other error.
 """
 
 import sys
@@ -18,7 +17,7 @@ _LINES = {"\u2028".encode(): b"\\u2028", "\u2029".encode(): b"\\u2029"}
 T = TypeVar("T")
 
 DEEPEST = 100
-"""Levels of objects and arrays. A pod template has about 15."""
+"""The accepted levels of objects and arrays. A pod template has about 15."""
 
 TOO_DEEP = f"nested more than {DEEPEST} levels deep"
 
@@ -27,13 +26,13 @@ _FRAMES = 2_000
 
 
 class Reader(Generic[T]):
-    """Reads texts of one type, over and over again."""
+    """A reusable reader of texts of one type."""
 
     def __init__(self, kind: type[T]) -> None:
         self._decode = msgspec.json.Decoder(kind).decode
 
     def read(self, text: str | bytes | msgspec.Raw) -> T:
-        """Return the value as the type says it. Raises ValueError that says why it cannot be read."""
+        """Decode the text into the type. Raises ValueError with the reason."""
         raw = text.encode() if isinstance(text, str) else bytes(text)
         try:
             if raw.count(b"{") + raw.count(b"[") > DEEPEST and is_too_deep(msgspec.json.decode(raw)):
@@ -44,12 +43,12 @@ class Reader(Generic[T]):
 
 
 def read_json(text: str | bytes | msgspec.Raw, kind: type[T]) -> T:
-    """Read one text. Raises ValueError that says why it cannot be read."""
+    """Read one text. Raises ValueError with the reason."""
     return Reader(kind).read(text)
 
 
 def is_too_deep(value: Any) -> bool:
-    """Return whether the value is nested deeper than what is read. It is walked level by level: no recursion."""
+    """Report whether the value is nested too deeply. Walks level by level, without recursion."""
     level: list[Any] = [value]
     for _ in range(DEEPEST):
         level = [inner for outer in level for inner in _parts(outer) if isinstance(inner, dict | list)]
@@ -59,7 +58,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def without_depths(document: Json) -> Json:
-    """Return the document without the members that are nested too deeply; usually the document itself."""
+    """Return the document without members that are nested too deeply; usually the document itself."""
     if not is_too_deep(document):
         return document
     return {key: value for key, value in document.items() if not is_too_deep(value)}
@@ -72,13 +71,16 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def read_as_deep_as_the_apiserver() -> None:
-    """Let this process decode whatever the apiserver stores: one object that is nested deeper than Python goes by
-    default would end every watch that it is in. Decoding so deep takes 4 MiB of the stack."""
+    """Let this process decode documents as deep as the apiserver stores them.
+
+    With Python's default limit, one deeply nested object would end every watch that contains it. Decoding that deep
+    takes 4 MiB of the stack.
+    """
     sys.setrecursionlimit(_APISERVER_DEEPEST + _FRAMES)
 
 
 def go_json(document: object, *, sort: bool = False) -> bytes:
-    """Compact JSON with the escapes that Go adds: texts that are hashed have to match other programs byte for byte."""
+    """Encode compact JSON with the escapes that Go adds, so that hashes match those of other programs."""
     text = msgspec.json.encode(document, order="sorted" if sort else None)
     for plain, escaped in (_HTML | _LINES).items():
         text = text.replace(plain, escaped)

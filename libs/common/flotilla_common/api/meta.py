@@ -1,7 +1,7 @@
-"""What all Kubernetes objects share: metadata, owner references, selectors, conditions.
+"""Types that all Kubernetes objects share: metadata, owner references, selectors, conditions.
 
-The types are partial on purpose: only what Flotilla reads is decoded, the rest of an object is skipped. Times are aware
-datetimes. `Object` is the bound for everything that a mirror table can hold.
+The types are partial on purpose: only members that Flotilla reads are decoded. Times are aware datetimes. `Object` is
+the bound for everything that a mirror table can hold.
 """
 
 from datetime import datetime
@@ -17,7 +17,7 @@ IntOrString = int | str
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Model(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base of all API types: immutable, camelCase in JSON, absent members take their defaults."""
+    """The base of all API types: immutable, camelCase in JSON, absent members take their defaults."""
 
 
 class OwnerReference(Model):
@@ -39,7 +39,7 @@ class FieldOwner(Model):
 
 
 class ObjectMeta(Model):
-    """metadata of an object."""
+    """The metadata of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -53,22 +53,22 @@ class ObjectMeta(Model):
     annotations: dict[str, str] = {}
     finalizers: list[str] = []
     owner_references: list[OwnerReference] = []
-    managed_fields: list[FieldOwner] = []  # from the bus only if somebody uses server-side apply on the object
+    managed_fields: list[FieldOwner] = []  # from the bus only if the object was written by server-side apply
 
     @property
     def key(self) -> tuple[str, str]:
-        """Namespace and name."""
+        """Return namespace and name."""
         return self.namespace, self.name
 
     @property
     def seniority(self) -> tuple[float, str]:
-        """Sorts the oldest first, and objects of the same age by name."""
+        """Return a sort key that puts the oldest first, and objects of the same age by name."""
         created = self.creation_timestamp
         return (0.0 if created is None else created.timestamp()), self.name
 
 
 class Object(Protocol):
-    """Anything with metadata."""
+    """Any object with metadata."""
 
     @property
     def metadata(self) -> ObjectMeta: ...
@@ -106,12 +106,12 @@ _decode = msgspec.json.Decoder(_Object).decode
 
 
 def metadata_of(body: bytes | msgspec.Raw) -> ObjectMeta:
-    """The metadata of a raw object of any kind. Raises msgspec.DecodeError."""
+    """Return the metadata of a raw object of any kind. Raises msgspec.DecodeError."""
     return _decode(body).metadata
 
 
 def controller_of(meta: ObjectMeta) -> OwnerReference | None:
-    """The managing owner reference, if there is one."""
+    """Return the managing owner reference, or None."""
     for reference in meta.owner_references:
         if reference.controller:
             return reference
@@ -119,13 +119,13 @@ def controller_of(meta: ObjectMeta) -> OwnerReference | None:
 
 
 def group_of(api_version: str) -> str:
-    """The API group in `group/version`; empty for the core group."""
+    """Return the API group in `group/version`; empty for the core group."""
     return api_version.rpartition("/")[0]
 
 
 @lru_cache(maxsize=64)  # a plan writes the same few moments for every pod
 def rfc3339(moment: datetime) -> str:
-    """The aware time as Kubernetes writes it: UTC, whole seconds, `Z`."""
+    """Format the aware time as Kubernetes does: UTC, whole seconds, `Z`."""
     return f"{in_zone(moment).replace(microsecond=0, tzinfo=None).isoformat()}Z"
 
 
@@ -138,5 +138,5 @@ class TargetRef(Model):
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """Group, kind and name: what makes two references mean the same workload, whatever the version."""
+        """Return group, kind and name, which identify the workload across versions."""
         return group_of(self.api_version), self.kind, self.name

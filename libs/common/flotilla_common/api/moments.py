@@ -1,4 +1,4 @@
-"""Moments, and arithmetic with numbers that users wrote: the calendar ends, and the arithmetic does not fail there."""
+"""Aware times, and arithmetic with user-supplied durations that does not fail at the ends of the calendar."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated
@@ -6,14 +6,13 @@ from typing import Annotated
 import msgspec
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
-"""A time with a zone: one without cannot be compared with any other, and is not read."""
+"""A time with a zone. Decoding refuses times without one, as they cannot be compared with others."""
 
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 def later(moment: datetime, by: float | timedelta) -> datetime:
-    """Return the moment so many seconds later, or earlier for a negative number; the end of the calendar if that is
-    beyond it."""
+    """Return the moment that many seconds later, or earlier if negative, clamped to the calendar."""
     seconds = by.total_seconds() if isinstance(by, timedelta) else by
     try:
         return moment + timedelta(seconds=seconds)
@@ -22,7 +21,7 @@ def later(moment: datetime, by: float | timedelta) -> datetime:
 
 
 def in_zone(moment: datetime, zone: tzinfo = UTC) -> datetime:
-    """Return the moment as the clocks of the zone show it; the end of the calendar if that is beyond it."""
+    """Return the moment in the zone, clamped to the calendar."""
     try:
         return moment.astimezone(zone)
     except OverflowError:

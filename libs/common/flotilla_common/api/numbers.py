@@ -1,4 +1,7 @@
-"""Integers and percentages in specs (common.md §4). Exact arithmetic: 99.95% of 1000 is 999.5, never 999.4999."""
+"""Reads integers and percentages in specs (common.md §4).
+
+Arithmetic is exact: 99.95% of 1000 is 999.5, never 999.4999.
+"""
 
 import re
 from collections.abc import Callable
@@ -10,7 +13,7 @@ from flotilla_common.api.meta import IntOrString
 T = TypeVar("T")
 
 LONGEST = 20
-"""Characters of a number that is written as text: enough for 64 bits. Longer ones are none, and are not looked at."""
+"""The most characters of a number in text: enough for 64 bits. Longer texts are not parsed."""
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -18,12 +21,12 @@ _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
 
 
 def integer(text: str) -> int | None:
-    """Return the integer that the text is in decimal digits; None if it is none, or needs more than 64 bits."""
+    """Return the decimal integer in the text; None if it is not an integer, or needs more than 64 bits."""
     return int(text) if len(text) <= LONGEST and _WHOLE.fullmatch(text) else None
 
 
 def whole_number(value: IntOrString) -> int:
-    """A 32-bit integer, or a string that is one. Raises ValueError."""
+    """Return a 32-bit integer from a number or a string. Raises ValueError."""
     number = integer(value) if isinstance(value, str) else value
     if number is None:
         raise ValueError(f"{value!r} is not an integer")
@@ -33,8 +36,10 @@ def whole_number(value: IntOrString) -> int:
 
 
 def strict_value(value: IntOrString, total: int, round_up: bool) -> int:
-    """The number that `value` means of `total`, as a 32-bit integer holds it; a string must be a decimal percentage.
-    Raises ValueError."""
+    """Return the absolute value of a number or percentage of `total`, within 32 bits.
+
+    A string must be a decimal percentage. Raises ValueError.
+    """
     if isinstance(value, int):
         return _held(value)
     if not value.endswith("%"):
@@ -43,14 +48,14 @@ def strict_value(value: IntOrString, total: int, round_up: bool) -> int:
 
 
 def lenient_value(value: IntOrString, total: int, round_up: bool) -> int:
-    """As `strict_value`, but a string without % is a percentage too ("5" is 5 %). Raises ValueError."""
+    """Return as `strict_value`, but accept a percentage without % ("5" is 5 %). Raises ValueError."""
     if isinstance(value, int):
         return _held(value)
     return _percent(value, value.replace("%", ""), total, round_up)
 
 
 def partition_value(partition: IntOrString | None, replicas: int | None) -> int:
-    """How many pods stay on old revisions, within 0 and `replicas` (missing: 1). Raises ValueError.
+    """Return how many pods stay on old revisions, within 0 and `replicas` (missing: 1). Raises ValueError.
 
     A percentage below 100 % updates at least one pod of several.
     """
@@ -64,18 +69,21 @@ def partition_value(partition: IntOrString | None, replicas: int | None) -> int:
 
 
 class Reading:
-    """Reads the fields of a spec. `problems` names those that could not be read, and what is used instead."""
+    """A tolerant reader of spec fields. `problems` lists invalid fields and the values used instead."""
 
     def __init__(self) -> None:
         self._problems: list[str] = []
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What was wrong so far."""
+        """Return the problems so far."""
         return tuple(self._problems)
 
     def field(self, name: str, read: Callable[[], T], instead: T, told: str = "") -> T:
-        """What `read` returns, or `instead` where it raises ValueError. `told`: how that is said."""
+        """Return the result of `read`, or `instead` if it raises ValueError.
+
+        `told` describes the fallback in the problem's text.
+        """
         try:
             return read()
         except ValueError as error:

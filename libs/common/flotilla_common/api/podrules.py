@@ -1,11 +1,11 @@
-"""Which pods the pod webhook has to see, and the webhook entries that say so (ADR 15, ADR 17).
+"""Rules that select the pods for the pod webhook, and the webhook entries made from them (ADR 15, ADR 17).
 
-A rule is what one object, or one feature, needs. The entries are made of all rules: one for those that can be told from
-the pod and the name of its namespace alone, and one for each set of namespaces that is selected by labels. So a pod
-that no rule is about costs no call.
+A rule covers the pods of one object or feature. The entries combine all rules: one entry for rules that depend on the
+pod and its namespace's name only, and one for each selector over labels of namespaces. So a pod that no rule matches
+costs no call.
 
-Conditions are in CEL, as the apiserver evaluates them on an object before it calls a webhook. Members of an object may
-be absent, and reading an absent one is an error that would refuse the request: so each expression looks first.
+Conditions are in CEL, evaluated by the apiserver before it calls a webhook. Reading an absent member is an error that
+would refuse the request: so each expression checks with has() or `in` first.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,24 +25,26 @@ CHECK_PATH = "/validate-pod"
 POD_CHECK_ENTRY, EVICTION_ENTRY = "vpod.kb.io", "vpodeviction.kb.io"
 
 _PROBE = "flotilla-pod-rule-"
-"""What the names of objects begin with that are created, as a dry run, to see which rules are in use."""
+"""The name prefix of objects that are created in a dry run to find out which rules are in use."""
 
 _LABELS = "(has(object.metadata.labels) ? object.metadata.labels : {})"
 
 
 def quoted(value: str) -> str:
-    """A string; they are written as those of JSON."""
+    """Return a CEL string literal, which is written as in JSON."""
     return msgspec.json.encode(value).decode()
 
 
 def one_of(values: Iterable[str]) -> str:
-    """A list of strings."""
+    """Return a CEL list of strings."""
     return f"[{', '.join(map(quoted, values))}]"
 
 
 def controlled_by(kinds: Iterable[tuple[str, str]], names: Mapping[tuple[str, str], str] | None = None) -> str:
-    """Return the condition that the object's controller is of one of these groups and kinds, and has the name that
-    stands for its kind."""
+    """Return the condition that the object's controller is of one of these groups and kinds.
+
+    `names`: the name that the controller must have, by group and kind.
+    """
     these = " || ".join(_is_of(group, kind, (names or {}).get((group, kind), "")) for group, kind in kinds)
     owners = "object.metadata.ownerReferences"
     return f"has({owners}) && {owners}.exists(r, has(r.controller) && r.controller && ({these}))"
@@ -55,7 +57,7 @@ def _is_of(group: str, kind: str, name: str) -> str:
 
 
 def labels_match(selector: LabelSelector) -> str:
-    """The object's labels match the selector. An empty one matches all of them."""
+    """Return the condition that the object's labels match the selector. An empty one matches all."""
     terms = [
         f"{_present(key)} && {_value(key)} == {quoted(value)}" for key, value in sorted(selector.match_labels.items())
     ]
@@ -85,18 +87,18 @@ def _value(key: str) -> str:
 
 
 class PodRule(msgspec.Struct, frozen=True, order=True, omit_defaults=True, rename="camel"):
-    """The pods that one step of the pod webhook has to see, or one check."""
+    """A rule that selects the pods for one step of the pod webhook, or for one check."""
 
-    why: str  # what needs it, for people: "SidecarSet log"
-    expression: str  # CEL, over `object`; that of a check over `oldObject`, and for updates both
-    namespace: str = ""  # empty: all but the system's
+    why: str  # the object or feature, for people: "SidecarSet log"
+    expression: str  # CEL over `object`; of checks over `oldObject`, for updates over both
+    namespace: str = ""  # empty: all but the system's own
     namespace_labels: str = ""  # a selector over the labels of namespaces, as JSON
-    probed: bool = True  # somebody waits until the apiserver uses it
-    updates: bool = False  # of a check: it is about pods that are updated, not about pods that go
+    probed: bool = True  # clients wait until the apiserver uses it
+    updates: bool = False  # of a check: it selects updates of pods, not deletions
 
     @property
     def probe(self) -> str:
-        """The name of an object that is let through exactly while this rule is in use."""
+        """Return the name of an object that matches exactly while this rule is in use."""
         return f"{_PROBE}{sha256(msgspec.json.encode(self)).hexdigest()[:16]}"
 
 
@@ -105,7 +107,7 @@ LACKS_READINESS_GATE = PodRule(
     "!has(object.spec.readinessGates) || !object.spec.readinessGates.exists(g, g.conditionType == 'KruisePodReady')",
     probed=False,
 )
-"""Pods that have the gate already are kept off the wire."""
+"""Selects pods that do not have the gate yet."""
 
 LAUNCHES_IN_ORDER = PodRule(
     "container launch priority",
@@ -116,21 +118,21 @@ LAUNCHES_IN_ORDER = PodRule(
     f" || object.spec.containers.exists(c, has(c.env) && c.env.exists(e, e.name == '{CONTAINER_PRIORITY_ENV}')))",
     probed=False,
 )
-"""Pods say so themselves, so the rule stands always; the others are told apart by the apiserver."""
+"""Selects pods that ask for it themselves, so the rule is always in use."""
 
 
 def is_probe(name: str) -> bool:
-    """An object of this name is created to see which rules are in use; nothing is stored of it."""
+    """Report whether the name is that of a probe, which is never stored."""
     return name.startswith(_PROBE)
 
 
 def encoded(rules: Collection[PodRule]) -> str:
-    """The rules as an annotation holds them."""
+    """Encode the rules for the annotation."""
     return msgspec.json.encode(sorted(rules)).decode()
 
 
 def decoded(value: str) -> frozenset[PodRule]:
-    """The rules in an annotation; none if it cannot be read, for it is written anew then."""
+    """Decode the rules from the annotation; empty if unreadable, as it is rewritten then."""
     try:
         return frozenset(msgspec.json.decode(value, type=list[PodRule])) if value else frozenset()
     except msgspec.MsgspecError:
@@ -138,8 +140,10 @@ def decoded(value: str) -> frozenset[PodRule]:
 
 
 def pod_entries(rules: Collection[PodRule]) -> list[Json]:
-    """The webhook entries of these rules, without caBundle; none without rules. The first one also lets through what
-    shows which rules are in use: the apiserver takes all entries up at once."""
+    """Return the webhook entries of these rules, without caBundle; empty without rules.
+
+    The first one also matches the probes of all rules: the apiserver activates all entries at once.
+    """
     if not rules:
         return []
     plain = [rule for rule in rules if not rule.namespace_labels]
@@ -152,8 +156,10 @@ def pod_entries(rules: Collection[PodRule]) -> list[Json]:
 
 
 def check_entries(rules: Collection[PodRule]) -> list[Json]:
-    """Return the webhook entries that ask before pods of these rules go or are updated, without caBundle; none without
-    rules. An eviction does not show its pod, so those of a whole namespace are asked about."""
+    """Return the webhook entries for deletions and updates of matching pods, without caBundle; empty without rules.
+
+    An eviction does not show its pod, so its entry matches whole namespaces.
+    """
     going, updated = [rule for rule in rules if not rule.updates], [rule for rule in rules if rule.updates]
     found: list[Json] = []
     if rules:
@@ -183,7 +189,7 @@ def _first(condition: str, rules: Collection[PodRule]) -> Json:
 
 
 def _with_probes(asked: list[Json], condition: str, rules: Collection[PodRule]) -> tuple[list[Json], str]:
-    """Return what an entry asks about and its condition, with what shows which of the rules are in use."""
+    """Return the rules and the condition of an entry, extended to match the probes of the given rules."""
     probes = sorted(rule.probe for rule in rules if rule.probed)
     if not probes:
         return asked, condition
@@ -193,7 +199,7 @@ def _with_probes(asked: list[Json], condition: str, rules: Collection[PodRule]) 
 
 
 def _selecting(labels: str, condition: str) -> Json:
-    """A pod that the first entry sends is not sent again: the first one is for all steps."""
+    """Return the entry of a namespace selector, without pods that the first entry sends for all steps anyway."""
     name, _, domain = POD_ENTRY.partition(".")
     asked = [rule_of("", ("v1",), "pods", "CREATE")]
     unique = f"{name}-{sha256(labels.encode()).hexdigest()[:8]}.{domain}"
@@ -214,7 +220,7 @@ def _expressions(selector: Json) -> Iterator[Json]:
 
 
 def _any_of(rules: Iterable[PodRule]) -> str:
-    """One of the rules is about the pod; empty without rules."""
+    """Return the condition that any of the rules matches; empty without rules."""
     places: dict[str, set[str]] = {}
     for rule in rules:
         places.setdefault(rule.expression, set()).add(rule.namespace)

@@ -1,9 +1,9 @@
-"""The canonical typed form of a pod template (common.md §7.2).
+"""Computes the canonical typed form of a pod template (common.md §7.2).
 
-Revisions are named after, and compared by, what Go writes when it decodes a template into the core/v1 types and encodes
-it again: unknown members are gone, empty optional ones too, structs without pointer are always there, quantities are in
-canonical form. The facts for that (`podschema/podschema.json`) are printed from those types by the small Go program
-beside the table; here they are turned into one function per type.
+Revisions are named after, and compared by, the JSON that Go writes after decoding a template into the core/v1 types:
+unknown members and empty optional ones are gone, structs without pointer are always there, quantities are canonical.
+The facts for that (`podschema/podschema.json`) are generated from those types by the small Go program beside the table;
+here they are turned into one function per type.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,43 +19,45 @@ from flotilla_common.api.documents import Json, JsonValue
 from flotilla_common.api.jsontext import TOO_DEEP, is_too_deep
 
 Writer = Callable[[Any], JsonValue]
-"""Turns a decoded value (None when absent) into what Go writes for it. Raises ValueError for a wrong type."""
+"""Turns a decoded value (None if absent) into the value that Go writes. Raises ValueError for a wrong type."""
 
 Members = list[tuple[str, str, str]]
-"""The members of a struct: name, flags (`o` omitempty, `z` omitzero, `p` pointer) and kind (podschema/README.md)."""
+"""Members of a struct: name, flags (`o` omitempty, `z` omitzero, `p` pointer), kind (podschema/README.md)."""
 
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """How Go treats a member of some type."""
+    """Go's treatment of members of one type."""
 
     write: Writer
-    omit_empty: bool = True  # a struct without pointer is written even with `omitempty`
+    omit_empty: bool = True  # False for a struct without pointer: it is always written
 
 
 class _Member(msgspec.Struct, frozen=True):
-    """One JSON member of a struct."""
+    """A JSON member of a struct."""
 
     name: str
     write: Writer
     omit_empty: bool
     omit_null: bool
     pointer: bool
-    may_be_absent: bool  # nothing is written for it when it is not there
+    may_be_absent: bool  # it is left out of the result if absent
 
 
 class Canonical:
     """The writers of a table of types."""
 
     def __init__(self, types: Mapping[str, Members]) -> None:
-        """`types`: the members of each struct, in Go's order."""
+        """Create the writers; `types` holds the members of each struct, in Go's order."""
         self._types = types
         self._kinds = dict(_SCALARS)
 
     def write(self, type_name: str, document: bytes | msgspec.Raw) -> Json:
-        """What Go writes for the document as a value of the type. Raises ValueError when it is no JSON object or null,
-        or a known member has the wrong type."""
+        """Return the document as Go writes a value of the type.
+
+        Raises ValueError if it is neither a JSON object nor null, or a known member has the wrong type.
+        """
         try:
             value = _DECODER.decode(document)
         except msgspec.DecodeError as error:
@@ -111,19 +113,21 @@ class Canonical:
 
 
 def canonical_template(template: bytes | msgspec.Raw) -> Json:
-    """The template as core/v1 types would write it: what revisions hold and hash. Raises ValueError when it is no JSON
-    object or null, or a known member has the wrong type."""
+    """Return the template as core/v1 types write it, the form that revisions hold and hash.
+
+    Raises ValueError if it is neither a JSON object nor null, or a known member has the wrong type.
+    """
     return canonical_object("PodTemplateSpec", template)
 
 
 def canonical_object(type_name: str, document: bytes | msgspec.Raw) -> Json:
-    """The same for another type of the table, such as PersistentVolumeClaimSpec; members are in Go's order."""
+    """Return the canonical form of another type such as PersistentVolumeClaimSpec, in Go's order."""
     return _core().write(type_name, document)
 
 
 @cache
 def core_types() -> dict[str, Members]:
-    """The table: for every struct type, its members."""
+    """Return the table of struct types and their members."""
     source = files("flotilla_common.api").joinpath("podschema/podschema.json").read_bytes()
     return msgspec.json.decode(source, type=dict[str, Members])
 

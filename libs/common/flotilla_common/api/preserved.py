@@ -1,10 +1,10 @@
-"""Fields that only the newer version of a kind has, kept in an annotation of its older version (docs/adr/0034).
+"""Keeps fields that only the newer version of a kind has, in an annotation of its older version (docs/adr/0034).
 
-A client of v1alpha1 reads an object, changes it and writes it back. What v1alpha1 has no field for travels in an
-annotation, as a partial object of v1beta1, and is put back on the way to storage; stored objects never have it.
+A client of v1alpha1 reads an object, changes it and writes it back. Fields that v1alpha1 lacks travel in an annotation,
+as a partial object of v1beta1, and are restored on the way to storage; stored objects never have the annotation.
 
 Paths name the fields. Their members are separated by dots, `*` is each member of a map, and `[key]` each item of a list
-whose items that key identifies, or those keys: `status.subsetStatuses[name].conditions[type].observedGeneration`.
+whose items that key (or keys) identifies: `status.subsetStatuses[name].conditions[type].observedGeneration`.
 """
 
 import re
@@ -18,11 +18,13 @@ from flotilla_common.api.jsontext import read_json
 ANNOTATION = "flotilla.kruise.io/v1beta1-fields"
 
 TOO_LARGE = "too large for an annotation"
-"""The value of the annotation where the fields do not fit. Such an object can be read in the older version, but not
-written."""
+"""The value of the annotation if the fields do not fit.
+
+Such an object can be read in the older version, but not written.
+"""
 
 _ANNOTATIONS_LIMIT = 256 * 1024
-"""Bytes of all annotations of an object. With more of them the apiserver refuses what a conversion returns."""
+"""The most bytes of all annotations of an object: the apiserver refuses conversions that exceed it."""
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -36,12 +38,12 @@ class Members(msgspec.Struct, frozen=True):
 
 
 class Items(msgspec.Struct, frozen=True):
-    """Each item of a list. What the keys hold says which item is which."""
+    """Each item of a list, identified by the values of the keys."""
 
     keys: tuple[str, ...]
 
     def identity(self, item: Json) -> tuple[object, ...]:
-        """Return what identifies the item."""
+        """Return the values that identify the item."""
         return tuple(map(str, map(item.get, self.keys)))
 
 
@@ -52,7 +54,7 @@ _STEPS = re.compile(r"\[([\w,]+)\]|(\*)|(\w+)")
 
 
 def path(written: str) -> Path:
-    """Return the steps of a path. Its last one is a member."""
+    """Parse a path. Its last step is a member."""
     return tuple(
         Items(tuple(keys.split(","))) if keys else Members() if each else Member(name)
         for keys, each, name in _STEPS.findall(written)
@@ -60,7 +62,7 @@ def path(written: str) -> Path:
 
 
 def take(document: Json, paths: Iterable[Path]) -> Json:
-    """Take the fields out of the document, and return them as a partial one. No two paths share a list."""
+    """Remove the fields from the document, and return them as a partial document. No two paths share a list."""
     taken: Json = {}
     for steps in paths:
         _union(taken, mapping(_take(document, steps)))
@@ -68,7 +70,7 @@ def take(document: Json, paths: Iterable[Path]) -> Json:
 
 
 def _take(value: object, steps: Path) -> Json | list[Json]:
-    """Remove the fields that the steps lead to from the value, and return them as a part of it; empty without any."""
+    """Remove the fields at the steps from the value, and return them as a part of it; empty without any."""
     step, rest = steps[0], steps[1:]
     if isinstance(step, Items):
         parts = [(item, mapping(_take(item, rest))) for item in mappings(value)]
@@ -89,9 +91,9 @@ def _union(into: Json, other: Json) -> None:
 
 
 def put_back(document: Json, kept: Json, paths: Iterable[Path]) -> None:
-    """Put the fields back that the document does not have: what it has wins, and items that are gone stay away.
+    """Restore fields that the document lacks: its own values win, and removed items stay away.
 
-    So does a status that is gone: a copy of an object that is created under another name begins without one.
+    So does a removed status: a copy of an object that is created under another name begins without one.
     """
     for steps in paths:
         if isinstance(steps[0], Member) and is_object(document.get(steps[0].name)):
@@ -116,7 +118,7 @@ def _put_back(value: object, kept: object, steps: Path) -> None:
 
 
 def show(document: Json, fields: Json) -> None:
-    """Write the fields into the annotation of the document; without fields it has none."""
+    """Write the fields into the annotation of the document; without fields remove it."""
     annotations = mapping(member(document, "metadata").get("annotations"))
     annotations.pop(ANNOTATION, None)
     if not fields:
@@ -128,7 +130,7 @@ def show(document: Json, fields: Json) -> None:
 
 
 def hide(document: Json) -> Json:
-    """Take the annotation off the document, and return the fields in it. Raises ValueError for what cannot be read."""
+    """Remove the annotation from the document, and return its fields. Raises ValueError if it cannot be read."""
     metadata = member(document, "metadata")
     annotations = mapping(metadata.get("annotations"))
     written = annotations.pop(ANNOTATION, None)

@@ -1,4 +1,4 @@
-"""Kubernetes quantities: canonical text and exact comparison (common.md §7.2).
+"""Parses Kubernetes quantities: canonical text and exact comparison (common.md §7.2).
 
 A quantity is a decimal number with a suffix that is a power of ten (`m`, `k`, `e3` …) or of 1024 (`Ki`, `Mi` …).
 Numbers are kept to a billionth, rounded away from zero; all arithmetic is exact.
@@ -20,34 +20,33 @@ _MAX_EXPONENT = 100  # far beyond anything that can be counted; keeps hostile in
 _EXACT = Context(prec=1000)
 
 LONGEST = 200
-"""Characters. What is longer is no quantity, and is not looked at: a number of 1,000 digits counts nothing."""
+"""The most characters of a quantity. Longer texts are not parsed: no amount has 1,000 digits."""
 
 
 def parse(text: str | float) -> Decimal:
-    """The exact number. Raises ValueError for what is no quantity."""
+    """Return the exact number. Raises ValueError for an invalid quantity."""
     return _read(str(text))[0]
 
 
 @lru_cache(maxsize=4096)
 def canonical(text: str | float) -> str:
-    """The text that Kubernetes writes for the quantity: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`."""
+    """Return the quantity as Kubernetes writes it: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`."""
     number, style = _read(str(text))
     return _written(number, style)
 
 
 def written(number: Decimal, *, binary: bool) -> str:
-    """The text for a number of at most nine digits behind the point: `binary` in powers of 1024, where that is
-    exact."""
+    """Format a number of at most nine decimals; `binary` in powers of 1024 if that is exact."""
     return _written(number, "binary" if binary else "decimal")
 
 
 def equal(left: str | float, right: str | float) -> bool:
-    """Whether both mean the same number, however written. Raises ValueError."""
+    """Report whether both mean the same number. Raises ValueError."""
     return parse(left) == parse(right)
 
 
 def _read(text: str) -> tuple[Decimal, str]:
-    """The number and the style it was written in: decimal, binary, exponent."""
+    """Return the number and its style: decimal, binary, exponent."""
     match = _QUANTITY.fullmatch(text.strip()) if len(text) <= LONGEST else None
     if match is None:
         raise ValueError(f"{text!r} is no quantity")
@@ -82,7 +81,7 @@ def _binary_text(number: int) -> str:
 
 
 def _decimal_text(number: Decimal, *, exponential: bool) -> str:
-    """The largest power of 1000 that leaves an integer."""
+    """Format the number with the largest power of 1000 that leaves an integer."""
     nanos = int(number.scaleb(9, context=_EXACT))
     exponent = -9
     while nanos % 1000 == 0 and (exponential or exponent < 18):

@@ -1,5 +1,7 @@
-"""Regular expressions of administrators, searched by RE2: the syntax is Go's, and a search takes a time that is linear
-in the text, whatever the pattern is."""
+"""Searches administrators' regular expressions with RE2.
+
+The syntax is Go's, and every search takes linear time in the length of the text.
+"""
 
 from functools import lru_cache
 from typing import Protocol
@@ -7,10 +9,15 @@ from typing import Protocol
 import re2
 
 LONGEST_PATTERN = 4096
-"""Characters. RE2 compiles every character of a pattern, and every repetition of one, into a few instructions."""
+"""The most characters of a pattern.
+
+RE2 compiles every character, and every repetition of one, into a few instructions.
+"""
 
 LONGEST_TEXT = 400
-"""Characters. The texts are names of containers and keys of annotations; what is longer is neither, and is not found.
+"""The most characters of a text.
+
+Texts are names of containers and keys of annotations, which are never longer; a longer text does not match.
 """
 
 _MEMORY = 1 << 18  # bytes that a compiled pattern may take
@@ -24,7 +31,7 @@ class Pattern:
         self._searcher = searcher
 
     def search(self, text: str) -> bool:
-        """Return whether the pattern is found anywhere in the text."""
+        """Report whether the pattern matches anywhere in the text."""
         return len(text) <= LONGEST_TEXT and self._searcher.search(text) is not None
 
 
@@ -34,7 +41,7 @@ class _Searcher(Protocol):
 
 @lru_cache(maxsize=_KEPT)
 def compiled(pattern: str) -> Pattern:
-    """Compile the pattern. Raises ValueError for one that RE2 does not know, or that is too large."""
+    """Compile the pattern. Raises ValueError if RE2 refuses it or it is too large."""
     if len(pattern) > LONGEST_PATTERN:
         raise ValueError(f"a pattern must be no more than {LONGEST_PATTERN} characters")
     try:

@@ -9,11 +9,11 @@ from urllib.parse import quote
 import msgspec
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""What names are; anything else is somebody's invention, and must not become another path."""
+"""Matches path parts that need no escaping; anything else must not lead to another path."""
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """One resource of the Kubernetes API in the version that Flotilla uses."""
+    """A resource of the Kubernetes API in the version that Flotilla uses."""
 
     group: str  # empty for the core group
     version: str
@@ -23,28 +23,32 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def api_version(self) -> str:
-        """`group/version`, or `version` for the core group."""
+        """Return `group/version`, or `version` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def type_meta(self) -> dict[str, str]:
-        """What every document of the kind begins with: apiVersion and kind."""
+        """Return the members apiVersion and kind."""
         return {"apiVersion": self.api_version, "kind": self.kind}
 
     @property
     def id(self) -> str:
-        """`<group>.<plural>` with `core` for the core group and dots as underscores: stream names and metrics
-        labels."""
+        """Return `<group>.<plural>` for stream names and metrics labels.
+
+        The core group is `core`, and dots in the group are underscores.
+        """
         return f"{(self.group or 'core').replace('.', '_')}.{self.plural}"
 
     @property
     def custom(self) -> bool:
-        """The kind is defined by one of our CRDs, so it may be missing."""
+        """Report whether one of our CRDs defines the kind, so that it may be missing."""
         return self.group.endswith("kruise.io")
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path of the collection, object or subresource; without a namespace: across all namespaces. Raises
-        ValueError for a part that would lead elsewhere (`..`)."""
+        """Return the URL path of the collection, object or subresource.
+
+        Without a namespace it spans all namespaces. Raises ValueError for a part that would lead elsewhere (`..`).
+        """
         prefix = ("", "apis", self.group, self.version) if self.group else ("", "api", self.version)
         within = ("namespaces", namespace) if self.namespaced and namespace else ()
         parts = (*prefix, *within, self.plural, *(part for part in (name, subresource) if part))

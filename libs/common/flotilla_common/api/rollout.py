@@ -1,14 +1,16 @@
-"""What the specs of several workload kinds have in common: lifecycle hooks, update order, in-place settings
-(common.md §8.1, §11, §12)."""
+"""Types that specs of several workload kinds share: lifecycle hooks, update order, in-place settings.
+
+See common.md §8.1, §11, §12.
+"""
 
 from flotilla_common.api.meta import IntOrString, LabelSelector, Model
 
 POLICIES = ("ReCreate", "InPlaceIfPossible", "InPlaceOnly")
-"""How pods may be updated."""
+"""The update policies of pods."""
 
 
 class LifecycleHook(Model):
-    """What holds a pod in a state until the user lets go."""
+    """A hook that holds a pod in a state until the user removes the label or finalizer."""
 
     labels_handler: dict[str, str] = {}
     finalizers_handler: list[str] = []
@@ -31,7 +33,7 @@ class OrderTerm(Model):
 
 
 class PriorityStrategy(Model):
-    """Which pods are updated first; one of the two lists is used."""
+    """The order of pods in an update; only one of the two lists is used."""
 
     weight_priority: list[WeightTerm] = []
     order_priority: list[OrderTerm] = []

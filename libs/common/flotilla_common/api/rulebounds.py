@@ -1,9 +1,9 @@
 """Keeps the rules of the pod webhook bounded, however many objects need them (ADR 15).
 
-An annotation holds 256 KiB, the apiserver takes no expression of more than 100,000 characters, and each rule that comes
-costs a write of the configuration. So where the same pods are meant in more than a few dozen namespaces, one rule about
-all namespaces takes their place; where even that is too much, a rule about every pod. The steps of the webhook leave
-pods alone that they have nothing to do with: a wider rule costs calls, and changes no outcome.
+An annotation holds 256 KiB, the apiserver accepts no expression of more than 100,000 characters, and each new rule
+costs a write of the configuration. So rules for the same pods in more than a few dozen namespaces are replaced by one
+rule for all namespaces; if even that is too much, by a rule for every pod. The steps of the webhook skip pods that do
+not concern them: a wider rule costs calls, and changes no outcome.
 """
 
 from collections.abc import Collection, Iterable
@@ -14,7 +14,7 @@ from flotilla_common.api.documents import Json, mappings
 from flotilla_common.api.podrules import PodRule, encoded, pod_entries
 
 NAMESPACES_AT_MOST = 64
-"""How many namespaces are told apart for the same pods."""
+"""The most namespaces with rules of their own for the same pods."""
 
 _ANNOTATION_AT_MOST = 128 << 10
 _ENTRIES_AT_MOST = 512 << 10  # of the 1.5 MiB of an object
@@ -23,16 +23,16 @@ _CONDITION_AT_MOST = 90_000
 _WIDE = "objects for many namespaces"
 EVERY_POD = PodRule("more objects than can be told apart", "true")
 EVERY_UPDATE = PodRule(EVERY_POD.why, "true", updates=True)
-"""Stand when there are too many different rules."""
+"""Used, as EVERY_POD, if there are too many different rules."""
 
 
 def everywhere(rule: PodRule) -> PodRule:
-    """Return the rule about the same pods in all namespaces."""
+    """Return the rule for the same pods in all namespaces."""
     return PodRule(_WIDE, rule.expression, updates=rule.updates)
 
 
 def bounded(rules: Collection[PodRule]) -> frozenset[PodRule]:
-    """Return rules that let at least these pods through, and fit into the configuration."""
+    """Return rules that match at least these pods, and fit into the configuration."""
     told_apart = _widened(rules)
     if EVERY_POD not in told_apart:
         for found in (told_apart, _spread(told_apart)):
@@ -43,7 +43,7 @@ def bounded(rules: Collection[PodRule]) -> frozenset[PodRule]:
 
 
 def standing_for(rule: PodRule, stands: Collection[PodRule]) -> PodRule:
-    """Return which of the rules that stand lets the pods of the rule through; the rule itself if none does."""
+    """Return the rule in use that covers the given rule; the rule itself if there is none."""
     widest = EVERY_UPDATE if rule.updates else EVERY_POD
     return next((one for one in (rule, everywhere(rule), widest) if one in stands), rule)
 
@@ -61,7 +61,7 @@ def _widened(rules: Iterable[PodRule]) -> frozenset[PodRule]:
 
 
 def _spread(rules: Iterable[PodRule]) -> frozenset[PodRule]:
-    """Return the rules without a difference between namespaces."""
+    """Return the rules without restrictions to namespaces."""
     return frozenset(everywhere(rule) if rule.namespace or rule.namespace_labels else rule for rule in rules)
 
 

@@ -1,4 +1,4 @@
-"""What decides whether a pod may run on a node: node selectors, affinity, taints, tolerations (parts of core/v1)."""
+"""Types that decide whether a pod may run on a node: node selectors, affinity, taints, tolerations (core/v1)."""
 
 from flotilla_common.api.meta import Model
 
@@ -9,7 +9,7 @@ class Taint(Model):
     effect: str = ""  # NoSchedule, PreferNoSchedule, NoExecute
 
     def __str__(self) -> str:
-        """As kubectl writes it: `dedicated=gpu:NoSchedule`."""
+        """Return the taint as kubectl prints it: `dedicated=gpu:NoSchedule`."""
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
@@ -20,7 +20,7 @@ class Toleration(Model):
     effect: str = ""  # empty: all effects
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether it lets the pod onto a node with this taint."""
+        """Report whether the toleration allows the pod on a node with this taint."""
         if self.effect not in ("", taint.effect):
             return False
         if self.key not in ("", taint.key):
@@ -37,14 +37,14 @@ class NodeRequirement(Model):
 
 
 class NodeSelectorTerm(Model):
-    """All requirements have to hold; a term without any holds for no node."""
+    """A term whose requirements must all hold; a term without requirements matches no node."""
 
     match_expressions: list[NodeRequirement] = []  # over labels
     match_fields: list[NodeRequirement] = []  # over metadata.name
 
 
 class NodeSelector(Model):
-    """One of the terms has to hold."""
+    """A list of terms of which at least one must hold."""
 
     node_selector_terms: list[NodeSelectorTerm] = []
 
@@ -58,5 +58,5 @@ class Affinity(Model):
 
     @property
     def required(self) -> NodeSelector | None:
-        """The nodes that the pod demands; None if it demands nothing."""
+        """Return the required node selector, or None."""
         return self.node_affinity and self.node_affinity.required_during_scheduling_ignored_during_execution

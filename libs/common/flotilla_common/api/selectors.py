@@ -1,7 +1,7 @@
 """Label selectors: validation, matching, and the canonical string that Kubernetes prints (cloneset.md §5.1).
 
-A selector is compiled once per version of its object and then asked for each pod, so equality (nearly every selector
-has nothing else) is kept apart from the expressions and is a subset test on the items of the labels.
+A selector is compiled once per version of its object and then matched against each pod. Nearly every selector has
+equality terms only, so these are kept apart and tested as a subset of the labels' items.
 """
 
 import re
@@ -22,7 +22,7 @@ _WRITTEN = re.compile(
 
 
 def key_problem(key: str) -> str:
-    """Why the text is no label key; empty when it is one."""
+    """Return why the text is not a label key; empty if it is one."""
     prefix, slash, name = key.rpartition("/")
     if slash and not (len(prefix) <= _PREFIX_LIMIT and _PREFIX.fullmatch(prefix)):
         return f"prefix part of {key!r} must be a lower case DNS subdomain"
@@ -35,7 +35,7 @@ def key_problem(key: str) -> str:
 
 
 def value_problem(value: str) -> str:
-    """Why the text is no label value; empty when it is one."""
+    """Return why the text is not a label value; empty if it is one."""
     if not value or _NAME.fullmatch(value):
         return ""
     return (
@@ -45,7 +45,7 @@ def value_problem(value: str) -> str:
 
 
 class Selector:
-    """A compiled label query. One without requirements matches everything."""
+    """A compiled label query. Without requirements it matches everything."""
 
     __slots__ = ("_equal", "_requirements", "_terms", "_text")
 
@@ -57,7 +57,7 @@ class Selector:
 
     @classmethod
     def compile(cls, selector: LabelSelector) -> "Selector":
-        """Raises ValueError that names the field and the reason for an invalid key, value or operator."""
+        """Compile the selector. Raises ValueError with field and reason for an invalid key, value or operator."""
         for key, value in selector.match_labels.items():
             _check(f"matchLabels[{key}]", key_problem(key) or value_problem(value))
         for index, requirement in enumerate(selector.match_expressions):
@@ -66,7 +66,7 @@ class Selector:
 
     @classmethod
     def read(cls, written: str) -> "Selector":
-        """Return the selector that is written in one line, as those of scale subresources are. Raises ValueError."""
+        """Parse a one-line selector, such as those of scale subresources. Raises ValueError."""
         requirements: list[LabelSelectorRequirement] = []
         rest = written.strip()
         while rest:
@@ -79,17 +79,17 @@ class Selector:
 
     @property
     def empty(self) -> bool:
-        """No requirement at all."""
+        """Report whether there are no requirements."""
         return not self._equal and not self._requirements
 
     @property
     def parts(self) -> list["Selector"]:
-        """Each requirement as a selector of its own."""
+        """Return each requirement as a selector of its own."""
         equal = [Selector(dict((item,)), ()) for item in self._equal]
         return equal + [Selector({}, (requirement,)) for requirement in self._requirements]
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether all requirements hold."""
+        """Report whether all requirements hold."""
         if not self._equal <= labels.items():
             return False
         return all(_holds(operator, labels.get(key), values) for key, operator, values in self._terms)
@@ -138,7 +138,7 @@ def _check(field: str, problem: str) -> None:
 
 
 def _canonical(equal: Mapping[str, str], requirements: tuple[LabelSelectorRequirement, ...]) -> str:
-    """All requirements sorted by key, values sorted; of one key, equality first and the rest as given."""
+    """Return all requirements sorted by key, with sorted values; per key, equality first and the rest as given."""
     parts = [(key, f"{key}={value}") for key, value in equal.items()]
     parts += [(requirement.key, _requirement_text(requirement)) for requirement in requirements]
     return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))

@@ -1,7 +1,7 @@
-"""Strategic merge patch: lists of the built-in kinds are merged by a key or as sets, instead of being replaced.
+"""Applies strategic merge patches: lists of the built-in kinds are merged by a key or as sets, not replaced.
 
-Which lists merge is written in the Go types of the Kubernetes API as `patchStrategy` and `patchMergeKey`; the tables
-below hold those of the kinds that Flotilla and its users patch. Unknown lists are atomic, as there.
+The Go types of the Kubernetes API declare the lists that merge as `patchStrategy` and `patchMergeKey`; the tables below
+hold those of the kinds that Flotilla and its users patch. Unknown lists are atomic, as in Kubernetes.
 """
 
 from collections import deque
@@ -30,17 +30,19 @@ MERGE_KEYS: dict[str, str] = {
     "resourceClaims": "name",
     "schedulingGates": "name",
 }
-"""Merge key by the name of the list; no two of our kinds disagree about one."""
+"""Merge keys by the name of the list; they are the same in all kinds that we patch."""
 
 SETS = frozenset({"finalizers"})
-"""Lists of plain values that are united."""
+"""Lists of plain values that are merged as sets."""
 
 _ORDER, _DELETE_PLAIN, _RETAIN = "$setElementOrder/", "$deleteFromPrimitiveList/", "$retainKeys"
 
 
 def merge(target: Json, patch: Json) -> Json:
-    """Return the target with the strategic merge patch applied; neither is changed. Raises ValueError for a patch of a
-    list whose elements cannot be told apart, and for directives that are none: users write them."""
+    """Return the target with the strategic merge patch applied; neither is changed.
+
+    Raises ValueError for list elements without the merge key, and for unknown directives: users write patches.
+    """
     directive = patch.get("$patch")
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != "$patch"}
@@ -80,7 +82,7 @@ def _of_objects(items: list[Any]) -> bool:
 
 
 def _merge_list(items: list[Json], patches: list[Json], merge_key: str, order: list[Any]) -> list[Json]:
-    """Merge lists whose elements are told apart by a key."""
+    """Merge lists whose elements are identified by a key."""
     if any(patch.get("$patch") == "replace" for patch in patches):
         return [patch for patch in patches if "$patch" not in patch]
     merged = {_identity(item, merge_key): item for item in items}
@@ -98,8 +100,11 @@ def _merge_list(items: list[Json], patches: list[Json], merge_key: str, order: l
 
 
 def _interleaved(live: list[str], patched: list[str], merged: Collection[str]) -> list[str]:
-    """Return the order of the merged elements: those that the patch names as it names them, and each other one before
-    the first of them that it preceded in the live list."""
+    """Return the order of the merged elements.
+
+    Elements in the patch keep the patch's order; each other one comes before the first of them that it preceded in the
+    live list.
+    """
     place = {name: index for index, name in enumerate(live)}
     others = deque(name for name in live if name in merged and name not in patched)
     result: list[str] = []
@@ -111,7 +116,7 @@ def _interleaved(live: list[str], patched: list[str], merged: Collection[str]) -
 
 
 def _identity(item: object, merge_key: str) -> str:
-    """Return what tells an element of a list from the others."""
+    """Return the key that identifies an element of a list."""
     return str(cast("Json", item).get(merge_key) if isinstance(item, dict) else item)
 
 

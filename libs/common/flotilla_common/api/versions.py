@@ -1,4 +1,4 @@
-"""The two versions that kinds are written in; v1beta1 is the hub of every conversion."""
+"""Converts objects between the two versions of our kinds; v1beta1 is the hub of every conversion."""
 
 from collections.abc import Callable
 
@@ -11,22 +11,24 @@ V1ALPHA1 = "apps.kruise.io/v1alpha1"
 V1BETA1 = "apps.kruise.io/v1beta1"
 
 Step = Callable[[Json], None]
-"""Changes the fields of a document from those of one version to those of the other."""
+"""Changes the fields of a document from one version to the other."""
 
 
 class Conversion(msgspec.Struct, frozen=True):
-    """How the objects of a kind go from one version to the other."""
+    """The conversion of a kind between its versions."""
 
     kind: str
     to_beta: Step
     to_alpha: Step
     only_beta: tuple[Path, ...] = ()
-    """The fields for which v1alpha1 has no form at all: an annotation keeps them (docs/adr/0034)."""
+    """The fields that v1alpha1 cannot express: an annotation keeps them (docs/adr/0034)."""
     group: str = "apps.kruise.io"
 
     def convert(self, document: Json, version: str) -> Json:
-        """Return the object in the wanted `group/version`, as a new document. Raises ValueError for a version that is
-        none of the two, and for annotations that fields cannot hold."""
+        """Return the object in the wanted `group/version`, as a new document.
+
+        Raises ValueError for any other version, and for annotations that cannot be read as fields.
+        """
         source, alpha, beta = text(document.get("apiVersion")), f"{self.group}/v1alpha1", f"{self.group}/v1beta1"
         steps = {(alpha, beta): self._upward, (beta, alpha): self._downward}
         if (source, version) not in steps:
@@ -45,13 +47,13 @@ class Conversion(msgspec.Struct, frozen=True):
         show(document, take(document, self.only_beta))
 
     def to_hub(self, document: Json) -> Json:
-        """The object as v1beta1; the same document if it is that already."""
+        """Return the object as v1beta1; the same document if it already is."""
         hub = f"{self.group}/v1beta1"
         return document if document.get("apiVersion") == hub else self.convert(document, hub)
 
 
 def annotate(document: Json, annotations: dict[str, str]) -> None:
-    """Add annotations to the document, if there are any: where an older version keeps what it has no fields for."""
+    """Add annotations to the document, if there are any: an older version keeps fields there that it lacks."""
     if annotations:
         metadata = document.setdefault("metadata", {})
         metadata["annotations"] = mapping(metadata.get("annotations")) | annotations

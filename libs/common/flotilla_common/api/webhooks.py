@@ -1,7 +1,7 @@
-"""The webhook entries of the two configuration objects (webhooks.md §2, §3).
+"""Builds the webhook entries of the two configuration objects (webhooks.md §2, §3).
 
-Scope follows need: only labelled objects are asked about before they are deleted, and the entries in the path of pods
-are made of rules (`podrules`). Every member is written out, so that a stored entry can be compared with a wanted one.
+Scope follows need: only labelled objects are sent before their deletion, and the entries for pods are made from rules
+(`podrules`). Every member is set, so that a stored entry can be compared with a wanted one.
 """
 
 from flotilla_common.api.documents import Json, member, text
@@ -15,11 +15,11 @@ MUTATING_CONFIGURATION = "kruise-mutating-webhook-configuration"
 VALIDATING_CONFIGURATION = "kruise-validating-webhook-configuration"
 DELETE_PROTECTION = "policy.kruise.io/delete-protection"
 COUNTED_LABEL = "policy.kruise.io/aggregate-to-crd-protection"
-"""`true` on a ClusterRole: the webhook may do what it allows, to count what is left of a protected CRD."""
+"""The label of ClusterRoles that, if `true`, let the webhook count the objects of a protected CRD."""
 CONVERT_PATH = "/convert"
 POD_ENTRY, POD_PATH = "mpod.kb.io", "/mutate-pod"
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
-"""The label of every namespace with its name."""
+"""The label that every namespace has with its name."""
 
 _TIMEOUT_SECONDS = 30
 NOT_KUBE_SYSTEM = {"key": NAMESPACE_NAME, "operator": "NotIn", "values": ["kube-system"]}
@@ -28,12 +28,12 @@ NOT_OURS = {"key": "control-plane", "operator": "NotIn", "values": ["openkruise"
 
 
 def mutating_entries() -> list[Json]:
-    """The mutating entries, without caBundle, reached through the Service."""
+    """Return the mutating entries, without caBundle, reached through the Service."""
     return _kind_entries("mutate")
 
 
 def validating_entries(gates: Gates) -> list[Json]:
-    """The validating entries that the gates call for, without caBundle, reached through the Service."""
+    """Return the validating entries that the gates require, without caBundle, reached through the Service."""
     entries = _kind_entries("validate")
     entries += [
         _protection("vbuiltindeployment.kb.io", "/validate-apps-deployment", "apps", "deployments"),
@@ -57,13 +57,13 @@ def validating_entries(gates: Gates) -> list[Json]:
 
 
 def bound(entry: Json, ca_bundle: str, url: str = "") -> Json:
-    """The entry with its CA (base64), called at `url` (https://host:port) instead of the Service if one is given."""
+    """Return the entry with its CA (base64), called at `url` (https://host:port) if given, else through the Service."""
     client: Json = {"url": url + path_of(entry)} if url else member(entry, "clientConfig")
     return entry | {"clientConfig": client | {"caBundle": ca_bundle}}
 
 
 def path_of(entry: Json) -> str:
-    """The HTTP path that the entry calls; empty if it names none."""
+    """Return the HTTP path that the entry calls; empty if there is none."""
     client = member(entry, "clientConfig")
     if url := text(client.get("url")):
         return "/" + url.partition("://")[2].partition("/")[2]
@@ -71,7 +71,7 @@ def path_of(entry: Json) -> str:
 
 
 def paths(kind: Kind, verb: str) -> tuple[str, ...]:
-    """The paths of a kind's webhook. The first is the one that its entry calls."""
+    """Return the paths of a kind's webhook. The entry calls the first one."""
     group, admission = kind.resource.group.replace(".", "-"), kind.rules().admission
     plain, old = f"/{verb}-{group}-{kind.singular}", f"/{verb}-{group}-v1alpha1-{kind.singular}"
     if admission.calls_old_path:
@@ -80,7 +80,7 @@ def paths(kind: Kind, verb: str) -> tuple[str, ...]:
 
 
 def _kind_entries(verb: str) -> list[Json]:
-    """The entries of all kinds that have a webhook for the verb, `mutate` or `validate`."""
+    """Return the entries of all kinds that have a webhook for the verb, `mutate` or `validate`."""
     found: list[Json] = []
     for kind in catalogue.KINDS:
         admission, resource = kind.rules().admission, kind.resource
@@ -94,7 +94,7 @@ def _kind_entries(verb: str) -> list[Json]:
 
 
 def _protection(name: str, path: str, group: str, resource: str, versions: tuple[str, ...] = ("v1",)) -> Json:
-    """Only labelled objects are asked about, and an outage of the webhook never blocks a deletion."""
+    """Return an entry for deletions of labelled objects, which a webhook outage never blocks."""
     return entry_of(name, path, rule_of(group, versions, resource, "DELETE")) | {
         "failurePolicy": "Ignore",
         "namespaceSelector": {"matchExpressions": [NOT_KUBE_SYSTEM]},
@@ -103,7 +103,7 @@ def _protection(name: str, path: str, group: str, resource: str, versions: tuple
 
 
 def rule_of(group: str, versions: tuple[str, ...], resource: str, *operations: str) -> Json:
-    """A rule of an entry: these operations on a resource."""
+    """Return a rule of an entry: these operations on a resource."""
     return {
         "apiGroups": [group],
         "apiVersions": list(versions),
@@ -114,7 +114,7 @@ def rule_of(group: str, versions: tuple[str, ...], resource: str, *operations: s
 
 
 def entry_of(name: str, path: str, *rules: Json) -> Json:
-    """An entry with every member written out, that asks about all objects of its rules."""
+    """Return an entry with every member set, for all objects of its rules."""
     entry: Json = {
         "name": name,
         "clientConfig": {"service": {"path": path, "port": 443, "namespace": NAMESPACE, "name": SERVICE}},

@@ -1,6 +1,6 @@
-"""A workload of any kind: the members that all kinds have in common, typed.
+"""Typed members that workloads of all kinds share.
 
-Services that mirror workloads of several kinds share this type, because a process decodes each object once, into one
+Services that mirror workloads of several kinds use this type, because a process decodes each object once, into one
 type.
 """
 
@@ -15,7 +15,7 @@ from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.meta import Model, Object, ObjectMeta, controller_of
 
 CONTROLLED = "controlled"
-"""Index: objects by the uid of their controller."""
+"""The index of objects by the uid of their controller."""
 
 _SPECS: Reader[dict[str, Any]] = Reader(dict[str, Any])
 
@@ -27,7 +27,7 @@ def controller_uid(obj: Object) -> Iterable[str]:
 
 
 class WorkloadStatus(Model):
-    """The status of a workload, as far as kinds agree on it."""
+    """The status members that all kinds share."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -36,7 +36,7 @@ class WorkloadStatus(Model):
 
 
 class Workload(Model, dict=True):
-    """A workload, whose spec is decoded when it is first needed."""
+    """A workload whose spec is decoded on first use."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
@@ -44,7 +44,7 @@ class Workload(Model, dict=True):
 
     @Fact
     def document(self) -> Json:
-        """Return the whole spec; empty where it cannot be read."""
+        """Return the whole spec; empty if it cannot be read."""
         try:
             return _SPECS.read(self.spec)
         except ValueError:
@@ -52,7 +52,7 @@ class Workload(Model, dict=True):
 
     @property
     def replicas(self) -> int:
-        """Return `spec.replicas`; 1 where it is absent."""
+        """Return `spec.replicas`; 1 if it is absent."""
         replicas = self.document.get("replicas")
         return replicas if isinstance(replicas, int) else 1
 
