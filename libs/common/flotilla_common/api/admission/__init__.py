@@ -1,1 +1,1 @@
-"""What admission decides, as pure functions over raw documents: defaults, field errors, patches, webhook entries."""
+"""Admission as pure functions of raw documents: defaults, field errors, patches, webhook entries."""

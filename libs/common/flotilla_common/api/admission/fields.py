@@ -1,4 +1,4 @@
-"""Field errors, in Kubernetes' words and order, as kubectl users know them.
+"""Field errors in Kubernetes' words and order, as kubectl users expect them.
 
 `spec.replicas: Invalid value: -1: must be greater than or equal to 0`; several are joined to `[a, b]`, each text once.
 """
@@ -12,7 +12,7 @@ import msgspec
 from flotilla_common.api.documents import JsonValue
 
 LONGEST_LABEL = 63
-"""Characters of a DNS label, and of a label's value."""
+"""The most characters of a DNS label, and of a label's value."""
 
 _TOO_LONG = f"must be no more than {LONGEST_LABEL} characters"
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -27,14 +27,14 @@ NON_NEGATIVE = "must be greater than or equal to 0"
 
 
 LONGEST_VALUE = 500
-"""Characters of a value that are shown."""
+"""The most characters of a value that are shown."""
 
 LONGEST_MESSAGE = 8192
-"""Characters of all faults together: the first of them say enough."""
+"""The most characters of all faults together; the first ones suffice."""
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One fault of one field. `body` is the text after the path, worded here or by the apiserver."""
+    """One fault of one field. `body` is the text after the path, written here or by the apiserver."""
 
     path: str
     body: str
@@ -44,33 +44,33 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 def required(path: str, detail: str = "") -> Fault:
-    """The field must be there."""
+    """Return the fault of a missing field."""
     return Fault(path, f"Required value: {detail}" if detail else "Required value")
 
 
 def invalid(path: str, value: JsonValue, detail: str) -> Fault:
-    """The value cannot be."""
+    """Return the fault of an invalid value."""
     return Fault(path, f"Invalid value: {_show(value)}: {detail}")
 
 
 def forbidden(path: str, detail: str) -> Fault:
-    """The field, or its change, is not allowed."""
+    """Return the fault of a field, or a change of it, that is not allowed."""
     return Fault(path, f"Forbidden: {detail}")
 
 
 def not_supported(path: str, value: JsonValue, supported: Iterable[str]) -> Fault:
-    """The value is none of the known ones."""
+    """Return the fault of a value that is not in a fixed list."""
     names = ", ".join(_show(name) for name in supported)
     return Fault(path, f"Unsupported value: {_show(value)}: supported values: {names}")
 
 
 def duplicate(path: str, value: JsonValue) -> Fault:
-    """The value is there already."""
+    """Return the fault of a value that occurs twice."""
     return Fault(path, f"Duplicate value: {_show(value)}")
 
 
 def aggregate(faults: Iterable[Fault]) -> str:
-    """All faults as one message; each text once, brackets only around several."""
+    """Join all faults to one message; each text once, brackets only around several."""
     texts = list(dict.fromkeys(_cut(str(fault), LONGEST_MESSAGE) for fault in faults))
     lengths = accumulate(len(text) for text in texts)
     shown = texts[: max(sum(length <= LONGEST_MESSAGE for length in lengths), 1)]
@@ -91,7 +91,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def label_faults(path: str, name: str) -> Iterator[Fault]:
-    """The name must be a DNS label."""
+    """Yield faults unless the name is a DNS label."""
     if len(name) > LONGEST_LABEL:
         yield invalid(path, name, _TOO_LONG)
     if not _LABEL.fullmatch(name):
@@ -99,7 +99,7 @@ def label_faults(path: str, name: str) -> Iterator[Fault]:
 
 
 def job_name_faults(name: str) -> Iterator[Fault]:
-    """Pods of a job have its name as a label, and its name begins theirs."""
+    """Yield faults unless the name fits for a job: pods have it as a label, and as a prefix of their names."""
     if not _JOB.fullmatch(name):
         yield invalid("metadata.name", name, "must consist of alphanumeric characters or '-'")
     if len(name) > LONGEST_LABEL:

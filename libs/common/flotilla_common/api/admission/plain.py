@@ -1,4 +1,4 @@
-"""The usual shapes of admission: defaults, and a refusal of the first fault or of all at once."""
+"""Common admission handlers: apply defaults, and refuse with the first fault or with all at once."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -14,33 +14,33 @@ from flotilla_common.api.errors import ApiError, Unreachable
 T = TypeVar("T")
 
 Read = Callable[[Json], object]
-"""Raises ValueError for a document that cannot be read."""
+"""Decodes a document. Raises ValueError if it cannot be read."""
 
 
 class Write(msgspec.Struct, frozen=True):
-    """A creation or an update, as admission looks at it."""
+    """A creation or an update under admission."""
 
     document: Json
-    old: Json | None  # what an update changes; None for one that cannot be read, which may be mended in any way
+    old: Json | None  # None for a creation, and for an unreadable object, which may be fixed in any way
     namespace: str
     name: str
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What is wrong with a write, and what its author is warned of if nothing is."""
+    """The faults of a write, and the warnings for its author if there are none."""
 
     faults: Sequence[Fault] = ()
     warnings: Sequence[str] = ()
-    code: int = 422  # with which faults are answered
+    code: int = 422  # the HTTP code of faults
 
 
 def decoded(document: Json, model: type[T]) -> T:
-    """The document as the type says it; a member that is null is not there. Raises ValueError for a wrong type."""
+    """Decode the document into the type; a member that is null is absent. Raises ValueError for a wrong type."""
     return msgspec.json.decode(msgspec.json.encode(without_nulls(document)), type=model)
 
 
 def write_of(request: Request, read: Read) -> Write:
-    """The write that the request is about. Raises Refused for an object that cannot be read."""
+    """Return the write of the request. Raises Refused for an object that cannot be read."""
     document = document_of(request, read)
     return Write(document, former_of(request, read), *identity(document, request))
 
@@ -52,7 +52,7 @@ def in_hub(write: Write, to_hub: Callable[[Json], Json]) -> Write:
 
 
 def document_of(request: Request, read: Read) -> Json:
-    """The object of the request. Raises Refused for one that cannot be read."""
+    """Return the object of the request. Raises Refused for one that cannot be read."""
     if request.object is None:
         raise Refused(400, "there is no object in the request")
     try:
@@ -63,8 +63,10 @@ def document_of(request: Request, read: Read) -> Json:
 
 
 def former_of(request: Request, read: Read) -> Json | None:
-    """Return the object that an update changes; None at any other operation, and for one that was stored past admission
-    and cannot be read: such a one may be mended in any way."""
+    """Return the object that an update changes, or None.
+
+    None for any other operation, and for a stored object that cannot be read: updates may fix it in any way.
+    """
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     try:
@@ -75,7 +77,7 @@ def former_of(request: Request, read: Read) -> Json | None:
 
 
 def defaulted(request: Request, read: Read, default: Callable[[Write], Json]) -> Answer:
-    """Defaults as a patch, in the version of the request. Raises Refused."""
+    """Answer with defaults as a patch, in the version of the request. Raises Refused."""
     write = write_of(request, read)
     return patched(operations(write.document, default(write)))
 
@@ -83,7 +85,7 @@ def defaulted(request: Request, read: Read, default: Callable[[Write], Json]) ->
 async def judged(
     request: Request, tools: Tools, read: Read, judge: Callable[[Write, Tools], Awaitable[Judgement]]
 ) -> Answer:
-    """All field errors at once, or warnings; at a deletion, whether it is protected. Raises Refused."""
+    """Answer with all field errors at once, or with warnings; for a deletion, with its protection. Raises Refused."""
     if request.operation == "DELETE":
         return await tools.deletion_protection(request)
     write = write_of(request, read)
@@ -97,7 +99,7 @@ async def judged(
 
 
 def judged_at_first(request: Request, model: type[T], problem_of: Callable[[T], str]) -> Answer:
-    """The first fault (400), if there is one."""
+    """Answer with the first fault (400), if there is one."""
     try:
         problem = problem_of(decoded(request.object or {}, model))
     except ValueError as fault:

@@ -1,8 +1,8 @@
-"""Defaults of pod templates, claim templates and their parts (common.md §13, webhooks.md §9).
+"""Sets defaults of pod templates, claim templates and their parts (common.md §13, webhooks.md §9).
 
-Everything here changes the given document in place and touches only members that are absent (or null, or empty where
-the API cannot tell empty from absent). A template's containers pull `Always` whatever the tag: that value is part of
-the revision hash, so it must not depend on the image.
+All functions change the given document in place, and only members that are absent (or null, or empty where the API
+cannot tell empty from absent). A template's containers pull `Always` with any tag: that value is part of the
+revision hash, so it must not depend on the image.
 """
 
 import contextlib
@@ -21,8 +21,11 @@ _PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold":
 
 
 def default_templates(spec: Json, old: Json | None, gates: Gates) -> None:
-    """Fill in the templates of pods and claims in the spec of a workload. `old` is the stored object of an update: a
-    pod template that did not change is left as it is stored, so that an upgrade of the defaults never rolls pods."""
+    """Set the defaults of pod and claim templates in the spec of a workload.
+
+    `old` is the stored object of an update: an unchanged pod template is left as it is stored, so that an upgrade of
+    the defaults never rolls pods.
+    """
     drop_directive(spec)
     unchanged = old is not None and mapping(old.get("spec")).get("template") == spec.get("template")
     if unchanged or gates.on("TemplateNoDefaults"):
@@ -33,16 +36,19 @@ def default_templates(spec: Json, old: Json | None, gates: Gates) -> None:
 
 
 def drop_directive(spec: Json) -> None:
-    """Take `$patch` out of the pod template in the spec of a workload.
+    """Remove `$patch` from the pod template in the spec of a workload.
 
     The data of a ControllerRevision has it for strategic merge patches. Clients roll back with that data as a JSON
-    merge patch, the only one that custom resources take, and there it is a member like any other.
+    merge patch, the only patch type that custom resources support, and there it is an ordinary member.
     """
     mapping(spec.get("template")).pop("$patch", None)
 
 
 def default_template(template: Json, *, host_ports: bool = False) -> None:
-    """Fill in a pod template. `host_ports`: gate DefaultHostNetworkHostPortsInPodTemplates."""
+    """Set the defaults of a pod template.
+
+    `host_ports`: gate DefaultHostNetworkHostPortsInPodTemplates.
+    """
     # Clients written in Go see these two in every stored template, and revisions were hashed with them.
     ensured(template, "metadata").setdefault("creationTimestamp", None)
     spec = ensured(template, "spec")
@@ -62,14 +68,14 @@ def default_template(template: Json, *, host_ports: bool = False) -> None:
 
 
 def default_claim(claim: Json) -> None:
-    """Fill in a claim template."""
+    """Set the defaults of a claim template."""
     ensured(claim, "metadata").setdefault("creationTimestamp", None)  # as in pod templates
     _fill(ensured(claim, "status"), phase="Pending")
     _default_resources(member(claim, "spec", "resources"))
 
 
 def containers_of(spec: Json) -> list[Json]:
-    """Init containers and regular containers of a pod spec."""
+    """Return the init containers and regular containers of a pod spec."""
     return mappings(spec.get("initContainers")) + mappings(spec.get("containers"))
 
 
@@ -82,7 +88,7 @@ def fill_host_ports(spec: Json) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """The usual rule: a moving or missing tag is pulled each time."""
+    """Return the usual pull policy: Always for `latest` or a missing tag, else IfNotPresent."""
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     moving = tag == "latest" or not (tag or digest)
@@ -90,7 +96,10 @@ def pull_policy(image: str) -> str:
 
 
 def default_container(container: Json, probes: Iterable[str] = PROBES) -> None:
-    """Fill in a container, but for its pull policy. `probes`: which of them are filled in."""
+    """Set the defaults of a container, except its pull policy.
+
+    `probes`: the probes to set defaults in.
+    """
     _fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File")
     for port in mappings(container.get("ports")):
         _fill(port, protocol="TCP")
@@ -111,13 +120,13 @@ def _default_http(handler: Json) -> None:
 
 
 def default_field_ref(source: Json) -> None:
-    """Fill in a source that may be a field of the pod."""
+    """Set the defaults of a source that may be a field of the pod."""
     if isinstance(source.get("fieldRef"), dict):
         _fill(source["fieldRef"], apiVersion="v1")
 
 
 def default_volume(volume: Json) -> None:
-    """Fill in a volume of a pod."""
+    """Set the defaults of a volume of a pod."""
     if all(volume[key] is None for key in volume if key != "name"):
         volume["emptyDir"] = {}
     if isinstance(volume.get("hostPath"), dict) and volume["hostPath"].get("type") is None:
@@ -141,9 +150,9 @@ def _default_resources(resources: Json) -> None:
 
 
 def _round_quantities(quantities: Json) -> None:
-    """Round what is finer than a thousandth up to it."""
+    """Round up quantities finer than a thousandth."""
     for name, written in quantities.items():
-        with contextlib.suppress(ValueError):  # nonsense, which validation refuses
+        with contextlib.suppress(ValueError):  # validation refuses invalid quantities
             milli = quantity.parse(str(written)) * 1000
             rounded = milli.to_integral_value(ROUND_CEILING)
             if rounded != milli:

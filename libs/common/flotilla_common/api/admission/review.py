@@ -1,7 +1,7 @@
-"""An admission request and its answer (webhooks.md §1).
+"""Admission requests and answers (webhooks.md §1).
 
 Objects stay raw documents, and changes of them are RFC 6902 operations. A refusal has one of two shapes that clients
-can tell apart: an *error* carries a code and a message, a *denial* also says `reason: Forbidden`.
+can tell apart: an *error* carries a code and a message, a *denial* also has `reason: Forbidden`.
 """
 
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ class Operation(msgspec.Struct, frozen=True):
     value: JsonValue = None
 
     def document(self) -> Json:
-        """The operation as it is sent."""
+        """Return the operation as it is sent."""
         bare: Json = {"op": self.op, "path": self.path}
         return bare if self.op == "remove" else bare | {"value": self.value}
 
 
 def operations(before: JsonValue, after: JsonValue) -> list[Operation]:
-    """What turns `before` into `after`, in the order of application; empty for equal documents."""
+    """Return the operations that turn `before` into `after`, in order; empty for equal documents."""
     return [Operation(one.op, "".join(map(_step, one.path)), one.value) for one in differences(before, after)]
 
 
 def _step(key: str | int) -> str:
-    """One step of a JSON pointer."""
+    """Return one step of a JSON pointer."""
     return "/" + str(key).replace("~", "~0").replace("/", "~1")
 
 
@@ -45,13 +45,13 @@ class Named(msgspec.Struct, frozen=True):
 
 
 class User(msgspec.Struct, frozen=True):
-    """Who asks."""
+    """The user who sent the request."""
 
     username: str = ""
 
 
 class Request(msgspec.Struct, frozen=True, rename="camel"):
-    """What the apiserver asks about. `object` and `old_object` are in the version of the client's request."""
+    """A request of the apiserver. `object` and `old_object` are in the version of the client's request."""
 
     uid: str
     operation: str = ""
@@ -68,7 +68,7 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What we say to it. `warnings` are shown to whoever wrote the object; kubectl prints them."""
+    """The answer to a request. kubectl prints `warnings` to the user who wrote the object."""
 
     allowed: bool = True
     code: int = 200
@@ -82,17 +82,17 @@ ALLOWED = Answer()
 
 
 def error(code: int, message: str) -> Answer:
-    """Refused, with a code of its own and without a reason."""
+    """Return a refusal with a code of its own and without a reason."""
     return Answer(allowed=False, code=code, message=message)
 
 
 def denied(message: str) -> Answer:
-    """Refused as Forbidden."""
+    """Return a refusal as Forbidden."""
     return Answer(allowed=False, code=403, message=message, reason="Forbidden")
 
 
 class Refused(Exception):
-    """Ends a request where it is found out that it cannot be allowed."""
+    """Ends a request with a refusal."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -100,11 +100,11 @@ class Refused(Exception):
 
 
 def patched(patch: Sequence[Operation]) -> Answer:
-    """Allowed with changes; without any, simply allowed."""
+    """Return an answer that allows the request with these changes, if any."""
     return Answer(patch=patch) if patch else ALLOWED
 
 
 def identity(document: Json, request: Request) -> tuple[str, str]:
-    """Namespace and name of the object: its own, because a request for a collection names none."""
+    """Return namespace and name of the object: its own first, as a request for a collection has none."""
     metadata = member(document, "metadata")
     return text(metadata.get("namespace")) or request.namespace, text(metadata.get("name")) or request.name

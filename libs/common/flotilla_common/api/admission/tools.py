@@ -1,4 +1,4 @@
-"""What the admission of a kind may look at besides the request. The webhook service provides it."""
+"""The interface for admission handlers to gates, time and apiserver; the webhook service implements it."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
@@ -17,53 +17,57 @@ from flotilla_common.gates import Gates
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is wrong with a pod template, and the paths of its members that the cluster does not know."""
+    """The faults of a pod template, and the paths of its members that the cluster does not support."""
 
     faults: list[Fault] = []
     dropped: list[str] = []
 
 
 class Tools(Protocol):
-    """Whatever is asked of the apiserver is asked at once, never of a cache. What asks may raise ApiError and
-    Unreachable."""
+    """Reads of the current state for admission.
+
+    All reads go to the apiserver, never to a cache, and may raise ApiError and Unreachable.
+    """
 
     @property
     def gates(self) -> Gates:
-        """The feature gates."""
+        """Return the feature gates."""
         ...
 
     def now(self) -> datetime:
-        """The time of the request."""
+        """Return the time of the request."""
         ...
 
     @property
     def namespace(self) -> str:
-        """The system's own namespace."""
+        """Return the system's own namespace."""
         ...
 
     async def read(self, resource: Resource, namespace: str, name: str) -> bytes:
-        """An object as it is stored."""
+        """Return an object as it is stored."""
         ...
 
     async def read_all(self, resource: Resource, namespace: str = "") -> Sequence[bytes | msgspec.Raw]:
-        """All objects of a namespace, or of all, as they are stored."""
+        """Return all objects of a namespace, or of all, as they are stored."""
         ...
 
     async def metadata_of(self, resource: Resource, namespace: str, names: Collection[str]) -> Mapping[str, ObjectMeta]:
-        """Return the metadata of those of these objects that there are, by name. However many they are, it is listed,
-        and nothing else of them."""
+        """Return the metadata of those of these objects that exist, by name.
+
+        However many they are, they are listed in one request, and nothing but metadata.
+        """
         ...
 
     async def template_verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
-        """What the apiserver says about a pod template (docs/adr/0002). Each claim template is a volume, too."""
+        """Return the apiserver's verdict on a pod template (docs/adr/0002). Claim templates count as volumes."""
         ...
 
     async def try_create(self, resource: Resource, namespace: str, document: Json) -> None:
-        """See whether the apiserver takes an object, with a dry run: nothing is stored."""
+        """Check with a dry run that the apiserver accepts an object: nothing is stored."""
         ...
 
     async def deletion_protection(self, request: Request) -> Answer:
-        """Whether a workload may be deleted (deletionprotection.md)."""
+        """Answer whether a workload may be deleted (deletionprotection.md)."""
         ...
 
 
@@ -72,7 +76,9 @@ Handler = Callable[[Request, Tools], Awaitable[Answer]]
 
 
 async def configuration(tools: Tools) -> dict[str, str]:
-    """What administrators configure while everything runs, as it is now: the data of ConfigMap `kruise-configuration`;
-    empty without it. Raises ApiError and Unreachable."""
+    """Return the data of ConfigMap `kruise-configuration`; empty without it. Raises ApiError, Unreachable.
+
+    Administrators change it at runtime, so it is read for each request.
+    """
     stored = await found_or_none(tools.read(CONFIG_MAP, tools.namespace, CONFIGURATION))
     return {} if stored is None else strings(member(msgspec.json.decode(stored, type=Json), "data"))

@@ -1,7 +1,7 @@
-"""Rules for the specs of workloads that make pods from a template: what several kinds say in the same words.
+"""Validation rules that several workload kinds with a pod template share.
 
-Object metadata is the apiserver's own business, and so is the pod template (docs/adr/0002): a kind asks it for a
-verdict, and adds what no workload's template may have.
+The apiserver validates object metadata and the pod template itself (docs/adr/0002): a kind asks it for a verdict, and
+adds restrictions that all workloads have.
 """
 
 import re
@@ -19,7 +19,10 @@ from flotilla_common.api.podtemplate import canonical_object
 from flotilla_common.api.selectors import Selector, selector_problem
 
 LONGEST_NAME = 52
-"""Characters. The label controller-revision-hash holds the name, a dash and up to 10 digits, and 63 are its limit."""
+"""The most characters of a name.
+
+The label controller-revision-hash holds the name, a dash and up to 10 digits, and 63 are its limit.
+"""
 
 LABEL_TOO_LONG = "the pods' label controller-revision-hash gets too long"
 
@@ -29,7 +32,7 @@ _PERCENT = re.compile(r"[0-9]{1,18}%")
 
 
 def selector_faults(spec: Json, kind: str) -> Iterator[Fault]:
-    """The selector must say something, and match the template's labels."""
+    """Yield faults unless the selector is valid, not empty, and matches the template's labels."""
     given = spec.get("selector")
     if given is None:
         yield required("spec.selector")
@@ -48,12 +51,12 @@ def selector_faults(spec: Json, kind: str) -> Iterator[Fault]:
 
 
 def selector_of(spec: Json) -> LabelSelector:
-    """The selector as it is meant, however it is written. Raises ValueError."""
+    """Return the decoded selector, in any notation. Raises ValueError."""
     return typed(spec.get("selector") or {}, LabelSelector)
 
 
 def endless_faults(spec: Json, kind: str) -> Iterator[Fault]:
-    """Pods that end by themselves are no pods of a workload that keeps them running."""
+    """Yield faults for pods that end by themselves, which a long-running workload must not have."""
     pod = member(spec, "template", "spec")
     restart = pod.get("restartPolicy")
     if restart not in (None, "", "Always"):
@@ -63,8 +66,10 @@ def endless_faults(spec: Json, kind: str) -> Iterator[Fault]:
 
 
 async def template_verdict(tools: Tools, write: Write) -> Verdict:
-    """What is wrong with the templates of pods and claims. Only new or changed ones are judged: stored ones stay
-    writable when the apiserver gets stricter. Raises ApiError and Unreachable."""
+    """Return the faults of the pod and claim templates. Raises ApiError and Unreachable.
+
+    Only new or changed templates are checked: stored ones stay writable when the apiserver gets stricter.
+    """
     if not template_changed(write.document, write.old):
         return Verdict()
     spec = mapping(write.document.get("spec"))
@@ -74,19 +79,19 @@ async def template_verdict(tools: Tools, write: Write) -> Verdict:
 
 
 def unknown_fields(verdict: Verdict) -> list[str]:
-    """The warnings about what pods will not have."""
+    """Return the warnings about fields that pods will not have."""
     return [f'unknown field "{path}": pods will not have it' for path in verdict.dropped]
 
 
 def template_changed(document: Json, old: Json | None) -> bool:
-    """Whether the pod template, or what becomes volumes of it, is new."""
+    """Report whether the pod template or a claim template is new."""
     new = mapping(document.get("spec"))
     before = mapping(old.get("spec")) if old else {}
     return old is None or any(new.get(key) != before.get(key) for key in ("template", "volumeClaimTemplates"))
 
 
 def claim_faults(claims: Iterable[Json]) -> Iterator[Fault]:
-    """Claim templates that cannot be read, or have no name: no pod could be made with them, and no revision either."""
+    """Yield faults of claim templates that are unreadable or unnamed: no pod or revision could be made of them."""
     for index, claim in enumerate(claims):
         path = f"spec.volumeClaimTemplates[{index}]"
         try:
@@ -98,7 +103,7 @@ def claim_faults(claims: Iterable[Json]) -> Iterator[Fault]:
 
 
 def change_beyond_images(spec: Json, old: Json) -> str:
-    """The first change of the pods' spec that is no new image of a container, as `<op> <path>`; empty without one."""
+    """Return the first change of the pods' spec beyond container images, as `<op> <path>`; empty if none."""
     for change in operations(member(old, "template", "spec"), member(spec, "template", "spec")):
         if change.op != "replace" or not _IMAGE.fullmatch(change.path):
             return f"{change.op} {change.path}"
@@ -106,19 +111,19 @@ def change_beyond_images(spec: Json, old: Json) -> str:
 
 
 def is_percent(value: IntOrString) -> bool:
-    """It is a whole number of percents, as text."""
+    """Report whether the value is a whole number of percents, as text."""
     return isinstance(value, str) and _PERCENT.fullmatch(value) is not None
 
 
 def share_problem(value: IntOrString) -> str:
-    """Why it is neither a number of pods or nodes nor a part of them; empty if it is."""
+    """Return why the value is neither a number of pods or nodes nor a percentage; empty if it is."""
     if isinstance(value, int):
         return NON_NEGATIVE if value < 0 else ""
     return "" if is_percent(value) else "a valid percent string must be a numeric string followed by an ending '%'"
 
 
 def order_faults(path: str, strategy: Json) -> Iterator[Fault]:
-    """The faults of what says which pods are updated first."""
+    """Yield the faults of the update order's settings."""
     if problem := priority_problem(member(strategy, "priorityStrategy")):
         yield required(f"{path}.priorityStrategy", problem)
     if problem := _scatter_problem(mappings(strategy.get("scatterStrategy"))):
@@ -126,7 +131,7 @@ def order_faults(path: str, strategy: Json) -> Iterator[Fault]:
 
 
 def priority_problem(strategy: Json) -> str:
-    """Why a priorityStrategy cannot be used; empty if it can (common.md §11.1)."""
+    """Return why a priorityStrategy cannot be used; empty if it can (common.md §11.1)."""
     weights, orders = mappings(strategy.get("weightPriority")), mappings(strategy.get("orderPriority"))
     if weights and orders:
         return "only one of weightPriority and orderPriority can be used"
@@ -142,7 +147,7 @@ def priority_problem(strategy: Json) -> str:
 
 
 def _scatter_problem(terms: list[Json]) -> str:
-    """Why a scatterStrategy cannot be used; empty if it can (common.md §11.2)."""
+    """Return why a scatterStrategy cannot be used; empty if it can (common.md §11.2)."""
     seen: set[tuple[str, str]] = set()
     for term in terms:
         pair = text(term.get("key")), text(term.get("value"))
@@ -155,7 +160,7 @@ def _scatter_problem(terms: list[Json]) -> str:
 
 
 def too_long(name: str, limit: int, consequence: str) -> list[str]:
-    """The warning about a name that is longer than the limit; none if it fits."""
+    """Return the warning about a name that exceeds the limit; empty if it fits."""
     if len(name) <= limit:
         return []
     begin = f"metadata.name has {len(name)} characters: with more than {limit}"

@@ -1,8 +1,8 @@
-"""The CustomResourceDefinitions, made from the kinds (install.md §2).
+"""Builds the CustomResourceDefinitions from the kinds (install.md §2).
 
-Where the versions of a kind differ, conversion is by webhook from the first moment. With strategy None the apiserver
-would take a v1alpha1 object, drop what v1beta1 does not know, and say nothing; with a webhook that is not there yet, it
-refuses.
+Kinds whose versions differ are converted by webhook from the start. With strategy None the apiserver would accept a
+v1alpha1 object and silently drop fields that v1beta1 lacks; with a webhook that is not there yet, it refuses the
+object.
 """
 
 from typing import Any
@@ -13,12 +13,12 @@ from flotilla_common.api.kinds.kind import Kind
 
 
 def manifests() -> list[Schema]:
-    """All definitions, by name."""
+    """Return all definitions, sorted by name."""
     return [definition(kind) for kind in catalogue.KINDS]
 
 
 def definition(kind: Kind) -> Schema:
-    """The manifest of the kind's CRD."""
+    """Return the manifest of the kind's CRD."""
     resource, rules = kind.resource, kind.rules()
     names: dict[str, Any] = {
         "kind": resource.kind,
@@ -46,6 +46,6 @@ def definition(kind: Kind) -> Schema:
 
 
 def _webhook() -> Schema:
-    """Through the Service, unless the installation or the webhook says another way. The caBundle is the webhook's."""
+    """Return the conversion webhook at the Service. Installation or webhook may change that, and add the caBundle."""
     service = {"namespace": "kruise-system", "name": "kruise-webhook-service", "port": 443, "path": "/convert"}
     return {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1", "v1beta1"]}

@@ -1,4 +1,4 @@
-"""The schema of a core Probe, as PodProbeMarkers and NodePodProbes have it."""
+"""The schema of a core Probe, which PodProbeMarkers and NodePodProbes share."""
 
 from flotilla_common.api.crds.schema import Schema, array, int_or_string, integer, string, strings, struct
 

@@ -1,4 +1,4 @@
-"""Schemas of what the specs of several workload kinds have in common (common.md §8.1, §11, §12)."""
+"""Schemas that the specs of several workload kinds share (common.md §8.1, §11, §12)."""
 
 from flotilla_common.api.crds.schema import (
     Schema,
@@ -15,7 +15,7 @@ from flotilla_common.api.crds.schema import (
 
 
 def update_strategy(rolling: Schema) -> Schema:
-    """How pods get a new template, with what a rolling update has."""
+    """Return the schema of the update strategy, given that of its rolling update."""
     return struct(
         "How pods get a new template.",
         type=string(
@@ -26,7 +26,7 @@ def update_strategy(rolling: Schema) -> Schema:
 
 
 def completion_policy() -> Schema:
-    """When a job with a pod or a pull on each node ends."""
+    """Return the schema of the completion policy of a job with a pod or a pull on each node."""
     return struct(
         "When the job ends.",
         type=string("Always: the job ends. Never: it stays and serves nodes that come later. Default: Always."),
@@ -36,7 +36,7 @@ def completion_policy() -> Schema:
 
 
 def lifecycle() -> Schema:
-    """Hooks around a pod's life."""
+    """Return the schema of the lifecycle hooks of a pod."""
     return struct(
         "Hooks that hold a pod in a state until somebody removes the label or finalizer.",
         preDelete=_hook("Held before the pod is deleted."),
@@ -46,7 +46,7 @@ def lifecycle() -> Schema:
 
 
 def priority_strategy() -> Schema:
-    """The order of an update."""
+    """Return the schema of the order of an update."""
     weight = struct(
         "Pods that match get this weight.",
         weight=integer("0 to 100; the pods with the larger sum come first."),
@@ -64,13 +64,13 @@ def priority_strategy() -> Schema:
 
 
 def scatter_strategy() -> Schema:
-    """Labels that are spread over the order of an update."""
+    """Return the schema of the labels that are spread over the order of an update."""
     term = struct("One label to spread.", key=string("The label's key."), value=string("The label's value."))
     return array("Labels whose pods are spread evenly over the order of the update.", term)
 
 
 def in_place_strategy() -> Schema:
-    """The settings of updates in place."""
+    """Return the schema of the settings of in-place updates."""
     return struct(
         "How a pod is updated without being replaced.",
         gracePeriodSeconds=integer("Seconds between marking a pod not ready and changing its images. Default: 0."),

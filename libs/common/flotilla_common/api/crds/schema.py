@@ -1,4 +1,4 @@
-"""Words to write OpenAPI schemas with, all structural: every node says its type, or takes an integer or a string.
+"""Functions that build structural OpenAPI schemas: every node has a type, or takes an integer or a string.
 
 Each takes the description first. The pod templates inside workloads are `anything`: unknown fields survive, newer pod
 fields work, and admission does the validation (install.md §13).
@@ -11,66 +11,66 @@ Schema = dict[str, Any]
 
 
 def integer(doc: str, bits: int = 32, minimum: int | None = None) -> Schema:
-    """A whole number of 32 or 64 bits."""
+    """Return the schema of a whole number of 32 or 64 bits."""
     schema: Schema = {"description": doc, "type": "integer", "format": f"int{bits}"}
     return schema if minimum is None else schema | {"minimum": minimum}
 
 
 def string(doc: str, enum: Sequence[str] = ()) -> Schema:
-    """Text; with `enum` one of these only."""
+    """Return the schema of a text; with `enum` of one of these only."""
     schema: Schema = {"description": doc, "type": "string"}
     return schema | {"enum": list(enum)} if enum else schema
 
 
 def boolean(doc: str, default: bool | None = None) -> Schema:
-    """true or false; with a default, the apiserver fills it in."""
+    """Return the schema of true or false; with a default, the apiserver fills it in."""
     schema: Schema = {"description": doc, "type": "boolean"}
     return schema if default is None else schema | {"default": default}
 
 
 def time(doc: str) -> Schema:
-    """A point in time, RFC 3339."""
+    """Return the schema of a point in time, RFC 3339."""
     return {"description": doc, "type": "string", "format": "date-time"}
 
 
 def int_or_string(doc: str) -> Schema:
-    """A number, or text."""
+    """Return the schema of a number or a text."""
     return {"description": doc, "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
 
 def array(doc: str, items: Schema) -> Schema:
-    """A list, replaced as a whole by server-side apply."""
+    """Return the schema of a list, replaced as a whole by server-side apply."""
     return {"description": doc, "type": "array", "items": items}
 
 
 def strings(doc: str) -> Schema:
-    """A list of texts."""
+    """Return the schema of a list of texts."""
     return array(doc, {"type": "string"})
 
 
 def mapping(doc: str) -> Schema:
-    """Text to text."""
+    """Return the schema of a map of texts."""
     return dictionary(doc, {"type": "string"})
 
 
 def dictionary(doc: str, values: Schema) -> Schema:
-    """Text to values of one kind."""
+    """Return the schema of a map of values of one type."""
     return {"description": doc, "type": "object", "additionalProperties": values}
 
 
 def struct(doc: str, required: Sequence[str] = (), /, **properties: Schema) -> Schema:
-    """An object with known fields; others are dropped by the apiserver. `required`: those that must be there."""
+    """Return the schema of an object with these fields; the apiserver drops others. `required` names mandatory ones."""
     schema: Schema = {"description": doc, "type": "object", "properties": properties}
     return schema | {"required": sorted(required)} if required else schema
 
 
 def anything(doc: str) -> Schema:
-    """An object whose fields are all kept."""
+    """Return the schema of an object whose fields are all kept."""
     return {"description": doc, "type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def label_selector(doc: str) -> Schema:
-    """A query over labels."""
+    """Return the schema of a query over labels."""
     expression = struct(
         "One condition on one label.",
         ("key", "operator"),
@@ -87,7 +87,7 @@ def label_selector(doc: str) -> Schema:
 
 
 def conditions(doc: str, written: str = "lastUpdateTime", reason: str = "The cause, in one CamelCase word.") -> Schema:
-    """Status conditions of a workload. `written`: the name of the time of the last write."""
+    """Return the schema of a workload's conditions. `written`: the name of the time of the last write."""
     properties = {
         "type": string("What is being judged."),
         "status": string("True, False or Unknown."),
@@ -100,12 +100,12 @@ def conditions(doc: str, written: str = "lastUpdateTime", reason: str = "The cau
 
 
 def job_conditions(doc: str) -> Schema:
-    """Status conditions of a job."""
+    """Return the schema of a job's conditions."""
     return conditions(doc, "lastProbeTime", "The cause, in one word.")
 
 
 def standard_conditions(doc: str) -> Schema:
-    """Status conditions as Kubernetes' own kinds have them: one of each type."""
+    """Return the schema of conditions as Kubernetes' own kinds have them: one of each type."""
     condition = struct(
         "One aspect of the state.",
         ("type", "status", "lastTransitionTime", "reason", "message"),

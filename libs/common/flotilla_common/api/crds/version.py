@@ -1,4 +1,4 @@
-"""One version of a kind as its CustomResourceDefinition lists it: schemas, and the columns that kubectl prints."""
+"""A version of a kind in its CustomResourceDefinition: schemas, and the columns that kubectl prints."""
 
 import msgspec
 
@@ -9,11 +9,11 @@ SCALE: Schema = {
     "statusReplicasPath": ".status.replicas",
     "labelSelectorPath": ".status.labelSelector",
 }
-"""The scale subresource of every kind that has one: `kubectl scale` and the HorizontalPodAutoscaler use it."""
+"""The scale subresource of every kind that has one, for `kubectl scale` and the HorizontalPodAutoscaler."""
 
 
 class Column(msgspec.Struct, frozen=True):
-    """What `kubectl get` prints. Priority 1 shows with `-o wide` only."""
+    """A column that `kubectl get` prints. Priority 1 shows with `-o wide` only."""
 
     name: str
     type: str
@@ -21,7 +21,7 @@ class Column(msgspec.Struct, frozen=True):
     priority: int = 0
 
     def manifest(self) -> Schema:
-        """The entry of additionalPrinterColumns."""
+        """Return the entry of additionalPrinterColumns."""
         column: Schema = {"name": self.name, "type": self.type, "jsonPath": self.path}
         return column | {"priority": self.priority} if self.priority else column
 
@@ -32,7 +32,7 @@ IMAGES = Column("IMAGES", "string", ".spec.template.spec.containers[*].image", p
 
 
 class Version(msgspec.Struct, frozen=True):
-    """One served version of a kind; every one has the status subresource."""
+    """One served version of a kind; every version has the status subresource."""
 
     name: str
     spec: Schema
@@ -40,7 +40,7 @@ class Version(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...] = ()
 
     def manifest(self, doc: str, *, stored: bool, scale: bool) -> Schema:
-        """The entry of spec.versions, given the kind's description."""
+        """Return the entry of spec.versions, given the kind's description."""
         return {
             "name": self.name,
             "served": True,
