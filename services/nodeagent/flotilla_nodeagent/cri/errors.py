@@ -1,7 +1,7 @@
-"""What can go wrong in a call to the runtime, sorted by what the caller should do (cri.md §6).
+"""Errors of calls to the runtime, sorted by what the caller should do (cri.md §6).
 
-gRPC has status codes, but runtimes use UNKNOWN for nearly everything, a missing socket is an OSError, and which
-exception a deadline ends in is a race. All of it becomes one of these errors here, with the runtime's own words.
+gRPC has status codes, but runtimes use UNKNOWN for nearly everything, a missing socket is an OSError, and the exception
+of a deadline is a race. All are translated into these errors, with the runtime's own message.
 """
 
 from collections.abc import AsyncGenerator
@@ -12,15 +12,15 @@ from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 
 class CriError(Exception):
-    """The runtime refused or failed; its text says why."""
+    """The runtime refused or failed; the text gives the reason."""
 
 
 class NotFound(CriError):
-    """No such container, or no such image in the registry."""
+    """There is no such container, or no such image in the registry."""
 
 
 class TimedOut(CriError):
-    """The call took longer than it was allowed to."""
+    """The call timed out."""
 
 
 class Unavailable(CriError):
@@ -28,7 +28,7 @@ class Unavailable(CriError):
 
 
 class Unsupported(CriError):
-    """What listens on the socket does not speak version 1 of the interface."""
+    """The program on the socket does not support version 1 of the interface."""
 
 
 _BY_STATUS: dict[Status, type[CriError]] = {
@@ -42,7 +42,7 @@ _BY_STATUS: dict[Status, type[CriError]] = {
 
 @asynccontextmanager
 async def translated() -> AsyncGenerator[None]:
-    """Raises only CriError for what a call can raise."""
+    """Translate all exceptions of a call into CriError."""
     try:
         yield
     except GRPCError as error:

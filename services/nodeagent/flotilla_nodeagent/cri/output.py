@@ -1,8 +1,8 @@
 """The output of a command in a container, cut while it is read.
 
-The runtime answers ExecSync with one message that holds all that the command has written, 16 MiB and more. Messages are
-otherwise read as a whole before anybody looks at them, and a few of these at once would be more than the agent may
-take. So this one is read field by field, and what is too long of a field goes as it comes.
+The runtime answers ExecSync with one message of all that the command has written, 16 MiB and more. Messages are
+otherwise buffered as a whole, and a few of these at once would exceed the agent's memory limit. So this one is read
+field by field, and the excess of a field is discarded as it arrives.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,13 +16,13 @@ from flotilla_nodeagent.cri.types import Executed
 from flotilla_nodeagent.cri.wire import cri_pb2 as wire
 
 PIECE = 64 << 10
-"""Bytes of what is thrown away that are in memory at once."""
+"""Bytes of discarded output that are in memory at once."""
 
 _HEADER = 5
-"""Bytes in front of a message: whether it is compressed, and its size."""
+"""Bytes in front of a message: a flag for compression, and its size."""
 
 _VARINT, _DELIMITED = 0, 2
-"""How fields are written; an answer to ExecSync has no others."""
+"""Wire types of fields; an answer to ExecSync has no others."""
 
 _METHOD = "/runtime.v1.RuntimeService/ExecSync"
 
@@ -30,10 +30,10 @@ Read = Callable[[int], Awaitable[bytes]]
 
 
 class CallChannel(Channel):
-    """A channel that also makes the one call whose answer is not read as a whole."""
+    """A channel that also makes the one call whose answer is not buffered as a whole."""
 
     async def execute(self, request: wire.ExecSyncRequest, keep: int, timeout: float | None) -> Executed:
-        """ExecSync, with the first `keep` bytes of stdout and of stderr. Raises as every call of grpclib."""
+        """Call ExecSync and return the first `keep` bytes of stdout and of stderr. Raises as every call of grpclib."""
         stream = _ExecStream(
             self,
             _METHOD,
@@ -56,7 +56,7 @@ class CallChannel(Channel):
 
 class _ExecStream(Stream[wire.ExecSyncRequest, wire.ExecSyncResponse]):
     async def executed(self, keep: int) -> Executed | None:
-        """What comes in place of a message; None when none comes."""
+        """Receive the output in place of a message; return None when there is no message."""
         await self.recv_initial_metadata()
         with self._wrapper:
             if header := await self._stream.recv_data(_HEADER):
@@ -65,7 +65,7 @@ class _ExecStream(Stream[wire.ExecSyncRequest, wire.ExecSyncResponse]):
 
 
 async def read_output(read: Read, size: int, keep: int) -> Executed:
-    """An ExecSyncResponse of `size` bytes. Raises ProtocolError for what is none."""
+    """Read an ExecSyncResponse of `size` bytes. Raises ProtocolError if it is not one."""
     fields = _Fields(read, size)
     kept, cut = bytearray(), False
     while fields.left:
@@ -86,7 +86,7 @@ async def read_output(read: Read, size: int, keep: int) -> Executed:
 
 
 class _Fields:
-    """The fields of a message that is still coming."""
+    """The fields of a message that is still being received."""
 
     def __init__(self, read: Read, size: int) -> None:
         self._read = read
@@ -103,7 +103,7 @@ class _Fields:
             count -= len(await self.bytes(min(count, PIECE)))
 
     async def varint(self) -> int:
-        """A number: seven bits in a byte, the lowest first, and a bit that says whether more come."""
+        """Read a number: seven bits in a byte, the lowest first, and a bit for more bytes to come."""
         value = 0
         for shift in range(0, 64, 7):
             (byte,) = await self.bytes(1)

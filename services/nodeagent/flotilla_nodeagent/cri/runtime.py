@@ -1,7 +1,7 @@
 """One container runtime: the calls that the agent makes, as methods on plain values.
 
-The channel connects when first used and again after the runtime was restarted. No call is retried here: only the
-caller knows what a retry would mean.
+The channel connects when first used and again after the runtime was restarted. No call is retried here: whether a retry
+is safe depends on the caller.
 """
 
 import contextlib
@@ -15,10 +15,10 @@ from flotilla_nodeagent.cri.wire import cri_pb2 as wire
 from flotilla_nodeagent.cri.wire.cri_grpc import ImageServiceStub, RuntimeServiceStub
 
 CALL_SECONDS = 5.0
-"""Limit of a call that only looks something up, and what longer ones get beyond their own time (nodeagent.md §2)."""
+"""Timeout of a call that only reads, and the margin of longer ones beyond their own time (nodeagent.md §2)."""
 
 PROBE_SECONDS = 10.0
-"""Limit of the first call on a socket: cri-dockerd lists all images of Docker in it."""
+"""Timeout of the first call on a socket: cri-dockerd lists all images of Docker in it."""
 
 
 class _Process(msgspec.Struct):
@@ -41,51 +41,51 @@ class Runtime:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.name = ""  # `containerd`, `cri-o`, `docker`: the beginning of the IDs in pod statuses
+        self.name = ""  # `containerd`, `cri-o`, `docker`: the prefix of the IDs in pod statuses
         self.version = ""
         self._channel = CallChannel(path=path)
         self._runtime = RuntimeServiceStub(self._channel)
         self._images = ImageServiceStub(self._channel)
 
     async def probe(self) -> None:
-        """Check that it speaks version 1, and learn its name."""
+        """Check that it supports version 1, and read its name."""
         async with translated():
             await self._images.ImageFsInfo(wire.ImageFsInfoRequest(), timeout=PROBE_SECONDS)
         await self.check()
 
     async def check(self) -> None:
-        """Whether it still answers; as cheap as a call can be."""
+        """Check that it still answers, with the cheapest call."""
         async with translated():
             reply = await self._runtime.Version(wire.VersionRequest(version="v1"), timeout=CALL_SECONDS)
         self.name, self.version = reply.runtime_name, reply.runtime_version
 
     async def containers(self, pod_uid: str) -> list[Container]:
-        """All containers of the pod, dead ones included."""
+        """Return all containers of the pod, dead ones included."""
         chosen = wire.ContainerFilter(label_selector={POD_UID_LABEL: pod_uid})
         return await self._list(chosen)
 
     async def all_containers(self) -> list[Container]:
-        """All containers of all pods, dead ones included."""
+        """Return all containers of all pods, dead ones included."""
         return await self._list(wire.ContainerFilter())
 
     async def holds_pods(self) -> bool:
-        """The kubelet has made containers here."""
+        """Report whether the kubelet has created containers here."""
         return any(POD_UID_LABEL in one.labels for one in await self.all_containers())
 
     async def container(self, container_id: str) -> Container | None:
-        """The container with this ID, if there is one."""
+        """Return the container with this ID, or None."""
         found = await self._list(wire.ContainerFilter(id=container_id))
         return next((one for one in found if one.id == container_id), None)
 
     async def started_at(self, container_id: str) -> float:
-        """When the container was started, in seconds since the epoch; 0 when it never was."""
+        """Return when the container was started, in seconds since the epoch; 0 if it never was."""
         async with translated():
             request = wire.ContainerStatusRequest(container_id=container_id)
             reply = await self._runtime.ContainerStatus(request, timeout=CALL_SECONDS)
         return max(reply.status.started_at, 0) / 1e9
 
     async def environment(self, container_id: str) -> dict[str, str] | None:
-        """The environment that the container was started with; None where the runtime does not tell.
+        """Return the environment that the container was started with, or None if the runtime does not report it.
 
         It holds secrets: the caller picks what it needs and logs nothing.
         """
@@ -102,7 +102,7 @@ class Runtime:
         return {name: value for name, _, value in pairs}
 
     async def stop(self, container_id: str, grace: int) -> None:
-        """Send the stop signal, and kill after `grace` seconds. One that is gone already has been stopped."""
+        """Send the stop signal, and kill after `grace` seconds. A container that is gone counts as stopped."""
         request = wire.StopContainerRequest(container_id=container_id, timeout=grace)
         limit = grace + CALL_SECONDS  # beyond the grace, or containerd would not kill at its end (cri.md §14)
         with contextlib.suppress(NotFound):
@@ -110,18 +110,20 @@ class Runtime:
                 await self._runtime.StopContainer(request, timeout=limit)
 
     async def execute(self, container_id: str, command: list[str], *, keep: int, seconds: int = 0) -> Executed:
-        """Run a command in the container, at most `seconds` (0: as long as it takes). Of its output and of its errors
-        the first `keep` bytes come back; the rest is never in memory."""
+        """Run a command in the container, for at most `seconds` (0: without limit).
+
+        Only the first `keep` bytes of stdout and of stderr are returned; the rest is never in memory.
+        """
         async with translated():
             request = wire.ExecSyncRequest(container_id=container_id, cmd=command, timeout=seconds)
             return await self._channel.execute(request, keep, seconds + CALL_SECONDS if seconds else None)
 
     async def sandbox_ip(self, sandbox_id: str) -> str:
-        """The pod's IP; empty for a pod in the node's network."""
+        """Return the pod's IP, "" for a pod in the node's network."""
         return next(iter(await self.sandbox_ips(sandbox_id)), "")
 
     async def sandbox_ips(self, sandbox_id: str) -> tuple[str, ...]:
-        """All IPs of the pod, its first one first; none for a pod in the node's network."""
+        """Return all IPs of the pod, its first one first; none for a pod in the node's network."""
         async with translated():
             request = wire.PodSandboxStatusRequest(pod_sandbox_id=sandbox_id)
             reply = await self._runtime.PodSandboxStatus(request, timeout=CALL_SECONDS)
@@ -129,7 +131,7 @@ class Runtime:
         return tuple(ip for ip in (network.ip, *(one.ip for one in network.additional_ips)) if ip)
 
     async def images(self) -> list[Image]:
-        """All complete images."""
+        """Return all complete images."""
         async with translated():
             reply = await self._images.ListImages(wire.ListImagesRequest(), timeout=PROBE_SECONDS)
         return [Image(one.id, tuple(one.repo_tags), tuple(one.repo_digests)) for one in reply.images]

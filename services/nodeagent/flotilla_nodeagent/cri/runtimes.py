@@ -1,11 +1,9 @@
-"""Finds the node's container runtimes, checks them, and looks again when none answers.
+"""Finds the node's container runtimes, checks them, and searches again when none answers.
 
-A node without a runtime is a state, not a crash: the agent says so on /readyz and looks again. A runtime that worked
-once stays known while it restarts, and its channel reconnects by itself.
-
-On a node itself the sockets are those below. In a container the host's directories are mounted elsewhere: the setting
-`host-root` names where, and each path is then looked for beneath it. Directories are mounted, never the sockets, which
-are made anew when a runtime restarts (cri.md §8).
+A node without a runtime is a state, not a crash: the agent reports it on /readyz and searches again. A runtime that
+worked once stays known while it restarts, and its channel reconnects by itself. On a node itself the sockets are those
+below. In a container the host's directories are mounted elsewhere, under the setting `host-root`. Directories are
+mounted, never the sockets, which are created again when a runtime restarts (cri.md §8).
 """
 
 from collections.abc import Callable
@@ -29,20 +27,23 @@ CANDIDATES = (
     "/run/k0s/containerd.sock",
     "/var/snap/microk8s/common/run/containerd.sock",
 )
-"""In the order of preference where several answer: a distribution's own socket exists only where it is used, but
-cri-dockerd often has an unused containerd beside it, which is why the kubelet's own runtime is asked for by name."""
+"""Sockets in the order of preference where several answer.
+
+A distribution's own socket exists only where it is used, but cri-dockerd often has an unused containerd beside it,
+which is why the kubelet's own runtime is preferred.
+"""
 
 LOOK_SECONDS = 2.0
-"""Between looks: a runtime may appear, or one that answered may go. Asking for a version costs next to nothing."""
+"""Interval of checks: a runtime may appear or disappear. Requesting its version costs next to nothing."""
 
 Report = Callable[[bool, str], None]
-"""Whether a runtime answers, and a sentence about it."""
+"""Called with whether a runtime answers, and a sentence about it."""
 
 
 def candidates(override: str, host_root: str = "") -> list[str]:
-    """The sockets to try: the one that was named, else all that exist, most likely ones first.
+    """Return the sockets to try: the override, else all that exist, most likely ones first.
 
-    A named one that is relative lies under /run, as the reference's `--socket-file` has it.
+    A relative override is under /run, as in the reference's `--socket-file`.
     """
     if override:
         path = override.removeprefix("unix://")
@@ -76,19 +77,19 @@ class Runtimes:
         self._log = structlog.get_logger()
 
     def named(self, name: str) -> Runtime | None:
-        """The runtime whose container IDs begin with this name."""
+        """Return the runtime whose container IDs have this prefix, or None."""
         found = [one for one in (*self._answering.values(), *self._known.values()) if one.name == name]
         return found[0] if found else None
 
     def primary(self) -> Runtime:
-        """The kubelet's runtime: images are pulled with it. Raises Unavailable when no runtime answers."""
+        """Return the kubelet's runtime, which pulls images. Raises Unavailable when no runtime answers."""
         found = next(iter(self._answering.values()), None) or next(iter(self._known.values()), None)
         if found is None:
             raise Unavailable("no container runtime answers on this node")
         return found
 
     async def run(self) -> None:
-        """Look for runtimes until cancelled."""
+        """Check for runtimes until cancelled."""
         while True:
             await self.look()
             await self._clock.sleep(LOOK_SECONDS)
@@ -108,7 +109,7 @@ class Runtimes:
             runtime.close()
 
     async def _try(self, path: str) -> str:
-        """Why the runtime cannot be used; empty when it can."""
+        """Return why the runtime cannot be used, or "" if it can."""
         runtime = self._known.get(path) or self._connect(path)
         try:
             await (runtime.check() if path in self._known else runtime.probe())
@@ -122,12 +123,13 @@ class Runtimes:
         return ""
 
     async def _prefer_the_kubelets(self) -> None:
-        """The one that holds pods comes first: beside cri-dockerd there is often a containerd that nobody uses."""
+        """Move the runtime that holds pods to the front."""
+        # Beside cri-dockerd there is often an unused containerd.
         for path, runtime in list(self._answering.items()):
             try:
                 used = await runtime.holds_pods()
             except CriError:
-                continue  # it went away; the next look tells
+                continue  # it went away; the next check will find it gone
             if used:
                 self._answering = {path: runtime} | self._answering
                 return

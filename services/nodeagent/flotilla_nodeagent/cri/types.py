@@ -1,4 +1,4 @@
-"""What the agent knows of containers and images: plain values, whatever the runtime."""
+"""The agent's view of containers and images: plain values, independent of the runtime."""
 
 from enum import IntEnum
 
@@ -26,7 +26,7 @@ class State(IntEnum):
 
 
 class Container(msgspec.Struct, frozen=True, kw_only=True):
-    """A container as the runtime lists it; its identity and annotations are the kubelet's (cri.md §9)."""
+    """A container as the runtime lists it; its identity and annotations come from the kubelet (cri.md §9)."""
 
     id: str
     state: State
@@ -42,7 +42,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def restarts(self) -> int:
-        """How often the kubelet has started it again."""
+        """The number of restarts by the kubelet."""
         return _number(self.annotations.get(RESTARTS_ANNOTATION, ""), 10)
 
     @property
@@ -52,7 +52,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grace(self) -> int | None:
-        """Seconds that the pod gives its containers to end, if the kubelet has written them down."""
+        """The termination grace period in seconds, if the kubelet has recorded it."""
         for key in (DELETION_GRACE_ANNOTATION, GRACE_ANNOTATION):
             text = self.annotations.get(key, "")
             if text.isdigit():
@@ -88,7 +88,7 @@ class Login(msgspec.Struct, frozen=True):
 
 
 def newest(containers: list[Container]) -> dict[str, Container]:
-    """The container of each name that was created last; runtimes keep dead ones for a while (cri.md §9)."""
+    """Return the most recently created container of each name; runtimes keep dead ones for a while (cri.md §9)."""
     found: dict[str, Container] = {}
     for container in sorted(containers, key=lambda one: (one.created_at, one.restarts)):
         found[container.name] = container

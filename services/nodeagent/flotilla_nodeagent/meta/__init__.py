@@ -1,1 +1,4 @@
-"""What containers were started with, and restarts for environments that changed (nodeagent.md §5, common.md §9.8)."""
+"""Reports what containers were started with, and restarts those with outdated environments.
+
+See nodeagent.md §5, common.md §9.8.
+"""

@@ -34,27 +34,29 @@ SETTLE_SECONDS = 1.0
 """Delay after a change, so that several changes of a pod are handled together (nodeagent.md §5.2)."""
 
 FIRST_SPREAD_SECONDS = 60.0
-"""Pods that were there before the agent and have no annotation yet are reported over this time: a new release of the
-agent must not write every pod of the cluster at once."""
+"""Time over which pods without an annotation that existed before the agent are reported.
+
+A new release of the agent must not write every pod of the cluster at once.
+"""
 
 ENV_SECONDS = 3
-"""Limit of `env` in a container, and the pause before it is tried again."""
+"""Timeout of `env` in a container, and the pause before the next attempt."""
 
 ENV_LIMIT = 1 << 20
-"""Bytes of an environment that are read: Kubernetes keeps less than 1.5 MiB of a whole pod."""
+"""Limit of the bytes of an environment that are read: Kubernetes keeps less than 1.5 MiB of a whole pod."""
 
 
 class Pods:
-    """All pods of the node that want the annotation; the watcher sends no others."""
+    """The pods of the node that need the annotation; the watcher sends no others."""
 
     def __init__(self, host: Host, copies: Copies[Pod], restarts: Restarts, *, env: bool) -> None:
         self._host = host
         self._copies = copies
         self._restarts = restarts
         self._env = env
-        self._written: dict[str, tuple[int, RuntimeMeta]] = {}  # by uid: the version that a report became, and what
+        self._written: dict[str, tuple[int, RuntimeMeta]] = {}  # by uid: the version after the report, and its content
         self._work = Work[Key]("pods", host, self._sync, workers=WORKERS)
-        self._early: dict[Key, int] = {}  # versions of pods that were there before us, without an annotation
+        self._early: dict[Key, int] = {}  # versions of pods without an annotation that existed before us
         self._log = structlog.get_logger(part="pods")
         copies.listen(self._changed)
 
@@ -74,7 +76,7 @@ class Pods:
             self._work.add(key, SETTLE_SECONDS)
 
     def _meta(self, pod: Pod) -> RuntimeMeta:
-        """The annotation, or the newer one that this agent has reported."""
+        """Return the annotation, or the newer one that this agent has reported."""
         ours = self._written.get(pod.metadata.uid)
         if ours is not None and version(pod) < ours[0]:
             return ours[1]
@@ -100,13 +102,13 @@ class Pods:
         return ENV_SECONDS if look.incomplete else None
 
     def _still_due(self, key: Key, entry: Entry) -> bool:
-        """Whether the container is still to be restarted, by the pod's present metadata."""
+        """Report whether the pod's present metadata still requires a restart of the container."""
         pod = self._copies.get(key)
         specs = pod.spec.containers if pod is not None else []
         return pod is not None and any(restart_due(pod, spec, entry) for spec in specs if spec.name == entry.name)
 
     def _runtime(self, pod: Pod) -> Runtime | None:
-        """By the beginning of any container ID; None while there is none, or for a runtime that is not here."""
+        """Return the runtime of the pod's containers, or None without a container ID or if it is not here."""
         ids = instances(pod).values()
         return next(filter(None, map(self._host.runtimes.named, (one.partition("://")[0] for one in ids))), None)
 
@@ -125,7 +127,7 @@ class Pods:
 
 
 class _Look:
-    """One pod, as its runtime has it now."""
+    """One pod in its runtime at one moment."""
 
     def __init__(self, pod: Pod, runtime: Runtime, found: dict[str, Container], *, env: bool) -> None:
         self._pod = pod
@@ -137,7 +139,7 @@ class _Look:
         self.incomplete = False
 
     async def meta(self, old: RuntimeMeta) -> RuntimeMeta:
-        """The annotation as it should be. Raises CriError when the runtime fails."""
+        """Return the annotation as it should be. Raises CriError when the runtime fails."""
         entries: list[Entry] = []
         for status in self._pod.status.container_statuses:
             container, spec = self._found.get(status.name), self._specs.get(status.name)
@@ -165,7 +167,7 @@ class _Look:
         return msgspec.structs.replace(entry, hashes=hashes)
 
     async def _environment(self, container_id: str) -> dict[str, str]:
-        """From the runtime where it tells; else what `env` says inside the container."""
+        """Return the environment from the runtime if it provides it, else from `env` inside the container."""
         known = await self._runtime.environment(container_id)
         if known is not None:
             return known

@@ -1,7 +1,7 @@
 """Restarts containers whose environment has to follow the pod's metadata (nodeagent.md §5.5).
 
-The kubelet does not do that. A container that is stopped is started again by it, with the new environment; then there
-is a new instance with a new hash. One that never gets the wanted environment is stopped less and less often.
+The kubelet does not do that. It starts a stopped container again, with the new environment; then there is a new
+instance with a new hash. One that never gets the wanted environment is stopped less and less often.
 """
 
 from collections.abc import Callable
@@ -19,16 +19,16 @@ from flotilla_nodeagent.work import Work
 
 WORKERS = 10
 FIRST_SECONDS, MOST_SECONDS = 3.0, 600.0
-"""Before the first stop of a container, doubling with each further one of the same container of the pod."""
+"""Pause before the first stop of a container, doubled with each further one of the same container of the pod."""
 
 CALM_SECONDS = 1200.0
-"""After this long without a stop, a container starts with the shortest pause again."""
+"""Time without a stop after which a container starts with the shortest pause again."""
 
 COMPONENT = "kruise-daemon-containermeta"
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """One instance of a container that is to be restarted."""
+    """One instance of a container that needs a restart."""
 
     pod: Key
     pod_uid: str
@@ -50,7 +50,7 @@ class Restarts:
         self._log = structlog.get_logger(part="restarts")
 
     def want(self, wanted: Wanted, still: Callable[[], bool]) -> None:
-        """Stop this instance after its pause, if it is `still` to be stopped then; asking again changes nothing."""
+        """Stop this instance after its pause, if `still` is true then. Repeated calls have no effect."""
         if wanted in self._asked:
             return
         self._asked[wanted] = still
@@ -62,13 +62,13 @@ class Restarts:
         self._work.add(wanted, pause)
 
     async def run(self) -> None:
-        """Work until cancelled. Stops of an earlier process are forgotten first: it is decided anew what to stop."""
+        """Work until cancelled. Stops of an earlier process are dropped: the present state decides what to stop."""
         for cause in self._stopper.journal.causes():
             self._stopper.forget(cause)
         await self._work.run()
 
     async def _stop(self, wanted: Wanted) -> float | None:
-        """Stop it, if it is still there and runs. Raises CriError."""
+        """Stop it, if it still exists and runs. Raises CriError."""
         runtime = self._host.runtimes.named(wanted.runtime) or self._host.runtimes.primary()
         container = await runtime.container(wanted.container_id)
         if container is not None and container.state == State.RUNNING and self._asked[wanted]():

@@ -1,4 +1,4 @@
-"""The annotation `runtime-containers-meta`: what the agent says of each container of a pod.
+"""The annotation `runtime-containers-meta`: the agent's data about each container of a pod.
 
 Pure functions of the pod, the last annotation and the runtime. Containers are matched by name: status is sorted by
 name, the spec is not.
@@ -17,7 +17,7 @@ from flotilla_nodeagent.cri.types import Container
 
 
 class Hashes(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Of the spec that a container was started with, and of what its environment took from the pod's metadata."""
+    """Hashes of the spec that a container was started with, and of its environment from the pod's metadata."""
 
     plain_hash: int
     extracted_env_from_metadata_hash: int = 0  # 0: not known yet
@@ -38,11 +38,11 @@ class RuntimeMeta(msgspec.Struct, frozen=True):
     containers: list[Entry] = []
 
     def entry(self, name: str, container_id: str) -> Entry | None:
-        """What is known of this instance."""
+        """Return the entry of this instance, or None."""
         return next((one for one in self.containers if (one.name, one.container_id) == (name, container_id)), None)
 
     def encode(self) -> str:
-        """The annotation's text."""
+        """Return the annotation's text."""
         return msgspec.json.encode(self).decode()
 
 
@@ -51,7 +51,7 @@ _decode = msgspec.json.Decoder(RuntimeMeta).decode
 
 
 def decode_meta(text: str) -> RuntimeMeta:
-    """The annotation; one that cannot be read is as good as none."""
+    """Return the annotation, empty if it cannot be parsed."""
     try:
         return _decode(text) if text else NONE
     except msgspec.DecodeError:
@@ -59,12 +59,12 @@ def decode_meta(text: str) -> RuntimeMeta:
 
 
 def instances(pod: Pod) -> dict[str, str]:
-    """Container IDs by name, of all containers that have one."""
+    """Return the container IDs by name, of all containers that have one."""
     return {status.name: status.container_id for status in pod.status.container_statuses if status.container_id}
 
 
 def settled(pod: Pod, meta: RuntimeMeta, *, env: bool) -> bool:
-    """Nothing is missing in the annotation, and no container waits to be restarted: no need to ask the runtime."""
+    """Report whether the annotation is complete and no container waits for a restart, so the runtime is not needed."""
     running = instances(pod)
     specs = {spec.name: spec for spec in pod.spec.containers}
     if len(meta.containers) != sum(name in specs for name in running):
@@ -81,20 +81,21 @@ def settled(pod: Pod, meta: RuntimeMeta, *, env: bool) -> bool:
 
 
 def updating(pod: Pod) -> bool:
-    """An in-place update is under way: only then does a changed environment restart anything (common.md §9.9)."""
+    """Report whether an in-place update is in progress (common.md §9.9)."""
+    # Only then does a changed environment cause restarts.
     condition = pod.conditions.get(IN_PLACE_READY)
     return condition is not None and condition.status == "False"
 
 
 def restart_due(pod: Pod, spec: SpecContainer, entry: Entry) -> bool:
-    """The container's environment differs from the pod's metadata, and is to follow it."""
+    """Report whether the container's environment differs from the pod's metadata, and has to follow it."""
     known = entry.hashes.extracted_env_from_metadata_hash
     wanted = env_hash(spec, pod.metadata.labels, pod.metadata.annotations)
     return updating(pod) and known not in (0, wanted)
 
 
 def entry_of(container: Container, container_id: str, env: int) -> Entry:
-    """A new entry from what the runtime says."""
+    """Return a new entry from the runtime's data."""
     return Entry(
         name=container.name,
         container_id=container_id,
@@ -104,7 +105,7 @@ def entry_of(container: Container, container_id: str, env: int) -> Entry:
 
 
 def current_env_hash(spec: SpecContainer, environment: Mapping[str, str]) -> int:
-    """The hash of what the running container's environment holds."""
+    """Return the hash of the running container's environment."""
     entries: list[dict[str, str]] = []
     for name in sorted(env_from_metadata(spec)):
         value = environment.get(name, "")
@@ -113,7 +114,7 @@ def current_env_hash(spec: SpecContainer, environment: Mapping[str, str]) -> int
 
 
 def parse_env(output: bytes) -> dict[str, str]:
-    """What `env` printed: one variable per line, the rest of a value with line breaks is lost (nodeagent.md §5.4)."""
+    """Parse the output of `env`: one variable per line; further lines of a value are lost (nodeagent.md §5.4)."""
     found: dict[str, str] = {}
     for line in output.decode(errors="replace").splitlines():
         name, equals, value = line.strip().partition("=")

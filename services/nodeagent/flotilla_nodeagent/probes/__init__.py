@@ -1,1 +1,1 @@
-"""The probes of PodProbeMarkers: run here, reported as the status of the node's NodePodProbe (nodeagent.md §6)."""
+"""Runs the probes of PodProbeMarkers and reports their results in the node's NodePodProbe (nodeagent.md §6)."""

@@ -1,9 +1,8 @@
-"""The addresses that tcp and http probes may connect to: the pod's own IP, as the container runtime knows it, and
-nowhere else.
+"""Checks the addresses of tcp and http probes: only the pod's own IP, by the container runtime, is allowed.
 
-A pod in the node's network has no IP of its own in the runtime. Its IP is the node's then, so the one that is asked
-for must be one that this machine has, or, for an agent in a network of its own, one that the settings say the node has.
-Loopback addresses are not, for they are nobody's pod IP.
+A pod in the node's network has no IP of its own in the runtime. Its IP is the node's, so the requested one must belong
+to this machine or, for an agent in a network of its own, be listed as the node's in the settings. Loopback addresses
+are refused, since they are never a pod's IP.
 """
 
 import socket
@@ -14,7 +13,7 @@ from flotilla_nodeagent.probes.definitions import Impossible, Refused
 
 
 def is_own_address(ip: str) -> bool:
-    """Return whether this machine has the address: only then can a socket have it."""
+    """Report whether this machine has the address: only then can a socket be bound to it."""
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -25,14 +24,17 @@ def is_own_address(ip: str) -> bool:
 
 
 def addresses_of_node(listed: str) -> Callable[[str], bool]:
-    """Return what says whether an address is the node's: one of this list, separated by commas, or of this machine."""
+    """Return a predicate for the node's addresses: those of this list, separated by commas, and of this machine."""
     told = frozenset(str(ip_address(one.strip())) for one in listed.split(",") if one.strip())
     return lambda ip: ip in told or is_own_address(ip)
 
 
 def pod_address(asked: str, known: Sequence[str], is_own: Callable[[str], bool]) -> str:
-    """Return the IP to connect to. `asked`: the one in the NodePodProbe, empty if it was not known then; `known`: those
-    that the runtime knows of the pod, none for a pod in the node's network. Raises Refused, Impossible."""
+    """Return the IP to connect to. Raises Refused, Impossible.
+
+    `asked` is the IP in the NodePodProbe, empty if it was not known at that time; `known` are the pod's IPs in the
+    runtime, none for a pod in the node's network.
+    """
     if not asked:
         if not known:
             raise Impossible("the pod's IP is not known yet")

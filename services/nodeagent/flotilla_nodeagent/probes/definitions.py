@@ -1,7 +1,7 @@
-"""The probes that a NodePodProbe asks for, read within limits and with reasons for those that the agent does not run.
+"""Parses the probes of a NodePodProbe, within limits and with reasons for those that the agent does not run.
 
-Whoever may write NodePodProbes decides what an agent runs, so nothing in one is taken on trust. A probe reaches its own
-pod and no other place: `host` and a `Host` header are refused here, whatever admission said (podprobemarker.md §3).
+Anyone who may write NodePodProbes decides what an agent runs, so nothing in one is trusted. A probe reaches its own pod
+and no other place: `host` and a `Host` header are refused here, even if admission let them pass (podprobemarker.md §3).
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from flotilla_common.api.kinds.nodepodprobe.types import (
 from flotilla_common.api.numbers import integer
 
 MOST_SECONDS = 1 << 31
-"""Longer periods and limits count as this: the largest number that the API has for them."""
+"""Limit of periods and timeouts, the largest number in the API."""
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -57,7 +57,7 @@ class TcpSocket(msgspec.Struct, frozen=True, tag="tcp"):
 Handler = Exec | HttpGet | TcpSocket
 
 Key = tuple[str, str]
-"""A probe: the uid of its pod, and its name."""
+"""Key of a probe: the uid of its pod, and its name."""
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     container: str
     name: str
     handler: Handler | None = None
-    refused: str = ""  # why the agent does not run it; this is its result
+    refused: str = ""  # why the agent does not run it, which becomes its result
     problem: str = ""  # why it cannot be carried out; it has no result then
     delay: int = 1
     timeout: int = 1
@@ -80,20 +80,20 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Key:
-        """Return what identifies the probe on the node: the uid of its pod, and its name."""
+        """Return the key of the probe on the node: the uid of its pod, and its name."""
         return self.uid, self.name
 
 
 class Refused(Exception):
-    """The agent does not run such a probe; the text says why."""
+    """The agent does not run such a probe; the text gives the reason."""
 
 
 class Impossible(Exception):
-    """The probe says too little to be carried out; the text says what is missing."""
+    """The probe is incomplete and cannot be carried out; the text names the missing part."""
 
 
 def read_probes(spec: NodePodProbeSpec) -> tuple[dict[Key, Probe], int]:
-    """Return the probes to run by key, and how many are left out because the pod or the node has too many."""
+    """Return the probes to run by key, and the number of those over the limits of the pod or the node."""
     found: dict[Key, Probe] = {}
     of_pod: dict[str, int] = {}
     left_out = 0
@@ -110,7 +110,7 @@ def read_probes(spec: NodePodProbeSpec) -> tuple[dict[Key, Probe], int]:
 
 
 def digest(handler: Handler | None) -> str:
-    """Return what stays the same as long as the handler does, also in the next process."""
+    """Return a digest of the handler that is stable between processes."""
     return hashlib.sha256(msgspec.json.encode(handler)).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""One round of one probe: a command in the container, a request or a connection to the pod (nodeagent.md §6.3)."""
+"""Runs one round of one probe: a command in the container, a request or a connection to the pod (nodeagent.md §6.3)."""
 
 import asyncio
 import os
@@ -16,17 +16,20 @@ from flotilla_nodeagent.probes.states import Outcome
 from flotilla_nodeagent.stopping.http import target
 
 OUTPUT_LIMIT = 10 << 10
-"""Bytes of a command's output that are kept while it is read."""
+"""Limit of the bytes of a command's output that are kept."""
 
 LATE_SECONDS = 1.0
-"""A limit that is noticed so late was not the pod's fault: this process or its machine stood still."""
+"""A timeout noticed later than this is not the pod's fault: this process or its machine stood still."""
 
 
 async def run(
     handler: Handler, *, container: Container, ip: str, timeout: int, runtime: Runtime, clock: Clock
 ) -> Outcome:
-    """Return what the round has shown. `ip`: of the pod, checked by the caller; unused by exec. Raises CriError when
-    the runtime could not run a command, Impossible when nobody can say."""
+    """Run the round and return its outcome.
+
+    `ip` is the pod's, checked by the caller; exec does not use it. Raises CriError when the runtime could not run a
+    command, Impossible when the outcome is unknown.
+    """
     match handler:
         case Exec():
             return await _execute(handler, container, timeout, runtime, clock)
@@ -53,7 +56,7 @@ async def _execute(handler: Exec, container: Container, timeout: int, runtime: R
 
 
 async def _in_time(running: Coroutine[None, None, Outcome], timeout: int, clock: Clock, message: str) -> Outcome:
-    """Return the outcome, or a failure with the message when it takes too long."""
+    """Return the outcome, or a failure with the message when it times out."""
     started = clock.monotonic()
     try:
         async with asyncio.timeout(timeout):
@@ -84,7 +87,7 @@ async def _tcp(ip: str, port: int) -> Outcome:
 
 
 def _http_error(ip: str, action: HttpGet, why: str) -> str:
-    """Return the error in the words of Go's client, which the kubelet's probes have."""
+    """Return the error as Go's client phrases it, as in the kubelet's probes."""
     scheme = "https" if action.secure else "http"
     return f'Get "{scheme}://{_address(ip, action.port)}{target(action.path)}": {why}'
 

@@ -1,8 +1,8 @@
 """HTTP probes: a GET request to the pod, as the kubelet's probes make it (nodeagent.md §6.3).
 
 Written on plain streams: an HTTP library would cost more memory than the rest of the agent. All connections go to the
-one IP that the caller gives. A redirect can change the port, the scheme and the path, and never the address: the host
-that it names is only compared. What a server sends is read within limits, however much it has to say.
+one IP that the caller gives. A redirect can change the port, the scheme and the path, but never the address: its host
+is only compared. A server's response is read within limits.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from flotilla_nodeagent.probes.states import Outcome
 from flotilla_nodeagent.stopping.http import target, unverified
 
 BODY_LIMIT = 10 << 10
-"""Bytes of a body that are read, as the kubelet does."""
+"""Limit of the bytes of a body that are read, as in the kubelet."""
 
 HEAD_LIMIT = 32 << 10
-"""Bytes that status line and headers may take."""
+"""Size limit of status line and headers in bytes."""
 
 REDIRECTS = 10
-"""The number of redirects that are followed, as the kubelet does."""
+"""Limit of redirects, as in the kubelet."""
 
 _DEFAULTS = (("User-Agent", "kube-probe"), ("Accept", "*/*"))
-_OPTIONAL = frozenset(name.lower() for name, _ in _DEFAULTS)  # left out when they are given as empty
+_OPTIONAL = frozenset(name.lower() for name, _ in _DEFAULTS)  # left out when given as empty
 _REDIRECTING = frozenset({301, 302, 303, 307, 308})
 _WITHOUT_BODY = frozenset({204, 304})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -43,7 +43,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Broken(Exception):
-    """The answer is not HTTP, or more than is read."""
+    """The answer is not HTTP, or larger than the limits."""
 
 
 async def probe(ip: str, action: HttpGet) -> Outcome:
@@ -71,7 +71,7 @@ def _outcome(answer: Answer) -> Outcome:
 
 
 def _redirected(url: str, location: str) -> str:
-    """Return the URL that the answer leads to, with a port. Raises Broken for what is none."""
+    """Return the URL of the redirect, with a port. Raises Broken if it is not an HTTP URL."""
     try:
         parts = urlsplit(urljoin(url, location))
         port = parts.port or _DEFAULT_PORTS[parts.scheme]
@@ -93,7 +93,7 @@ async def _ask(ip: str, url: str, headers: tuple[tuple[str, str], ...]) -> Answe
     except asyncio.IncompleteReadError as error:
         raise Broken("EOF") from error
     finally:
-        writer.transport.abort()  # closing would wait for what a server still has to say
+        writer.transport.abort()  # closing would wait for the rest of the response
 
 
 def _request(host: str, path: str, given: tuple[tuple[str, str], ...]) -> bytes:
@@ -106,7 +106,7 @@ def _request(host: str, path: str, given: tuple[tuple[str, str], ...]) -> bytes:
 
 
 async def _read(reader: asyncio.StreamReader) -> Answer:
-    """Return the answer; those that only announce it are skipped."""
+    """Return the answer, after skipping informational ones."""
     left = HEAD_LIMIT
     while True:
         status, headers, left = await _head(reader, left)
@@ -117,7 +117,7 @@ async def _read(reader: asyncio.StreamReader) -> Answer:
 
 
 async def _head(reader: asyncio.StreamReader, left: int) -> tuple[int, dict[str, str], int]:
-    """Return status and headers, and how many bytes of heads may still come."""
+    """Return status and headers, and the bytes left for further heads."""
     found = _STATUS_LINE.fullmatch((line := await _line(reader)).rstrip())
     if found is None:
         raise Broken("malformed HTTP response")

@@ -1,6 +1,6 @@
-"""The containers of the node's pods, as all probes see them: one list serves the rounds of half a second.
+"""The containers of the node's pods, shared by all probes: one list serves the rounds of half a second.
 
-What never changes of a container or of a pod's sandbox is asked for once: when it was started, and its IPs.
+Constant properties of a container and of a pod's sandbox are read once: the start time, and the IPs.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from flotilla_nodeagent.cri.types import POD_NAME_LABEL, POD_NAMESPACE_LABEL, PO
 from flotilla_nodeagent.probes.definitions import Probe
 
 LIST_SECONDS = 0.5
-"""The age in seconds up to which a round may begin with a list."""
+"""Maximum age in seconds of a list that a round begins with."""
 
 PAUSE_SECONDS = 0.5
-"""After a list that failed, nobody asks for one for so long."""
+"""Pause after a failed list."""
 
 
 class Inventory:
@@ -45,7 +45,7 @@ class Inventory:
         return _of(probe, self._by_pod.get(probe.uid, {}))
 
     async def look(self, probe: Probe) -> Container | None:
-        """Return the probe's newest container as it is now."""
+        """Return the probe's newest container from a fresh list."""
         return _of(probe, newest(await self.runtime.containers(probe.uid)))
 
     async def started(self, container: Container) -> float:
@@ -61,7 +61,7 @@ class Inventory:
         return self._ips[container.sandbox]
 
     async def _refresh(self) -> None:
-        """List, together with whoever else waits for it."""
+        """List the containers; concurrent callers share one call."""
         if self._failure is not None and self._clock.monotonic() - self._failure[0] < PAUSE_SECONDS:
             raise self._failure[1]
         if self._listing is None or self._listing.done():
@@ -93,8 +93,8 @@ def _by_pod(containers: Iterable[Container]) -> dict[str, dict[str, Container]]:
 
 
 def _of(probe: Probe, containers: dict[str, Container]) -> Container | None:
-    """Return the container that the probe names, if it is one of the pod that the probe names: a NodePodProbe could say
-    that the container of another pod is meant."""
+    """Return the container that the probe names, if it belongs to the pod that the probe names."""
+    # A NodePodProbe could name the container of another pod.
     found = containers.get(probe.container)
     if found is None:
         return None

@@ -32,35 +32,39 @@ from flotilla_nodeagent.work import Work
 COMPONENT = "kruise-daemon-podprobe"
 
 BURST, WRITES_PER_SECOND = 5, 1.0
-"""Reports: a change is reported at once, and many in a row with one report a second."""
+"""Limit of reports: a change is reported at once, and many in a row with one report a second."""
 
 BACKOFF = Backoff(0.2, 5.0)
-"""Between tries of a report that was not taken."""
+"""Delay between attempts at a report that was not accepted."""
 
 EVENT_SECONDS = 10.0
-"""Between events about one probe of which only the message changes."""
+"""Minimum time between events about one probe of which only the message changes."""
 
 
 Gist = dict[definitions.Key, tuple[str, str, datetime | None]]
-"""The part of a status that only we know: state, message and time of each probe. Order and times of transitions are the
-receiver's."""
+"""The part of a status that only the agent has: state, message and time of each probe.
+
+The receiver adds order and times of transitions.
+"""
 
 
 class NodePodProbes:
     """Handles the NodePodProbe with the node's name."""
 
     def __init__(self, host: Host, copies: Copies[NodePodProbe], results: Results, node_ips: str) -> None:
-        """Take over the results that an earlier process kept, and follow the copies. `node_ips`: the addresses of the
-        node, if they are not those of this machine."""
+        """Load the results that an earlier process kept, and follow the copies.
+
+        `node_ips` are the addresses of the node, if they are not those of this machine.
+        """
         self._host = host
         self._copies = copies
         self._results = results
         self._key: Key = ("", host.node)
-        self._kept: Mapping[definitions.Key, Kept] | None = results.load()  # None once it is taken over
+        self._kept: Mapping[definitions.Key, Kept] | None = results.load()  # None once it is consumed
         self._writes = Quota(BURST, WRITES_PER_SECOND)
         self._read: NodePodProbe | None = None  # the copy that the probes are from
-        self._said: Gist | None = None  # accepted last, unless a copy says otherwise since
-        self._events: dict[definitions.Key, float] = {}  # when there was one (monotonic)
+        self._said: Gist | None = None  # accepted last, unless a later copy contradicts
+        self._events: dict[definitions.Key, float] = {}  # time of the last one (monotonic)
         self._work = Work[Key]("probes", host, self._sync, workers=1, backoff=BACKOFF)
         self._prober = Prober(host, self._changed, addresses_of_node(node_ips))
         self._log = structlog.get_logger(part="probes")
@@ -97,7 +101,7 @@ class NodePodProbes:
             self._take(found)
         now = self._host.clock.monotonic()
         if not self._writes.left(key[1], now):
-            return self._writes.wait(key[1], now)  # and not here: by then there may be something newer to write
+            return self._writes.wait(key[1], now)  # not slept here: by then there may be something newer
         status = status_of(self._prober.workers)
         self._results.keep([one.kept for one in self._prober.workers.values() if one.kept is not None])
         if gist(status) != (gist(found.status) if self._said is None else self._said):
@@ -106,7 +110,7 @@ class NodePodProbes:
         return None
 
     def _take(self, found: NodePodProbe) -> None:
-        """Run what the spec asks for from now on."""
+        """Run the probes of this spec from now on."""
         wanted, left_out = read_probes(found.spec)
         if left_out:
             self._log.warning("there are too many probes; the last ones do not run", left_out=left_out)
@@ -121,8 +125,10 @@ class NodePodProbes:
     def _known(
         self, wanted: Mapping[definitions.Key, Probe], status: NodePodProbeStatus
     ) -> dict[definitions.Key, Progress]:
-        """Return the results of an earlier process, as it kept or reported them. Only the first call returns any: later
-        on, a status may be about a probe that had this name before."""
+        """Return the results of an earlier process, as it kept or reported them.
+
+        Only the first call returns any: later on, a status may be about a former probe of this name.
+        """
         known: dict[definitions.Key, Progress] = {}
         kept_before, self._kept = self._kept, None
         if kept_before is None:
@@ -150,7 +156,7 @@ class NodePodProbes:
         try:
             await self._host.reporter.send(NODE_POD_PROBES, "", meta.name, report)
         except NotTaken:
-            self._said = None  # it may be written all the same: the copy will tell
+            self._said = None  # it may have been written all the same: the copy will show
             raise
         except Refused as error:
             self._log.warning("report refused", why=str(error))
@@ -179,7 +185,7 @@ def status_of(workers: Mapping[definitions.Key, Worker]) -> NodePodProbeStatus:
 
 
 def gist(status: NodePodProbeStatus) -> Gist:
-    """Return the part of the status that only the agent knows: state, message and time of each probe."""
+    """Return the part of the status that only the agent has: state, message and time of each probe."""
     return {
         (pod.uid, one.name): (one.state, one.message, one.last_probe_time)
         for pod in status.pod_probe_statuses

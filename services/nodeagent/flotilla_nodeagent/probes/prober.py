@@ -1,7 +1,7 @@
-"""All probes of the node: when each is due, what its rounds do, and what they make of its result (nodeagent.md §6.1).
+"""Schedules all probes of the node, runs their rounds and updates their results (nodeagent.md §6.1).
 
-One loop begins the rounds that are due; a round is a task only while it runs. A result changes only after another look
-at the container that it is about: what the rounds begin with may be half a second old.
+One loop begins the rounds that are due; a round is a task only while it runs. A result changes only after a fresh check
+of its container: the list that rounds begin with may be half a second old.
 """
 
 import asyncio
@@ -27,43 +27,45 @@ from flotilla_nodeagent.probes.states import Outcome, Progress, Result
 from flotilla_nodeagent.timing import Timing
 
 REFRESH_SECONDS = 600.0
-"""A result that is so old is reported anew (nodeagent.md §6.2). All are refreshed in the same rounds, so that it costs
-a report or two for the node and not one for each probe."""
+"""Age after which a result is reported again (nodeagent.md §6.2).
+
+All are refreshed in the same rounds, which costs one or two reports for the node and not one for each probe.
+"""
 
 SPREAD_SECONDS = 10.0
 """After a start of the agent the first rounds are spread over the period of each probe, and over this time at most."""
 
 LEAST_PAUSE, MOST_PAUSE = 0.02, 0.2
-"""Seconds between two looks at what is due: rounds that are due closely together begin together."""
+"""Seconds between two checks of what is due: rounds that are due closely together begin together."""
 
 EXEC_AT_ONCE, EXEC_PER_POD = 16, 2
-"""Commands under way: each starts processes of the runtime and in the container."""
+"""Limits of running commands: each starts processes of the runtime and in the container."""
 
 NETWORK_AT_ONCE, NETWORK_PER_POD = 128, 8
-"""Connections under way."""
+"""Limits of open connections."""
 
 WAIT_SECONDS = 1.0
-"""A container that is awaited is looked for this often, however long the period: it is there soon, or has ended."""
+"""Interval of looking for a missing container, even if the period is longer: it appears soon, or has ended."""
 
 Changed = Callable[[Probe, Result | None, Result], None]
 """Called with the old and the new result of a probe: state, message, or only the time differs."""
 
 
 class Worker:
-    """One probe, and how far it is."""
+    """One probe, and its progress."""
 
     def __init__(self, probe: Probe, progress: Progress, due: float, now: float) -> None:
         self.probe = probe
         self.progress = progress
         self.due = due
         self.begun = due  # when the last round was due
-        self.stored_at = now  # when the result was stored last
+        self.stored_at = now  # when the result was last stored
         self.lamented = ""
         self.task: asyncio.Task[None] | None = None
 
     @property
     def kept(self) -> Kept | None:
-        """Return the result and what it is about; None without a result."""
+        """Return the result with its container and handler, or None without a result."""
         if self.progress.result is None:
             return None
         return Kept(
@@ -76,10 +78,10 @@ class Worker:
 
 
 class Prober:
-    """Runs probes. `on_change` is called for every result that is to be reported."""
+    """Runs probes. `on_change` is called for every result to be reported."""
 
     def __init__(self, host: Host, on_change: Changed, is_node: Callable[[str], bool]) -> None:
-        """Prepare to run probes. `is_node`: whether an address is the node's own."""
+        """Prepare to run probes; `is_node` reports whether an address is the node's own."""
         self._is_node = is_node
         self._clock: Clock = host.clock
         self._entropy = host.entropy
@@ -101,7 +103,7 @@ class Prober:
         return self._workers
 
     def sync(self, wanted: Mapping[Key, Probe], known: Mapping[Key, Progress]) -> None:
-        """Run these probes from now on. `known`: results of an earlier process, for probes that begin."""
+        """Run these probes from now on; `known` are results of an earlier process, for new probes."""
         before, self._workers = self._workers, {}
         for key, probe in wanted.items():
             worker = before.pop(key, None)
@@ -118,7 +120,7 @@ class Prober:
         metrics.PROBES.set(len(self._workers))
 
     async def run(self) -> None:
-        """Begin what is due, until cancelled."""
+        """Begin the rounds that are due, until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await self._clock.sleep(self._begin_rounds(group))
@@ -151,7 +153,7 @@ class Prober:
         heapq.heappush(self._due, (worker.due, self._pushes, worker))
 
     def _begin_rounds(self, group: asyncio.TaskGroup) -> float:
-        """Begin what is due and has room; return in how many seconds to look again."""
+        """Begin the rounds that are due and fit the limits; return the seconds until the next check."""
         now = self._clock.monotonic()
         if now - self._refreshed >= REFRESH_SECONDS:
             self._refreshed = now
@@ -204,7 +206,7 @@ class Prober:
             self._hasten(worker, WAIT_SECONDS)
             return
         if before is not None and _state(worker.progress) == UNKNOWN != before.state:
-            # Its container was replaced. An outcome right now would leave nobody the time to see that on the pod.
+            # Its container was replaced. An outcome right now would hide that on the pod before anyone can see it.
             self._hasten(worker, WAIT_SECONDS)
             return
         try:
@@ -220,7 +222,7 @@ class Prober:
                 await self._take(worker, container, outcome)
 
     async def _see(self, worker: Worker, container: Container) -> bool:
-        """Let the probe know its container; return whether that runs."""
+        """Apply the probe's container to its progress; return whether it runs."""
         progress = worker.progress
         if progress.result is not None and not progress.container_id:
             progress = states.placed(progress, container, await self._inventory.started(container))
@@ -228,7 +230,7 @@ class Prober:
         return container.state is State.RUNNING
 
     async def _still_there(self, worker: Worker, container: Container) -> bool:
-        """Look again, and return whether the container is still the newest one and runs."""
+        """Read the container again, and report whether it is still the newest one in the same state."""
         found = await self._inventory.look(worker.probe)
         if found is not None and (found.id, found.state) == (container.id, container.state):
             return True
@@ -238,8 +240,10 @@ class Prober:
         return False
 
     async def _outcome(self, worker: Worker, container: Container) -> Outcome | None:
-        """Return what a probe of the container shows; None while it has not run for long enough. Raises Refused,
-        Impossible, CriError."""
+        """Return the outcome of a probe of the container, or None while it has not run for long enough.
+
+        Raises Refused, Impossible, CriError.
+        """
         probe = worker.probe
         if probe.refused:
             raise Refused(probe.refused)
@@ -269,7 +273,7 @@ class Prober:
         return outcome
 
     async def _take(self, worker: Worker, container: Container, outcome: Outcome) -> None:
-        """Count the outcome; before it changes the state, look whether it is about the container that there is now."""
+        """Count the outcome; before it changes the state, check that the container is still the current one."""
         handler, changes = worker.probe.handler, _state(self._counted(worker, outcome)) != _state(worker.progress)
         if changes and not (await self._still_there(worker, container) and worker.probe.handler == handler):
             return

@@ -1,8 +1,8 @@
 """The results on the node's own disk, so that a restart of the agent alone changes none of them.
 
-The NodePodProbe's status does not say which container a result is about, nor which handler had it. With that known, an
-agent that starts again keeps a result only for the same instance of the container and the same handler. The file is
-written before a report. It need not survive a power cut, after which no container is the same, so nothing is flushed.
+The NodePodProbe's status does not contain the container and the handler of a result. With both stored, an agent that
+starts again keeps a result only for the same instance of the container and the same handler. The file is written before
+a report. It need not survive a power cut, after which no container is the same, so it is not flushed.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from flotilla_nodeagent.probes.states import Result
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The result of one probe, and what it is about."""
+    """The result of one probe, with its container and handler."""
 
     uid: str
     name: str
@@ -38,7 +38,7 @@ class Results:
         self._written: list[Kept] | None = None
 
     def load(self) -> dict[Key, Kept]:
-        """Return what an earlier process kept. A file that cannot be read counts as not written."""
+        """Return the results of an earlier process. An unreadable file counts as missing."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             found = _decode((self._folder / FILE).read_bytes())
@@ -50,7 +50,7 @@ class Results:
         return {(one.uid, one.name): one for one in found}
 
     def keep(self, results: list[Kept]) -> None:
-        """Write all results, if they differ from those that were written last."""
+        """Write all results, if they differ from the last written ones."""
         if results == self._written or not self._durable:
             return
         new = self._folder / f"{FILE}.new"

@@ -1,8 +1,7 @@
-"""Limits of the rounds that are under way: on the node, and for one pod, so that no pod keeps the others from being
-probed.
+"""Limits of running rounds: on the node, and for one pod, so that no pod keeps the others from being probed.
 
-A round that takes long counts for its pod until it ends, and for the node only at its beginning: rounds that hang are
-few by the bound for their pods, and must not hold up the rest.
+A round that takes long counts for its pod until it ends, and for the node only at its beginning: the limit of pods
+keeps hanging rounds few, and they must not hold up the rest.
 """
 
 from collections import Counter, OrderedDict
@@ -10,7 +9,7 @@ from collections import Counter, OrderedDict
 from flotilla_nodeagent.probes.definitions import Key
 
 SLOT_SECONDS = 2.0
-"""The seconds for which a round counts for the node."""
+"""Seconds for which a round counts for the node."""
 
 
 class Slots:
@@ -23,11 +22,11 @@ class Slots:
         self._young: OrderedDict[Key, float] = OrderedDict()  # since when, the oldest first
 
     def pod_has_room(self, key: Key) -> bool:
-        """Return whether another round of the probe's pod may be under way."""
+        """Report whether another round of the probe's pod may start."""
         return self._of_pod[key[0]] < self._per_pod
 
     def node_has_room(self, now: float) -> bool:
-        """Return whether another round on the node may be under way."""
+        """Report whether another round on the node may start."""
         while self._young and now - next(iter(self._young.values())) >= SLOT_SECONDS:
             self._young.popitem(last=False)
         return len(self._young) < self._at_once

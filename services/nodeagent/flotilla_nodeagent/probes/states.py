@@ -1,6 +1,6 @@
 """The life of one probe's result: containers that come and end, outcomes in a row, refreshes (nodeagent.md §6.2).
 
-Everything here is pure: a `Progress` and what happened go in, the next `Progress` comes out.
+All functions are pure: from a `Progress` and what happened, they return the next `Progress`.
 """
 
 from datetime import datetime
@@ -27,7 +27,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The progress of one probe."""
 
-    container_id: str = ""  # what the result is about; empty: not known
+    container_id: str = ""  # the container of the result; empty: not known
     result: Result | None = None
     outcome: str = ""  # of the last round
     in_a_row: int = 0  # rounds with this outcome
@@ -46,8 +46,11 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def placed(progress: Progress, container: Container, started: float) -> Progress:
-    """Return the progress with a result that an earlier process reported of an unknown container taken to be about this
-    one, if it was probed after this one had started (seconds since the epoch)."""
+    """Return the progress with its result attributed to this container.
+
+    An earlier process reported it for an unknown container; it counts only if the probe was later than this one's start
+    (seconds since the epoch).
+    """
     if progress.container_id or progress.result is None or not started:
         return progress
     if progress.result.probed.timestamp() < started:
@@ -56,8 +59,10 @@ def placed(progress: Progress, container: Container, started: float) -> Progress
 
 
 def seen(progress: Progress, container: Container, now: datetime, *, refresh: bool = False) -> Progress:
-    """Return the progress after a look at the probe's newest container: another one than before makes the result
-    Unknown, one that does not run makes it Failed."""
+    """Return the progress given the probe's newest container.
+
+    Another container than before makes the result Unknown, one that does not run makes it Failed.
+    """
     if progress.container_id != container.id:
         progress = Progress(container_id=container.id, result=_next(progress.result, UNKNOWN, "", now, refresh=True))
     if container.state is not State.RUNNING:
@@ -67,7 +72,7 @@ def seen(progress: Progress, container: Container, now: datetime, *, refresh: bo
 
 
 def redefined(progress: Progress, now: datetime) -> Progress:
-    """Return the progress after the handler has changed: what is known is not about the new one."""
+    """Return the progress after the handler has changed: earlier results are not about the new one."""
     if progress.result is None:
         return msgspec.structs.replace(progress, outcome="", in_a_row=0)
     result = _next(progress.result, UNKNOWN, "", now, refresh=True)
@@ -90,7 +95,7 @@ def probed(progress: Progress, probe: Probe, outcome: Outcome, now: datetime, *,
 
 
 def cut(message: str, most: int = MESSAGE_BYTES) -> str:
-    """Return at most so many bytes of the message, without control characters."""
+    """Return at most `most` bytes of the message, without control characters."""
     return message.translate(_UNPRINTABLE).encode(errors="replace")[:most].decode(errors="ignore")
 
 
@@ -100,7 +105,7 @@ def _with_result(progress: Progress, state: str, message: str, now: datetime, *,
 
 
 def _next(result: Result | None, state: str, message: str, now: datetime, *, refresh: bool) -> Result:
-    """Return the result to store: the old one if it says the same and needs no newer time."""
+    """Return the result to store: the old one if it is equal and needs no newer time."""
     at = now.replace(microsecond=0)
     if result is None or result.state != state:
         return Result(state=state, message=message, probed=at, since=at)

@@ -1,1 +1,1 @@
-"""Stopping one container as the kubelet would: preStop hook, stop signal, kill (nodeagent.md §4)."""
+"""Stops one container as the kubelet would: preStop hook, stop signal, kill (nodeagent.md §4)."""

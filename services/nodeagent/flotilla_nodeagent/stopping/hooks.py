@@ -1,6 +1,6 @@
-"""preStop hooks: a command in the container, an HTTP request to it, or a pause.
+"""Runs preStop hooks: a command in the container, an HTTP request to it, or a pause.
 
-A hook that fails is reported and otherwise ignored. A tcpSocket hook is known but not supported, as in the kubelet; a
+A hook that fails is reported and otherwise ignored. A tcpSocket hook is parsed but not supported, as in the kubelet; a
 hook without any handler is no hook.
 """
 
@@ -17,11 +17,11 @@ from flotilla_nodeagent.cri.types import PORTS_ANNOTATION, PRE_STOP_ANNOTATION, 
 from flotilla_nodeagent.stopping import http
 
 OUTPUT_LIMIT = 1024
-"""Bytes of a command's output that are kept, and go into its event if it fails."""
+"""Limit of the bytes of a command's output that are kept, for its event if it fails."""
 
 
 class HookFailed(Exception):
-    """The hook did not do what it should; the text goes into an event."""
+    """The hook failed; the text goes into an event."""
 
 
 class Hook(msgspec.Struct, frozen=True):
@@ -32,13 +32,13 @@ class Hook(msgspec.Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """There is nothing to run."""
+        """Whether there is nothing to run."""
         one = self.handler
         return not (one.exec or one.http_get or one.tcp_socket or one.sleep)
 
 
 def hook_of(container: Container) -> Hook | None:
-    """The hook as the kubelet wrote it on the container (cri.md §9)."""
+    """Return the hook from the kubelet's annotation on the container, or None (cri.md §9)."""
     text = container.annotations.get(PRE_STOP_ANNOTATION)
     if not text:
         return None
@@ -46,12 +46,12 @@ def hook_of(container: Container) -> Hook | None:
         handler = msgspec.json.decode(text, type=PreStop)
         ports = msgspec.json.decode(container.annotations.get(PORTS_ANNOTATION) or "[]", type=list[ContainerPort])
     except msgspec.DecodeError:
-        return None  # not the kubelet's writing
+        return None  # not written by the kubelet
     return Hook(handler, ports)
 
 
 async def run_hook(hook: Hook, runtime: Runtime, container: Container, clock: Clock) -> None:
-    """Run it to its end. Raises HookFailed when it did not do what it should."""
+    """Run it to its end. Raises HookFailed when it fails."""
     handler = hook.handler
     if handler.exec is not None:
         await _execute(handler.exec.command, runtime, container)
@@ -76,7 +76,8 @@ async def _execute(command: list[str], runtime: Runtime, container: Container) -
 async def _request(
     action: HttpGetAction, ports: Sequence[ContainerPort], runtime: Runtime, container: Container
 ) -> None:
-    """To the pod, unless another host is named. A pod in the node's network is reached on the node itself."""
+    """Send the request to the pod, unless another host is named."""
+    # A pod in the node's network is reached on the node itself.
     try:
         host = action.host or await runtime.sandbox_ip(container.sandbox) or "127.0.0.1"
         status = await http.get(
@@ -93,7 +94,7 @@ async def _request(
 
 
 def port_of(port: int | str, ports: Sequence[ContainerPort]) -> int:
-    """A port by number or by name. Raises ValueError when there is none."""
+    """Return a port by number or by name. Raises ValueError when there is none."""
     number = port if isinstance(port, int) else integer(port)
     if not number:
         number = next((one.container_port for one in ports if one.name == port), 0)

@@ -10,17 +10,19 @@ from functools import lru_cache
 from urllib.parse import quote
 
 BODY_LIMIT = 10 << 10
-"""Bytes of the body that are read, as the kubelet does."""
+"""Limit of the bytes of the body that are read, as in the kubelet."""
 
 HEAD_LIMIT = 64 << 10
-"""Bytes that status line and headers may take."""
+"""Size limit of status line and headers in bytes."""
 
 
 async def get(
     host: str, port: int, path: str, *, secure: bool = False, headers: Mapping[str, str] | None = None
 ) -> int:
-    """Send the request, read the answer, return its status; the caller limits the time. Raises OSError when nobody
-    answers, ValueError when the answer is no HTTP."""
+    """Send the request, read the answer, return its status; the caller limits the time.
+
+    Raises OSError when there is no answer, ValueError when the answer is not HTTP.
+    """
     reader, writer = await asyncio.open_connection(host, port, ssl=unverified() if secure else None, limit=HEAD_LIMIT)
     try:
         writer.write(_request(host, port, path, headers or {}))
@@ -31,11 +33,11 @@ async def get(
             left -= len(piece)
         return status
     finally:
-        writer.transport.abort()  # closing would wait for what a server still has to say
+        writer.transport.abort()  # closing would wait for the rest of the response
 
 
 async def _head(reader: asyncio.StreamReader) -> bytes:
-    """The status line; everything up to the body is read."""
+    """Read up to the body and return the status line."""
     left = HEAD_LIMIT
     first = line = await reader.readline()
     while line.strip():
@@ -47,7 +49,7 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
 
 
 def _request(host: str, port: int, path: str, headers: Mapping[str, str]) -> bytes:
-    """HTTP/1.0 and no keep-alive: the body ends with the connection, and comes in one piece."""
+    """Return an HTTP/1.0 request without keep-alive: the body ends with the connection, and comes in one piece."""
     given = {name.lower() for name in headers}
     defaults = {"Host": f"[{host}]:{port}" if ":" in host else f"{host}:{port}", "User-Agent": "kube-probe"}
     defaults |= {"Accept": "*/*", "Connection": "close"}
@@ -58,13 +60,13 @@ def _request(host: str, port: int, path: str, headers: Mapping[str, str]) -> byt
 
 
 def target(path: str) -> str:
-    """Return the request target for a path with a query, as a URL writes it: nothing in it can end the line."""
+    """Return the request target for a path with a query, quoted so that nothing in it can end the line."""
     path, _, _ = path.partition("#")
     return quote(path if path.startswith("/") else f"/{path}", safe="/?%:@!$&'()*+,;=~[]")
 
 
 def _plain(text: str) -> str:
-    """A value that cannot start another header."""
+    """Return a value that cannot start another header."""
     return text.replace("\r", " ").replace("\n", " ")
 
 
@@ -77,7 +79,7 @@ def _status(line: bytes) -> int:
 
 @lru_cache(maxsize=1)
 def unverified() -> ssl.SSLContext:
-    """Return what talks TLS to anybody, however weak the certificate is: to a pod it is, and nothing else is known."""
+    """Return a TLS context that accepts any certificate, even a weak one: a pod's identity cannot be verified."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

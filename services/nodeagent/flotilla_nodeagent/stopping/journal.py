@@ -1,8 +1,8 @@
 """The stops in progress, on the node's own disk, so that a restart of the agent loses and repeats nothing.
 
-One small file per stop, written before the first step and after each one. It says what the runtime cannot: that a hook
-has run, when the grace period began, and on whose behalf a container was stopped. A file outlives the agent; whoever
-began the stop removes it when its outcome is reported.
+One small file per stop, written before the first step and after each one. It records what the runtime cannot: that a
+hook has run, when the grace period began, and on whose behalf a container was stopped. A file outlives the agent; the
+caller of the stop removes it when its outcome is reported.
 """
 
 import os
@@ -28,8 +28,10 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class Journal:
-    """Entries by cause (the uid of what asked for the stop) and container name. Without a writable folder they are kept
-    in memory only, which is logged once."""
+    """Entries by cause (the uid of the object that requires the stop) and container name.
+
+    Without a writable folder they are kept in memory only, which is logged once.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -38,7 +40,7 @@ class Journal:
         self._durable = True
 
     def load(self) -> None:
-        """Read what an earlier process left. A file that cannot be read counts as not written."""
+        """Read the entries of an earlier process. An unreadable file counts as missing."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             files = sorted(self._folder.glob("*.json"))
@@ -53,15 +55,15 @@ class Journal:
                 self._log.warning("unreadable journal entry", file=file.name, error=str(error))
 
     def get(self, cause: str, container: str) -> Entry | None:
-        """The stop, if one was started."""
+        """Return the stop if one was started, or None."""
         return self._entries.get((cause, container))
 
     def causes(self) -> set[str]:
-        """The causes of all stops."""
+        """Return the causes of all stops."""
         return {cause for cause, _ in self._entries}
 
     def put(self, cause: str, container: str, entry: Entry) -> None:
-        """Remember; on disk when this returns."""
+        """Store the entry; it is on disk when this returns."""
         self._entries[cause, container] = entry
         if not self._durable:
             return

@@ -1,8 +1,8 @@
 """The one routine that stops a container, for restarts on request and for changed environments (nodeagent.md §4).
 
-Each step is in the journal before the next begins. An agent that is killed on the way takes the same stop up again
-with what is left of its grace: a hook that has ended is not run again, one that was interrupted is (as the kubelet
-does), and a container that has been replaced meanwhile is left alone.
+Each step is in the journal before the next begins. An agent that was killed on the way continues the same stop with the
+rest of its grace: a hook that has ended is not run again, one that was interrupted is (as in the kubelet), and a
+container that has been replaced meanwhile is left alone.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from flotilla_nodeagent.stopping.journal import Entry, Journal
 from flotilla_nodeagent.timing import Timing
 
 LEAST_GRACE = 2
-"""Seconds that a container has at least between the stop signal and the kill."""
+"""Minimum seconds between the stop signal and the kill."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """Which container is to be stopped, why, and with how much grace."""
+    """A request to stop a container, with its reason and grace."""
 
     cause: str  # a uid; one stop per cause and container name
     runtime: Runtime
@@ -37,14 +37,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tell(msgspec.Struct, frozen=True):
-    """Events that are sent during a stop."""
+    """Callbacks that send events during a stop."""
 
     killing: Callable[[], None]
     hook_failed: Callable[[str], None]
 
 
 async def _outcome(hook: Awaitable[None]) -> str:
-    """What went wrong with the hook; empty when nothing did."""
+    """Await the hook and return its error, or ""."""
     try:
         await hook
     except HookFailed as error:
@@ -61,18 +61,20 @@ class Stopper:
         self.journal = journal
 
     def stopped(self, cause: str, container: Container) -> bool:
-        """This container, or an earlier instance of it, was stopped already for that cause."""
+        """Report whether this container, or an earlier instance of it, was already stopped for that cause."""
         entry = self.journal.get(cause, container.name)
         return entry is not None and (entry.stopped or entry.container_id != container.id)
 
     def forget(self, cause: str) -> None:
-        """Drop what is remembered of the stops for that cause."""
+        """Drop the records of the stops for that cause."""
         self.journal.forget(cause)
         self._timing.keep(self.journal.causes())
 
     async def stop(self, order: Order, tell: Tell) -> None:
-        """Stop the container, or finish a stop that an earlier process started. Raises CriError when the runtime fails;
-        with Unavailable the outcome is unknown."""
+        """Stop the container, or finish a stop that an earlier process started.
+
+        Raises CriError when the runtime fails; with Unavailable the outcome is unknown.
+        """
         container, name = order.container, order.container.name
         entry = self.journal.get(order.cause, name)
         if entry is None:
@@ -91,8 +93,10 @@ class Stopper:
         metrics.STOPS.inc()
 
     async def _hook(self, order: Order, hook: Hook, limit: int, tell: Tell) -> int:
-        """Run the hook for at most `limit` seconds; returns the whole seconds that it took. One that is late is left
-        running: it ends with its container."""
+        """Run the hook for at most `limit` seconds; return the whole seconds that it took.
+
+        A hook that times out is left running: it ends with its container.
+        """
         started = self._clock.monotonic()
         running = asyncio.ensure_future(_outcome(run_hook(hook, order.runtime, order.container, self._clock)))
         limited = asyncio.ensure_future(self._clock.sleep(limit))
@@ -126,7 +130,10 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 def teller(reporter: Reporter, component: str, pod: Subject, container: Container, killing: str) -> Tell:
-    """Events on the pod about a stop, with the container's name in place of its ID (§8). `killing` opens them."""
+    """Return senders of events on the pod about a stop, with the container's name in place of its ID (§8).
+
+    `killing` is the message of the first event.
+    """
 
     def send(kind: str, reason: str, message: str) -> None:
         text = message.replace(container.id, container.name)
