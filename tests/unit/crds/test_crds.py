@@ -1,20 +1,16 @@
 """The CRDs: structural, documented, and exactly the names, columns and subresources of the specification."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from flotilla_common.api import crds
 from flotilla_common.api.crds import schema
+from tests.unit.crds.schemas import BOTH, Node, walk
 
 MANIFESTS = {manifest["metadata"]["name"]: manifest for manifest in crds.manifests()}
-CLONE_SET = MANIFESTS["clonesets.apps.kruise.io"]
-VERSIONS = {version["name"]: version for version in CLONE_SET["spec"]["versions"]}
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _TYPES = {"object", "array", "string", "integer", "number", "boolean"}
-
-Node = dict[str, Any]
 
 
 def roots() -> list[Any]:
@@ -23,16 +19,6 @@ def roots() -> list[Any]:
         for name, manifest in MANIFESTS.items()
         for version in manifest["spec"]["versions"]
     ]
-
-
-def walk(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
-    yield path, node
-    for name, child in node.get("properties", {}).items():
-        yield from walk(child, f"{path}.{name}")
-    if "items" in node:
-        yield from walk(node["items"], f"{path}[]")
-    if isinstance(node.get("additionalProperties"), dict):
-        yield from walk(node["additionalProperties"], f"{path}{{}}")
 
 
 def structural_problem(node: Node, path: str) -> str:
@@ -73,132 +59,131 @@ def test_spec_itself_is_never_required(root: Node):
     assert "required" not in root
 
 
-def test_clone_set_names():
-    assert CLONE_SET["spec"]["names"] == {
-        "kind": "CloneSet",
-        "listKind": "CloneSetList",
-        "plural": "clonesets",
-        "singular": "cloneset",
-        "shortNames": ["clone"],
-    }
-    assert (CLONE_SET["spec"]["group"], CLONE_SET["spec"]["scope"]) == ("apps.kruise.io", "Namespaced")
+def columns(text: str) -> list[tuple[str, str, str, int]]:
+    """Return printed columns, of which those that end with `wide` are shown by `-o wide` only."""
+    rows = (line.split() for line in text.strip().splitlines())
+    return [(name, kind, path, len(wide)) for name, kind, path, *wide in rows]
 
 
-def test_both_versions_are_served_and_the_newer_one_is_stored():
-    assert {name: (version["served"], version["storage"]) for name, version in VERSIONS.items()} == {
-        "v1alpha1": (True, False),
-        "v1beta1": (True, True),
-    }
-
-
-def test_conversion_is_by_webhook_through_the_service():
-    conversion = CLONE_SET["spec"]["conversion"]
-    assert conversion["strategy"] == "Webhook"
-    assert conversion["webhook"]["conversionReviewVersions"] == ["v1", "v1beta1"]
-    service = {"namespace": "kruise-system", "name": "kruise-webhook-service", "port": 443, "path": "/convert"}
-    assert conversion["webhook"]["clientConfig"] == {"service": service}
-
-
-COLUMNS = """\
-DESIRED integer .spec.replicas 0
-UPDATED integer .status.updatedReplicas 0
-UPDATED_READY integer .status.updatedReadyReplicas 0
-UPDATED_AVAILABLE integer .status.updatedAvailableReplicas 0
-READY integer .status.readyReplicas 0
-TOTAL integer .status.replicas 0
-AGE date .metadata.creationTimestamp 0
-CONTAINERS string .spec.template.spec.containers[*].name 1
-IMAGES string .spec.template.spec.containers[*].image 1
-SELECTOR string .status.labelSelector 1
+WEBHOOK, NONE = "Webhook", "None"
+SCALE = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".status.labelSelector",
+}
+CLONE_SET = """
+DESIRED integer .spec.replicas
+UPDATED integer .status.updatedReplicas
+UPDATED_READY integer .status.updatedReadyReplicas
+UPDATED_AVAILABLE integer .status.updatedAvailableReplicas
+READY integer .status.readyReplicas
+TOTAL integer .status.replicas
+AGE date .metadata.creationTimestamp
+CONTAINERS string .spec.template.spec.containers[*].name wide
+IMAGES string .spec.template.spec.containers[*].image wide
+SELECTOR string .status.labelSelector wide
 """
+STATEFUL_SET = """
+DESIRED integer .spec.replicas
+CURRENT integer .status.replicas
+UPDATED integer .status.updatedReplicas
+READY integer .status.readyReplicas
+AGE date .metadata.creationTimestamp
+CONTAINERS string .spec.template.spec.containers[*].name wide
+IMAGES string .spec.template.spec.containers[*].image wide
+"""
+DAEMON_SET = """
+DESIRED integer .status.desiredNumberScheduled
+CURRENT integer .status.currentNumberScheduled
+READY integer .status.numberReady
+UP-TO-DATE integer .status.updatedNumberScheduled
+AVAILABLE integer .status.numberAvailable
+AGE date .metadata.creationTimestamp
+CONTAINERS string .spec.template.spec.containers[*].name wide
+IMAGES string .spec.template.spec.containers[*].image wide
+"""
+SIDECAR_SET = """
+MATCHED integer .status.matchedPods
+UPDATED integer .status.updatedPods
+READY integer .status.readyPods
+AGE date .metadata.creationTimestamp
+"""
+RECREATE_REQUEST = r"""
+PHASE string .status.phase
+POD string .spec.podName
+NODE string .metadata.labels.crr\.apps\.kruise\.io/node-name
+AGE date .metadata.creationTimestamp
+"""
+DISTRIBUTION = """
+TOTAL integer .status.desired
+SUCCEED integer .status.succeeded
+FAILED integer .status.failed
+"""
+EPHEMERAL_JOB = """
+STATUS string .status.phase
+MATCH integer .status.match
+SUCCEED integer .status.succeeded
+FAILED integer .status.failed
+RUNNING integer .status.running
+WAITING integer .status.waiting
+AGE date .metadata.creationTimestamp
+"""
+BROADCAST_JOB = """
+Desired integer .status.desired
+Active integer .status.active
+Succeeded integer .status.succeeded
+Failed integer .status.failed
+AGE date .metadata.creationTimestamp
+"""
+CRON_JOB = """
+Schedule string .spec.schedule
+Type string .status.type
+LastScheduleTime date .status.lastScheduleTime
+AGE date .metadata.creationTimestamp
+"""
+CRDS = {
+    "CloneSet": ("Namespaced", ["clone"], WEBHOOK, BOTH, SCALE, CLONE_SET),
+    "StatefulSet": ("Namespaced", ["sts", "asts"], WEBHOOK, BOTH, SCALE, STATEFUL_SET),
+    "DaemonSet": ("Namespaced", ["daemon", "ads"], WEBHOOK, BOTH, None, DAEMON_SET),
+    "SidecarSet": ("Cluster", [], WEBHOOK, BOTH, None, SIDECAR_SET),
+    "ContainerRecreateRequest": ("Namespaced", ["crr"], WEBHOOK, BOTH, None, RECREATE_REQUEST),
+    "PersistentPodState": ("Namespaced", [], WEBHOOK, BOTH, None, ""),
+    "ResourceDistribution": ("Cluster", ["distributor"], WEBHOOK, BOTH, None, DISTRIBUTION),
+    "EphemeralJob": ("Namespaced", ["ejob"], NONE, ["v1alpha1"], None, EPHEMERAL_JOB),
+    "BroadcastJob": ("Namespaced", ["bcj"], NONE, BOTH, None, BROADCAST_JOB),
+    "AdvancedCronJob": ("Namespaced", ["acj"], WEBHOOK, BOTH, None, CRON_JOB),
+    "PodProbeMarker": ("Namespaced", [], NONE, ["v1alpha1"], None, ""),
+    "NodePodProbe": ("Cluster", [], NONE, ["v1alpha1"], None, ""),
+}
+"""Scope, short names, conversion, versions, scale and columns; docs/adr/0034 says why AdvancedCronJob is converted."""
 
 
-@pytest.mark.parametrize("version", VERSIONS.values(), ids=VERSIONS.keys())
-def test_clone_set_columns_and_subresources(version: Node):
-    columns = version["additionalPrinterColumns"]
-    lines = [f"{c['name']} {c['type']} {c['jsonPath']} {c.get('priority', 0)}" for c in columns]
-    assert "\n".join(lines) + "\n" == COLUMNS
-    assert version["subresources"] == {
-        "status": {},
-        "scale": {
-            "specReplicasPath": ".spec.replicas",
-            "statusReplicasPath": ".status.replicas",
-            "labelSelectorPath": ".status.labelSelector",
-        },
-    }
+@pytest.mark.parametrize("kind", CRDS)
+def test_names_versions_and_columns(kind: str):
+    scope, short, conversion, versions, scale, printed = CRDS[kind]
+    spec = MANIFESTS[f"{kind.lower()}s.apps.kruise.io"]["spec"]
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": f"{kind.lower()}s", "singular": kind.lower()}
+    assert spec["names"] == names | ({"shortNames": short} if short else {})
+    assert (spec["group"], spec["scope"], spec["conversion"]["strategy"]) == ("apps.kruise.io", scope, conversion)
+    assert (spec["conversion"] == {"strategy": "None"}) == (conversion == NONE)
+    newest = versions[-1]
+    assert [(one["name"], one["served"], one["storage"]) for one in spec["versions"]] == [
+        (name, True, name == newest) for name in versions
+    ]
+    for version in spec["versions"]:
+        shown = version["additionalPrinterColumns"]
+        found = [(one["name"], one["type"], one["jsonPath"], one.get("priority", 0)) for one in shown]
+        assert found == columns(printed)
+        assert version["subresources"] == {"status": {}} | ({"scale": scale} if scale else {})
 
 
-def fields(version: str) -> dict[str, Node]:
-    return dict(walk(VERSIONS[version]["schema"]["openAPIV3Schema"]))
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_clone_set_required_fields(version: str):
-    known = fields(version)
-    assert known[".spec"]["required"] == ["selector", "template"]
-    assert set(known[".status"]["required"]) == {
-        "replicas",
-        "readyReplicas",
-        "availableReplicas",
-        "updatedReplicas",
-        "updatedReadyReplicas",
-    }
-
-
-@pytest.mark.parametrize(
-    ("version", "prefix"),
-    [
-        pytest.param("v1alpha1", ".spec.updateStrategy", id="v1alpha1"),
-        pytest.param("v1beta1", ".spec.updateStrategy.rollingUpdate", id="v1beta1"),
-    ],
-)
-def test_clone_set_int_or_string_fields(version: str, prefix: str):
-    found = {path for path, node in fields(version).items() if node.get("x-kubernetes-int-or-string")}
-    assert found == {
-        ".spec.scaleStrategy.maxUnavailable",
-        f"{prefix}.maxUnavailable",
-        f"{prefix}.maxSurge",
-        f"{prefix}.partition",
-        f"{prefix}.inPlaceUpdateStrategy.imagePreDownloadParallelism",
-    }
-
-
-def test_clone_set_fields_that_differ_between_the_versions():
-    alpha, beta = fields("v1alpha1"), fields("v1beta1")
-    rollout = {
-        path for path in alpha if path.startswith(".spec.updateStrategy.") and path != ".spec.updateStrategy.type"
-    }
-    assert set(alpha) - set(beta) == rollout | {".spec.scaleStrategy.disablePVCReuse"}
-    moved = {path.replace(".updateStrategy.", ".updateStrategy.rollingUpdate.") for path in rollout}
-    assert set(beta) - set(alpha) == moved | {
-        ".spec.updateStrategy.rollingUpdate",
-        ".spec.updateStrategy.rollingUpdate.podUpdatePolicy",
-        ".spec.scaleStrategy.enablePVCReuse",
-        ".spec.scaleStrategy.excludePreparingDelete",
-    }
-
-
-def test_the_only_schema_default_is_no_claim_reuse_in_v1beta1():
-    defaults = {
-        (version, path): node["default"]
-        for version in VERSIONS
-        for path, node in fields(version).items()
-        if "default" in node
-    }
-    assert defaults == {("v1beta1", ".spec.scaleStrategy.enablePVCReuse"): False}
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("path", [".spec.template", ".spec.volumeClaimTemplates[]"])
-def test_embedded_objects_keep_unknown_fields(version: str, path: str):
-    node = fields(version)[path]
-    assert node["x-kubernetes-preserve-unknown-fields"] is True
-    assert "properties" not in node
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_no_enums_because_admission_checks_them(version: str):
-    assert [path for path, node in fields(version).items() if "enum" in node] == []
+@pytest.mark.parametrize("kind", CRDS)
+def test_conversion_is_by_webhook_through_the_service(kind: str):
+    conversion = MANIFESTS[f"{kind.lower()}s.apps.kruise.io"]["spec"]["conversion"]
+    service = {"namespace": "kruise-system", "name": "kruise-webhook-service", "port": 443, "path": "/convert"}
+    if conversion["strategy"] == WEBHOOK:
+        assert conversion["webhook"]["conversionReviewVersions"] == ["v1", "v1beta1"]
+        assert conversion["webhook"]["clientConfig"] == {"service": service}
 
 
 def test_the_check_itself_finds_what_is_not_structural():
