@@ -1,4 +1,4 @@
-"""The DaemonSet service on one page: its controllers."""
+"""The program of the DaemonSet service: its controllers."""
 
 from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service, run_alone
@@ -8,10 +8,10 @@ PARTS = (DAEMON_SETS,)
 
 
 def service() -> Service:
-    """The service, for `flotilla run` and for its own process."""
+    """Return the service, for `flotilla run` and for its own process."""
     return controller_service("daemonset", PARTS)
 
 
 def main() -> int:
-    """Run the service as a process of its own; returns the exit code."""
+    """Run the service as its own process and return the exit code."""
     return run_alone(service())

@@ -1,4 +1,4 @@
-"""What the steps of one pass share: the snapshot, and what has been worked out from it."""
+"""The state that the steps of one pass share: the snapshot and the facts derived from it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -39,17 +39,17 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def nodes(self) -> list[NodeState]:
-        """The nodes that are to have a pod or have one, by name."""
+        """The nodes that should have a pod or have one, by name."""
         return self.survey.nodes
 
     @property
     def pending(self) -> list[NodeState]:
-        """Those of these nodes whose pod is missing, outdated, not available, or not alone."""
+        """The subset of these nodes whose pod is missing, outdated, not available, or not alone."""
         return self.survey.pending
 
     @property
     def pre_delete(self) -> LifecycleHook | None:
-        """What may hold pods that are to go."""
+        """The hook that may hold pods before their deletion."""
         lifecycle = self.daemonset.spec.lifecycle
         return lifecycle.pre_delete if lifecycle is not None else None
 
@@ -60,7 +60,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def in_place(self) -> InPlaceContext:
-        """What updates in place depend on besides the pod. They know neither hooks nor states (§4.8)."""
+        """The inputs of an in-place update besides the pod. Such updates use neither hooks nor states (§4.8)."""
         options = self.snapshot.options
         return InPlaceContext(
             recipe=RECIPE,
@@ -75,5 +75,5 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def is_available(self, pod: Pod) -> bool:
-        """The pod serves, and has done so for long enough."""
+        """Report whether the pod has been serving for long enough."""
         return self.criteria.is_available(pod)

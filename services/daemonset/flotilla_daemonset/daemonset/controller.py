@@ -1,4 +1,4 @@
-"""The DaemonSet controller: what it watches and writes, and what it plans from."""
+"""Declares the DaemonSet controller: its watches, its writes, and the gatherer of its snapshots."""
 
 from collections.abc import Iterable
 
@@ -26,11 +26,11 @@ from flotilla_daemonset.daemonset.plan import plan
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
 
 NAMESAKES = "namesakes"
-"""Index: revisions by `namespace/<name without its hash>`: whoever they belong to, they occupy a name."""
+"""Index: revisions by `namespace/<name without its hash>`. They occupy a name even if others own them."""
 
 
 def name_before_hash(revision: ControllerRevision) -> Iterable[str]:
-    """The namespace and what its owner is called, if the revision is named as all are."""
+    """Return namespace and owner name of the revision, assuming the usual form of its name."""
     return [f"{revision.metadata.namespace}/{revision.metadata.name.rpartition('-')[0]}"]
 
 
@@ -46,7 +46,7 @@ PODS = Watch(
 NODES = Watch(NODE, Node, concerns=lambda daemonset, node: True)
 REVISIONS = watch_revisions(DAEMON_SET, **{NAMESAKES: name_before_hash})
 PULL_JOBS = watch_pulls(DAEMON_SET, gate="PreDownloadImageForDaemonSetUpdate")
-"""Images that are pulled ahead of updates."""
+"""Jobs that pull images ahead of updates."""
 
 
 class Gatherer:
@@ -67,7 +67,7 @@ class Gatherer:
         wiring.wake(PODS, self._concerned_by_orphan)
 
     def gather(self, key: Key, memory: Memory) -> DaemonSetSnapshot | None:
-        """The DaemonSet and its surroundings; None when it does not exist."""
+        """Return the DaemonSet and its surroundings; None when it does not exist."""
         daemonset = self._daemonsets.get(*key)
         if daemonset is None:
             return None
@@ -99,13 +99,13 @@ class Gatherer:
         return list({revision.metadata.uid: revision for revision in found}.values())
 
     def _concerned_by_node(self, old: Node | None, new: Node | None) -> list[Key]:
-        """All DaemonSets, unless the node is as suitable as it was: heartbeats say nothing to them."""
+        """Return all DaemonSets, unless a change of the node (a heartbeat, say) cannot affect placement."""
         if old is not None and new is not None and _suits(old) == _suits(new):
             return []
         return self._daemonsets.keys()
 
     def _concerned_by_orphan(self, old: Pod | None, new: Pod | None) -> list[Key]:
-        """The DaemonSets that may take the pod in."""
+        """Return the DaemonSets that may adopt the pod."""
         if new is None or controller_of(new.metadata) is not None:
             return []
         if old is not None and controller_of(old.metadata) is None and old.metadata.labels == new.metadata.labels:
@@ -115,12 +115,12 @@ class Gatherer:
 
 
 def _suits(node: Node) -> tuple[object, ...]:
-    """What of a node decides whether it gets pods."""
+    """Return the fields of a node that decide whether it gets pods."""
     return node.metadata.labels, node.spec.taints
 
 
 def options(settings: Settings, server_version: str) -> Options:
-    """The settings that decide about plans."""
+    """Return the settings that affect plans."""
     return Options.of(settings, server_version, assign_by_scheduler=settings.assign_pods_by_scheduler)
 
 

@@ -1,7 +1,7 @@
-"""What pods that are gone leave behind on their nodes: their names, and how often they have failed (daemonset.md §4.6).
+"""Tracks what deleted pods leave behind on their nodes: their names and their failures (daemonset.md §4.6).
 
-It is remembered by the process alone, and may be lost at any time: then a node's next pod may get the name of a former
-one, and the next failed pod is deleted at once.
+This is kept in memory only and may be lost at any time: then a node's next pod may get the name of a former one, and
+the next failed pod is deleted at once.
 """
 
 from datetime import datetime, timedelta
@@ -14,26 +14,26 @@ from flotilla_common.api.moments import later
 
 FIRST_DELAY, LONGEST_DELAY = timedelta(seconds=1), timedelta(minutes=15)
 FORGIVEN_AFTER = timedelta(minutes=30)
-"""A node without failures for so long begins anew."""
+"""The time without failures after which a node's backoff is reset."""
 
 
 class Former(msgspec.Struct, frozen=True, kw_only=True):
-    """The last pod of a node."""
+    """The last deleted pod of a node, and the node's backoff."""
 
     name: str = ""
-    failed_at: datetime | None = None  # when the last one went that had failed
-    delay: timedelta = timedelta()  # how long after that the next failed one has to stay
-    generation: int = 0  # of the DaemonSet then: a change of it begins anew
+    failed_at: datetime | None = None  # when the last failed pod was deleted
+    delay: timedelta = timedelta()  # how long after that the next failed pod has to stay
+    generation: int = 0  # of the DaemonSet at that time: a change resets the backoff
 
     def lingers_until(self, now: datetime, generation: int) -> datetime | None:
-        """Until when a failed pod on the node is left alone; None if it may go now."""
+        """Return until when a failed pod on the node is left alone; None if it may be deleted now."""
         if self.failed_at is None or self.generation != generation:
             return None
         until = later(self.failed_at, self.delay)
         return until if now < until else None
 
     def next_delay(self, now: datetime, generation: int) -> timedelta:
-        """How long the pod after the next failed one has to stay."""
+        """Return how long the pod after the next failed one has to stay."""
         if self.failed_at is None or self.generation != generation:
             return FIRST_DELAY
         if now >= later(self.failed_at, self.delay + FORGIVEN_AFTER):
@@ -42,7 +42,7 @@ class Former(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def after(daemonset: DaemonSet, pod: Pod, before: Former | None, now: datetime) -> Former:
-    """What is remembered of a pod of the DaemonSet that is gone, given what was of the one before it on its node."""
+    """Return the record of a deleted pod of the DaemonSet, given the record of the previous pod on its node."""
     before, name = before or Former(), pod.metadata.name
     if pod.status.phase != "Failed":
         return msgspec.structs.replace(before, name=name)

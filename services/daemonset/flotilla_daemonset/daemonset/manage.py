@@ -1,5 +1,7 @@
-"""What each node needs, whatever the rollout does: missing pods are made, excess ones go, failed ones are replaced, and
-so are those that somebody wants deleted (daemonset.md §4.5, §4.6)."""
+"""Plans what each node needs, regardless of the rollout (daemonset.md §4.5, §4.6).
+
+Missing pods are created, excess pods deleted, and failed pods and pods specified for deletion replaced.
+"""
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
@@ -27,16 +29,16 @@ def plan_manage(context: PlanContext, work: Work, draft: Draft) -> None:
 
 
 class _Manage:
-    """Looks at one node after the other."""
+    """The walk over the nodes, one after the other."""
 
     def __init__(self, context: PlanContext, work: Work, draft: Draft) -> None:
         self._context = context
         self._work = work
         self._draft = draft
-        self._failed: list[Pod] = []  # that are left alone for a while
+        self._failed: list[Pod] = []  # failed pods that are left alone for a while
 
     def look(self, state: NodeState) -> bool:
-        """Delete what is too much on the node. True if it lacks a pod."""
+        """Delete excess pods of the node. Return True if it lacks a pod."""
         if not state.pods:
             return state.fit.should_run
         if not state.fit.should_continue:
@@ -56,13 +58,13 @@ class _Manage:
         return self._context.targets.surging and not running and state.fit.should_run
 
     def explain(self) -> None:
-        """Say which failed pods are left alone."""
+        """Add a reason for the failed pods that are left alone."""
         if self._failed:
             text = f"{named(self._failed)} failed again, and is replaced after a while"
             self._draft.reason(State.WAITING, "WaitingForBackoff", text, self._failed)
 
     def _repair(self, node: str, pod: Pod) -> None:
-        """Go on with a pod that failed, or that is on its way out."""
+        """Replace a failed pod, or continue the deletion of a pod in PreparingDelete."""
         if pod.status.phase == "Failed":
             self._replace(node, pod)
         elif pod.state == PREPARING_DELETE:
@@ -84,7 +86,10 @@ class _Manage:
             self._draft.events.append(Event("FailedDaemonPod", told, warning=True))
 
     def _thin_out(self, running: list[Pod]) -> None:
-        """Surging: one old pod may stay beside one new one, until that is available or the old one fails."""
+        """Delete surplus pods of a surging node.
+
+        One old pod may stay beside one new pod until the new one is available or the old one fails.
+        """
         criteria = self._context.criteria
         new = [pod for pod in running if criteria.is_updated(pod)]
         old = [pod for pod in running if not criteria.is_updated(pod)]
@@ -101,7 +106,7 @@ class _Manage:
 
 
 def _allowed(context: PlanContext, missing: list[NodeState], draft: Draft) -> list[NodeState]:
-    """The nodes that may get their first pod: partitionedScaling keeps the partition without any (§4.5)."""
+    """Return the nodes that may get their first pod: with partitionedScaling the partition stays without (§4.5)."""
     targets = context.targets
     if not missing or not targets.partitioned_scaling or not targets.partition:
         return missing
@@ -120,15 +125,16 @@ def _has_first_pod(state: NodeState) -> bool:
 
 
 def plan_specified(context: PlanContext, work: Work, draft: Draft) -> None:
-    """Delete the pods that somebody has labelled for it (common.md §2), from the last node on; available ones only
-    while fewer nodes than allowed are without. Their nodes get new pods of the newest revision.
+    """Delete the pods labelled for deletion (common.md §2), from the last node on.
 
-    Deleting a pod oneself does the same at once, and asks neither the hook nor how many pods serve.
+    Available pods are deleted only while fewer nodes than allowed are without an available pod. Their nodes get new
+    pods of the newest revision. Deleting a pod directly has the same effect at once, but ignores the hook and the
+    availability of other pods.
     """
     wanted = [pod for state in reversed(context.pending) for pod in state.living if is_specified(pod)]
     if not wanted:
         return
-    most = max(context.targets.max_unavailable, 1)  # there may be none to spare: maxSurge, OnDelete
+    most = max(context.targets.max_unavailable, 1)  # the spec may leave none (maxSurge, OnDelete)
     served = sum(_keeps_a_pod(context, state, work) for state in context.nodes)
     budget = max(most - (context.targets.desired - served), 0)
     late = [pod for pod in wanted if is_serving(pod) and not context.is_available(pod)]
@@ -154,7 +160,7 @@ def plan_specified(context: PlanContext, work: Work, draft: Draft) -> None:
 
 
 def _keeps_a_pod(context: PlanContext, state: NodeState, work: Work) -> bool:
-    """The node is to have a pod, and an available one stays after what this pass takes away so far."""
+    """Report whether the node should have a pod and keeps an available one after this pass's deletes so far."""
     if state.done:
         return True
     return state.fit.should_run and any(context.is_available(pod) and not work.takes(pod) for pod in state.living)

@@ -1,5 +1,4 @@
-"""The nodes that matter to a DaemonSet: those that are to have a pod, and those that have one (daemonset.md §4.2, §4.8
-step A)."""
+"""Surveys the nodes that should have a pod or have one (daemonset.md §4.2, §4.8 step A)."""
 
 from collections.abc import Collection, Iterable
 
@@ -11,40 +10,40 @@ from flotilla_daemonset.daemonset.pods import Criteria, in_order, is_running, is
 
 
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
-    """One node, and the pods that are on it or made for it."""
+    """One node, with the pods that are on it or were created for it."""
 
     node: Node
     fit: Fit
     pods: list[Pod]  # in order, terminating ones included
-    living: list[Pod]  # those that are not terminating
-    new: Pod | None = None  # the first updated one of these
-    old: Pod | None = None  # the first outdated one
-    messy: bool = False  # there are several of a sort
-    done: bool = False  # it is to have a pod, and has one that is updated, available and to stay: nearly all are
+    living: list[Pod]  # the pods that are not terminating
+    new: Pod | None = None  # the first updated pod among these
+    old: Pod | None = None  # the first outdated pod among these
+    messy: bool = False  # several updated or several outdated pods
+    done: bool = False  # should have a pod, and has just one: updated, available and staying, as nearly all nodes
 
     @property
     def name(self) -> str:
-        """Of the node."""
+        """The name of the node."""
         return self.node.metadata.name
 
     @property
     def first(self) -> Pod | None:
-        """The pod that the status is about."""
+        """The pod that the status counts."""
         return self.pods[0] if self.pods else None
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of nodes and pods."""
+    """The nodes and pods of a DaemonSet, matched with each other."""
 
-    nodes: list[NodeState]  # those that are to have a pod or have one, by name
-    pending: list[NodeState]  # those of them that are not done
-    desired: int  # how many are to have one
-    lost: list[Pod]  # without a node, made for one that does not exist
-    excluded: dict[str, list[str]]  # names of nodes that get no pod, by why
+    nodes: list[NodeState]  # nodes that should have a pod or have one, by name
+    pending: list[NodeState]  # the nodes that are not done
+    desired: int  # the number of nodes that should have a pod
+    lost: list[Pod]  # pods created for a node that does not exist
+    excluded: dict[str, list[str]]  # names of nodes that get no pod, by cause
 
 
 def survey(nodes: Iterable[Node], pods: Collection[Pod], placement: Placement, criteria: Criteria) -> Survey:
-    """Put pods and nodes together. Pods that are made for no node belong nowhere."""
+    """Match pods with nodes. A pod created for no node is ignored."""
     by_node = _by_node(pods)
     found: list[NodeState] = []
     excluded: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""What the spec asks for, in nodes (daemonset.md §2.1, §4.8 step B)."""
+"""Computes the numbers of a DaemonSet, in nodes (daemonset.md §2.1, §4.8 step B)."""
 
 from flotilla_common.api.kinds.daemonset.types import DaemonSetSpec, RollingUpdate, ScaleStrategy
 from flotilla_common.api.meta import IntOrString, LabelSelector, LabelSelectorRequirement
@@ -10,33 +10,33 @@ DEFAULT_BURST = 250
 IN_PLACE = "InPlaceIfPossible"
 
 NO_NODE = Selector({}, (LabelSelectorRequirement(key="none", operator="In"),))
-"""Matches nothing."""
+"""A selector that matches nothing."""
 
 
 class Targets(Frozen):
-    """The spec, resolved. `problems` names the fields that could not be read and the value used instead."""
+    """The spec, resolved. `problems` lists unreadable fields and the values used instead."""
 
-    desired: int  # nodes that are to have a pod
+    desired: int  # nodes that should have a pod
     max_unavailable: int
     max_surge: int  # above 0: a new pod starts beside the old one
     partition: int  # nodes that stay on old revisions
-    burst: int  # creates, and deletes, and updates in place, of one pass
+    burst: int  # creates of one pass; also deletes, and in-place updates
     min_ready_seconds: int
     on_delete: bool
     paused: bool
     in_place: bool
-    partitioned_scaling: bool  # the partition keeps the first pods from being made, too
-    nodes: Selector | None  # only pods on these are updated
+    partitioned_scaling: bool  # the partition also delays first pods
+    nodes: Selector | None  # only pods on these nodes are updated
     problems: tuple[str, ...] = ()
 
     @property
     def surging(self) -> bool:
-        """Old pods stay until the new ones beside them are available."""
+        """Report whether old pods stay until new pods beside them are available."""
         return self.max_surge > 0
 
 
 def targets(spec: DaemonSetSpec, desired: int) -> Targets:
-    """Resolve the spec for so many nodes. What cannot be read is replaced by the careful choice."""
+    """Resolve the spec for `desired` nodes. An unreadable field gets a cautious value."""
     reading = Reading()
 
     def nodes(field: str, value: IntOrString | None, *, unreadable: int, round_up: bool) -> int:
@@ -47,7 +47,7 @@ def targets(spec: DaemonSetSpec, desired: int) -> Targets:
     rolling = (None if on_delete else spec.update_strategy.rolling_update) or RollingUpdate()
     max_unavailable = nodes("maxUnavailable", rolling.max_unavailable, unreadable=1, round_up=True)
     max_surge = nodes("maxSurge", rolling.max_surge, unreadable=0, round_up=True)
-    # Admission does not look at it, so that old objects may hold anything.
+    # Admission does not validate it, so old objects may hold anything.
     burst = DEFAULT_BURST if spec.burst_replicas is None else spec.burst_replicas
     return Targets(
         desired=desired,

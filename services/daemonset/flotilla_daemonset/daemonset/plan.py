@@ -1,8 +1,8 @@
-"""One pass over one DaemonSet, from snapshot to plan (daemonset.md §4.3).
+"""Plans one pass over one DaemonSet, from snapshot to plan (daemonset.md §4.3).
 
-The steps, in order: revisions, ownership, what each node needs, the rolling update; the refresh of single pods before
-these, whatever becomes of them; then history and status. Every pass sees its own writes, so that each of them is a full
-one: there are no expectations to wait for.
+The steps, in order: revisions, ownership, what each node needs, the rolling update; before these, in any case, the
+refresh of single pods; then history and status. Every pass sees the writes of earlier ones, so each is a full pass:
+there are no expectations to wait for.
 """
 
 from datetime import datetime
@@ -47,7 +47,7 @@ SELECTING_ALL = "This DaemonSet is selecting all pods. A non-empty selector is r
 
 
 def plan(snapshot: DaemonSetSnapshot, now: datetime) -> Plan:
-    """Plan one pass. Never raises for what users can write into a DaemonSet: it becomes a reason."""
+    """Plan one pass. Invalid input in a DaemonSet becomes a reason and never raises."""
     daemonset = snapshot.daemonset
     if daemonset.metadata.deletion_timestamp is not None:
         text = "the DaemonSet is being deleted: its pods are left to garbage collection"
@@ -80,7 +80,7 @@ def plan(snapshot: DaemonSetSnapshot, now: datetime) -> Plan:
 def _survey(
     snapshot: DaemonSetSnapshot, now: datetime, selector: Selector, placement: Placement, revisions: Revisions
 ) -> PlanContext:
-    """Work out what there is and what is wanted."""
+    """Derive the actual and the desired state."""
     meta, spec = snapshot.daemonset.metadata, snapshot.daemonset.spec
     members = sort_out(snapshot.pods, snapshot.orphans, meta.uid, selector)
     criteria = Criteria(
@@ -104,7 +104,7 @@ def _survey(
 
 
 def _own(context: PlanContext, draft: Draft) -> None:
-    """Write the new revision, merge equal ones, let go whom the labels left, take in whom nobody has."""
+    """Write the new revision, merge equal revisions, release pods that no longer match, adopt matching orphans."""
     meta, members, revisions = context.daemonset.metadata, context.members, context.revisions
     draft.stage((revisions.writes,))
     draft.stage(upkeep(context.daemonset, revisions))
@@ -121,7 +121,7 @@ def _own(context: PlanContext, draft: Draft) -> None:
 
 
 def _act(context: PlanContext, draft: Draft) -> None:
-    """What nodes need, and the rolling update; the refresh of the pods that these leave alone before both."""
+    """Plan what nodes need and the rolling update; before both, the refresh of the pods that these leave alone."""
     start, work = len(draft.stages), Work(context, draft)
     plan_manage(context, work, draft)
     plan_specified(context, work, draft)
@@ -167,7 +167,7 @@ FINISHED = ("Failed", "Succeeded")
 
 
 def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
-    """Plan it as a stage at position `at`."""
+    """Plan the refresh as a stage at position `at`."""
     pods = (
         Due(pod=pod, context=context.in_place, on_target=context.criteria.is_updated(pod))
         for pod in context.members.own
@@ -177,7 +177,7 @@ def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
 
 
 def plan_predownload(context: PlanContext, draft: Draft) -> None:
-    """Nothing unless the snapshot says which jobs there are: then image pulls ahead are switched on."""
+    """Plan image pull jobs, unless the snapshot has None for them: then pulling ahead is off."""
     jobs, revisions, status = context.snapshot.pull_jobs, context.revisions, context.daemonset.status
     rolling = context.daemonset.spec.update_strategy.rolling_update
     if jobs is None or revisions.writes or rolling is None or context.targets.on_delete:
@@ -193,12 +193,12 @@ def plan_predownload(context: PlanContext, draft: Draft) -> None:
 
 
 def _all_at_once(rolling: RollingUpdate, desired: int) -> bool:
-    """One batch takes all nodes."""
+    """Report whether one batch takes all nodes."""
     limit = 1 if rolling.max_unavailable is None else rolling.max_unavailable
     try:
         return strict_value(limit, desired, round_up=True) >= desired
     except ValueError:
-        return False  # the reason is given where the number is used
+        return False  # reported where the number is used
 
 
 def _pulls(context: PlanContext) -> ImagePulls:

@@ -1,5 +1,4 @@
-"""What a pod is to its DaemonSet: whose it is, whether it is updated, available, and which of several comes first
-(daemonset.md §4.4, §4.5, §4.8)."""
+"""Classifies the pods of a DaemonSet: ownership, revision, availability and order (daemonset.md §4.4, §4.5, §4.8)."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -15,10 +14,10 @@ from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving
 
 GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
-"""On a DaemonSet that came from an old built-in one: the number of its template."""
+"""On a DaemonSet converted from an old built-in one: the generation of its template."""
 
 GENERATION_LABEL = "pod-template-generation"
-"""On its pods."""
+"""The same on its pods."""
 
 _OWN = "daemonset_owner"
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
@@ -26,15 +25,15 @@ _MOMENT = 0.001  # a pod is available *after* minReadySeconds, not at their end
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
-    """Pods, by whose they are."""
+    """The pods by ownership."""
 
-    own: list[Pod]  # those that are taken in included
-    strays: list[Pod]  # to be let go
-    orphans: list[Pod]  # to be taken in
+    own: list[Pod]  # including adopted pods
+    strays: list[Pod]  # to be released
+    orphans: list[Pod]  # to be adopted
 
 
 def sort_out(pods: Iterable[Pod], orphans: Iterable[Pod], uid: str, selector: Selector) -> Membership:
-    """Pods that refer to the DaemonSet, and pods that nobody controls."""
+    """Classify pods that refer to the DaemonSet, and pods without a controller."""
     found = Membership(own=[], strays=[], orphans=[])
     question = (uid, str(selector))
     for pod in pods:
@@ -54,50 +53,51 @@ def sort_out(pods: Iterable[Pod], orphans: Iterable[Pod], uid: str, selector: Se
 
 
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes a pod updated, and available."""
+    """The conditions under which a pod is updated and available."""
 
-    hashes: frozenset[str]  # of the revisions of the template
-    generation: str  # the annotation of an old DaemonSet; empty without one
+    hashes: frozenset[str]  # of the revisions that hold the template
+    generation: str  # the annotation of a converted DaemonSet; empty without it
     min_ready_seconds: int
     now: datetime
 
     def is_updated(self, pod: Pod) -> bool:
-        """It is of the template. A hash says more than an old generation, which would freeze updates."""
+        """Report whether the pod is of the current template."""
+        # A hash overrides an old generation, which would freeze updates.
         if pod.revision or not self.generation:
             return pod.revision in self.hashes
         return pod.metadata.labels.get(GENERATION_LABEL) == self.generation
 
     def is_available(self, pod: Pod) -> bool:
-        """It serves, and has been ready for longer than minReadySeconds."""
+        """Report whether the pod serves, and has been ready for longer than minReadySeconds."""
         if not self.min_ready_seconds:
             return is_serving(pod)
         at = self.available_at(pod)
         return at is not None and at <= self.now
 
     def available_at(self, pod: Pod) -> datetime | None:
-        """From when on the pod is available, if it stays ready; None if it does not serve."""
+        """Return when the pod becomes available if it stays ready; None if it does not serve."""
         if not is_serving(pod) or pod.ready_since is None:
             return None
         return later(later(pod.ready_since, self.min_ready_seconds), _MOMENT)
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Somebody has deleted it."""
+    """Report whether the pod is being deleted."""
     return pod.metadata.deletion_timestamp is not None
 
 
 def is_running(pod: Pod) -> bool:
-    """It is to stay: not terminating, not failed, not on its way out."""
+    """Report whether the pod stays: not terminating, not failed, not PreparingDelete."""
     return not is_terminating(pod) and pod.status.phase != "Failed" and pod.state != PREPARING_DELETE
 
 
 def is_specified(pod: Pod) -> bool:
-    """Somebody wants it deleted, as soon as that may be."""
+    """Report whether the pod carries the specified-delete label."""
     return SPECIFIED_DELETE_LABEL in pod.metadata.labels
 
 
 def in_order(pods: list[Pod]) -> list[Pod]:
-    """Scheduled ones first, then the older, then by name."""
+    """Sort the pods: scheduled pods first, then older ones, then by name."""
     return pods if len(pods) < 2 else sorted(pods, key=_order)
 
 

@@ -1,5 +1,4 @@
-"""How one chosen pod gets the template's revision: where it runs if that is possible, else by being deleted
-(daemonset.md §4.8)."""
+"""Updates chosen pods to the template's revision: in place if possible, else by deletion (daemonset.md §4.8)."""
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_READY, REVISION_LABEL
@@ -40,7 +39,7 @@ class Updater:
                 self._chains.append(chain)
 
     def stage(self) -> None:
-        """Put the updates in place into the plan. If one fails, no pod is deleted for the update."""
+        """Stage the in-place updates. If one fails, no pod is deleted for the update."""
         self._draft.stage(self._chains)
         if self._chains:
             told = f"updating {pods_word(len(self._chains))} in place to {self._context.revisions.name}"
@@ -51,7 +50,7 @@ class Updater:
             self._draft.reason(State.PROGRESSING, "Recreating", told)
 
     def _in_place_spec(self, pod: Pod) -> UpdateSpec | None:
-        """How the pod is updated where it runs; None if it cannot be."""
+        """Return how the pod is updated in place; None if that is impossible."""
         context = self._context
         if not context.targets.in_place:
             return None

@@ -1,8 +1,7 @@
-"""A DaemonSet's ControllerRevisions: which one stands for its template, and which are merged or forgotten
-(daemonset.md §4.9).
+"""Manages a DaemonSet's ControllerRevisions: creating, merging and deleting them (daemonset.md §4.9).
 
-Pods bear the hash of their revision, not its name. Revisions are recognised by what they hold: those of another release
-have other names, and a false difference would roll every node.
+Pods carry the hash of their revision, not its name. Revisions are matched by content: in another release they have
+other names, and a false difference would roll every node.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +29,7 @@ DEFAULT_LIMIT = 10
 
 
 def hash_of(revision: ControllerRevision) -> str:
-    """What the pods of the revision bear."""
+    """Return the hash that the pods of the revision carry."""
     return revision.metadata.labels.get(REVISION_LABEL) or revision.metadata.name
 
 
@@ -44,28 +43,28 @@ RECIPE = RevisionRecipe(
 
 
 class Revisions(Frozen):
-    """The revision of the template, and the others that the DaemonSet has."""
+    """The revision of the template, and the other revisions of the DaemonSet."""
 
     update: ControllerRevision
-    duplicates: Sequence[ControllerRevision]  # hold the same template
-    old: Sequence[ControllerRevision]  # hold another one; the oldest first
-    loose: Sequence[ControllerRevision]  # of all these, those that nobody controls
+    duplicates: Sequence[ControllerRevision]  # revisions with the same template
+    old: Sequence[ControllerRevision]  # revisions with another template; the oldest first
+    loose: Sequence[ControllerRevision]  # of all these, the ones without a controller
     collision_count: int | None
-    writes: Chain  # that make or raise the revision of the template
+    writes: Chain  # the writes that create the revision of the template or raise its number
 
     @property
     def hash(self) -> str:
-        """What updated pods bear."""
+        """The hash that updated pods carry."""
         return hash_of(self.update)
 
     @property
     def name(self) -> str:
-        """Of the revision of the template."""
+        """The name of the template's revision."""
         return self.update.metadata.name
 
 
 def choose(daemonset: DaemonSet, stored: Sequence[ControllerRevision], selector: Selector) -> Revisions:
-    """Sort the revisions. Raises ValueError when the template cannot be read."""
+    """Classify the revisions. Raises ValueError if the template cannot be read."""
     owner = RevisionOwner(
         resource=DAEMON_SET,
         metadata=daemonset.metadata,
@@ -88,7 +87,7 @@ def choose(daemonset: DaemonSet, stored: Sequence[ControllerRevision], selector:
 
 
 def upkeep(daemonset: DaemonSet, revisions: Revisions) -> list[Chain]:
-    """Take revisions in that nobody controls, and give their label to those that lack it."""
+    """Adopt revisions without a controller, and add the hash label where it is missing."""
     busy = {write.name for write in revisions.writes}
     loose = [revision for revision in revisions.loose if revision.metadata.name not in busy]
     busy |= {revision.metadata.name for revision in loose}
@@ -101,24 +100,24 @@ def upkeep(daemonset: DaemonSet, revisions: Revisions) -> list[Chain]:
 
 
 def misplaced(revisions: Revisions, pods: Iterable[Pod]) -> list[Pod]:
-    """Pods that bear the hash of a duplicate."""
+    """Return the pods that carry the hash of a duplicate."""
     hashes = {hash_of(revision) for revision in revisions.duplicates} - {revisions.hash}
     return [pod for pod in pods if pod.revision in hashes] if hashes else []
 
 
 def move(revisions: Revisions, pods: Iterable[Pod]) -> list[Chain]:
-    """Put pods of duplicates on the revision that is kept."""
+    """Move pods of duplicates to the revision that is kept."""
     return [_relabel(pod, revisions.hash) for pod in pods]
 
 
 def forget_duplicates(revisions: Revisions) -> list[Chain]:
-    """Delete the revisions that no pod bears any more."""
+    """Delete the duplicates, which no pod carries any more."""
     cause = f"the same template as {revisions.name}"
     return [(delete_of(REVISION, revision.metadata, Intent.REVISION, cause),) for revision in revisions.duplicates]
 
 
 def surplus(daemonset: DaemonSet, revisions: Revisions, pods: Iterable[Pod]) -> tuple[Delete, ...]:
-    """Deletes of the oldest revisions beyond the history limit, but for those whose hash a pod bears."""
+    """Plan the deletion of the oldest revisions beyond the history limit, except those that pods carry."""
     wanted = daemonset.spec.revision_history_limit
     limit = DEFAULT_LIMIT if wanted is None else max(wanted, 0)
     if len(revisions.old) <= limit:

@@ -1,7 +1,7 @@
-"""Rolling update: which nodes get the template's revision in this pass, and how (daemonset.md §4.8).
+"""Plans the rolling update: which nodes get the template's revision in this pass, and how (daemonset.md §4.8).
 
-Nodes are walked by name, from the last to the first. Broken old pods are replaced at once, since they serve nobody. But
-every node without an available pod uses the budget up, so that no number of broken revisions takes more than
+Nodes are visited by name, from the last to the first. Broken old pods are replaced at once, since they do not serve.
+But every node without an available pod uses up the budget, so that no number of broken revisions takes more than
 maxUnavailable nodes out of service.
 """
 
@@ -24,11 +24,11 @@ from flotilla_daemonset.daemonset.work import Work
 
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes that the rollout may touch, and those that it leaves (step C)."""
+    """The nodes that the rollout may change, and the nodes that it leaves alone (step C)."""
 
     kept: list[NodeState]
-    behind_partition: int  # with old pods that the partition keeps
-    not_selected: list[str]  # with old pods, outside of rollingUpdate.selector
+    behind_partition: int  # nodes with old pods that the partition keeps
+    not_selected: list[str]  # nodes with old pods outside rollingUpdate.selector
 
 
 def plan_rollout(context: PlanContext, work: Work, draft: Draft) -> None:
@@ -47,8 +47,11 @@ def plan_rollout(context: PlanContext, work: Work, draft: Draft) -> None:
 
 
 def reach_of(context: PlanContext, work: Work) -> Reach:
-    """Which nodes may be touched. Those that are updated or on their way come first, so that widening partition or
-    selector goes on where it stood. A pod that this pass takes away in any case does not count as one that stays."""
+    """Return the nodes that may be changed.
+
+    Nodes that are updated or being updated come first, so that widening partition or selector continues where it stood.
+    A pod that this pass deletes in any case does not count as staying.
+    """
     updated: list[NodeState] = []
     updating: list[NodeState] = []
     candidates: list[NodeState] = []
@@ -71,7 +74,7 @@ def reach_of(context: PlanContext, work: Work) -> Reach:
 
 
 def _mapped(context: PlanContext) -> Iterator[NodeState]:
-    """Step A: nodes with pods that should have none count, or not (gate DaemonSetPruneIneligibleNodes)."""
+    """Return the nodes that count (step A): gate DaemonSetPruneIneligibleNodes leaves out ineligible nodes."""
     if not context.snapshot.gates.on("DaemonSetPruneIneligibleNodes"):
         return iter(context.nodes)
     return (state for state in context.nodes if state.fit.should_run)
@@ -80,8 +83,7 @@ def _mapped(context: PlanContext) -> Iterator[NodeState]:
 def _plan_replacements(
     context: PlanContext, kept: Sequence[NodeState], work: Work, updater: Updater, draft: Draft
 ) -> None:
-    """Step D: old pods are updated in place or deleted: broken ones at once, those that serve as far as maxUnavailable
-    reaches."""
+    """Update old pods in place or delete them (step D): broken ones at once, serving ones within maxUnavailable."""
     unavailable: list[str] = []
     free: list[Pod] = []
     late: list[Pod] = []
@@ -105,7 +107,7 @@ def _plan_replacements(
 
 
 def _lost(context: PlanContext, state: NodeState, work: Work) -> int:
-    """How much of maxUnavailable the node uses up, if its pods are not merely to be updated."""
+    """Return how much of maxUnavailable the node uses up, if more than an update of its pod is going on."""
     new, old = state.new, state.old
     if state.messy or (_is_leaving(new, work) and _is_leaving(old, work)):
         return 1
@@ -115,18 +117,17 @@ def _lost(context: PlanContext, state: NodeState, work: Work) -> int:
 
 
 def _is_outdated(state: NodeState, work: Work) -> bool:
-    """All that the node has is an old pod."""
+    """Report whether an old pod is all that the node has."""
     return state.new is None and not _is_leaving(state.old, work) and not state.messy
 
 
 def _is_leaving(pod: Pod | None, work: Work) -> bool:
-    """It is not there, or on its way out, from this pass on at the latest."""
+    """Report whether the pod is absent or on its way out, in this pass at the latest."""
     return pod is None or pod.state == PREPARING_DELETE or work.takes(pod)
 
 
 def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, draft: Draft) -> None:
-    """Step E: new pods start beside old ones, as far as maxSurge reaches; an old one goes once its new one is
-    available."""
+    """Start new pods beside old ones (step E) within maxSurge; an old pod is deleted once its new one is available."""
     surging: list[str] = []
     free: list[NodeState] = []
     candidates: list[NodeState] = []

@@ -1,4 +1,4 @@
-"""Everything that planning one DaemonSet needs to know, gathered before and frozen (DESIGN: plans are values)."""
+"""The input of planning one DaemonSet, gathered beforehand and frozen."""
 
 from collections.abc import Collection, Container, Mapping
 
@@ -25,14 +25,14 @@ class DaemonSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One DaemonSet and its surroundings at one moment."""
 
     daemonset: DaemonSet
-    nodes: Collection[Node] = ()  # of the cluster
-    pods: Collection[Pod] = ()  # those of the namespace with an owner reference to it, in any state
-    orphans: Collection[Pod] = ()  # pods of the namespace that nobody controls
-    taken_names: Container[str] = ()  # names of all pods of the namespace, whoever they belong to
-    former: Mapping[str, Former] = {}  # by node: what is remembered of the pod that was there last
-    revisions: Collection[ControllerRevision] = ()  # its own, nobody's, and those that have a name like its own
-    pull_jobs: Collection[ImagePullJob] | None = None  # those that it controls; None: images are not pulled ahead
-    budgets: Mapping[Key, PodUnavailableBudget] = {}  # those that its pods name, by namespace and name
+    nodes: Collection[Node] = ()  # of the whole cluster
+    pods: Collection[Pod] = ()  # pods of the namespace with an owner reference to the DaemonSet, in any state
+    orphans: Collection[Pod] = ()  # pods of the namespace without a controller
+    taken_names: Container[str] = ()  # names of all pods of the namespace, with any owner
+    former: Mapping[str, Former] = {}  # by node: the record of its last deleted pod
+    revisions: Collection[ControllerRevision] = ()  # its own, ones without an owner, and ones of the same name prefix
+    pull_jobs: Collection[ImagePullJob] | None = None  # jobs that it controls; None: images are not pulled ahead
+    budgets: Mapping[Key, PodUnavailableBudget] = {}  # budgets that its pods name, by namespace and name
     gates: Gates = Gates()
     options: Options = Options()
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create, delete, update

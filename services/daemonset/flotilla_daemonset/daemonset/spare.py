@@ -1,5 +1,4 @@
-"""Pods that serve, but have not done so for minReadySeconds: which of them may be taken all the same (daemonset.md
-§4.8)."""
+"""Finds pods that may be deleted although they have not served for minReadySeconds yet (daemonset.md §4.8)."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -15,8 +14,10 @@ from flotilla_daemonset.daemonset.work import Work
 def spared(
     context: PlanContext, nodes: Iterable[NodeState], late: Sequence[Pod], work: Work, *, needed: int
 ) -> tuple[list[Pod], list[Pod]]:
-    """Return those of the `late` pods that may be taken, because `needed` others on these nodes have been Ready for at
-    least as long; and the rest of them."""
+    """Split the `late` pods into (dispensable, needed).
+
+    A pod is dispensable if `needed` others on these nodes have been Ready for at least as long.
+    """
     if not late:
         return [], []
     pods = (state.living[0] for state in nodes if state.living)

@@ -1,4 +1,4 @@
-"""The status of a DaemonSet: counts of nodes, and whether writing them is worth it (daemonset.md §5).
+"""Computes the status of a DaemonSet, and whether a change is worth a write (daemonset.md §5).
 
 The counts describe the pods as the pass found them, before its own writes.
 """
@@ -14,7 +14,7 @@ from flotilla_daemonset.daemonset.context import PlanContext
 
 
 class Counts(msgspec.Struct, kw_only=True):
-    """Nodes."""
+    """Counts of nodes."""
 
     desired: int = 0
     current: int = 0
@@ -25,7 +25,7 @@ class Counts(msgspec.Struct, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """Each node that is to have a pod has one, which is updated and available."""
+        """Report whether every node that should have a pod has an updated and available one."""
         return self.desired == self.current == self.updated == self.available
 
 
@@ -69,12 +69,12 @@ def plan_status(context: PlanContext, counts: Counts) -> StatusPlan:
 
 
 def _names(status: DaemonSetStatus) -> tuple[object, ...]:
-    """What is always worth a write at once: everything but the counts."""
+    """Return the fields whose change is always written at once: everything but the counts."""
     return status.observed_generation, status.update_revision, status.collision_count
 
 
 def _patch(context: PlanContext, status: DaemonSetStatus) -> Patch:
-    """A merge patch, conditional on the version that was read. Conditions are others' (§2.2)."""
+    """Build a merge patch, conditional on the version read. Conditions belong to other writers (§2.2)."""
     content: dict[str, Any] = msgspec.to_builtins(status)
     del content["conditions"]
     for absent_when_zero in ("numberAvailable", "numberUnavailable"):

@@ -1,4 +1,4 @@
-"""Why nodes have no pod, or none that is available, and how far the update is."""
+"""Explains why nodes have no pod, or no available one, and how far the update is."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from flotilla_daemonset.daemonset.status import Counts
 
 
 def explain(context: PlanContext, counts: Counts, draft: Draft) -> None:
-    """Give the causes of pods that are not available, of those that do not go, and of nodes without a pod."""
+    """Add the causes of unavailable pods, of pods whose termination is stuck, and of nodes without a pod."""
     around = Around(
         now=context.now,
         lifecycle=context.daemonset.spec.lifecycle or Lifecycle(),
@@ -28,7 +28,7 @@ def explain(context: PlanContext, counts: Counts, draft: Draft) -> None:
 
 
 def _pods(context: PlanContext) -> Iterator[Pod]:
-    """Those that are waited for, then those that do not go."""
+    """Yield pods that are waited for, then pods whose termination is stuck."""
     for state in context.pending:
         if state.new is not None and not context.is_available(state.new):
             yield state.new
@@ -43,7 +43,7 @@ def _is_served(context: PlanContext, state: NodeState) -> bool:
 
 
 def is_complete(context: PlanContext, counts: Counts) -> bool:
-    """Each node that is to have a pod has a single one, which is updated, available, and here to stay."""
+    """Report whether every node that should have a pod has just one, updated, available and staying."""
     return counts.complete and not any(state.fit.should_run for state in context.pending)
 
 
@@ -71,7 +71,7 @@ def _explain_progress(context: PlanContext, counts: Counts, draft: Draft) -> Non
 
 
 def _explain_nodes(context: PlanContext, draft: Draft) -> None:
-    """Nodes that get no pod, and nodes that keep one which they would not get."""
+    """Explain which nodes get no pod, and which keep a pod that they would not get now."""
     explain_excluded(draft, context.survey.excluded)
     kept = [state for state in context.pending if not state.fit.should_run]
     if kept:

@@ -1,5 +1,4 @@
-"""What the steps of a pass want created and deleted, each once, and as much of it as one pass may do (daemonset.md
-§4.7)."""
+"""Collects the creates and deletes of a pass, each once and within the limits of one pass (daemonset.md §4.7)."""
 
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
@@ -26,7 +25,7 @@ from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, GENERATION_LABEL
 
 DELETE = "delete"
-"""The phase of deletes: what failed in a pass is known to the next one under it."""
+"""The phase of deletes, under which the next pass finds the failures of this one."""
 
 
 class Work:
@@ -40,20 +39,22 @@ class Work:
         self._chains: list[Chain] = []
         self._deleted: list[Pod] = []
         self._held: list[Pod] = []
-        self._leaving: set[str] = set()  # uids of both
+        self._leaving: set[str] = set()  # uids of deleted and held pods
 
     def create(self, node: str) -> None:
-        """A pod on the node."""
+        """Create a pod on the node."""
         self._nodes.setdefault(node)
 
     def recreate(self, pod: Pod) -> None:
-        """Delete the pod, so that its node gets one of the update revision."""
+        """Delete the pod, so that its node gets a pod of the update revision."""
         revision = self._context.revisions.name
         self.delete(pod, Intent.RECREATE, f"recreate update to {revision}", revision=revision)
 
     def delete(self, pod: Pod, intent: Intent, cause: str, *, revision: str = "") -> None:
-        """Delete the pod; while the hook holds it, put it into PreparingDelete instead. What is more than one pass may
-        do is left to the next one."""
+        """Delete the pod, or put it into PreparingDelete while the hook holds it.
+
+        Deletes beyond the limit of one pass are left to the next one.
+        """
         held = hooked(self._context.pre_delete, pod)
         if held:
             self._held.append(pod)
@@ -68,16 +69,16 @@ class Work:
         self._chains.append(chain)
 
     def takes(self, pod: Pod) -> bool:
-        """The pod is on its way out from this pass on."""
+        """Report whether this pass deletes or holds the pod."""
         return pod.metadata.uid in self._leaving
 
     def stage_deletes(self) -> None:
-        """Put the deletes so far into the plan."""
+        """Stage the deletes so far."""
         self._draft.stage(self._chains, stop_on_failure=False)
         self._chains = []
 
     def stage_creates(self) -> None:
-        """Put the creates into the plan, in slow start: what refuses one pod will refuse the others."""
+        """Stage the creates in slow start: an error for one pod usually hits the others, too."""
         wanted = list(self._nodes)
         if not wanted:
             return
@@ -97,7 +98,7 @@ class Work:
         draft.reason(State.PROGRESSING, "Creating", text, wanted)
 
     def explain(self) -> None:
-        """Say what is deleted, and what would be but for the hook."""
+        """Explain which pods are deleted, and which are held by the hook."""
         if self._deleted:
             self._draft.reason(State.PROGRESSING, "Deleting", f"deleting {named(self._deleted)}", self._deleted)
         if self._held:
@@ -105,8 +106,11 @@ class Work:
             self._draft.reason(State.HELD, "WaitingForHook", text, self._held)
 
     def _delete_of(self, pod: Pod, intent: Intent, cause: str, revision: str) -> Delete:
-        """A pod that does not serve may be deleted out of turn, so it is deleted at exactly the version that said so:
-        on a view that is behind, it may be serving by now."""
+        """Build the delete of the pod.
+
+        A pod that does not serve may be deleted out of turn, so it is deleted at exactly the version read: by now it
+        may be serving.
+        """
         return delete_of(
             POD,
             pod.metadata,
@@ -126,7 +130,7 @@ class Work:
 
 
 def pod_factory(context: PlanContext) -> PodFactory:
-    """Return what makes the pods of a pass, all of the revision of the template."""
+    """Return the factory of the pass's pods, all of the template's revision."""
     snapshot, meta = context.snapshot, context.daemonset.metadata
     template = decode_template(context.daemonset.spec.template)
     metadata, spec = mapping(template.get("metadata")), mapping(template.get("spec"))
