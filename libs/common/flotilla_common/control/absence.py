@@ -1,7 +1,7 @@
-"""Asking the apiserver itself before an object is taken for gone.
+"""Asks the apiserver before an absent object counts as deleted.
 
-Objects that refer to each other come in different streams, so a mirror may hear of the one before it hears of the
-other. Absence from the mirror is only a reason to ask.
+Objects that refer to each other come in different streams, so a mirror may receive the one before the other. Absence
+from the mirror is only a reason to ask.
 """
 
 import asyncio
@@ -17,30 +17,33 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.mirror import Mirror
 
 RETRY_SECONDS = 2.0
-"""Between questions that were not answered."""
+"""Delay after a failed read."""
 
 REMEMBERED = 10_000
-"""Answers that are kept."""
+"""Number of results that are kept."""
 
 
 class AbsenceCheck:
-    """Remembers what the apiserver has said about absent objects, each under its uid."""
+    """A cache of the absent objects that the apiserver has confirmed as deleted, by uid."""
 
     def __init__(self, mirror: Mirror, clock: Clock, again: Callable[[str, str], None]) -> None:
-        """`again` plans whoever has asked."""
+        """Use `again` to plan the keys that wait for a result."""
         self._mirror = mirror
         self._clock = clock
         self._again = again
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._asking: dict[str, asyncio.Task[None]] = {}
-        self._askers: dict[str, dict[Key, None]] = {}  # who waits for the answer
+        self._askers: dict[str, dict[Key, None]] = {}  # keys that wait for the result
         self._log = structlog.get_logger()
 
     def surely_gone(self, resource: Resource, key: Key, uid: str, asker: Key) -> bool:
-        """The apiserver has said so. If it has not been asked yet, it is, and everybody who asked meanwhile is planned
-        again after. What is held needs no question: an object that cannot be decoded would be asked for for ever."""
+        """Report whether the apiserver has confirmed that the object is gone.
+
+        If that is not known, it is asked, and all keys that asked meanwhile are planned again afterwards.
+        """
         if uid in self._gone:
             return True
+        # also objects that cannot be decoded, which would be asked for again and again
         if self._mirror.holds(resource, key, uid):
             return False
         self._askers.setdefault(uid, {})[asker] = None

@@ -1,9 +1,8 @@
 """The control loop that every kind shares: queue, gather, plan, execute, status (DESIGN §5).
 
-A kind brings three things: `gather` builds a snapshot of one object from the mirror, `plan` (pure) turns it into a
-Plan, and `reread` reads the object's dependents directly from the apiserver after a write whose outcome is unknown.
-The loop brings everything else: one pass per object at a time, back-off, timers, coalescing, the fence, status writes,
-`why`.
+A kind provides three functions: `gather` builds a snapshot of one object from the mirror, `plan` (pure) turns it into a
+Plan, and `reread` reads the object's dependents directly from the apiserver after a write whose outcome is unknown. The
+loop does the rest: one pass per object at a time, backoff, timers, coalescing, the fence, status writes, `why`.
 """
 
 import asyncio
@@ -37,56 +36,61 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 PLANNING_SHARE = 10.0
-"""After a pass, the same object rests for this many times the time that planning took: planning one large object takes
-at most a tenth of a core, whatever its size."""
+"""After a pass, the object rests for this many times the planning time: it uses at most a tenth of a core."""
 
 ANSWER_SHARE = 4.0
-"""After a pass that wrote nothing, the object rests for this many times what an answer to a write takes at the moment:
-on a busy apiserver, pods that become ready one after the other are looked at a few at a time."""
+"""After a pass without writes, the object rests for this many times the apiserver's current write latency.
+
+On a busy apiserver, pods that become ready one after the other are so handled a few at a time.
+"""
 
 LONGEST_REST = 0.2
-"""Seconds that such a rest takes at most."""
+"""Longest such rest in seconds."""
 
 SETTLED_REST = 3.0
-"""A settled object rests so many times as long: nothing but its counts is about to change."""
+"""Factor of the rest of settled objects: nothing but their counts is about to change."""
 
 SLOT_SHARE = 5
-"""One worker in so many may start idle objects; the others go on with those in progress (see `priority`). With
-`idle_first` all of them may: what starts at a set time does not wait for the rest of what has started."""
+"""One of this many workers may start idle objects; the others continue objects in progress (see `priority`).
+
+With `idle_first` all workers may: work that starts at a set time does not wait for objects in progress.
+"""
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """What a pass leaves for the next one of the same object. It may be lost at any time: hints, no truth."""
+    """Results of a pass for the next pass of the same object: hints only, which may be lost at any time."""
 
     failures: Mapping[str, str] = {}  # error texts by phase
-    unconfirmed: tuple[tuple[Resource, str], ...] = ()  # creates of unknown outcome: to be tried again before new ones
-    refused: tuple[Refusal, ...] = ()  # writes that failed, to be told of
-    notes: Mapping[str, str] = {}  # what the plan noted
+    unconfirmed: tuple[tuple[Resource, str], ...] = ()  # creates of unknown outcome, which are retried before new ones
+    refused: tuple[Refusal, ...] = ()  # failed writes, which are reported in reasons
+    notes: Mapping[str, str] = {}  # notes of the plan
 
 
 class Snapshot(Protocol):
-    """What `gather` returns: at least the object that is planned."""
+    """The result of `gather`: at least the object that is planned."""
 
     @property
     def subject(self) -> Subject: ...
 
 
 PASSING_SECONDS = 1.0
-"""The longest back-off when a write met a conflict or a 429, however often something else was refused before. Somebody
-else got on, or the apiserver is busy: a next try is as good as any. If losers were put off for longer and longer, jobs
-that share NodeImages would starve each other, and a quota that is used up would keep a pod from being marked ready."""
+"""The longest backoff after a conflict or a 429, whatever else was refused before.
+
+Another writer made progress, or the apiserver is busy: waiting longer does not help. With growing delays, jobs that
+share NodeImages would starve each other, and a used-up quota would keep a pod from being marked ready.
+"""
 
 _PASSING = frozenset({OutcomeKind.CONFLICT, OutcomeKind.THROTTLED})
 S = TypeVar("S", bound=Snapshot)
 Gather = Callable[[Key, Memory], S | None]
 SubjectOf = Callable[[Key], Subject | None]
 Planner = Callable[[S, datetime], Plan]
-"""Plans one pass. It neither waits nor reads a clock nor uses random numbers: the same snapshot gives the same plan."""
+"""Plans one pass, without waiting, clock or random numbers: the same snapshot gives the same plan."""
 Reread = Callable[[Key], Awaitable[None]]
 
 
 class Controller(Generic[S]):
-    """Plans and executes the objects of one kind."""
+    """A controller that plans and executes the objects of one kind."""
 
     def __init__(
         self,
@@ -112,7 +116,7 @@ class Controller(Generic[S]):
         self._order: PriorityOrder[Key] = PriorityOrder(workers if idle_first else max(workers // SLOT_SHARE, 1))
         self.queue: KeyedQueue[Key] = KeyedQueue(clock, entropy, self._order, backoff, self._metrics.queue)
         self._gather = gather
-        self._subject_of = subject_of  # what an object is called that cannot be gathered
+        self._subject_of = subject_of  # identity of an object that cannot be gathered
         self._plan = plan
         self._reread = reread
         self._executor = executor
@@ -121,22 +125,22 @@ class Controller(Generic[S]):
         self._clock = clock
         self._entropy = entropy
         self._workers = workers
-        self._unknown: set[Key] = set()  # writes of unknown outcome: read before planning
+        self._unknown: set[Key] = set()  # keys with writes of unknown outcome: read before planning
         self._memory: dict[Key, Memory] = {}
-        self._alarms: dict[Key, datetime] = {}  # when plans want to be made again
-        self._said: dict[Key, tuple[object, ...]] = {}  # what why.v1 says now
+        self._alarms: dict[Key, datetime] = {}  # times at which plans ask for the next pass
+        self._said: dict[Key, tuple[object, ...]] = {}  # content of the last why.v1 message
         self._throttle: StatusThrottle[Key] = StatusThrottle()
         self._waits = Waits(resource.kind, clock, shards.owns)
         WAITING.follow(name, self._waits)
         self._log = structlog.get_logger(controller=name)
 
     def enqueue(self, namespace: str, name: str) -> None:
-        """Something about the object may have changed."""
+        """Queue the object, because a change may concern it."""
         if self._shards.owns(namespace, name):
             self.queue.add((namespace, name))
 
     def enqueue_shards(self, keys: list[Key], gained: frozenset[int]) -> None:
-        """Plan everything in newly gained shards, knowing nothing of what earlier holders left behind."""
+        """Queue everything in newly gained shards, and publish its reasons again."""
         for key in keys:
             if shard_of(*key, self._shards.count) in gained:
                 self._said.pop(key, None)
@@ -149,12 +153,12 @@ class Controller(Generic[S]):
                 group.create_task(self._work())
 
     def clock_was_set(self) -> None:
-        """The wall clock jumped: reckon anew how long plans wait."""
+        """Recompute the timers of all plans, because the wall clock was set."""
         for key, at in self._alarms.items():
             self._wake(key, at)
 
     def stop(self) -> None:
-        """Begin no further pass; `run` returns when those under way are done."""
+        """Start no more passes; `run` returns when the running passes are done."""
         self.queue.close()
 
     async def _work(self) -> None:
@@ -168,7 +172,7 @@ class Controller(Generic[S]):
                     self._log.warning("pass failed", object="/".join(key), error=str(error), retry_in=round(delay, 3))
                 except VersionsWentBack:
                     raise  # concerns all objects
-                except Exception:  # noqa: BLE001 - whatever one bad object provokes must not stop the others
+                except Exception:  # noqa: BLE001 - one bad object must not stop the others
                     result = "error"
                     delay = self.queue.retry(key)
                     self._log.exception("pass failed", object="/".join(key), retry_in=round(delay, 3))
@@ -177,7 +181,7 @@ class Controller(Generic[S]):
             self._metrics.ended(result)
 
     async def _reconcile(self, key: Key) -> str:
-        """One pass; returns success, error, requeue or requeue_after for the metrics."""
+        """Run one pass; return success, error, requeue or requeue_after for the metrics."""
         self._alarms.pop(key, None)
         fence = self._shards.fence(*key)
         if not fence.may_send():
@@ -205,15 +209,17 @@ class Controller(Generic[S]):
                 return self._settle(key, plan, report)
 
     def _rest(self, key: Key, plan: Plan, report: Report, planning: float) -> None:
-        """How long the object is left alone, at least, after a pass whose planning took so many seconds."""
+        """Let the object rest after a pass without writes; `planning` are the seconds that its planning took."""
         if not report.counts:
             rest = min(self._executor.answer_seconds * ANSWER_SHARE, LONGEST_REST)
             rest *= SETTLED_REST if plan.settled else 1
             self.queue.hold(key, max(planning * PLANNING_SHARE, rest))
 
     def _decide(self, key: Key) -> tuple[Subject, Plan, float] | None:
-        """What is to be done for the object, and the seconds that planning took; None when it does not exist. One that
-        cannot be gathered or planned gets a reason and an event, and stops nobody else."""
+        """Plan the object; return None when it does not exist. The float is the planning time in seconds.
+
+        An object that cannot be gathered or planned gets a reason and an event; other objects are not affected.
+        """
         subject, started = None, self._clock.monotonic()
         memory = self._memory.get(key, Memory())
         try:
@@ -225,13 +231,13 @@ class Controller(Generic[S]):
         except Exception as error:
             subject = subject or self._subject_of(key)
             if subject is None:
-                raise  # there is nothing to report it under but the log
+                raise  # only the log is left to report it in
             self._log.exception("planning failed")
             plan = failed_plan(error)
         return subject, plan, self._clock.monotonic() - started
 
     def _say_why(self, key: Key, subject: Subject, plan: Plan, trace: str) -> bool:
-        """Publish the reasons when there are any and they changed; True then."""
+        """Publish the reasons if there are any and they changed; return whether they were published."""
         self._log.debug(
             "planned",
             generation=subject.generation,
@@ -267,7 +273,7 @@ class Controller(Generic[S]):
         return report
 
     def _is_due(self, key: Key, plan: Plan, *, wrote: bool) -> bool:
-        """Whether the status is written by this pass; else the key comes back for it."""
+        """Report whether this pass writes the status; if not, queue the key for it."""
         now = self._clock.monotonic()
         due = self._throttle.due(key, now, urgent=plan.urgent_status, wrote=wrote)
         if due <= now:
@@ -286,21 +292,24 @@ class Controller(Generic[S]):
         return outcome
 
     async def _after_status(self, subject: Subject, plan: Plan, trace: str, fence: Fence) -> None:
-        """Writes on the object's own version. A status write in between would spoil it: then the next pass has them."""
+        """Run the writes on the object itself, unless this pass writes the status.
+
+        A status write in between changes the object's version; then the next pass sends them.
+        """
         if plan.after_status:
             await self._executor.run(subject, Plan(stages=plan.after_status), fence, trace)
 
     def _settle(self, key: Key, plan: Plan, report: Report) -> str:
-        """When to look at the object again."""
+        """Schedule the next pass; return the result for the metrics."""
         errors = {**dict(plan.errors), **report.failures}
         self._memory[key] = Memory(errors, tuple(report.unconfirmed), tuple(report.refused.values()), plan.notes)
         if report.unknown:
             self._unknown.add(key)
         if report.failed or errors:
-            # What is refused has no pods that wait for the next pass: it would keep others from beginning.
+            # A refused object has no pods that wait for its next pass: it would keep other objects from starting.
             self._order.mark_slow_start(key, slow=False)
             longest = PASSING_SECONDS if report.counts.keys() & _PASSING else float("inf")
-            # Deadlines and schedules do not wait for a back-off.
+            # Deadlines and schedules do not wait for a backoff.
             self.queue.retry(key, at_least=report.retry_after, at_most=longest)
             if plan.wake_at is not None and plan.wake_at > self._clock.now():
                 self._wake(key, plan.wake_at)
@@ -330,7 +339,7 @@ class Controller(Generic[S]):
 
 
 def failed_plan(error: Exception) -> Plan:
-    """What is planned for an object that the planner cannot digest: to say so, and to try again."""
+    """Return the plan for an object that cannot be planned: an event, a reason, and a retry."""
     text = f"{type(error).__name__}: {error}"
     return Plan(
         events=(Event("FailedPlan", f"failed to plan: {text}", warning=True),),

@@ -1,8 +1,8 @@
-"""Workloads of kinds that administrators name in a ConfigMap (persistentpodstate.md §7, workloadspread.md §3).
+"""Watches workloads of kinds that administrators name in a ConfigMap (persistentpodstate.md §7, workloadspread.md §3).
 
-Nobody knows these kinds before, so they are not on the bus: each is looked up in the apiserver's discovery, then listed
-and watched directly, for as long as the ConfigMap names it. The right to do so is for administrators to grant; where it
-is missing, that is said, and everything else goes on. Where they grant only to get them, those that matter are read
+These kinds are not known in advance, so they are not on the bus: each is looked up in the apiserver's discovery, then
+listed and watched directly, while the ConfigMap names it. Administrators have to grant the permission; where it is
+missing, that is reported, and everything else continues. Where only `get` is granted, the objects that matter are read
 every few seconds.
 """
 
@@ -23,10 +23,10 @@ from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import Table
 
 LOOK_SECONDS = 2.0
-"""Between two looks at what is to be followed, and at what could not be."""
+"""Interval between two comparisons with the ConfigMap, and between two attempts after errors."""
 
 READ_SECONDS = 10.0
-"""Between two reads of objects that may not be listed."""
+"""Interval between two reads of objects that may not be listed."""
 
 T = TypeVar("T", bound=Object)
 
@@ -48,13 +48,13 @@ class Named(Protocol):
 
 
 class Followed(DirectSource, Generic[T]):
-    """The objects of one kind, and why there are none yet."""
+    """The objects of one kind, and the reason why they are not available yet."""
 
     def __init__(self, api: Api, kind: Served, shape: type[T], clock: Clock, on_synced: Callable[[], None]) -> None:
         self.served = kind
         self.table = Table[T]()
         self.refusal = ""
-        self._unread = ""  # why those that matter cannot be read one by one
+        self._unread = ""  # the reason why objects cannot be read one by one
         self._api = api
         self._objects = Intake(kind.resource, shape, self.table)
         self._read_at: float | None = None
@@ -72,13 +72,13 @@ class Followed(DirectSource, Generic[T]):
         return why or f"{self.served.resource.kind} of {self.served.resource.group or 'core'} is being listed"
 
     def state(self, trouble: str) -> None:
-        """Note why the apiserver refuses to list and watch; empty when it answers again."""
+        """Store why the apiserver refuses to list and watch; empty when it succeeds again."""
         if trouble and trouble != self.refusal:
             structlog.get_logger().warning("cannot follow a workload", kind=self.served.resource.kind, why=trouble)
         self.refusal = trouble
 
     async def read(self, keys: Collection[Key]) -> None:
-        """Read these objects one by one while they cannot be listed and watched, every few seconds."""
+        """Read these objects one by one, every few seconds, while they cannot be listed and watched."""
         now = self._clock.monotonic()
         if not self.refusal or (self._read_at is not None and now < self._read_at + READ_SECONDS):
             return
@@ -102,7 +102,7 @@ class Followed(DirectSource, Generic[T]):
 
 
 class CustomKinds(Generic[T]):
-    """What is followed, kind by kind."""
+    """The kinds that are followed, and their objects."""
 
     def __init__(
         self,
@@ -115,9 +115,12 @@ class CustomKinds(Generic[T]):
         listener: Listener[T],
         changed: Callable[[GroupKind], None],
     ) -> None:
-        """Prepare to follow kinds. `shape`: what is read of their objects. `wanted`: the kinds that the ConfigMap names
-        now; `needed`: the objects of one that matter. `listener` is called for each change of an object, `changed` for
-        a kind that becomes known or unknown."""
+        """Prepare to follow kinds.
+
+        `shape` is the type that their objects are decoded to. `wanted` returns the kinds that the ConfigMap names now,
+        `needed` the objects of a kind that matter. `listener` is called for each change of an object, `changed` for a
+        kind that becomes known or unknown.
+        """
         self._api = api
         self._shape = shape
         self._clock = clock
@@ -126,7 +129,7 @@ class CustomKinds(Generic[T]):
         self._listener = listener
         self._changed = changed
         self._followed: dict[GroupKind, Followed[T]] = {}
-        self._unknown: dict[GroupKind, str] = {}  # kinds that cannot be found in the discovery, and why
+        self._unknown: dict[GroupKind, str] = {}  # kinds that discovery does not find, and why
 
     def tables(self) -> Iterator[tuple[Resource, Table[T]]]:
         """Yield the kinds whose objects are all known."""
@@ -146,7 +149,7 @@ class CustomKinds(Generic[T]):
         return "" if followed.known else followed.unknown
 
     async def run(self) -> None:
-        """Follow what is wanted until cancelled."""
+        """Follow the wanted kinds until cancelled."""
         try:
             while True:
                 wanted = {(one.group, one.kind): one for one in self._wanted()}
@@ -191,5 +194,5 @@ class CustomKinds(Generic[T]):
 
 
 def _is_still(followed: Followed[Any], wanted: Named | None) -> bool:
-    """Return whether the kind is named, in the version that is followed."""
+    """Return whether the kind is still named, in the version that is followed."""
     return wanted is not None and wanted.version == followed.served.resource.version

@@ -1,5 +1,4 @@
-"""The plan while it is being written: what the steps of a pass add to, and what keeps an object from being planned
-twice."""
+"""The draft of a plan: collects the steps of a pass, and keeps it from writing an object twice."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,37 +8,41 @@ from flotilla_common.control.plan import Chain, Event, Patch, Plan, Reason, Stag
 from flotilla_common.control.wording import first_names
 
 MAX_CHAINS_PER_PASS = 128
-"""Creates, updates or deletes that one pass plans. Large enough to keep the executor's adaptive limit busy, small
-enough that a set of thousands is worked off in overlapping waves, each planned from what the previous one brought
-about."""
+"""Creates, updates or deletes that one pass plans at most.
+
+It is large enough to keep the executor's adaptive limit busy, small enough that a set of thousands is handled in
+overlapping waves, each planned from the results of the one before.
+"""
 
 
 class Waits:
-    """Remembers the earliest of the moments that have not come yet."""
+    """The earliest of the times at which a pass is needed again."""
 
     def __init__(self) -> None:
         self.next: datetime | None = None
 
     def until(self, moment: datetime | None) -> None:
-        """Plan again at `moment`, or earlier if something else wants it."""
+        """Plan again at `moment` or earlier."""
         if moment is not None:
             self.next = moment if self.next is None else min(self.next, moment)
 
     def not_before(self, moment: datetime) -> None:
-        """Put off what is waited for to `moment`, for passes that would follow each other closely."""
+        """Postpone the next pass to `moment`, for passes that would follow each other closely."""
         if self.next is not None:
             self.next = max(self.next, moment)
 
     def passed(self, moment: datetime, now: datetime) -> bool:
-        """Whether the moment has come; if not, it is waited for."""
+        """Report whether the moment has come; if not, wait for it."""
         if now < moment:
             self.until(moment)
         return now >= moment
 
 
 def refused(code: str, message: str) -> Plan:
-    """Return the plan of an object for which nothing can be done before its spec changes. There is no status to show
-    it in, so an event says it as well."""
+    """Return the plan of an object that cannot be handled until its spec changes, with a reason and an event.
+
+    The event is there because no status shows the problem.
+    """
     return Plan(
         reasons=(Reason(State.STUCK, code, message),),
         events=(Event(code, message, warning=True),),
@@ -47,7 +50,7 @@ def refused(code: str, message: str) -> Plan:
 
 
 class Draft:
-    """Collects stages, events, reasons, numbers, notes and timers of one pass."""
+    """The stages, events, reasons, numbers, notes and timers of one pass, while it is planned."""
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
@@ -71,17 +74,17 @@ class Draft:
     def reason(
         self, state: State, code: str, message: str, objects: Sequence[Object | str] = (), *, symptom: bool = False
     ) -> None:
-        """Say why the planned object stands where it stands; the first of `objects` are named to scripts."""
+        """Add the reason for the object's current state; the names of the first `objects` are included for scripts."""
         self.reasons.append(Reason(state, code, message, first_names(objects), symptom))
 
     def tell_once(self, event: Event, notes: Mapping[str, str]) -> None:
-        """Record an event of something that lasts, unless the pass before, which left these notes, has told it."""
+        """Record an event of a lasting state, unless `notes` of the pass before show that it was recorded."""
         if notes.get(event.reason) != event.message:
             self.events.append(event)
         self.notes[event.reason] = event.message
 
     def touch(self, obj: Object) -> bool:
-        """Claim the object for a write of this pass. False when an earlier step already writes it."""
+        """Claim the object for a write of this pass; return False when an earlier step already writes it."""
         if obj.metadata.uid in self.touched:
             return False
         self.touched.add(obj.metadata.uid)
@@ -97,7 +100,7 @@ class Draft:
         numbers: Mapping[str, int] | None = None,
         settled: bool = False,
     ) -> Plan:
-        """The finished plan. `numbers` come before those of the steps."""
+        """Return the finished plan. `numbers` come before those of the steps."""
         return Plan(
             stages=tuple(self.stages),
             events=tuple(self.events),

@@ -1,9 +1,9 @@
-"""Kubernetes Events for users, without making the apiserver pay for every pod.
+"""Records Kubernetes Events for users, at a limited cost for the apiserver.
 
-Identical events become one with a count. After a few different messages of the same reason on one object in a row,
-further ones are combined into a single event, and each object may cause only so many event writes: the rules that users
-know from Kubernetes' own recorders. Events are written in the background, repetitions meanwhile with the same write;
-warnings go first. They wait while the apiserver is busy, and are dropped rather than ever holding up a rollout.
+Identical events become one with a count. After a few different messages with the same reason on one object in a row,
+further ones are combined into a single event, and event writes per object are limited: the rules of Kubernetes' own
+recorders. Events are written in the background, with repetitions merged into the same write; warnings go first. Events
+wait while the apiserver is busy, and are dropped rather than hold up a rollout.
 """
 
 import asyncio
@@ -23,26 +23,28 @@ BURST = 25.0
 """Event writes that one object may cause at once …"""
 
 REFILL_SECONDS = 300.0
-"""… and after how many seconds it may cause one more (both as Kubernetes' own recorders)."""
+"""… and the seconds after which it may cause another (both as Kubernetes' own recorders)."""
 
 DISTINCT = 10
-"""Different messages of one reason on one object before they are combined."""
+"""Different messages with one reason on one object before they are combined."""
 
 WINDOW_SECONDS = 600.0
-"""How long messages of one reason on one object are counted together."""
+"""Time over which messages with one reason on one object are counted together."""
 
 BACKLOG = 1000
-"""Events waiting to be written; beyond it the oldest are dropped."""
+"""Most events that wait to be written; beyond it the oldest are dropped."""
 
 REST_SHARE = 10.0
-"""After an event, the next one waits for this many times the time that it took: a busy apiserver gets few of them, an
-idle one thirty a second."""
+"""After an event, the next waits for this many times the time that it took.
+
+A busy apiserver gets few events, an idle one thirty a second.
+"""
 
 LONGEST_REST = 1.0
-"""Seconds between two events, however slow the apiserver is."""
+"""Longest pause in seconds between two events, however slow the apiserver is."""
 
 REMEMBERED = 4096
-"""Series that are kept in memory."""
+"""Number of series kept in memory."""
 
 COMBINED = "(combined from similar events): "
 
@@ -66,7 +68,7 @@ class _Written:
 
 
 class Recorder:
-    """Writes events for one component, such as `cloneset-controller`."""
+    """An event recorder of one component, such as `cloneset-controller`."""
 
     def __init__(self, api: Api, clock: Clock, entropy: Entropy, component: str) -> None:
         self._api = api
@@ -81,7 +83,7 @@ class Recorder:
         self._log = structlog.get_logger(component=component)
 
     def record(self, subject: Subject, event: Event, error: str = "") -> None:
-        """Record an event on the object, or on the one that it is `about`. Returns at once."""
+        """Record an event on the object, or on the object that it is `about`. Returns at once."""
         subject = event.about or subject
         text = event.text(error)
         about = (subject.uid or subject.key) + subject.field_path
@@ -103,7 +105,7 @@ class Recorder:
         self._wake.set()
 
     async def run(self) -> None:
-        """Write what is recorded, one event at a time: events do not compete with a rollout."""
+        """Write the recorded events one at a time, so that they do not compete with a rollout."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -119,7 +121,7 @@ class Recorder:
             await self._write_next()
 
     def _name(self, subject: Subject) -> str:
-        """A name behind those of earlier events: kubectl lists what happened within one second by name."""
+        """Return a name that sorts after those of earlier events: kubectl lists events of the same second by name."""
         self._stamp = max(int(self._clock.now().timestamp() * 1_000_000), self._stamp + 1)
         return f"{subject.name[:220]}.{self._stamp:x}{self._entropy.token()}"
 

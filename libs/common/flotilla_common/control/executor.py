@@ -1,8 +1,8 @@
-"""Carries out plans: stages in order, chains side by side, every write fenced, limited, recorded (DESIGN §5).
+"""Executes plans: stages in order, chains side by side, every write fenced, limited, recorded (DESIGN §5).
 
-The reply of a successful write goes into the mirror before anything else happens, so the next plan sees it. A refused
-write means that our view was wrong: the object is read at once. A write without an answer is neither: the executor
-reports it as unknown, and the controller reads the owner's objects before it plans again.
+The response of a successful write goes into the mirror before anything else happens, so the next plan sees it. A
+refused write means that our view was wrong: the object is read at once. The outcome of a write without a response is
+reported as unknown, and the controller reads the owner's objects before it plans again.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ _BY_CODE = {
 
 
 _NO_VERDICT = "failed calling webhook"
-"""What the apiserver says when a webhook whose failurePolicy is Fail does not answer."""
+"""Part of the apiserver's error when a webhook with failurePolicy Fail does not respond."""
 
 
 class Envelope(Model):
-    """The part of a reply that the executor reads."""
+    """The part of a response that the executor reads."""
 
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
@@ -50,15 +50,15 @@ class Report:
 
     def __init__(self) -> None:
         self.counts: dict[OutcomeKind, int] = {}
-        self.failures: dict[str, str] = {}  # by phase, the first error text of each
-        self.refused: dict[str, Refusal] = {}  # likewise, also of writes without a phase
+        self.failures: dict[str, str] = {}  # the first error text by phase
+        self.refused: dict[str, Refusal] = {}  # the first by phase, also of writes without a phase
         self.unknown = False
         self.unconfirmed: list[tuple[Resource, str]] = []  # creates that may or may not have happened
-        self.retry_after = 0.0  # seconds that the apiserver asked us to wait, the longest
+        self.retry_after = 0.0  # the longest time in seconds that the apiserver asked us to wait
 
     @property
     def failed(self) -> bool:
-        """Something did not go as planned, and the object has to be planned again."""
+        """Report whether a write failed, so that the object has to be planned again."""
         return any(kind not in (OutcomeKind.OK, OutcomeKind.NOT_FOUND) for kind in self.counts)
 
     def add(self, action: Action, outcome: Outcome) -> None:
@@ -76,14 +76,17 @@ class Report:
 
 
 def is_failure(outcome: Outcome) -> bool:
-    """Whether users should be told. Conflicts and the like are normal."""
+    """Report whether users should see the outcome as a failure; conflicts and the like are normal."""
     kinds = OutcomeKind
     return outcome.kind in (kinds.ALREADY_EXISTS, kinds.INVALID, kinds.DENIED, kinds.UNKNOWN, kinds.THROTTLED)
 
 
 def classify(error: ApiError) -> OutcomeKind:
-    """The outcome that an error answer stands for. A 5xx may come after the commit, so its outcome is unknown, unless
-    admission said it: webhooks are called before anything is written."""
+    """Return the outcome of an error response.
+
+    A 5xx may come after the commit, so its outcome is unknown, unless it comes from admission: webhooks are called
+    before anything is written.
+    """
     if error.code == 409:
         return OutcomeKind.ALREADY_EXISTS if error.reason == "AlreadyExists" else OutcomeKind.CONFLICT
     if error.code == 422 and _meets_namesake(error):
@@ -109,7 +112,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 def _meets_namesake(error: ApiError) -> bool:
-    """A patch that names the uid it is meant for is refused as invalid where another object has the name by now."""
+    """Report whether a patch for one uid was refused as invalid because another object has the name by now."""
     try:
         causes = msgspec.json.decode(error.body, type=_Status).details.causes
     except msgspec.MsgspecError:
@@ -118,7 +121,7 @@ def _meets_namesake(error: ApiError) -> bool:
 
 
 class Executor:
-    """Sends the writes of one service."""
+    """A sender of the writes of one service."""
 
     def __init__(
         self, *, api: Api, store: Mirror, clock: Clock, limiter: Limiter, recorder: Recorder, journal: Journal
@@ -132,11 +135,11 @@ class Executor:
 
     @property
     def answer_seconds(self) -> float:
-        """Seconds that the apiserver takes for a write at the moment."""
+        """The apiserver's current latency of writes, in seconds."""
         return self._limiter.answer_seconds
 
     async def run(self, subject: Subject, plan: Plan, fence: Fence, trace: str) -> Report:
-        """Carry out the stages (not the status). Returns when everything that was sent is answered."""
+        """Execute the stages, without the status; return when every sent write has a response or timed out."""
         report = Report()
         for event in plan.events:
             self._recorder.record(subject, event)
@@ -148,13 +151,13 @@ class Executor:
         return report
 
     async def single(self, subject: Subject, action: Action, fence: Fence, trace: str) -> Outcome:
-        """Carry out one action by itself, such as a status write."""
+        """Execute a single action, such as a status write."""
         outcome = await _Run(self, subject, fence, trace, Report()).action(action, "")
         self.tell(subject, action, outcome)
         return outcome
 
     async def send(self, action: Action, previous: str, fence: Fence) -> Outcome:
-        """One request, its reply taken into the mirror. `previous`: the version that the chain's last write left.
+        """Send one request, and store its response in the mirror; `previous` is the version after the last write.
 
         The fence is checked last: the replica may have been suspended while the write waited for its slot. From then on
         it bounds the request.
@@ -176,11 +179,11 @@ class Executor:
             self._limiter.answered(self.clock.monotonic() - started)
         try:
             return Outcome(kind=OutcomeKind.OK, version=self._learn(action, body))
-        except msgspec.MsgspecError as error:  # from whatever stands in between: the apiserver writes no such thing
+        except msgspec.MsgspecError as error:  # from a proxy in between: the apiserver does not send this
             return Outcome(kind=OutcomeKind.UNKNOWN, message=f"the reply is no object: {error}")
 
     async def look(self, action: Action, outcome: Outcome) -> Outcome:
-        """After a refused write: read the object. A create that meets our own earlier one is a success."""
+        """Read the object after a refused write. A create that meets our own earlier create is a success."""
         if outcome.kind in (OutcomeKind.CONFLICT, OutcomeKind.NOT_FOUND, OutcomeKind.GONE, OutcomeKind.ALREADY_EXISTS):
             try:
                 found = await self._store.read(action.resource, action.namespace, action.name)
@@ -225,14 +228,14 @@ class Executor:
                 )
 
     def _learn(self, action: Action, body: bytes) -> str:
-        """Take the reply into the mirror. Returns the version that the write left behind."""
+        """Store the response in the mirror; return the version after the write."""
         if isinstance(action, Delete):
             reply = msgspec.json.decode(body, type=Envelope)
             if reply.kind == "Status" or reply.metadata.deletion_timestamp is None:
                 self._store.deleted(action.resource, action.namespace, action.name, action.uid)
                 return reply.metadata.resource_version
         meta = getattr(self._store.written(action.resource, body), "metadata", None)
-        if not isinstance(meta, ObjectMeta):  # no table of it, or it cannot be decoded
+        if not isinstance(meta, ObjectMeta):  # no table for it, or it cannot be decoded
             meta = msgspec.json.decode(body, type=Envelope).metadata
         return meta.resource_version
 
@@ -248,7 +251,7 @@ class _Run:
         self._report = report
 
     async def stage(self, stage: Stage) -> bool:
-        """True when every chain went through."""
+        """Run one stage; return whether every chain succeeded."""
         if not stage.slow_start:
             return await self._side_by_side(stage.chains)
         size, start = stage.slow_start, 0
@@ -260,7 +263,7 @@ class _Run:
         return True
 
     async def _side_by_side(self, chains: Sequence[Chain]) -> bool:
-        """Users are told of all in the order of the plan, in whichever order the answers come."""
+        """Run the chains concurrently, and record events in the order of the plan, not of the responses."""
         done: list[list[tuple[Action, Outcome]]] = [[] for _ in chains]
         try:
             if len(chains) == 1:
@@ -281,7 +284,7 @@ class _Run:
         return True
 
     async def action(self, action: Action, previous: str) -> Outcome:
-        """Send one action. `previous`: the version that the chain's last write left behind."""
+        """Send one action; `previous` is the version after the chain's last write."""
         clock = self._executor.clock
         started = clock.monotonic()
         with carried(write_context(self._subject, self._trace, action)):
@@ -294,7 +297,7 @@ class _Run:
 
 
 def _conditional(action: Patch, previous: str) -> Json:
-    """The patch with its preconditions: uid and resourceVersion travel in metadata."""
+    """Return the patch with its preconditions in metadata: uid and resourceVersion."""
     version = previous if action.after_previous else action.resource_version
     conditions: Json = {}
     if action.uid:
@@ -308,13 +311,13 @@ def _conditional(action: Patch, previous: str) -> Json:
 
 
 def _silent(action: Action, outcome: Outcome) -> bool:
-    """The name of a create is taken, and its kind makes no event of that."""
+    """Report whether the outcome makes no event: the name of a create is taken, and its kind records no event then."""
     taken = outcome.kind is OutcomeKind.ALREADY_EXISTS
     return taken and isinstance(action, Create) and not action.tells_if_taken
 
 
 def _already_ours(action: Create, found: object, outcome: Outcome) -> Outcome:
-    """AlreadyExists, and the object is ours: the reply to an earlier create was lost, so this is a success."""
+    """Return success if AlreadyExists comes from our own earlier create whose response was lost."""
     wanted: list[Json] = action.body.get("metadata", {}).get("ownerReferences", [])
     uids = {reference.get("uid") for reference in wanted if reference.get("controller")}
     meta = getattr(found, "metadata", None)

@@ -1,7 +1,7 @@
-"""The right to write for one pass over an object, and how long it lasts.
+"""The right to write for one pass over an object, and its remaining time.
 
 Writing ends well before the lease does (`leases.FENCE_SHARE`): a request whose connection is closed at that moment is
-dropped by the apiserver, or has landed, before another replica can take over. So a write may neither begin nor go on
+dropped by the apiserver, or has been applied, before another replica can take over. So no write may start or continue
 after it, however long it waited for a token, a connection or the apiserver's queue.
 """
 
@@ -15,16 +15,16 @@ from flotilla_common.kube.interface import Unreachable
 
 
 class Fence(msgspec.Struct, frozen=True):
-    """Of one pass."""
+    """The fence of one pass."""
 
     may_send: Callable[[], bool]
-    """Whether a write may be sent at this very moment."""
+    """Report whether a write may be sent at this moment."""
     seconds_left: Callable[[], float]
-    """How long writes that were sent may go on; less than 0 when that is over. A renewed lease gives them more."""
+    """Return how long sent writes may continue, below 0 when the time is over; a renewed lease extends it."""
 
     @contextlib.asynccontextmanager
     async def bounded(self) -> AsyncGenerator[None]:
-        """Ends what is done within when the time is over. Raises Unreachable then: its outcome is unknown."""
+        """Cancel the body when the time is over. Raises Unreachable then: the outcome is unknown."""
         loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
 
         def look() -> None:

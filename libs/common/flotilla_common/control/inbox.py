@@ -1,7 +1,7 @@
-"""Reports of node agents about objects of one kind: kept until the status says what was reported, then answered.
+"""Receives node agents' reports about objects of one kind, and answers once the status contains them.
 
-An agent that was told `accepted` may forget its report, so the answer waits for the write. Every replica sees every
-report; the one that serves the object answers, the others are silent.
+An agent may drop its report after the answer `accepted`, so the answer waits for the write. Every replica receives
+every report; only the replica that owns the object answers.
 """
 
 import asyncio
@@ -24,32 +24,32 @@ T = TypeVar("T", bound=Object)
 R = TypeVar("R", bound=Report)
 
 WRITTEN_WITHIN = 5.0
-"""Seconds until an agent is told to try again: a status write takes milliseconds unless the apiserver is in trouble."""
+"""Seconds until an agent is asked to retry: a status write takes milliseconds unless the apiserver is in trouble."""
 
 
 def named_object(sender: Sender) -> Key:
-    """The object that the report's subject names."""
+    """Return the object that the report's subject names."""
     return sender.namespace, sender.name
 
 
 class StatusReports(msgspec.Struct, Generic[T, R], frozen=True, kw_only=True):
-    """What a controller says about the reports that end in the status of its objects."""
+    """A controller's rules for reports that end in the status of its objects."""
 
     kind: str
     """The token on the bus: `report.v1.<node>.<kind>.…`."""
     body: type[R]
     absorbed: Callable[[T, R, datetime], bool]
-    """Whether the status says at this time what is reported."""
+    """Reports whether the status contains the report at this time."""
     problem: Callable[[T, Sender, R], str] = lambda obj, sender, report: ""
-    """Why a report about this object is refused; empty if it is not."""
+    """Returns why a report about this object is refused; empty if it is accepted."""
     refusal: Callable[[Sender, R], str] = lambda sender, report: ""
-    """The same, before the object is looked for."""
+    """Returns why a report is refused before the object is looked up; empty if it is accepted."""
     key: Callable[[Sender], Key] = named_object
-    """The object that the report is about."""
+    """Returns the object that the report is about."""
 
 
 class _Waiting(Generic[R]):
-    """A report on its way into the status. Nobody waits for the answer to one that was `recorded`."""
+    """A report that is not in the status yet; a `recorded` report needs no answer."""
 
     def __init__(self, report: R, *, recorded: bool = False) -> None:
         self.report = report
@@ -71,12 +71,12 @@ class Inbox(Generic[T, R]):
         self._table.listen(self._on_change)
 
     def latest(self, obj: T) -> R | None:
-        """What was reported about the object and may not be written yet."""
+        """Return the report about the object that may not be in its status yet, or None."""
         waiting = self._waiting.get(obj.metadata.key)
         return waiting.report if waiting is not None and waiting.report.uid == obj.metadata.uid else None
 
     async def receive(self, sender: Sender, report: R) -> Answer | None:
-        """The answer to a report; None if another replica is to give it."""
+        """Return the answer to a report; None if another replica has to answer."""
         key = self._reports.key(sender)
         if not self._wiring.owns(*key):
             return None
@@ -93,7 +93,7 @@ class Inbox(Generic[T, R]):
         return await self._written(key, report)
 
     def replay(self, sender: Sender, report: R) -> None:
-        """Take in a recorded report. As one that is answered, it is forgotten once the status says it."""
+        """Accept a recorded report. It is dropped once the status contains it, as any other."""
         key = self._reports.key(sender)
         obj = self._table.get(*key)
         if obj is None or self._reports.refusal(sender, report) or self._reports.problem(obj, sender, report):
@@ -102,8 +102,10 @@ class Inbox(Generic[T, R]):
             self._waiting[key] = _Waiting(report, recorded=True)
 
     async def _find(self, node: str, key: Key, uid: str) -> T | None:
-        """The object of this uid; the agent may have heard of it before we have. Raises ApiError, Unreachable,
-        TooOften."""
+        """Return the object with this uid, which the agent may have received before us, or None.
+
+        Raises ApiError, Unreachable, TooOften.
+        """
 
         def held() -> T | None:
             obj = self._table.get(*key)
@@ -112,7 +114,7 @@ class Inbox(Generic[T, R]):
         return await self._lookups.find(node, self._resource, key, uid, held)
 
     async def _written(self, key: Key, report: R) -> Answer | None:
-        """Wait until the status says it. Of several reports about one object only the last one waits."""
+        """Wait until the status contains the report. Of several reports about one object only the last waits."""
         if (earlier := self._waiting.pop(key, None)) is not None:
             earlier.superseded = True
             earlier.changed.set()
@@ -161,5 +163,5 @@ class Inbox(Generic[T, R]):
 
 
 def gone(report: Report) -> Answer:
-    """The refusal of a report about an object that is no more."""
+    """Return the refusal of a report about an object that does not exist."""
     return Answer(why=f"there is no such object with uid {report.uid}")

@@ -1,8 +1,8 @@
-"""What was done and why, on the bus: `act.v1` for every write, of services and of users, `why.v1` for every plan.
+"""Publishes writes and the reasons for them: `act.v1` for writes of services and of users, `why.v1` for plans.
 
-Both are for people and tools (`flotilla tail`, `explain`, the console). Nothing reads them to decide anything, so they
-are published without waiting, and nothing but the record is lost while the bus is down. Both name their span in the
-trace of the change that they follow from, and where a collector is configured the spans go there, too.
+Both are for people and tools (`flotilla tail`, `explain`). No decision depends on them, so they are published without
+waiting, and only the record is incomplete while the bus is down. Both name their span in the trace of the change that
+caused them, and where a collector is configured the spans go there, too.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from flotilla_common.control.subject import Subject
 from flotilla_common.tracing.context import Span, SpanContext, Tracer, change
 
 MOST_PODS = 10
-"""Pods that a record names, of those that a write on another object is about."""
+"""Most pods that a record names, for a write on another object that concerns pods."""
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,22 +31,22 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     uid: str
-    generation: int  # that the object has after the write; 0 where there is none
+    generation: int  # the object's generation after the write; 0 if there is none
     user: str
     manager: str  # the field manager
     changes: list[Json]  # `discreet.told_changes`
     refusal: str = ""  # the text, if it was refused
-    seconds: float = 0.0  # that the answer took
-    owner: Subject | None = None  # the object that had a say, if that is another one
+    seconds: float = 0.0  # time until the response
+    owner: Subject | None = None  # the object whose rules were checked, if that is another
 
 
 def admission_context(admission: Admission) -> SpanContext:
-    """Its place below the change that it becomes."""
+    """Return the span context of an admission, a child of the change that it becomes."""
     return change(admission.uid, admission.generation).child("admit", admission.user)
 
 
 def admission_span(resource: Resource, admission: Admission, start: datetime, end: datetime) -> Span:
-    """The answer to the apiserver, with who asked. What becomes no generation stands alone."""
+    """Return the span of an admission response, with the user; a write without a new generation has no parent."""
     becomes = admission.generation and not admission.refusal
     return Span(
         name=f"admit {resource.kind}",
@@ -70,15 +70,15 @@ def admission_span(resource: Resource, admission: Admission, start: datetime, en
 
 
 def rfc3339(clock: Clock) -> str:
-    """The wall time with milliseconds."""
+    """Return the wall time with milliseconds."""
     return clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Journal:
-    """Publishes the writes and reasons of one service replica."""
+    """A publisher of the writes and reasons of one service replica."""
 
     def __init__(self, bus: Bus, clock: Clock, service: str, replica: str, tracer: Tracer | None = None) -> None:
-        """`tracer`: takes the spans, if anybody wants them."""
+        """Publish to the bus, and to `tracer` if spans are collected."""
         self._bus = bus
         self._clock = clock
         self._service = service
@@ -88,7 +88,7 @@ class Journal:
         self._sent = 0
 
     def act(self, subject: Subject, action: Action, outcome: Outcome, *, latency: float, trace: str) -> None:
-        """A write and what became of it. `latency` is in seconds."""
+        """Publish a write and its outcome. `latency` is in seconds."""
         self._writes.count(action.resource.kind, action.verb, outcome.kind.value)
         message: Json = {
             "at": rfc3339(self._clock),
@@ -120,7 +120,7 @@ class Journal:
             self._tracer.record(write_span(subject, trace, action, outcome, start, end))
 
     def admitted(self, resource: Resource, admission: Admission) -> None:
-        """A user's write, admitted or refused."""
+        """Publish a user's write, admitted or refused."""
         owner = admission.owner or Subject(resource, admission.namespace, admission.name)
         message: Json = {
             "at": rfc3339(self._clock),
@@ -149,7 +149,7 @@ class Journal:
             self._tracer.record(admission_span(resource, admission, end - timedelta(seconds=admission.seconds), end))
 
     def why(self, subject: Subject, plan: Plan, *, trace: str) -> None:
-        """The reasons, numbers and size of the last plan."""
+        """Publish the reasons, numbers and size of the last plan."""
         message: Json = {
             "kind": subject.resource.kind,
             "namespace": subject.namespace,
@@ -174,12 +174,12 @@ class Journal:
         )
 
     def passed(self, subject: Subject, plan: Plan, *, trace: str, began: datetime) -> None:
-        """A pass that decided or wrote something is over: for traces only."""
+        """Record the span of a pass that decided or wrote something; for traces only."""
         if self._tracer is not None:
             self._tracer.record(pass_span(subject, trace, plan, began, self._clock.now()))
 
     def _next(self) -> int:
-        """The number of the next message: a reader of several subjects may receive them in another order."""
+        """Return the number of the next message: readers of several subjects may receive them in another order."""
         self._sent += 1
         return self._sent
 

@@ -1,7 +1,7 @@
-"""One Lease: who holds it, surely holds it, or may take it (DESIGN §5).
+"""One Lease: its holder, how long it is surely held, and when it may be taken over (DESIGN §5).
 
 Two rules keep two replicas from writing for one key. A holder writes only until a *monotonic* deadline that counts from
-the moment its last successful renewal was *sent*; and a challenger takes a Lease over only after it has seen it
+the moment its last successful renewal was *sent*; and a challenger takes over a Lease only after it has seen it
 unchanged for the whole lease duration on its own monotonic clock. So neither skewed wall clocks nor a paused process
 break the fence: a replica that wakes up from a pause finds its deadline passed and writes nothing.
 """
@@ -18,30 +18,36 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.mirror.table import version_of
 
 RENEW_SHARE = 0.3
-"""A lease is renewed when this share of its duration has passed: at least two tries before the fence falls."""
+"""Share of a lease's duration after which it is renewed: leaves two attempts at least before the deadline."""
 
 FENCE_SHARE = 2 / 3
-"""A holder stops writing after this share of the duration, also in the middle of a request; the rest is for what the
-apiserver has begun to carry out."""
+"""Share of the duration after which a holder stops writing, even during a request.
+
+The rest of the duration is for requests that the apiserver has begun to process.
+"""
 
 REQUEST_SHARE = 0.25
-"""An answer about leases is waited for during this share of the duration. A first renewal that vanishes then leaves
-time for a second one, which follows at once, before the fence falls: 0.3 + 0.25 are less than 2/3."""
+"""Timeout of requests about leases, as a share of the duration.
+
+If a first renewal is lost, a second follows at once and still ends before the deadline: 0.3 + 0.25 are less than 2/3.
+"""
 
 FORGET_AFTER = 4
-"""A member lease that has not changed for so many durations is deleted: its replica was killed. One that only slept
-makes a new one when it wakes up."""
+"""Durations without a change after which a lease is deleted, because its replica was killed.
+
+A replica that was only suspended creates a new member lease when it wakes up.
+"""
 
 
 class LeaseTerms(msgspec.Struct, frozen=True):
-    """Seconds. The defaults are those of `--leader-election-*` (install.md §4)."""
+    """Durations in seconds. The defaults are those of `--leader-election-*` (install.md §4)."""
 
     duration: float = 15.0
     retry: float = 2.0
 
     @property
     def request(self) -> float:
-        """How long one request may take; the client itself would wait much longer than a lease lasts."""
+        """The timeout of one request; the client's own is much longer than a lease."""
         return self.duration * REQUEST_SHARE
 
 
@@ -59,7 +65,7 @@ class Lease(Model):
 
 
 def micro_time(now: datetime) -> str:
-    """A Kubernetes MicroTime."""
+    """Format a Kubernetes MicroTime."""
     return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -89,46 +95,49 @@ class LeaseHold:
         self._renewed_at = 0.0
         self._deadline = 0.0
         self.unanswered = False
-        """The last write got no answer: it may have happened or not."""
+        """The last write got no response: it is unknown whether it took effect."""
         self.tenure = 0
-        """Counts the times that validity began. What was known in an earlier one is out of date, even if nobody else
-        held the lease in between: nothing was planned meanwhile."""
+        """Number of times that the lease became valid.
+
+        State from an earlier tenure is out of date, even if no other replica held the lease in between: nothing was
+        planned meanwhile.
+        """
 
     @property
     def valid(self) -> bool:
-        """This replica surely holds the lease now, with time left for a request."""
+        """Report whether this replica surely holds the lease now, with time left for a request."""
         return self._clock.monotonic() < self._deadline
 
     @property
     def seconds_left(self) -> float:
-        """For which it is `valid` if it is not renewed; negative after that."""
+        """The seconds until the lease is no longer `valid` unless renewed; negative after that."""
         return self._deadline - self._clock.monotonic()
 
     @property
     def stale(self) -> bool:
-        """The lease has not changed for its whole duration, or nobody holds it: it may be taken."""
+        """Report whether the lease may be taken: it has no holder, or has not changed for its whole duration."""
         if self._lease is None or not self._lease.spec.holder_identity:
             return True
         return self._clock.monotonic() - self._seen_at >= self._terms.duration
 
     @property
     def forgotten(self) -> bool:
-        """There is a lease, and it has not changed for so long that its holder will not come back for it."""
+        """Report whether the lease exists and is unchanged for so long that its holder will not return."""
         unchanged = self._clock.monotonic() - self._seen_at
         return self._lease is not None and unchanged >= self._terms.duration * FORGET_AFTER
 
     @property
     def version(self) -> int:
-        """The lease's resourceVersion, as it was last read or written; 0 if there is none."""
+        """The lease's resourceVersion when last read or written; 0 if there is none."""
         return version_of(self._lease) if self._lease else 0
 
     @property
     def holder(self) -> str:
-        """Who holds the lease as far as we know."""
+        """The last known holder of the lease."""
         return (self._lease.spec.holder_identity or "") if self._lease else ""
 
     def observe(self, lease: Lease | None) -> None:
-        """Take in the lease as it was just read."""
+        """Update the state from the lease as just read."""
         self.unanswered = False
         version = lease.metadata.resource_version if lease else ""
         if lease is None or version != self._seen_version:
@@ -139,7 +148,7 @@ class LeaseHold:
             self._deadline = 0.0
 
     async def acquire_or_renew(self) -> bool:
-        """Take the lease if it is free or ours, renew it when it is time. True while it is validly held."""
+        """Take the lease if it is free or ours, and renew it when due; return whether it is validly held."""
         now = self._clock.monotonic()
         ours = self._lease is not None and self._lease.spec.holder_identity == self._identity
         if ours and self.valid and now - self._renewed_at < self._terms.duration * RENEW_SHARE:
@@ -149,8 +158,10 @@ class LeaseHold:
         return await self._write(self._identity, started=now)
 
     async def release(self) -> bool:
-        """Give the lease up at once, so that a standby need not wait for it to expire. False when it may be ours still.
-        If somebody else took it meanwhile, the write conflicts."""
+        """Release the lease, so that a standby need not wait for it to expire; return False when it may still be ours.
+
+        If another replica took it meanwhile, the write conflicts.
+        """
         self._deadline = 0.0
         if self.holder == self._identity:
             await self._write("", started=self._clock.monotonic())
@@ -158,10 +169,9 @@ class LeaseHold:
         return self.holder != self._identity
 
     async def remove(self) -> bool:
-        """Delete the lease as it was last seen. False when it may be there still: somebody changed it, or there was no
-        answer.
+        """Delete the lease as last seen; return False when it changed since, or when there was no response.
 
-        Raises ApiError: the apiserver refused it.
+        Raises ApiError when the apiserver refuses.
         """
         self._deadline = 0.0
         if self._lease is None:
@@ -178,7 +188,7 @@ class LeaseHold:
             self.unanswered = True
             return False
         except Unreachable:
-            return False  # unknown outcome: the next look tells
+            return False  # unknown outcome: the next LIST shows it
         self.observe(None)
         return True
 
@@ -210,7 +220,7 @@ class LeaseHold:
                 else:
                     reply = await self._api.replace(LEASE, self._namespace, self.name, data)
         except ApiError as error:
-            if error.code in (404, 409):  # somebody else was faster; the next tick sees who
+            if error.code in (404, 409):  # another replica was faster; the next tick sees which
                 self._deadline = 0.0
                 return False
             return self.valid
@@ -218,7 +228,7 @@ class LeaseHold:
             self.unanswered = True
             return self.valid
         except Unreachable:
-            return self.valid  # unknown outcome: the old deadline stands, the next tick reads again
+            return self.valid  # unknown outcome: the old deadline remains, the next tick reads again
         self.observe(msgspec.json.decode(reply, type=Lease))
         if holder == self._identity:
             if not self.valid:

@@ -11,10 +11,10 @@ from prometheus_client import Counter, Gauge, Histogram
 from flotilla_common.clock import Clock
 
 _QUEUE_BUCKETS = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-"""Seconds. A queue is measured in orders of magnitude, as the reference's are."""
+"""Seconds. Queue times span orders of magnitude, as in the reference's buckets."""
 
 _PLAN_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-"""Seconds, from a set with few pods to far beyond what a plan of 10,000 pods may take (40 ms)."""
+"""Seconds, from a set with few pods to far beyond the budget of a plan for 10,000 pods (40 ms)."""
 
 RESULTS = ("success", "error", "requeue", "requeue_after")
 
@@ -40,7 +40,7 @@ EVENTS_DROPPED = Counter("flotilla_events_dropped_total", "Kubernetes Events tha
 
 
 def report_leadership(leads: Callable[[], bool]) -> None:
-    """Let the two leadership series follow `leads`."""
+    """Make the two leadership series follow `leads`."""
     LEADER.set_function(lambda: float(leads()))
     MASTER.labels("kruise-manager").set_function(lambda: float(leads()))
 
@@ -50,7 +50,7 @@ class QueueMetrics:
 
     def __init__(self, name: str, clock: Clock) -> None:
         self._clock = clock
-        self._ready: dict[Hashable, float] = {}  # since when
+        self._ready: dict[Hashable, float] = {}  # time at which each key became ready
         self._busy: dict[Hashable, float] = {}
         self._adds, self._retries = ADDS.labels(name), RETRIES.labels(name)
         self._waited, self._worked = WAITED.labels(name), WORKED.labels(name)
@@ -59,22 +59,22 @@ class QueueMetrics:
         LONGEST.labels(name).set_function(lambda: max(self._running(), default=0.0))
 
     def queued(self, key: Hashable) -> None:
-        """The key became ready."""
+        """Count a key that became ready."""
         self._ready[key] = self._clock.monotonic()
         self._adds.inc()
 
     def taken(self, key: Hashable) -> None:
-        """A worker has the key."""
+        """Measure how long the key waited for a worker."""
         now = self._busy[key] = self._clock.monotonic()
         self._waited.observe(now - self._ready.pop(key, now))
 
     def done(self, key: Hashable) -> None:
-        """The worker is finished with the key."""
+        """Measure how long the worker took for the key."""
         now = self._clock.monotonic()
         self._worked.observe(now - self._busy.pop(key, now))
 
     def retried(self) -> None:
-        """A key goes into back-off."""
+        """Count a key that goes into backoff."""
         self._retries.inc()
 
     def _running(self) -> list[float]:
@@ -88,7 +88,7 @@ class ControllerMetrics:
     def __init__(self, name: str, clock: Clock, workers: int) -> None:
         self.queue = QueueMetrics(name, clock)
         self._active, self._seconds, self._errors = ACTIVE.labels(name), SECONDS.labels(name), ERRORS.labels(name)
-        self._results = {result: RECONCILES.labels(name, result) for result in RESULTS}  # all of them there from zero
+        self._results = {result: RECONCILES.labels(name, result) for result in RESULTS}  # to start at zero
         self.planned = PLAN.labels(name).observe
         WORKERS.labels(name).set(workers)
 
@@ -99,21 +99,21 @@ class ControllerMetrics:
             yield
 
     def ended(self, result: str) -> None:
-        """A pass came to one of RESULTS."""
+        """Count a pass by its result, one of RESULTS."""
         self._results[result].inc()
         if result == "error":
             self._errors.inc()
 
 
 class WriteMetrics:
-    """Counts the writes of one service. The series are kept at hand: looking one up costs more than counting."""
+    """Counters of one service's writes, cached because looking up a series costs more than counting."""
 
     def __init__(self, service: str) -> None:
         self._service = service
         self._series: dict[tuple[str, str, str], Counter] = {}
 
     def count(self, kind: str, action: str, outcome: str) -> None:
-        """One write, and what became of it."""
+        """Count one write by its outcome."""
         series = self._series.get((kind, action, outcome))
         if series is None:
             series = self._series[kind, action, outcome] = WRITES.labels(self._service, kind, action, outcome)

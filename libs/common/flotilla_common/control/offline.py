@@ -1,8 +1,7 @@
-"""Planning away from the service: how `flotilla replay` plans objects again from what was recorded, and `flotilla plan`
-from a model of the cluster.
+"""Plans outside the service: `flotilla replay` from a recording, `flotilla plan` from a model of the cluster.
 
-The controller's own code gathers and plans; only who feeds the tables differs. What a service finds out by asking the
-apiserver is answered from the tables: what is not in them does not exist.
+The controller's own code gathers and plans; only the source of the tables differs. Where a service asks the apiserver,
+the tables answer: objects that are not in them do not exist.
 """
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
@@ -33,34 +32,34 @@ from flotilla_common.settings import Settings
 
 T = TypeVar("T", bound=Object)
 Woken = Callable[[Key], None]
-"""Called with an object that a change of a table has planned in the service."""
+"""Receives each object that a change of a table would queue in the service."""
 
 Follow = Callable[[Resource, str], Followed]
-"""How far the objects of that name are known, of a resource that is read by name only."""
+"""Returns what is known of the objects of one name, of a resource that is read by name only."""
 
 
 class TableSource(Protocol):
-    """Makes tables, and feeds them."""
+    """Creates tables, and feeds them."""
 
     def add(self, resource: Resource, kind: type[T], indexes: Mapping[str, Indexer[T]]) -> Table[T]: ...
 
 
 class Planning(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides about plans besides objects: services say it in their heartbeats, bundles keep it."""
+    """The inputs of plans besides objects: services report them in heartbeats, bundles keep them."""
 
-    gates: str = ""  # those that differ from the defaults, as `--feature-gates` reads them
+    gates: str = ""  # gates that differ from the defaults, in the syntax of `--feature-gates`
     options: Json = {}  # the controller's settings that change decisions, by their own names
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """A plan, and the object that it is for as it then was."""
+    """A plan, and the object at the time of planning."""
 
     subject: Subject
     plan: Plan
 
 
 class OfflineController:
-    """A controller on tables that somebody else feeds."""
+    """A controller that only plans, on tables from another source."""
 
     def __init__(
         self,
@@ -79,7 +78,7 @@ class OfflineController:
         self._inbox = wiring.inbox
 
     def decide(self, key: Key, memory: Memory, now: datetime) -> Decision | None:
-        """Plan one object once, from what the tables hold now; None when it does not exist."""
+        """Plan one object once, from the current tables; return None when it does not exist."""
         snapshot = self._gather(key, memory)
         if snapshot is None:
             return None
@@ -89,7 +88,7 @@ class OfflineController:
             return Decision(snapshot.subject, failed_plan(error))
 
     def hear(self, sender: Sender, report: Json) -> None:
-        """A node agent reported this. Raises msgspec.ValidationError for what is no report."""
+        """Record a node agent's report. Raises msgspec.ValidationError if it is malformed."""
         if self._inbox is not None and self._spec.reports is not None:
             self._inbox.replay(sender, msgspec.convert(report, self._spec.reports.body))
 
@@ -139,7 +138,7 @@ class _RecordedWiring:
         raise Unreachable("a recording has no apiserver", sent=False)
 
     def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:
-        """Name the objects to the caller, if it wants to know: it decides when to plan."""
+        """Pass woken objects to the caller, if it asked for them: it decides when to plan."""
         if (woken := self._woken) is not None:
 
             def on_change(old: T | None, new: T | None) -> None:
@@ -149,7 +148,7 @@ class _RecordedWiring:
             self.table(watch).listen(on_change)
 
     def again(self, namespace: str, name: str) -> None:
-        """Likewise."""
+        """Do nothing: the caller decides when to plan."""
 
     def named(self, watch: Watch[Any], wanted: Callable[[], Collection[str]], changed: Callable[[str], None]) -> Named:
         return _Named(watch.resource, self._follow)
@@ -164,11 +163,11 @@ class _RecordedWiring:
         return None if self.inbox is None else self.inbox.latest(obj)
 
     def beside(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Nothing runs beside a plan that is made again."""
+        """Do nothing: no tasks run beside a replayed plan."""
 
 
 class _Named:
-    """A table of chosen names."""
+    """A table of objects that are read by name."""
 
     def __init__(self, resource: Resource, follow: Follow) -> None:
         self._resource = resource
@@ -179,5 +178,5 @@ class _Named:
 
 
 def _unrecorded(resource: Resource, name: str) -> Followed:
-    """What is read by name never goes over the bus, so it is in no recording."""
+    """Report that the name is unknown: objects that are read by name are not on the bus, so not recorded."""
     return Followed(trouble="a recording does not hold it")

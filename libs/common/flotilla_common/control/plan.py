@@ -1,8 +1,8 @@
-"""Plans are values (DESIGN §1): what a pure planner decides, and what the executor then does.
+"""Plans as values (DESIGN §1): the output of a pure planner, and the input of the executor.
 
 A `Plan` holds stages. Stages run in order; the chains of one stage run side by side; the actions of one chain run one
 after the other, and a chain ends at its first failure. Everything here is frozen data: a plan can be compared in a
-test, printed, stored in a support bundle, and crashed between any two of its actions by the simulator.
+test, printed, stored in a support bundle, and interrupted between any two of its actions by the simulator.
 """
 
 from datetime import datetime
@@ -19,40 +19,42 @@ Json = dict[str, Any]
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Frozen(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all plan values."""
+    """The base of all plan values."""
 
 
 class Event(Frozen, kw_only=False):
-    """A Kubernetes Event on the planned object, or on the one that it is `about`. On failure the error text stands
-    between `message` and `after`."""
+    """A Kubernetes Event on the planned object, or on the object that it is `about`.
+
+    On failure the error text is put between `message` and `after`.
+    """
 
     reason: str
     message: str
     warning: bool = False
     after: str = ""
     about: Subject | None = None
-    host: str = ""  # the node that it happened on, for what a node agent tells
+    host: str = ""  # the node, for events that a node agent reports
 
     def text(self, error: str = "") -> str:
-        """The event's message."""
+        """Return the event's message."""
         return f"{self.message}{error}{self.after}"
 
 
 class Intent(StrEnum):
-    """The closed set of what writes are for. Programs group and compare writes by it; `Effect.cause` is for people."""
+    """The closed set of purposes of writes, for programs to group and compare by; `Effect.cause` is for people."""
 
-    CREATE = "create"  # make an object that the spec asks for
-    IN_PLACE_UPDATE = "in-place update"  # bring a pod to a revision where it runs
-    RESIZE = "resize"  # likewise, where only resources of containers change
+    CREATE = "create"  # create an object that the spec asks for
+    IN_PLACE_UPDATE = "in-place update"  # bring a running pod to a revision
+    RESIZE = "resize"  # the same, where only resources of containers change
     GRACE = "grace"  # begin the grace period before an in-place update
     HOLD = "hold"  # ask the lifecycle hook before a pod is updated or deleted
-    RECREATE = "recreate"  # delete a pod, or mark it for that, so that one of another revision takes its place
-    REPLACE = "replace"  # delete what has failed or cannot be changed, so that another takes its place
-    SCALE_IN = "scale in"  # delete a pod that is one more than the spec asks for
-    DELETE = "delete"  # delete what is not wanted any more
-    CLEAN_UP = "clean up"  # delete what has finished and is no longer kept
+    RECREATE = "recreate"  # delete a pod, or mark it for deletion, so that a pod of another revision replaces it
+    REPLACE = "replace"  # delete an object that has failed or cannot be changed, so that a new one replaces it
+    SCALE_IN = "scale in"  # delete a pod that exceeds the replicas of the spec
+    DELETE = "delete"  # delete an object that is not wanted any more
+    CLEAN_UP = "clean up"  # delete an object that has finished and is no longer kept
     REFRESH = "refresh"  # keep readiness, lifecycle state and labels of a pod up to date; ends an in-place update
-    UPDATE = "update"  # bring any other part of an object into line with what it follows from
+    UPDATE = "update"  # bring any other part of an object in line with its source
     STATUS = "status"  # write the status of the planned object
     ADOPT = "adopt"  # become the controller of an object
     RELEASE = "release"  # stop being the controller of an object
@@ -64,19 +66,19 @@ class Intent(StrEnum):
 
 
 UPDATES_IN_PLACE = frozenset({Intent.IN_PLACE_UPDATE, Intent.RESIZE, Intent.GRACE})
-"""The writes that begin an in-place update of a pod, or go on with it."""
+"""The intents that begin or continue an in-place update of a pod."""
 
 
 class Effect(Frozen, kw_only=True):
-    """What every write carries: what it is for, and the events that tell users how it went."""
+    """The common part of all writes: target, purpose, and the events that report the outcome to users."""
 
     resource: Resource
     namespace: str
     name: str
     intent: Intent
     cause: str  # a few words for people, on act.v1: "scale up", "in-place update to sample-d4d4fb5bd"
-    revision: str = ""  # full name of the ControllerRevision of which a pod is made, or to which it moves
-    pods: tuple[str, ...] = ()  # names of pods that a write on another object is about
+    revision: str = ""  # full name of the ControllerRevision that a pod is created from or updated to
+    pods: tuple[str, ...] = ()  # names of pods that a write on another object concerns
     phase: str = ""  # scale, update, …: a failure becomes condition Failed<Phase> where the kind has one
     on_success: Event | None = None
     on_failure: Event | tuple[Event, ...] | None = None
@@ -89,12 +91,11 @@ class Effect(Frozen, kw_only=True):
 
 
 class Create(Effect, kw_only=True, tag="create"):
-    """POST `body`. The name is deterministic, so a repeated create meets AlreadyExists instead of making a second
-    object."""
+    """POST `body`; the name is deterministic, so a repeated create gets AlreadyExists instead of a second object."""
 
     verb: ClassVar[str] = "create"
     body: Json
-    tells_if_taken: bool = True  # a name that somebody else has is told by `on_failure`
+    tells_if_taken: bool = True  # record `on_failure` if another object has the name
 
 
 class PatchType(StrEnum):
@@ -105,8 +106,8 @@ class PatchType(StrEnum):
 class Patch(Effect, kw_only=True, tag="patch"):
     """PATCH the object or its subresource.
 
-    The write is conditional when `resource_version` is set, or when `after_previous` demands the version that the
-    previous action of the chain returned: nobody may have written in between. `uid` guards against a namesake.
+    The write is conditional when `resource_version` is set, or when `after_previous` requires the version that the
+    previous action of the chain returned, without writes in between. `uid` guards against another object of that name.
     """
 
     verb: ClassVar[str] = "patch"
@@ -119,7 +120,7 @@ class Patch(Effect, kw_only=True, tag="patch"):
 
 
 class Delete(Effect, kw_only=True, tag="delete"):
-    """DELETE with a uid precondition, and a version precondition where the decision hung on it."""
+    """DELETE with a uid precondition, and a version precondition where the decision depends on the version."""
 
     verb: ClassVar[str] = "delete"
     uid: str
@@ -131,56 +132,58 @@ Chain = tuple[Action, ...]
 
 
 class Stage(Frozen, kw_only=True):
-    """Chains that may run side by side. With `slow_start` in batches, each twice as large as the one before it and
-    the first of that size; none after a batch with a failure. If that is the only batch, more come with later passes.
+    """Chains that may run side by side.
+
+    With `slow_start` they run in batches, the first of that size and each twice as large as the one before; none runs
+    after a batch with a failure. If that is the only batch, more come with later passes.
     """
 
     chains: tuple[Chain, ...]
     slow_start: int = 0
-    stop_on_failure: bool = True  # a failure in this stage keeps the later stages (but not the status) from running
+    stop_on_failure: bool = True  # a failure in this stage skips the later stages (but not the status)
 
 
 class State(StrEnum):
-    """How far an object is, as one reason says."""
+    """An object's progress according to one reason."""
 
-    STUCK = "stuck"  # somebody has to act
+    STUCK = "stuck"  # a person has to act
     HELD = "held"  # the spec or a person asked for it: paused, partition, OnDelete, lifecycle hook
     WAITING = "waiting"  # for something that comes by itself: an available pod, a budget, a grace period
-    PROGRESSING = "progressing"  # what the pass does
+    PROGRESSING = "progressing"  # what this pass does
     DONE = "done"
-    NOTE = "note"  # something beside, which does not say how far the object is
+    NOTE = "note"  # additional information, which does not affect the state
 
 
 class Reason(Frozen, kw_only=False, omit_defaults=True):
-    """Why the object stands where it stands, for people and for scripts: published on why.v1 and shown by `explain`."""
+    """A reason for the object's current state, for people and scripts: published on why.v1, shown by `explain`."""
 
     state: State
     code: str  # CamelCase and stable: WaitingForMaxUnavailable
     message: str  # one sentence with numbers and objects: "maxUnavailable 2 is used by web-3, web-5"
-    objects: tuple[str, ...] = msgspec.field(default_factory=tuple[str, ...])  # with a factory: encoded if empty, too
-    symptom: bool = False  # of STUCK: pods or nodes explain it, and what is known of them is told first
+    objects: tuple[str, ...] = msgspec.field(default_factory=tuple[str, ...])  # with a factory: encoded even if empty
+    symptom: bool = False  # of STUCK: pods or nodes explain it, and their causes are shown first
 
     @property
     def sentence(self) -> str:
-        """The message, with the word "waiting" where it is about something that is to come."""
+        """The message, with the prefix "waiting: " for State.WAITING."""
         return f"waiting: {self.message}" if self.state is State.WAITING else self.message
 
 
 class Plan(Frozen, kw_only=True):
-    """The outcome of planning one object once."""
+    """The result of planning one object once."""
 
     stages: tuple[Stage, ...] = ()
     events: tuple[Event, ...] = ()  # events that belong to no write
-    status: Patch | None = None  # written last, after the stages, whatever their outcome
-    status_after_success: bool = False  # a pass in which something failed leaves the status as it is
+    status: Patch | None = None  # written after the stages, whatever their outcome
+    status_after_success: bool = False  # leave the status as it is if a write or a decision of this pass failed
     urgent_status: bool = False  # False: only counts changed, and the write may wait to be merged with the next
-    after_status: tuple[Stage, ...] = ()  # best effort, once the status stands: writes to the spec, on its version
+    after_status: tuple[Stage, ...] = ()  # best effort, after the status: writes to the spec, at its version
     reasons: tuple[Reason, ...] = ()
     numbers: dict[str, int] = {}  # the quantities behind the decision, for explain and why.v1
     wake_at: datetime | None = None  # plan again at this time even if nothing changes
-    settled: bool = False  # everything is there and as wanted: no write hangs on when it becomes ready
-    notes: dict[str, str] = {}  # for the next pass of the same object, which finds them in its `Memory`
-    errors: tuple[tuple[str, str], ...] = ()  # (phase, text): decisions that are impossible; retried with back-off
+    settled: bool = False  # everything exists and is as wanted: no write depends on when it becomes ready
+    notes: dict[str, str] = {}  # for the next pass of the same object, in its `Memory`
+    errors: tuple[tuple[str, str], ...] = ()  # (phase, text): decisions that are impossible; retried with backoff
 
     @property
     def actions(self) -> list[Action]:
@@ -189,12 +192,12 @@ class Plan(Frozen, kw_only=True):
 
     @property
     def starts_slowly(self) -> bool:
-        """It creates in slow start: in several rounds of writes, or a round in this pass and more in those to come."""
+        """Report whether the plan creates in slow start: several rounds of writes, in this pass or later ones."""
         return any(stage.slow_start for stage in self.stages)
 
 
 class OutcomeKind(StrEnum):
-    """The closed set of what can become of a write. Unknown is not a failure: the write may have happened."""
+    """The closed set of outcomes of a write. UNKNOWN is not a failure: the write may have happened."""
 
     OK = "Ok"
     CONFLICT = "Conflict"
@@ -209,7 +212,7 @@ class OutcomeKind(StrEnum):
 
 
 class Outcome(Frozen, kw_only=True):
-    """What became of one action. `version` is the resourceVersion that the write left behind, if it is known."""
+    """The outcome of one action; `version` is the resourceVersion after the write, if known."""
 
     kind: OutcomeKind
     message: str = ""
@@ -218,5 +221,5 @@ class Outcome(Frozen, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """The write surely happened (or the object surely is as wanted)."""
+        """Report whether the write surely happened (or the object surely is as wanted)."""
         return self.kind is OutcomeKind.OK

@@ -1,8 +1,8 @@
-"""The order in which ready keys are worked on: rollouts in progress before new ones.
+"""Orders the ready keys: rollouts in progress before new ones.
 
-A key that was worked on a moment ago is in progress (its pods are coming up, say) and goes before idle keys, of which
-only a few are started at a time: each takes a slot. Without this, 50 rollouts that start together all create their pods
-first, and each pod waits seconds for its readiness conditions; the kubelets then write every status twice
+A recently handled key is in progress (its pods are starting, for example) and goes before idle keys, of which only a
+few are started at a time: each takes a slot. Without this, 50 rollouts that start together all create their pods first,
+and each pod waits seconds for its readiness conditions; the kubelets then write every status twice
 (docs/performance.md). Keys that create pods in slow start take two slots and keep them from pass to pass. Idle keys
 cannot starve: keys in progress need no slot, and a slot is free again after `SLOT_SECONDS` at the latest.
 """
@@ -13,25 +13,27 @@ from typing import Generic, NamedTuple, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 SLOW_START_SLOTS = 2
-"""Slots of a key that creates pods in slow start: it needs several passes, while its first pods wait already."""
+"""Slots of a key that creates pods in slow start: it needs several passes, while its first pods already wait."""
 
 IN_PROGRESS_SECONDS = 5.0
-"""A key that was worked on less than this many seconds ago is in progress: as long as pods take to come up."""
+"""A key that was handled less than this many seconds ago is in progress: the time that pods take to start."""
 
 SLOT_SECONDS = 2.0
-"""After this many seconds a slot is free again even if its pass has not ended: an apiserver or a webhook is in trouble,
-and starting less would help nobody."""
+"""Seconds after which a slot is free again even if its pass has not ended.
+
+Then an apiserver or a webhook is in trouble, and starting fewer keys would not help.
+"""
 
 
 class Held(NamedTuple):
-    """Since when a key holds slots, and how many."""
+    """The slots that a key holds, and since when."""
 
     since: float
     slots: int = 1
 
 
 class PriorityOrder(Generic[K]):
-    """The ready keys. `slots`: idle keys that are started at a time. Times are monotonic seconds."""
+    """The ready keys, of which `slots` idle keys are started at a time. Times are monotonic seconds."""
 
     def __init__(self, slots: int = 1) -> None:
         self._slots = slots
@@ -39,7 +41,7 @@ class PriorityOrder(Generic[K]):
         self._in_progress: dict[K, None] = {}  # in order of arrival
         self._held: dict[K, Held] = {}  # in order of time
         self._done: dict[K, float] = {}  # in order of time
-        self._gone: set[K] = set()  # of those that are worked on
+        self._gone: set[K] = set()  # busy keys whose objects are gone
 
     def __len__(self) -> int:
         return len(self._idle) + len(self._in_progress)
@@ -48,7 +50,7 @@ class PriorityOrder(Generic[K]):
         return key in self._idle or key in self._in_progress
 
     def add(self, key: K, now: float) -> None:
-        """The key is ready. No effect if it is already."""
+        """Add a ready key. No effect if it is there already."""
         if key not in self:
             in_progress = now - self._done.get(key, float("-inf")) < IN_PROGRESS_SECONDS
             (self._in_progress if in_progress else self._idle)[key] = None
@@ -62,12 +64,12 @@ class PriorityOrder(Generic[K]):
         return _pop_first(self._in_progress) if self._in_progress else None
 
     def mark_slow_start(self, key: K, *, slow: bool) -> None:
-        """Whether the key that is worked on creates pods in slow start, and so takes more slots for more passes."""
+        """Set whether a busy key creates pods in slow start, and so holds more slots for more passes."""
         if held := self._held.get(key):
             self._held[key] = Held(held.since, SLOW_START_SLOTS if slow else 1)
 
     def done(self, key: K, now: float) -> None:
-        """The pass over the key ended. Its slots are free, unless slow start keeps them for a further pass."""
+        """End the pass over the key, and free its slots unless slow start keeps them for a further pass."""
         self._done.pop(key, None)
         held = self._held.pop(key, None)
         if key in self._gone:
@@ -82,17 +84,17 @@ class PriorityOrder(Generic[K]):
             del self._held[oldest]
 
     def next_free(self, now: float) -> float | None:
-        """When the next key may be taken, `now` or later; None when there is none."""
+        """Return when the next key may be taken, `now` or later; None when there is none."""
         if self._in_progress:
             return now
         return self._free_at(now) if self._idle else None
 
     def forget(self, key: K) -> None:
-        """The object of the key that is worked on is gone: a later object of that name is not in progress."""
+        """Note that a busy key's object is gone: a later object of that name is not in progress."""
         self._gone.add(key)
 
     def _free_at(self, now: float) -> float:
-        """When a slot is free at the latest; a pass may end before."""
+        """Return when a slot is free at the latest; a pass may end before."""
         taken = 0
         for held in reversed(self._held.values()):
             taken += held.slots

@@ -1,4 +1,4 @@
-"""Reads from the apiserver that a plan needs: they are made beside planning, and whoever has asked is planned again."""
+"""Reads from the apiserver that a plan needs, made beside planning; keys that asked are planned again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,10 +13,10 @@ from flotilla_common.control.controller import Key
 from flotilla_common.kube.interface import ApiError, Unreachable
 
 RETRY_SECONDS = 2.0
-"""Between reads that failed."""
+"""Delay after failed reads."""
 
 SIDE_BY_SIDE = 16
-"""Reads under way at once; a rollout brings many pods in the same moment."""
+"""Concurrent reads; a rollout needs many at the same moment."""
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -26,10 +26,10 @@ Get = Callable[[Resource, str, str], Awaitable[bytes]]
 
 
 class Questions(Generic[Q, A]):
-    """The questions that are open, one for each key, and the last answers."""
+    """The open questions, one for each key, and the last answers."""
 
     def __init__(self, read: Callable[[Key, Q], Awaitable[A]], clock: Clock, again: Callable[[str, str], None]) -> None:
-        """`read` finds the answer; `again` plans the key."""
+        """Use `read` to find an answer, and `again` to plan the key."""
         self._read = read
         self._clock = clock
         self._again = again

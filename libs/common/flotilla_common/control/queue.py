@@ -1,12 +1,12 @@
-"""The keyed work queue: what to plan next, and when.
+"""The keyed work queue, which decides when each key is planned.
 
-A key is queued at most once and never handed to two workers at a time; a key that changes while it is being worked on
-comes back afterwards. Keys can be due later (a plan's `wake_at`, back-off after a failure), and a worker that is
-done may hold its key back for a moment, so that a large workload is not planned once per pod event (DESIGN §5).
+A key is queued at most once and never given to two workers at a time; a key that changes while it is busy is queued
+again afterwards. Keys can be due later (a plan's `wake_at`, backoff after a failure), and a worker may hold its key
+back for a moment when it is done, so that a large workload is not planned once per pod event (DESIGN §5).
 
-Which of the ready keys is next is decided by `priority`; this module is the mechanism.
+`priority` decides which of the ready keys is next; this module is the mechanism.
 
-Waiting workers are woken one at a time: whoever takes a key wakes the next one, if something is left to take. One timer
+Waiting workers are woken one at a time: a worker that takes a key wakes the next if there is more to take. One timer
 for all of them fires when the next key is due. So a change wakes one worker, however many there are.
 """
 
@@ -25,15 +25,18 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Backoff(msgspec.Struct, frozen=True):
-    """Seconds before the first retry of a failed key (`--rate-limiter-base-delay`), doubling up to the longest
-    (`--rate-limiter-max-delay`; both install.md §4)."""
+    """The delays of failed keys, in seconds.
+
+    They start with `base` (`--rate-limiter-base-delay`) and double up to `most` (`--rate-limiter-max-delay`; both
+    install.md §4).
+    """
 
     base: float = 0.005
     most: float = 1000.0
 
 
 JITTER = 0.1
-"""Share of a back-off that is left to chance, so that keys that failed together do not return together."""
+"""Random share of a backoff, so that keys that failed together do not return together."""
 
 
 class KeyedQueue(Generic[K]):
@@ -53,15 +56,15 @@ class KeyedQueue(Generic[K]):
         self._meter = meter
         self._ready = order
         self._busy: set[K] = set()
-        self._again: set[K] = set()  # arrived while busy
+        self._again: set[K] = set()  # keys that were added while busy
         self._due: dict[K, float] = {}  # earliest wake-up of each delayed key
         self._heap: list[tuple[float, int, K]] = []
         self._pushes = 0  # orders heap entries with equal times; keys need not be comparable
         self._hold_until: dict[K, float] = {}
         self._failures: dict[K, int] = {}
         self._retry_at: dict[K, float] = {}  # when the failed keys are due again
-        self._waiting: dict[asyncio.Future[None], None] = {}  # one for each waiting worker, longest first
-        self._woken: asyncio.Future[None] | None = None  # of a worker that was woken and has not run yet
+        self._waiting: dict[asyncio.Future[None], None] = {}  # one for each waiting worker, longest wait first
+        self._woken: asyncio.Future[None] | None = None  # the future of a worker that was woken and has not run yet
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._closed = False
@@ -70,7 +73,7 @@ class KeyedQueue(Generic[K]):
         return len(self._ready)
 
     def add(self, key: K) -> None:
-        """Work on the key as soon as possible, though not before a hold on it ends."""
+        """Queue the key, for as soon as a hold on it ends."""
         if key in self._busy:
             self._again.add(key)
             return
@@ -85,7 +88,7 @@ class KeyedQueue(Generic[K]):
         self._wake_one()
 
     def add_at(self, key: K, when: float) -> None:
-        """Work on the key at `when` (monotonic seconds); an earlier wake-up of the same key wins."""
+        """Queue the key for `when` (monotonic seconds); an earlier wake-up of the same key wins."""
         held = self._due.get(key)
         if key in self._ready or (held is not None and held <= when):
             return
@@ -95,11 +98,10 @@ class KeyedQueue(Generic[K]):
         self._wake_one()
 
     def retry(self, key: K, at_least: float = 0.0, at_most: float = float("inf")) -> float:
-        """The key failed: it comes back after its back-off, but `at_least` and `at_most` so many seconds. Returns the
-        delay.
+        """Requeue a failed key after its backoff, within `at_least` and `at_most` seconds; return the delay.
 
-        A failure before the retry is due is no new step of the back-off. Changes of a key may come many times a second;
-        if each counted, one burst would put off the next retry to the longest delay.
+        A failure before the retry is due does not count. A key may change many times a second; if each failure counted,
+        one burst would postpone the next retry by the longest delay.
         """
         now = self._clock.monotonic()
         spread = 1 + self._entropy.uniform(0, JITTER)
@@ -116,17 +118,17 @@ class KeyedQueue(Generic[K]):
         return delay
 
     def succeed(self, key: K) -> None:
-        """The key's back-off starts from the beginning again."""
+        """Reset the key's backoff."""
         self._failures.pop(key, None)
         self._retry_at.pop(key, None)
 
     def hold(self, key: K, seconds: float) -> None:
-        """Changes of the key wait at least this long before it is worked on again."""
+        """Delay the next pass over the key, whatever changes, by at least this many seconds."""
         if seconds > 0:
             self._hold_until[key] = self._clock.monotonic() + seconds
 
     async def get(self) -> K | None:
-        """The next key, to be given back with `done`; None when the queue is closed."""
+        """Wait for the next key, which must be returned with `done`; return None when the queue is closed."""
         while not self._closed:
             self._promote()
             key = self._ready.take(self._clock.monotonic())
@@ -141,7 +143,7 @@ class KeyedQueue(Generic[K]):
         return None
 
     def done(self, key: K) -> None:
-        """The worker is finished with the key."""
+        """Return a key after its pass."""
         self._busy.discard(key)
         self._ready.done(key, self._clock.monotonic())
         if self._meter is not None:
@@ -152,7 +154,7 @@ class KeyedQueue(Generic[K]):
         self._wake_one()
 
     def forget(self, key: K) -> None:
-        """The worker found the object gone: no timers, no back-off, no hold. It gives the key back with `done`, too."""
+        """Drop the timers, backoff and hold of a busy key whose object is gone; `done` is still required."""
         self._failures.pop(key, None)
         self._retry_at.pop(key, None)
         self._hold_until.pop(key, None)
@@ -160,7 +162,7 @@ class KeyedQueue(Generic[K]):
         self._ready.forget(key)
 
     def close(self) -> None:
-        """End: every `get` returns None from now on."""
+        """Close the queue: every `get` returns None from now on."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -174,7 +176,7 @@ class KeyedQueue(Generic[K]):
         self._ready.add(key, self._clock.monotonic())
 
     def _promote(self) -> None:
-        """Move the delayed keys whose time has come to the ready ones."""
+        """Move the delayed keys that are due to the ready ones."""
         now = self._clock.monotonic()
         while self._heap and self._heap[0][0] <= now:
             when, _, key = heapq.heappop(self._heap)
@@ -206,9 +208,10 @@ class KeyedQueue(Generic[K]):
             self._woken = None
 
     def _wake_one(self) -> None:
-        """Wake one waiting worker as soon as there is something to take. To be called after every change.
+        """Wake one waiting worker as soon as there is something to take. Call it after every change.
 
-        No effect while a woken worker has not run yet: it calls this itself, whether it finds a key or not.
+        It has no effect while a woken worker has not run yet: that worker calls it itself, whether it finds a key or
+        not.
         """
         if self._woken is not None or self._closed:
             return
@@ -225,7 +228,7 @@ class KeyedQueue(Generic[K]):
             waiter.set_result(None)
 
     def _next_time(self) -> float | None:
-        """When a worker may find something to take, if ever."""
+        """Return when a worker may find a key; None if no key is queued."""
         free = self._ready.next_free(self._clock.monotonic())
         due = self._heap[0][0] if self._heap else None
         return due if free is None else free if due is None else min(free, due)

@@ -1,7 +1,7 @@
-"""Writes that the apiserver refused, and what the next plan says of them: the same for every kind.
+"""Reports refused writes in the next plan, in the same way for every kind.
 
-The apiserver names quota, webhook or policy itself, so its own text is told, with what was to be written before it and
-a code that says who refused.
+The apiserver names the quota, webhook or policy itself, so its own text is shown, after the write that it refused, with
+a code for the source of the refusal.
 """
 
 import re
@@ -26,25 +26,25 @@ _PATTERNS = (
     ("NameTaken", r"already exists$"),
     ("Invalid", r" is invalid: "),
 )
-"""Who refuses, by a part of the text. The first that fits counts."""
+"""Codes by a part of the refusal's text; the first match counts."""
 
 FAILED = "WriteFailed"
-"""Where the text is none of these."""
+"""The code when no pattern matches."""
 
 _VERBS = {"create": "creating", "patch": "updating", "delete": "deleting"}
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """One write that did not happen, or not surely."""
+    """One write that failed, or may have failed."""
 
     what: str  # creating Pod web-x2b4f
     text: str  # the apiserver's own words
-    unknown: bool = False  # nobody knows whether it happened
-    final: bool = False  # sent again, it is refused again, until somebody changes what refuses it
+    unknown: bool = False  # whether it took effect is unknown
+    final: bool = False  # a retry is refused again, until the source of the refusal changes
 
     @property
     def reason(self) -> Reason:
-        """What a plan says of it."""
+        """The reason that a plan gives for it."""
         became = "has no known outcome" if self.unknown else "is refused"
         return Reason(State.STUCK, code_of(self.text), f"{self.what} {became}: {self.text}")
 
@@ -55,7 +55,7 @@ def code_of(text: str) -> str:
 
 
 def refusal_of(action: Action, outcome: Outcome) -> Refusal:
-    """What is to be told of a write that failed."""
+    """Return the refusal of a failed write."""
     part = f" ({action.subresource})" if isinstance(action, Patch) and action.subresource else ""
     what = f"{_VERBS[action.verb]} {action.resource.kind} {action.name}{part}"
     final = outcome.kind in (OutcomeKind.DENIED, OutcomeKind.INVALID)
@@ -63,7 +63,7 @@ def refusal_of(action: Action, outcome: Outcome) -> Refusal:
 
 
 def with_refusals(plan: Plan, refusals: Iterable[Refusal]) -> Plan:
-    """The plan with a reason for each write that was refused before, unless it speaks of that itself."""
+    """Return the plan with a reason for each write refused before, unless the plan mentions it itself."""
     told = [reason.message for reason in plan.reasons] + [text for _, text in plan.errors]
     new = [one.reason for one in refusals if not any(one.text in text for text in told)]
     return msgspec.structs.replace(plan, reasons=(*new, *plan.reasons)) if new else plan

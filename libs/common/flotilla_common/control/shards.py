@@ -1,12 +1,12 @@
-"""Shards: which replica writes for which key (DESIGN §5).
+"""Assigns keys to replicas by shards (DESIGN §5).
 
 Keys are hashed to N shards, and each shard is one Lease (`control/leases.py` keeps two replicas from holding it at
-once). With one shard a service is a leader with hot standbys; with more, replicas share the work: every replica shows a
+once). With one shard a service is a leader with hot standbys; with more, replicas share the work: every replica has a
 member Lease, and takes no more than its fair share of shards.
 
-Replicas that know different numbers of shards would both write for some keys. So leases bear the number, and replicas
-of one number take nothing while those of another hold any: in a rolling update they take over when the last old one has
-ended. The first shard, which every number has, decides between replicas that begin at once.
+Replicas with different numbers of shards would both write for some keys. So leases carry the number, and replicas of
+one number take nothing while those of another hold any: in a rolling update they take over when the last old one has
+ended. The first shard, which every number has, decides between replicas that start at once.
 """
 
 import asyncio
@@ -26,18 +26,18 @@ from flotilla_common.mirror.table import VersionsWentBack, version_number, versi
 SERVICE_LABEL = "flotilla.kruise.io/service"
 ROLE_LABEL = "flotilla.kruise.io/role"
 NUMBER_LABEL = "flotilla.kruise.io/shards"
-"""How many shards the lease's holder knows."""
+"""Number of shards that the lease's holder is configured with."""
 
 RENEWALS_AT_ONCE = 8
-"""How many leases are renewed side by side; there are a few per replica."""
+"""Concurrent renewals; a replica has a few leases."""
 
 RELEASE_SECONDS = 5.0
 RELEASE_TRIES = 3
-"""How long and how often a replica that ends tries to release its leases; it takes milliseconds."""
+"""Timeout and attempts for a terminating replica to release its leases; it takes milliseconds."""
 
 
 def shard_of(namespace: str, name: str, shards: int) -> int:
-    """The shard of an object: stable across releases and replicas."""
+    """Return the shard of an object: stable across releases and replicas."""
     return zlib.crc32(f"{namespace}/{name}".encode()) % shards
 
 
@@ -46,7 +46,7 @@ OnServing = Callable[[frozenset[int]], None]
 
 
 class Shards:
-    """The shards of one service: takes, renews and gives up leases, and answers whether a key may be written."""
+    """The shards of one service: takes, renews and releases leases, and reports whether a key may be written."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Shards:
         names: Sequence[str] = (),
         terms: LeaseTerms | None = None,
     ) -> None:
-        """`names` names the shards one by one instead of counting them; leases are `flotilla-<service>-<name>`."""
+        """Identify the shards by `names` instead of numbers, if given; leases are `flotilla-<service>-<name>`."""
         self._api = api
         self._clock = clock
         self._service = service
@@ -70,7 +70,7 @@ class Shards:
         self._on_serving: OnServing | None = None
         self._taking: asyncio.Task[None] | None = None
         self._log = structlog.get_logger(service=service)
-        self._number = "" if names else str(count)  # shards with names are the same ones in every number
+        self._number = "" if names else str(count)  # shards with names do not depend on the number
         names = names or [str(index) for index in range(count)]
         self.count = len(names)
         self._leases = [self._hold(f"flotilla-{service}-{name}", identity, "shard") for name in names]
@@ -78,10 +78,10 @@ class Shards:
         self._peers: dict[str, LeaseHold] = {}
         self._strangers: dict[str, LeaseHold] = {}  # leases with another number of shards, of either role
         self._identity = identity
-        self._serving: dict[int, int] = {}  # shards that were resynced, and in which tenure
+        self._serving: dict[int, int] = {}  # resynced shards, and the tenure of that resync
         self._retired = False
-        self._version = 0  # of the last LIST of leases
-        self._went_back: VersionsWentBack | None = None  # seen by a resync
+        self._version = 0  # resourceVersion of the last LIST of leases
+        self._went_back: VersionsWentBack | None = None  # raised by a resync
 
     def _hold(self, name: str, identity: str, role: str) -> LeaseHold:
         labels = {SERVICE_LABEL: self._service, ROLE_LABEL: role} | (
@@ -96,16 +96,18 @@ class Shards:
 
     @property
     def serving(self) -> frozenset[int]:
-        """Shards that are held and resynced."""
+        """The shards that are held and resynced."""
         return frozenset(index for index in self._serving if self.serves(index))
 
     def owns(self, namespace: str, name: str) -> bool:
-        """The fence: this replica serves the object's shard, and its lease is valid at this very moment."""
+        """Report whether this replica serves the object's shard, with a lease that is valid at this moment."""
         return self.serves(shard_of(namespace, name, self.count))
 
     def fence(self, namespace: str, name: str) -> Fence:
-        """`owns` for one pass over the object: false for good once the tenure is over in which the pass began, because
-        its plan is then out of date, even if the lease came back."""
+        """Return the fence of one pass over the object, which applies the rule of `owns` within the current tenure.
+
+        After the tenure the plan is out of date, even if the lease comes back, so the fence stays closed.
+        """
         index = shard_of(namespace, name, self.count)
         lease, tenure = self._leases[index], self._leases[index].tenure
         return Fence(
@@ -114,18 +116,20 @@ class Shards:
         )
 
     def serves(self, index: int) -> bool:
-        """The shard is held and resynced, at this very moment."""
+        """Report whether the shard is held and resynced at this moment."""
         lease = self._leases[index]
         return lease.valid and self._serving.get(index) == lease.tenure
 
     def retire(self) -> None:
-        """Stop serving. The leases stay ours until `run` is cancelled, so that no other replica starts while
-        answers to our last writes are outstanding."""
+        """Stop serving, but keep the leases until `run` is cancelled.
+
+        So no other replica starts while responses to our last writes are outstanding.
+        """
         self._retired = True
         self._serving.clear()
 
     async def run(self) -> None:
-        """Keep the leases for as long as the service lives; release them at the end. Raises VersionsWentBack."""
+        """Keep the leases until cancelled, then release them. Raises VersionsWentBack."""
         under_way: asyncio.Task[bool] | None = None
         try:
             while True:
@@ -139,8 +143,10 @@ class Shards:
             await self._hand_over([under_way] if under_way else [])
 
     async def _hand_over(self, under_way: Sequence[asyncio.Task[bool]]) -> None:
-        """Release all leases. First wait for the last round: a renewal that is cut off might take effect before the
-        release, which then conflicts, or after it. If the apiserver does not answer, the leases expire."""
+        """Release all leases, after the last round: a cancelled renewal might still take effect.
+
+        It would then conflict with the release, or undo it. If the apiserver does not respond, the leases expire.
+        """
         error = "they are still ours"
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
@@ -155,14 +161,16 @@ class Shards:
         self._log.warning("leases not released, they will expire", error=error)
 
     async def _release_all(self) -> bool:
-        """Release the leases that are ours on the apiserver: after a lost answer these may be more than we know of."""
+        """Release the leases that are ours on the apiserver: after a lost response we may not know all of them."""
         await self._observe()
         released = all(await asyncio.gather(*(lease.release() for lease in self._leases)))
         return released and await self._member.remove()
 
     async def tick(self) -> bool:
-        """One round: read all leases, renew ours, take or give up shards, resync those that were gained. False when a
-        request was not answered: then the next round must follow at once. Raises VersionsWentBack."""
+        """Run one round: read all leases, renew ours, take or release shards, resync gained ones.
+
+        Returns False when a request timed out: then the next round must follow at once. Raises VersionsWentBack.
+        """
         if self._went_back is not None:
             raise self._went_back
         try:
@@ -188,8 +196,10 @@ class Shards:
         return not any(lease.unanswered for lease in (*self._leases, self._member, *self._peers.values()))
 
     async def _renew(self, ours: Sequence[LeaseHold]) -> None:
-        """Renew our leases and our membership, side by side: one after the other, a few requests that time out would
-        take longer than a lease lasts."""
+        """Renew our leases and our membership concurrently.
+
+        In sequence, a few requests that time out would take longer than a lease lasts.
+        """
         slots = asyncio.Semaphore(RENEWALS_AT_ONCE)
 
         async def renew(lease: LeaseHold) -> None:
@@ -200,8 +210,10 @@ class Shards:
         await asyncio.gather(*(renew(lease) for lease in (*members, *ours)))
 
     async def _delete_what_is_left(self) -> None:
-        """Delete the leases that nobody comes back for: members that were killed, and shards beyond our number. The
-        latter would have every replica that starts wait for a holder that is no more."""
+        """Delete abandoned leases: of killed members, and of shards beyond our number.
+
+        Every starting replica would wait for the latter's holder, which does not exist any more.
+        """
         ours = {lease.name for lease in self._leases}
         beyond = {name: lease for name, lease in self._strangers.items() if name not in ours}
         left = [lease for lease in (self._peers | beyond).values() if lease.forgotten]
@@ -212,8 +224,10 @@ class Shards:
                 raise answer
 
     def _resync(self) -> None:
-        """Start the resync of shards that were gained, or lost for a while. It runs beside the renewals: a long LIST
-        must not cost us the lease."""
+        """Start the resync of shards that were gained, or lost for a while.
+
+        It runs beside the renewals: a long LIST must not cost us the lease.
+        """
         for index in [index for index in self._serving if not self.serves(index)]:
             del self._serving[index]
         valid = {index: lease.tenure for index, lease in enumerate(self._leases) if lease.valid}
@@ -237,7 +251,7 @@ class Shards:
             return
         if self._retired:
             return
-        self._serving |= tenures  # one that lapsed meanwhile is in a later tenure, or in none
+        self._serving |= tenures  # a shard whose lease lapsed meanwhile is in a later tenure, or in none
         self._log.info("shards gained", gained=sorted(gained), serving=sorted(self.serving))
         if self._on_serving is not None:
             self._on_serving(gained)
@@ -262,9 +276,11 @@ class Shards:
         self._expect_no_older(page.resource_version, known, seen)
 
     def _expect_no_older(self, version: str, known: Mapping[str, int], seen: Mapping[str, Lease]) -> None:
-        """Versions of the apiserver only grow, unless etcd was restored from a backup. Then everything that this
-        process remembers by version is wrong, and it begins anew as another process. Time may have passed until the
-        LIST's version is as high as before; that of a lease is older still. Raises VersionsWentBack."""
+        """Raise VersionsWentBack if a resourceVersion is lower than before.
+
+        That happens only if etcd was restored from a backup. Then all cached versions are wrong, and the process has to
+        restart. The LIST's version may already be as high as before; the version of a lease is older then.
+        """
         before, now = {"leases": self._version}, {"leases": version_number(version)}
         before |= {name: at for name, at in known.items() if name in seen}
         now |= {name: version_of(lease) for name, lease in seen.items()}
@@ -276,21 +292,21 @@ class Shards:
                 raise VersionsWentBack(f"{text}, beginning anew")
 
     def _fair_share(self) -> int:
-        """How many shards this replica may hold, given the members that are alive."""
+        """Return how many shards this replica may hold, given the live members."""
         peers = [peer for name, peer in self._peers.items() if name not in self._strangers]
         alive = 1 + sum(1 for peer in peers if peer.holder and not peer.stale)
         return -(-self.count // alive)
 
     def _is_strange(self, lease: Lease) -> bool:
-        """Whether its holder knows another number of shards. Releases before this one did not say theirs."""
+        """Report whether the lease's holder has another number of shards. Older releases did not publish theirs."""
         return lease.metadata.labels.get(NUMBER_LABEL, self._number) != self._number
 
     def _gives_way(self) -> bool:
-        """Replicas that know another number of shards are at work, and ours does not lead."""
+        """Report whether replicas with another number of shards are active, and ours does not lead."""
         working = any(not other.stale for name, other in self._strangers.items() if name not in self._peers)
         return working and not self._number_leads()
 
     def _number_leads(self) -> bool:
-        """The first shard is held by somebody who knows as many shards as we. Shards with names need no leader."""
+        """Report whether the first shard's holder has our number of shards. Shards with names need no leader."""
         first = self._leases[0]
         return not self._number or (not first.stale and first.name not in self._strangers)

@@ -1,4 +1,4 @@
-"""Passes and writes as spans in the trace of the change that they follow from."""
+"""Spans of passes and writes in the trace of the change that caused them."""
 
 from datetime import datetime
 
@@ -8,18 +8,18 @@ from flotilla_common.tracing.context import Span, SpanContext, change
 
 
 def pass_context(subject: Subject, trace: str) -> SpanContext:
-    """Of the pass `trace` over an object: below the change that made the generation which is planned."""
+    """Return the context of the pass `trace` over an object: a child of the change to its generation."""
     return change(subject.uid, subject.generation).child(trace)
 
 
 def write_context(subject: Subject, trace: str, action: Action) -> SpanContext:
-    """Of one write of the pass. No pass does the same to the same object twice."""
+    """Return the context of one write, unique because no pass does the same to the same object twice."""
     names = (action.verb, action.resource.plural, _part(action), action.namespace, action.name)
     return pass_context(subject, trace).child(*names)
 
 
 def pass_span(subject: Subject, trace: str, plan: Plan, start: datetime, end: datetime) -> Span:
-    """A pass that is over, with the reasons that it gave."""
+    """Return the span of a finished pass, with its reasons."""
     return Span(
         name=f"plan {subject.resource.kind}",
         context=pass_context(subject, trace),
@@ -38,7 +38,7 @@ def pass_span(subject: Subject, trace: str, plan: Plan, start: datetime, end: da
 
 
 def write_span(subject: Subject, trace: str, action: Action, outcome: Outcome, start: datetime, end: datetime) -> Span:
-    """A write that was answered, or given up."""
+    """Return the span of a write that got a response, or timed out."""
     part = _part(action)
     return Span(
         name=f"{action.verb} {action.resource.kind}{f'/{part}' if part else ''}",
@@ -61,7 +61,7 @@ def write_span(subject: Subject, trace: str, action: Action, outcome: Outcome, s
 
 
 def about(subject: Subject) -> dict[str, str | int | float | list[str]]:
-    """The attributes that name an object."""
+    """Return the attributes that identify an object."""
     return {
         "k8s.namespace.name": subject.namespace,
         "k8s.object.kind": subject.resource.kind,

@@ -1,9 +1,9 @@
-"""What a controller declares: what it watches, writes and answers, and how it gathers and plans.
+"""Declarations of controllers: what they watch, write and answer, and how they gather and plan.
 
-Everything else is made from these values: the tables of a service and what wakes its controllers (`assembly`), the
-rights of its ServiceAccount, its permissions on the bus, the resources that the watcher publishes, what the simulator
-follows, and planning away from the service (`flotilla bundle`, `flotilla replay`). A controller's spec stands beside
-its plan; a service lists its specs, and that is all its wiring.
+Everything else is derived from these values: the tables of a service and the events that wake its controllers
+(`assembly`), the RBAC of its ServiceAccount, its permissions on the bus, the resources that the watcher publishes, what
+the simulator follows, and planning outside the service (`flotilla bundle`, `flotilla replay`). A controller's spec is
+next to its plan; a service lists its specs, and that is all its wiring.
 """
 
 from collections.abc import Awaitable, Callable
@@ -24,52 +24,52 @@ S = TypeVar("S", bound=Snapshot)
 SnapshotT_co = TypeVar("SnapshotT_co", bound=Snapshot, covariant=True)
 
 Off = Callable[[Settings, Gates], str]
-"""Why a part does not run with these settings (install.md §6); empty when it runs."""
+"""Returns why a part does not run with these settings (install.md §6); empty when it runs."""
 
 
 class Gatherer(Protocol[SnapshotT_co]):
-    """Builds snapshots from tables."""
+    """A builder of snapshots from tables."""
 
     def gather(self, key: Key, memory: Memory) -> SnapshotT_co | None:
-        """The object and its surroundings; None when there is nothing to plan."""
+        """Return the object and its surroundings; None when there is nothing to plan."""
         ...
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How the settings that decide about plans become a struct, and how that is read from a recording."""
+    """The settings that affect plans: the type of their struct, also for reading recordings, and its constructor."""
 
     type: type[msgspec.Struct]
     of: Callable[[Settings, str], msgspec.Struct]
-    """Given the settings and the apiserver's gitVersion."""
+    """Creates the options from the settings and the apiserver's gitVersion."""
 
 
 class ControllerSpec(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
-    """One controller."""
+    """The declaration of one controller."""
 
     name: str
-    """In events and metrics (install.md §10)."""
+    """The name in events and metrics (install.md §10)."""
     primary: Watch[Any]
     """The objects that it plans."""
     wakes_itself: bool = True
-    """A change of an object has it planned; else only what `build` says does."""
+    """Plan an object when it changes; if False, only the wake rules of `build` apply."""
     watches: tuple[Watch[Any], ...] = ()
-    """What else it reads."""
+    """The other objects that it reads."""
     access: tuple[Access, ...] = ()
     reports: StatusReports[Any, Any] | None = None
     workers: int | Callable[[Settings], int] = 0
-    """How many objects are planned side by side; 0: as the kind's flag says."""
+    """Number of workers; 0: as the kind's flag sets it."""
     idle_first: bool = False
-    """Objects that nothing was done for lately go before those in progress, all at once; see `priority`."""
+    """Start idle objects before those in progress, all at once; see `priority`."""
     off: Off | None = None
-    """None: it runs if custom-resource-enable names the kind, or nothing, and the kind's gates are on."""
+    """None: it runs if custom-resource-enable names the kind or is empty, and the kind's gates are on."""
     options: Options | None = None
     build: Callable[[Wiring, Any], Gatherer[S]]
-    """Makes the gatherer, given the options (None without)."""
+    """Creates the gatherer from the wiring and the options (None without)."""
     keys: Callable[[Any], list[Key]] | None = None
-    """All objects that there are to plan, given the gatherer; None: those of the primary table."""
+    """Returns all keys to plan, given the gatherer; None: those of the primary table."""
     plan: Planner[S]
     also_read: Callable[[Wiring, Key], Awaitable[object]] | None = None
-    """What to read after a write of unknown outcome besides the object and what is watched `consistent`."""
+    """Reads more after a write of unknown outcome, besides the object and the `consistent` watches."""
 
     @property
     def resource(self) -> Resource:
@@ -78,51 +78,51 @@ class ControllerSpec(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
 
     @property
     def all_watches(self) -> tuple[Watch[Any], ...]:
-        """The primary one and the others."""
+        """The primary watch and the others."""
         return (self.primary, *self.watches)
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """Kinds of reports that it answers."""
+        """The kinds of reports that it answers."""
         return () if self.reports is None else (self.reports.kind,)
 
     def why_off(self, settings: Settings, gates: Gates) -> str:
-        """Why it does not run with these settings; empty when it runs."""
+        """Return why it does not run with these settings; empty when it runs."""
         return (self.off or served(self.resource))(settings, gates)
 
     def workers_of(self, settings: Settings) -> int:
-        """How many objects are planned side by side with these settings."""
+        """Return the number of workers with these settings."""
         workers = self.workers if isinstance(self.workers, int) else self.workers(settings)
         return workers or settings.workers_of(catalogue.kind_of(self.resource))
 
 
 class Responder(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a service that plans nothing: it answers requests of node agents."""
+    """A part of a service that does not plan: it answers requests of node agents."""
 
     name: str
     watches: tuple[Watch[Any], ...] = ()
     access: tuple[Access, ...] = ()
     answers: tuple[str, ...]
-    """Kinds of requests."""
+    """The kinds of requests."""
     off: Off
     build: Callable[[Answering], Awaitable[None]]
 
     @property
     def all_watches(self) -> tuple[Watch[Any], ...]:
-        """What it reads."""
+        """The watches that it reads."""
         return self.watches
 
     def why_off(self, settings: Settings, gates: Gates) -> str:
-        """Why it does not run with these settings; empty when it runs."""
+        """Return why it does not run with these settings; empty when it runs."""
         return self.off(settings, gates)
 
 
 Part = ControllerSpec[Any] | Responder
-"""What a service is made of."""
+"""A part of a service."""
 
 
 def served(resource: Resource) -> Off:
-    """Off unless custom-resource-enable names the kind, or nothing, and the kind's gates are on."""
+    """Return an `Off` for parts that run if custom-resource-enable names the kind or is empty, and its gates are on."""
 
     def off(settings: Settings, gates: Gates) -> str:
         if not settings.serves(resource.kind):

@@ -1,9 +1,9 @@
-"""When a status is written: at once, with the next pass, or when it is its turn.
+"""Schedules status writes: at once, with the next pass, or at a later turn.
 
-A status write is dear: a custom resource that is served in two versions costs the apiserver as much as three writes of
-pods (docs/performance.md). So an urgent status of a pass that also writes dependents is left to the next pass, which
-follows at once and knows what came of them: one write says both. Statuses that only change counts keep a distance,
-from those of the same object and from those of all others. The end of a rollout is urgent: nobody waits for it.
+A status write is expensive: a custom resource that is served in two versions costs the apiserver as much as three
+writes of pods (docs/performance.md). So an urgent status of a pass that also writes dependents is left to the next
+pass, which follows at once and sees their outcome: one write reports both. Statuses that only change counts keep a
+minimum distance, per object and overall. The end of a rollout is urgent, because no pass follows it.
 """
 
 from collections.abc import Hashable
@@ -18,7 +18,7 @@ SPACING = 0.25
 """… and between such writes of any two objects, so that they never cost more than a few percent of a core …"""
 
 LAG = 10.0
-"""… but nobody's counts wait longer than so many seconds for their turn."""
+"""… but no object's counts wait longer than this many seconds for their turn."""
 
 
 class StatusThrottle(Generic[K]):
@@ -31,12 +31,14 @@ class StatusThrottle(Generic[K]):
         self._next_turn = float("-inf")
 
     def owed(self, key: K) -> bool:
-        """Whether the last pass left its status to this one, which then begins with it."""
+        """Report whether the last pass left its status to this pass, which then begins with it."""
         return key in self._owed
 
     def due(self, key: K, now: float, *, urgent: bool, wrote: bool) -> float:
-        """When the status is to be written, after a pass that `wrote` dependents or not: not later than `now` means
-        now. Infinity: with the next pass."""
+        """Return when the status should be written; `now` or earlier means at once, infinity with the next pass.
+
+        `wrote` is whether the pass wrote dependents.
+        """
         if urgent:
             if not wrote:
                 return now
@@ -50,22 +52,21 @@ class StatusThrottle(Generic[K]):
         return turn
 
     def written(self, key: K, now: float) -> None:
-        """A status write of the object is on its way."""
+        """Record that a status write of the object is being sent."""
         self._owed.discard(key)
         self._turns.pop(key, None)
         self._written[key] = now
 
     def missed(self, key: K, now: float) -> None:
-        """The write met a conflict: the object keeps its turn. If it waited for another one, whoever else writes the
-        status often would keep it from being right for long."""
+        """Keep the turn of an object after a conflict: its status must not wait long because others write it often."""
         self._turns[key] = now
 
     def unneeded(self, key: K) -> None:
-        """The stored status is right as it is."""
+        """Drop the object's turn, because the stored status is right."""
         self._owed.discard(key)
         self._turns.pop(key, None)
 
     def forget(self, key: K) -> None:
-        """The object is gone."""
+        """Drop the state of an object that is gone."""
         self.unneeded(key)
         self._written.pop(key, None)
