@@ -1,4 +1,4 @@
-"""The object that is being planned, as events, the bus and logs name it."""
+"""The identity of the planned object in events, on the bus and in logs."""
 
 from collections.abc import Mapping
 
@@ -17,20 +17,20 @@ class Subject(msgspec.Struct, frozen=True):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    field_path: str = ""  # the part of it that is meant: spec.containers{app}
+    field_path: str = ""  # the part of the object that is meant: spec.containers{app}
 
     @classmethod
     def of(cls, resource: Resource, meta: ObjectMeta) -> "Subject":
-        """The subject that an object's metadata describes."""
+        """Return the subject for an object's metadata."""
         return cls(resource, meta.namespace, meta.name, meta.uid, meta.resource_version, meta.generation)
 
     @property
     def key(self) -> str:
-        """`namespace/name`, as logs say it."""
+        """`namespace/name`, as in logs."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def reference(self) -> Mapping[str, str]:
-        """An ObjectReference, for Events."""
+        """Return an ObjectReference, for Events."""
         part = {"fieldPath": self.field_path} if self.field_path else {}
         return part | {
             **self.resource.type_meta,

@@ -1,6 +1,6 @@
-"""What users hear of objects that do not fit their type: an event, the reason on the bus, a log line.
+"""Reports objects that cannot be decoded to their type: an event, a reason on the bus, a log line.
 
-Such an object is in no plan: nothing is done for it until somebody changes it, and nobody else is held up by it.
+Such an object is in no plan: it is ignored until it changes, and other objects are not affected.
 """
 
 import structlog
@@ -17,8 +17,10 @@ UNDECODABLE = "Undecodable"
 
 
 def report(found: Undecodable, recorder: Recorder, journal: Journal, shards: Shards) -> None:
-    """Say what is wrong with the object, if this replica serves it. The decoder's message names the field: `… - at
-    `$.spec.replicas``."""
+    """Report a decoding error of an object, if this replica serves it.
+
+    The decoder's message names the field: `… - at `$.spec.replicas``.
+    """
     if not shards.owns(found.namespace, found.name):
         return
     subject = Subject(found.resource, found.namespace, found.name, found.uid, found.version)

@@ -1,4 +1,4 @@
-"""Count the objects that wait, by reason, and measure how long: two metrics, made from the reasons of plans.
+"""Metrics of waiting objects: their number and longest wait by reason, from the reasons of plans.
 
 No label names an object. There are as many series as kinds and codes of reasons, however large the cluster is.
 """
@@ -14,10 +14,10 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Reason, State
 
 STATES = frozenset({State.STUCK, State.HELD, State.WAITING})
-"""The states of reasons that say why an object makes no progress."""
+"""The states of reasons for which an object makes no progress."""
 
 MOST_REASONS = 500
-"""Kinds, states and codes that are told apart in one process; there are some 150. Whatever comes further is `Other`."""
+"""Most combinations of kind, state and code in one process; there are some 150. Further codes become `Other`."""
 
 Key = tuple[str, str]
 Wait = tuple[str, str]
@@ -25,7 +25,7 @@ Wait = tuple[str, str]
 
 
 class Waits:
-    """Keeps the reasons why objects of one controller wait. `owns` says whether this replica serves an object now."""
+    """The reasons why objects of one controller wait; `owns` reports whether this replica serves an object now."""
 
     def __init__(self, kind: str, clock: Clock, owns: Callable[[str, str], bool]) -> None:
         self.kind = kind
@@ -34,7 +34,7 @@ class Waits:
         self._since: dict[Key, dict[Wait, float]] = {}  # monotonic
 
     def planned(self, key: Key, reasons: Iterable[Reason]) -> None:
-        """Take note of the reasons of an object's newest plan."""
+        """Store the reasons of an object's newest plan."""
         waits = [(reason.state.value, reason.code) for reason in reasons if reason.state in STATES]
         before = self._since.pop(key, None)
         if waits:
@@ -42,12 +42,14 @@ class Waits:
             self._since[key] = {wait: before.get(wait, now) if before else now for wait in waits}
 
     def forget(self, key: Key) -> None:
-        """The object is gone."""
+        """Drop an object that is gone."""
         self._since.pop(key, None)
 
     def durations(self) -> Iterator[tuple[Wait, float]]:
-        """Return what each object waits for, and for how many seconds. What another replica serves by now is
-        forgotten."""
+        """Yield what each object waits for, and for how many seconds.
+
+        Objects that another replica serves by now are dropped.
+        """
         for key in [key for key in self._since if not self._owns(*key)]:
             del self._since[key]
         now = self._clock.monotonic()
@@ -57,7 +59,7 @@ class Waits:
 
 
 class Waiting(Collector):
-    """The two metrics of a process. The newest controller of a name counts."""
+    """The two metrics of a process. Of controllers with the same name the newest counts."""
 
     def __init__(self, registry: CollectorRegistry | None = REGISTRY) -> None:
         self._followed: dict[str, Waits] = {}  # by the controller's name
@@ -65,11 +67,11 @@ class Waiting(Collector):
             registry.register(self)
 
     def follow(self, controller: str, waits: Waits) -> None:
-        """Show what the objects of a controller wait for."""
+        """Include the objects of a controller."""
         self._followed[controller] = waits
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return the families, for the registry."""
+        """Return the metric families, for the registry."""
         counts: Counter[tuple[str, str, str]] = Counter()
         longest: dict[tuple[str, str, str], float] = {}
         for waits in self._followed.values():

@@ -1,4 +1,4 @@
-"""What a controller reads and writes, resource by resource, and how dependents lead to their owners."""
+"""Declarations of the resources that a controller reads and writes, and the owners of its dependents."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
@@ -22,78 +22,81 @@ IN_NAMESPACE = "namespace"
 
 
 class Access(msgspec.Struct, frozen=True):
-    """Verbs on a resource besides those that a `Watch` names."""
+    """Verbs on a resource besides those of a `Watch`."""
 
     resource: Resource
     verbs: tuple[str, ...]
     subresource: str = ""
-    names: tuple[str, ...] = ()  # of the objects; empty: all
-    namespace: str = ""  # the setting that names the only namespace; empty: everywhere
+    names: tuple[str, ...] = ()  # names of the objects; empty: all
+    namespace: str = ""  # the setting with the only namespace; empty: all
 
 
 class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
-    """A resource that a controller reads from the mirror, and what it writes of it."""
+    """A resource that a controller reads from the mirror, and its writes to it."""
 
     resource: Resource
     type: type[T]
     owner: Resource | None = None
-    """The kind that may own these objects: they are indexed by their owners (`owned`), and a change wakes those."""
+    """The kind that may own these objects: they are indexed by owner (`owned`) and wake it when they change."""
     indexes: Mapping[str, Indexer[T]] = {}
     writes: tuple[str, ...] = ()
     """Verbs: create, patch, delete."""
     subresources: tuple[str, ...] = ()
-    """Those that are patched: status, resize."""
+    """The subresources that are patched: status, resize."""
     conditional: bool = False
-    """Every write holds only for the version that was looked at, so a stale view does no harm."""
+    """All writes have a version precondition, so a stale view does no harm."""
     fresh: bool = False
-    """Listed before the first plan for a gained shard, though it is not written, or only with conditions: what is
-    absent is taken for gone at once."""
+    """List it before the first plan for a gained shard, even if not `consistent`: absence counts as deletion."""
     gate: str = ""
-    """The feature gate without which it is not watched."""
+    """The feature gate that enables the watch."""
     optional: bool = False
-    """Not watched where the cluster does not serve the kind when the service starts."""
+    """Skip the watch if the cluster does not serve the kind when the service starts."""
     private: str = ""
-    """The setting that names the one namespace that is read: directly, never over the bus."""
+    """The setting with the one namespace that is read: directly, never over the bus."""
     named: bool = False
-    """Only objects are read whose names the gatherer asks for (`Wiring.named`): directly, never over the bus."""
+    """Read only objects with names that the gatherer asks for (`Wiring.named`): directly, never over the bus."""
     concerns: Callable[[Json, Json], bool] | None = None
-    """For recordings (`flotilla bundle`): whether an object (second) matters to an object of the controller's kind
-    (first). None: those do that it owns."""
+    """For recordings (`flotilla bundle`): reports whether an object (second) matters to one of the kind (first).
+
+    None: the objects that it owns do.
+    """
 
     @property
     def direct(self) -> bool:
-        """It is read from the apiserver, never over the bus."""
+        """Report whether it is read from the apiserver, never over the bus."""
         return self.named or bool(self.private)
 
     @property
     def consistent(self) -> bool:
-        """Listed before the first plan for a gained shard, and after a write of unknown outcome: who writes without
-        conditions must know what there is."""
+        """Report whether it is listed before the first plan for a gained shard, and after a write of unknown outcome.
+
+        Writers without preconditions need a complete view.
+        """
         return bool(self.writes or self.subresources) and not self.conditional
 
     @property
     def all_indexes(self) -> dict[str, Indexer[T]]:
-        """The indexes of its table, that by owners included."""
+        """The indexes of its table, including the index by owners."""
         by_owner = {} if self.owner is None else {owner_index(self.owner): _owner_identities(self.owner)}
         return {**by_owner, **self.indexes}
 
 
 def owner_index(kind: Resource) -> str:
-    """The name of the index of objects by their owners of that kind, controllers or not."""
+    """Return the name of the index of objects by their owners of that kind, controllers or not."""
     return f"owner:{kind.id}"
 
 
 def owned(table: Table[T], kind: Resource, owner: ObjectMeta) -> Collection[T]:
-    """Return the objects that refer to the owner of that kind. The table's `Watch` names the kind.
+    """Return the objects that refer to the owner of that kind, which the table's `Watch` has to name.
 
-    A reference to an owner with a namespace means one of the dependent's own namespace, as for the garbage collector:
-    a copy that was restored in another namespace with its references belongs to nobody.
+    A reference to a namespaced owner means the dependent's own namespace, as for the garbage collector: a copy that was
+    restored in another namespace with its references has no owner.
     """
     return table.by_index(owner_index(kind), (owner.namespace, owner.uid))
 
 
 def controlled(table: Table[T], kind: Resource, owner: ObjectMeta) -> list[T]:
-    """Return those of the owner's objects that it controls and that are not on their way out."""
+    """Return the owner's objects that it controls and that are not being deleted."""
     return [
         obj
         for obj in owned(table, kind, owner)
@@ -104,18 +107,20 @@ def controlled(table: Table[T], kind: Resource, owner: ObjectMeta) -> list[T]:
 
 
 def orphan_namespace(obj: Object) -> Iterable[str]:
-    """For an index (`ORPHANS`): the namespace of an object that nobody controls."""
+    """Index an object without a controller by its namespace (`ORPHANS`)."""
     return [] if controller_of(obj.metadata) else [obj.metadata.namespace]
 
 
 def namespace_of(obj: Object) -> Iterable[str]:
-    """For an index (`IN_NAMESPACE`): the namespace of an object."""
+    """Index an object by its namespace (`IN_NAMESPACE`)."""
     return [obj.metadata.namespace]
 
 
 def owner_keys(kind: Resource, old: Object | None, new: Object | None) -> set[Key]:
-    """Return the owners of that kind that a change of a dependent concerns: those before and those after. They are in
-    its namespace, or in none."""
+    """Return the owners of that kind, before and after, that a change of a dependent concerns.
+
+    They are in its namespace, or cluster-scoped.
+    """
     if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
         old = None  # they are the same, as nearly always
     return {(namespace, name) for obj in (old, new) if obj is not None for namespace, name, _ in _owners(obj, kind)}
@@ -123,12 +128,12 @@ def owner_keys(kind: Resource, old: Object | None, new: Object | None) -> set[Ke
 
 @cache
 def _owner_identities(kind: Resource) -> Indexer[Object]:
-    """One indexer per kind, so that the controllers of a service share an index."""
+    """Return the indexer of a kind; it is cached, so that the controllers of a service share an index."""
     return lambda obj: [(namespace, uid) for namespace, _, uid in _owners(obj, kind)]
 
 
 def _owners(obj: Object, kind: Resource) -> Iterable[tuple[str, str, str]]:
-    """Return (namespace, name, uid) of the object's owners of that kind, whatever version the references say."""
+    """Return (namespace, name, uid) of the object's owners of that kind, in any API version."""
     namespace = obj.metadata.namespace if kind.namespaced else ""
     return [
         (namespace, reference.name, reference.uid)

@@ -1,6 +1,6 @@
-"""What a controller's gatherer is built from: tables, and the few things that it may ask for or do besides.
+"""The interface between a controller's gatherer and the service: tables, and a few requests and actions.
 
-The running service offers one implementation (`flotilla_common.live`), planning from a recording another (`offline`).
+The running service has one implementation (`flotilla_common.live`), planning from a recording another (`offline`).
 """
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
@@ -27,19 +27,19 @@ from flotilla_common.settings import Settings
 T = TypeVar("T", bound=Object)
 M = TypeVar("M", bound=msgspec.Struct)
 Handler = Callable[[Sender, M], Awaitable[Answer | None]]
-"""Answers a report; None when another replica is to."""
+"""Answers a report; None if another replica has to."""
 
 
 class Named(Protocol):
-    """A table of chosen names."""
+    """A table of objects that are read by name."""
 
     def follow(self, name: str) -> Followed:
-        """How far the name is known; it is followed from now on, until it is no longer wanted."""
+        """Return what is known of the name, which is followed from now on until it is no longer wanted."""
         ...
 
 
 class Tables(Protocol):
-    """The tables of a controller, and what is known about the cluster."""
+    """The tables of a controller, and information about the cluster."""
 
     @property
     def gates(self) -> Gates: ...
@@ -51,29 +51,31 @@ class Tables(Protocol):
     def clock(self) -> Clock: ...
 
     def table(self, watch: Watch[T]) -> Table[T]:
-        """The table of a watched resource; an empty one when it is not watched here."""
+        """Return the table of a watched resource; an empty table if it is not watched here."""
         ...
 
     def watched(self, watch: Watch[Any]) -> bool:
-        """Whether the resource is watched: its gate is on, and the cluster serves it."""
+        """Report whether the resource is watched: its gate is on, and the cluster serves it."""
         ...
 
     def owns(self, namespace: str, name: str) -> bool:
-        """This replica serves the object, at this very moment."""
+        """Report whether this replica serves the object at this moment."""
         ...
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object:
-        """Bring an object into its table, from the apiserver itself. Raises ApiError or Unreachable."""
+        """Read an object from the apiserver into its table. Raises ApiError or Unreachable."""
         ...
 
 
 class Wiring(Tables, Protocol):
-    """For the gatherer of a controller."""
+    """The wiring of a controller's gatherer."""
 
     @property
     def api(self) -> Api:
-        """The apiserver, for tasks beside that follow kinds which only the cluster knows. Raises Unreachable where
-        there is none."""
+        """The apiserver's API, for background tasks that follow kinds which only the cluster knows.
+
+        Raises Unreachable where there is none.
+        """
         ...
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
@@ -81,7 +83,7 @@ class Wiring(Tables, Protocol):
         ...
 
     def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:
-        """Plan these objects after a change (old, new) of a watched one."""
+        """Plan these objects after a change (old, new) of a watched object."""
         ...
 
     def again(self, namespace: str, name: str) -> None:
@@ -89,22 +91,25 @@ class Wiring(Tables, Protocol):
         ...
 
     def named(self, watch: Watch[Any], wanted: Callable[[], Collection[str]], changed: Callable[[str], None]) -> Named:
-        """Where names are asked for, of what is watched by name. `wanted` says which of them matter now; `changed` is
-        told of one that is known from now on, or cannot be read."""
+        """Return the table of a resource that is watched by name.
+
+        `wanted` returns the names that matter now; `changed` is called with a name that becomes known or unreadable.
+        """
         ...
 
     async def read_named(self, resource: Resource, name: str) -> None:
-        """Bring all objects of that name into their table, from the apiserver itself. Raises ApiError or
-        Unreachable."""
+        """Read all objects of that name from the apiserver into their table. Raises ApiError or Unreachable."""
         ...
 
     def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
-        """The apiserver has said that the object with this uid does not exist. Until it has been asked: False, and the
-        asker is planned again once it has answered."""
+        """Report whether the apiserver has confirmed that the object with this uid does not exist.
+
+        Before it was asked the result is False, and the asker is planned again after its response.
+        """
         ...
 
     def reported(self, obj: Object) -> Report | None:
-        """What a node agent reported about the controller's object that may not be in its status yet."""
+        """Return a node agent's report about the controller's object that may not be in its status yet."""
         ...
 
     def beside(self, task: Callable[[], Coroutine[Any, Any, None]], /) -> None:
@@ -113,21 +118,24 @@ class Wiring(Tables, Protocol):
 
 
 class Answering(Tables, Protocol):
-    """For a part of a service that answers requests."""
+    """The wiring of a part of a service that answers requests."""
 
     async def answer(self, kind: str, body: type[M], handler: Handler[M], *, by_any_replica: bool = False) -> None:
-        """Answer requests of one kind. Every replica hears each of them, and all but the one that is to answer return
-        None; with `by_any_replica` only one hears it."""
+        """Answer requests of one kind.
+
+        Every replica receives each request, and all but the replica that has to answer return None; with
+        `by_any_replica` only one receives it.
+        """
         ...
 
     def fence(self, namespace: str, name: str) -> Fence:
-        """The right to write for the object, from now on."""
+        """Return the fence for writes on the object, from now on."""
         ...
 
     def recorder(self, component: str, /) -> Recorder:
-        """Events in the name of a component that is no controller, such as a node agent."""
+        """Return a recorder of events for a component that is no controller, such as a node agent."""
         ...
 
     def executor(self, recorder: Recorder, /) -> Executor:
-        """For writes that no plan decides: what somebody else was told and we have checked."""
+        """Return an executor for writes without a plan, which a checked request asks for."""
         ...

@@ -1,4 +1,4 @@
-"""How reasons and events name things: the first few of them by name, and how many there are."""
+"""Wording of object lists in reasons and events: the first few by name, the rest as a number."""
 
 from collections.abc import Sequence
 
@@ -9,24 +9,24 @@ NAMED = 5
 
 
 def first_names(those: Sequence[Object | str]) -> tuple[str, ...]:
-    """The names of the first few objects, which may be given by name."""
+    """Return the names of the first few objects; names may be given instead of objects."""
     return tuple(one if isinstance(one, str) else one.metadata.name for one in those[:NAMED])
 
 
 def named(those: Sequence[Object | str], total: int = 0) -> str:
-    """ "web-1, web-2 and 3 more". `total`: how many there are, when these are only the first of them."""
+    """Return "web-1, web-2 and 3 more"; `total` counts them if `those` are only the first."""
     shown = ", ".join(first_names(those))
     more = max(total, len(those)) - min(len(those), NAMED)
     return f"{shown} and {more} more" if more else shown
 
 
 def pods_word(number: int) -> str:
-    """ "1 pod", "2 pods"."""
+    """Return "1 pod", "2 pods"."""
     return _counted(number, "pod")
 
 
 def nodes_word(number: int) -> str:
-    """ "1 node", "2 nodes"."""
+    """Return "1 node", "2 nodes"."""
     return _counted(number, "node")
 
 

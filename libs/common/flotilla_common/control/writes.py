@@ -1,5 +1,4 @@
-"""Makes the writes of a plan: creation of an object, patches and deletion of exactly the one that was planned with (by
-uid), and on exactly that version of it where the decision hangs on it."""
+"""Makes the writes of a plan, with preconditions on the uid, and on the version where the decision depends on it."""
 
 from datetime import datetime
 from typing import TypedDict, Unpack
@@ -15,7 +14,7 @@ from flotilla_common.control.plan import Chain, Create, Delete, Event, Frozen, I
 
 
 class Reported(TypedDict, total=False):
-    """What writes may carry besides their intent and cause: see `Effect`."""
+    """Optional members of writes besides intent and cause: see `Effect`."""
 
     phase: str
     revision: str
@@ -25,7 +24,7 @@ class Reported(TypedDict, total=False):
 
 
 class StatusPlan(Frozen):
-    """What becomes of a status; `patch` is None when nothing that matters differs from the stored one."""
+    """The write of a status; `patch` is None when nothing that matters differs from the stored status."""
 
     patch: Patch | None = None
     urgent: bool = False
@@ -40,7 +39,7 @@ def create_of(
     tells_if_taken: bool = True,
     **reported: Unpack[Reported],
 ) -> Create:
-    """POST the object, under the name and into the namespace that it says."""
+    """Return the create of an object, with the name and namespace in its body."""
     name, namespace = body["metadata"]["name"], body["metadata"].get("namespace", "")
     return Create(
         resource=resource,
@@ -66,7 +65,7 @@ def patch_of(
     on_version: bool = False,
     **reported: Unpack[Reported],
 ) -> Patch:
-    """PATCH the object. `on_version`: only if nobody has written it since."""
+    """Return the patch of an object; with `on_version` it fails if the object has changed since."""
     return Patch(
         resource=resource,
         namespace=meta.namespace,
@@ -91,7 +90,7 @@ def delete_of(
     on_version: bool = False,
     **reported: Unpack[Reported],
 ) -> Delete:
-    """DELETE the object. `on_version`: only if nobody has written it since."""
+    """Return the deletion of an object; with `on_version` it fails if the object has changed since."""
     return Delete(
         resource=resource,
         namespace=meta.namespace,
@@ -107,7 +106,7 @@ def delete_of(
 def delete_finished(
     resource: Resource, meta: ObjectMeta, *, ttl: int | None, since: datetime, now: datetime, waits: Waits
 ) -> Chain:
-    """Delete an object that finished at `since`, once `ttl` seconds have passed; None keeps it for ever."""
+    """Delete an object that finished at `since`, once `ttl` seconds have passed; without a TTL keep it."""
     if ttl is None or not waits.passed(later(since, max(ttl, 0)), now):
         return ()
     return (delete_of(resource, meta, Intent.CLEAN_UP, f"completed {ttl} seconds ago"),)
@@ -116,9 +115,11 @@ def delete_finished(
 def status_patch(
     resource: Resource, meta: ObjectMeta, before: Model, after: Model, *always: str, on_version: bool = False
 ) -> Patch | None:
-    """The write of a status; none if it is the same as before. `always`: counts that it holds even when they have not
-    changed, because the first write needs them; their names are the same in JSON. `on_version`: only if nobody has
-    written the object since."""
+    """Return the write of a status, or None if it is the same as before.
+
+    `always` are counts (with the same name in JSON) that it includes even if unchanged, because the first write needs
+    them. With `on_version` it fails if the object has changed since.
+    """
     if before == after:
         return None
     patch = merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after))
@@ -128,7 +129,7 @@ def status_patch(
 def write_status(
     resource: Resource, meta: ObjectMeta, status: Json, *, on_version: bool = True, **reported: Unpack[Reported]
 ) -> Patch:
-    """Merge these members into the status of the object."""
+    """Return the write that merges these members into the status of the object."""
     return patch_of(
         resource,
         meta,
@@ -142,7 +143,7 @@ def write_status(
 
 
 def write_finalizer(resource: Resource, meta: ObjectMeta, finalizer: str, *, present: bool) -> Patch:
-    """Add the finalizer to exactly this version of the object, or remove it."""
+    """Return the write that adds the finalizer to exactly this version of the object, or removes it."""
     others = [one for one in meta.finalizers if one != finalizer]
     body: Json = {"metadata": {"finalizers": [*others, finalizer] if present else others}}
     return patch_of(resource, meta, Intent.UPDATE, "finalizer", body=body, on_version=True)
