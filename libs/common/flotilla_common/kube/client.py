@@ -1,8 +1,8 @@
-"""The apiserver over HTTP: raw bytes in and out, one pool of kept-alive connections.
+"""The HTTP client of the apiserver: raw bytes in and out, one pool of kept-alive connections.
 
 This is the hottest path of every service, so a request costs as little as aiohttp allows: URLs are built as text and
-marked as encoded, headers are made once, bodies are never decoded here. What went wrong is one of two exceptions: the
-apiserver said no (ApiError), or nobody knows (Unreachable).
+marked as encoded, headers are built once, bodies are never decoded here. Every failure is one of two exceptions: the
+apiserver refused (ApiError), or the outcome is unknown (Unreachable).
 """
 
 import socket
@@ -27,27 +27,32 @@ from flotilla_common.kube.watch import Status, Unhurried, bookmark, watch_events
 from flotilla_common.tracing.context import current
 
 CONNECTIONS = 128
-"""Most connections for requests at once: twice the writes that one process has under way (kube-max-writes). Watches
-have others, as many as there are: none of them may keep a write waiting."""
+"""Most connections for requests: twice the writes that one process has under way (kube-max-writes).
+
+Watches have their own connections, without a limit: they must never block a write.
+"""
 
 CONNECT_SECONDS = 10.0
-"""Time to connect, TLS included."""
+"""Timeout for connecting, TLS included."""
 
 REQUEST_SECONDS = 60.0
-"""Time for a whole request: the apiserver itself gives up after 60 s (--request-timeout)."""
+"""Timeout for a whole request: the apiserver's own is 60 s (--request-timeout)."""
 
 SILENCE_SECONDS = 90.0
-"""A watch that says nothing for this long is dead: bookmarks come about once a minute."""
+"""Time without data after which a watch counts as dead: bookmarks come about once a minute."""
 
 KEEPALIVE_SECONDS = 60.0
-"""Idle connections are kept this long: the apiserver's own idle timeout is longer."""
+"""Time for which idle connections are kept: the apiserver's own idle timeout is longer."""
 
 WRITE = {"fieldValidation": "Ignore"}
-"""Sent with every write. Otherwise the apiserver keeps a record of every field that it reads from the object, to warn
-of unknown ones; nobody reads those warnings here, and users get those of their own writes."""
+"""Parameters of every write.
+
+By default the apiserver records every field that it reads from the object, to warn of unknown ones. These warnings
+would be ignored here; users get the warnings of their own writes.
+"""
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Which form of a list is accepted: the apiserver leaves out everything else of its objects."""
+"""Accept header of lists for which the apiserver omits everything but the objects' metadata."""
 
 REQUESTS = Counter("rest_client_requests_total", "Requests to the apiserver.", ["code", "host", "method"])
 
@@ -95,7 +100,7 @@ class KubeClient:
         resource_version: str = "",
         metadata_only: bool = False,
     ) -> Page:
-        """One page. Its objects are slices of one buffer: whoever keeps a few of them for long copies those."""
+        """Return one page. Its objects are slices of one buffer: copy the ones that you keep for long."""
         params = {
             "labelSelector": label_selector,
             "fieldSelector": field_selector,
@@ -107,7 +112,7 @@ class KubeClient:
         answer = await _read(self._open("GET", resource.path(namespace), params=params, headers=headers))
         try:
             found = _decode_list(answer)
-        except msgspec.MsgspecError as error:  # from whatever stands in between: the apiserver writes no such thing
+        except msgspec.MsgspecError as error:  # from a proxy in between: the apiserver does not send this
             raise Unreachable(f"LIST of {resource.plural} got something else than a list: {error}") from error
         return Page(found.items or [], found.metadata.resource_version, found.metadata.next_token)
 
@@ -120,7 +125,7 @@ class KubeClient:
         field_selector: str = "",
         timeout: float = 300,
     ) -> AsyncIterator[WatchEvent]:
-        """See `Api.watch`. Raises Unreachable also after a silence of SILENCE_SECONDS, or half a line at the end."""
+        """Watch as `Api.watch` does. Raises Unreachable also after SILENCE_SECONDS or an incomplete line."""
         params = {
             "watch": "1",
             "allowWatchBookmarks": "true",
@@ -170,7 +175,7 @@ class KubeClient:
         return await _read(self._open("DELETE", resource.path(namespace, name), body, content_type))
 
     async def raw(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
-        """Anything else; `path` may carry a query."""
+        """Send any other request; `path` may include a query."""
         return await _read(self._open(method, path, body, headers=headers))
 
     async def close(self) -> None:
@@ -189,7 +194,7 @@ class KubeClient:
         headers: Mapping[str, str] | None = None,
         watching: bool = False,
     ) -> aiohttp.ClientResponse:
-        """Send, and return the response when it is a success. A 401 is tried once more with a fresh credential."""
+        """Send a request, and return its successful response. A 401 is retried once with fresh credentials."""
         url = self._url(path, params)
         for last in (False, True):
             made = await self._made_headers(content_type, headers)
@@ -200,7 +205,7 @@ class KubeClient:
             if response.status != 401 or last:
                 break
             self._config.credential.reject()
-            response.close()  # the next connection carries a client certificate that may have been renewed
+            response.close()  # the next connection presents the client certificate, which may have been renewed
         raise await _error(response)
 
     async def _send(
@@ -231,7 +236,7 @@ class KubeClient:
         return URL(text, encoded=True)
 
     async def _made_headers(self, content_type: str, extra: Mapping[str, str] | None) -> CIMultiDict[str]:
-        """The headers of this request. Those that all requests share are built again only when the token changes."""
+        """Return the headers of this request. The common headers are rebuilt only when the token changes."""
         try:
             authorization = await self._config.credential.authorization()
         except ConfigError as error:
@@ -261,7 +266,7 @@ class KubeClient:
         return self._watches
 
     def _connect(self, most: int) -> aiohttp.ClientSession:
-        """With `most` connections at once; 0: as many as are asked for."""
+        """Create a session with at most `most` connections; 0: no limit."""
         tls: ssl.SSLContext | bool = self._config.tls or True
         connector = aiohttp.TCPConnector(
             limit=most,
@@ -295,7 +300,7 @@ def _query(*params: tuple[str, str]) -> str:
 
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket that notices a vanished peer within half a minute, and sends small requests at once."""
+    """Create a socket that detects a vanished peer within half a minute, and sends small requests at once."""
     family, kind, protocol = address[0], address[1], address[2]
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -307,7 +312,7 @@ def _socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 async def _read(opening: Awaitable[aiohttp.ClientResponse]) -> bytes:
-    """The body of the answer."""
+    """Return the body of the response."""
     response = await opening
     try:
         return await response.read()
@@ -320,7 +325,7 @@ def _told(error: BaseException) -> str:
 
 
 async def _error(response: aiohttp.ClientResponse) -> Exception:
-    """What an error answer becomes. One that breaks off is still an answer: its code is known."""
+    """Return the exception for an error response. If its body is incomplete, the status code still counts."""
     try:
         body = await response.read()
     except (aiohttp.ClientError, TimeoutError, OSError):
@@ -335,5 +340,5 @@ async def _error(response: aiohttp.ClientResponse) -> Exception:
 def _retry_after(response: aiohttp.ClientResponse) -> float:
     try:
         return max(float(response.headers.get("Retry-After", "0")), 0.0)
-    except ValueError:  # a date: not what apiservers send
+    except ValueError:  # a date, which apiservers do not send
         return 1.0

@@ -1,8 +1,8 @@
-"""The way to the apiserver: from a kubeconfig, or from the pod that we run in.
+"""Configuration of the connection to the apiserver: from a kubeconfig, or from the pod that we run in.
 
-`load_config` looks where kubectl looks: the named files (KUBECONFIG lists them with a colon between), else the pod's
-service account, else ~/.kube/config. kubernetes_asyncio, which reads kubeconfigs, takes more memory than a service can
-spare: services let a process of its own do that, commands do it themselves, pods never load it (docs/adr/0009).
+`load_config` looks where kubectl does: the named files (KUBECONFIG separates them with colons), then the pod's service
+account, then ~/.kube/config. kubernetes_asyncio, which reads kubeconfigs, takes more memory than a service can spare:
+services run it in a process of its own, commands import it, pods never load it (docs/adr/0009).
 """
 
 import asyncio
@@ -22,18 +22,20 @@ from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.credentials import Access, ConfigError, Credential, Login, TokenFile, load_client_certificate
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where the kubelet puts token, CA and namespace of a pod."""
+"""Folder in which the kubelet puts token, CA and namespace of a pod."""
 
 LOGIN_SECONDS = 60.0
-"""A plugin or an identity provider may be far away; one that takes longer than this hangs."""
+"""Timeout for plugins and identity providers, which may be far away."""
 
 Reader = Callable[[str, str, bool], Awaitable[Access]]
-"""Reads kubeconfig files (with a colon between) for a context (empty: the current one), and logs in if told so. Raises
-ConfigError."""
+"""Reads kubeconfig files (separated by colons) for a context (empty: the current one), and logs in if asked to.
+
+Raises ConfigError.
+"""
 
 
 class Source(Protocol):
-    """What decides which cluster is meant; the services' settings have both."""
+    """The settings that select the cluster; the services' settings have both."""
 
     @property
     def kubeconfig(self) -> str: ...
@@ -43,7 +45,7 @@ class Source(Protocol):
 
 
 class ApiConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a client needs to know of one apiserver."""
+    """The connection parameters of one apiserver."""
 
     server: str  # URL without a trailing slash
     credential: Credential
@@ -55,14 +57,17 @@ class ApiConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_here(files: str, context: str, log_in: bool) -> Access:
-    """A `Reader` for commands."""
-    from flotilla_common.kube import kubeconfig  # here, because it takes 37 MiB
+    """Read kubeconfig files in this process: a `Reader` for commands."""
+    from flotilla_common.kube import kubeconfig  # imported late, because it takes 37 MiB
 
     return await kubeconfig.read(files, context, log_in)
 
 
 async def read_apart(files: str, context: str, log_in: bool) -> Access:
-    """A `Reader` for services. If the process hangs, it is killed with the plugin that it started."""
+    """Read kubeconfig files in a subprocess: a `Reader` for services.
+
+    If it hangs, it is killed with the plugin that it started.
+    """
     command = [sys.executable, "-P", "-m", "flotilla_common.kube.kubeconfig", files, context, "login" * log_in]
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
@@ -91,7 +96,7 @@ async def load_config(
     env: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> ApiConfig:
-    """Find and read the configuration. Runs no plugin yet. Raises ConfigError."""
+    """Find and read the configuration, without running plugins yet. Raises ConfigError."""
     clock = clock or SystemClock()
     in_pod = env.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists()
     if in_pod and not source.kubeconfig and not source.context:
@@ -121,7 +126,7 @@ def _default_file(env: Mapping[str, str]) -> str:
 
 
 def _from_service_account(env: Mapping[str, str], folder: Path, clock: Clock) -> ApiConfig:
-    """The apiserver as pods see it."""
+    """Return the configuration for the apiserver from inside a pod."""
     host, port = env["KUBERNETES_SERVICE_HOST"], env.get("KUBERNETES_SERVICE_PORT", "443")
     authority = f"[{host}]" if ":" in host else host
     try:

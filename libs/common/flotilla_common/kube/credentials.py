@@ -1,7 +1,7 @@
-"""Who we are to the apiserver, as a request says it: the value of the Authorization header, kept fresh.
+"""Our credentials for the apiserver: the value of the Authorization header, kept fresh.
 
-`TokenFile` is all that a pod needs. `Login` is the user of a kubeconfig: whatever files, plugins and identity providers
-come to (an `Access`), asked again before it ends.
+`TokenFile` is all that a pod needs. `Login` is the user of a kubeconfig: the result of files, plugins and identity
+providers (an `Access`), renewed before it expires.
 """
 
 import asyncio
@@ -17,21 +17,21 @@ import msgspec
 from flotilla_common.clock import Clock
 
 TOKEN_FILE_SECONDS = 60.0
-"""How long a token from a file is used before the file is read again: kubelets rotate it well before it expires."""
+"""Time after which a token file is read again: kubelets rotate tokens well before they expire."""
 
 RENEWAL_MARGIN = timedelta(seconds=30)
-"""A login is renewed this long before it expires, so that no request carries a dying token."""
+"""Time before its expiry at which a login is renewed, so that no request carries an expiring token."""
 
 REFUSAL_SECONDS = 10.0
-"""For this long after a renewal a 401 causes no other: a user who is not welcome costs no plugin per request."""
+"""Time after a renewal in which a 401 causes no other, so that an unauthorized user runs no plugin per request."""
 
 
 class ConfigError(Exception):
-    """The way to the apiserver is not configured, or not readable; the message says which file and which field."""
+    """The connection to the apiserver is not configured or not readable; the message names the file and the field."""
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """What one context of a kubeconfig comes to. Certificates and keys are PEM."""
+    """The content of one context of a kubeconfig. Certificates and keys are PEM."""
 
     server: str
     namespace: str
@@ -43,25 +43,25 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     headers: dict[str, str] = {}  # impersonation
     authorization: str = ""
-    token_file: str = ""  # of a token that somebody else keeps fresh
+    token_file: str = ""  # file with a token that another process keeps fresh
     expires: datetime | None = None
-    deferred: bool = False  # logging in takes a plugin or an identity provider, which was not asked yet
+    deferred: bool = False  # a plugin or an identity provider has to be asked first
 
 
 class Credential(Protocol):
     """A source of Authorization headers."""
 
     async def authorization(self) -> str:
-        """The header's value; empty when there is none to send. Raises ConfigError."""
+        """Return the header's value; empty when there is none to send. Raises ConfigError."""
         ...
 
     def reject(self) -> None:
-        """The apiserver did not accept the last one (401): the next request asks for a fresh one."""
+        """Renew the credentials for the next request: the apiserver did not accept the last ones (401)."""
         ...
 
 
 class TokenFile:
-    """A token in a file that somebody else keeps fresh, as in every pod."""
+    """A token in a file that another process keeps fresh, as in every pod."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -85,7 +85,7 @@ class TokenFile:
 
 
 class Login:
-    """The user of a kubeconfig. A renewal reads the files again, and so takes up what was replaced there."""
+    """The user of a kubeconfig. A renewal reads the files again, including changes to them."""
 
     def __init__(
         self, access: Access, tls: ssl.SSLContext | None, renew: Callable[[], Awaitable[Access]], clock: Clock
@@ -122,8 +122,10 @@ class Login:
 
 
 def load_client_certificate(tls: ssl.SSLContext, access: Access) -> None:
-    """Use its client certificate, if it has one. OpenSSL reads files only, so it passes through a private temporary
-    one. Raises ConfigError."""
+    """Load the client certificate, if there is one. Raises ConfigError.
+
+    OpenSSL reads files only, so a private temporary file is used.
+    """
     if not access.certificate:
         return
     with tempfile.NamedTemporaryFile(prefix="flotilla-") as file:

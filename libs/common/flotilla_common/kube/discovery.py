@@ -1,4 +1,4 @@
-"""What the apiserver serves, for kinds that nobody knows before."""
+"""Discovery of kinds that are not known in advance."""
 
 import msgspec
 
@@ -13,7 +13,7 @@ class Served(msgspec.Struct, frozen=True):
 
     resource: Resource
     scaled: bool
-    """It has the subresource `scale`."""
+    """True if it has the subresource `scale`."""
 
 
 async def served(api: Api, group: str, version: str, kind: str) -> Served:

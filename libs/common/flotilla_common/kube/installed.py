@@ -1,4 +1,4 @@
-"""Waiting for a CRD: a kind that is not installed is a state to wait in, not a crash (install.md §6)."""
+"""Waits for CRDs: a kind that is not installed is a state to wait in, not a crash (install.md §6)."""
 
 from collections.abc import Callable
 
@@ -9,13 +9,13 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 LOOK_SECONDS = 2.0
-"""Between looks for a CRD that is missing: soon after it was applied its kind is served."""
+"""Interval between checks for a missing CRD, whose kind is served soon after it was applied."""
 
 
 async def until_installed(api: Api, clock: Clock, resource: Resource, waiting: Callable[[str], None]) -> None:
-    """Return once the apiserver serves the kind. `waiting` is told, once, what is waited for.
+    """Return once the apiserver serves the kind; call `waiting` once for each reason to wait.
 
-    Where the apiserver refuses to say, the kind is assumed to exist.
+    If the apiserver refuses the request, the kind is assumed to exist.
     """
     log = structlog.get_logger(resource=resource.id)
     said = ""
@@ -30,7 +30,7 @@ async def until_installed(api: Api, clock: Clock, resource: Resource, waiting: C
 
 
 async def is_installed(api: Api, resource: Resource) -> bool:
-    """The apiserver serves the kind now. Where it does not answer, the kind is assumed to exist."""
+    """Report whether the apiserver serves the kind now. If it does not respond, the kind is assumed to exist."""
     try:
         await api.list(resource, limit=1, resource_version="0")
     except (ApiError, Unreachable) as error:

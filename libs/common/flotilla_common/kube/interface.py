@@ -1,4 +1,4 @@
-"""The apiserver as the rest of Flotilla sees it: raw bytes in and out, errors as one exception type.
+"""The apiserver as the rest of Flotilla sees it: raw bytes in and out, two exceptions.
 
 `kube.client` is the real one (aiohttp); the simulator brings its own.
 """
@@ -18,12 +18,11 @@ PAGE_SIZE = 500
 """Objects per page: about 2 MB of pods, so neither side holds a large cluster in one buffer."""
 
 ORPHANING = frozenset({JOB})
-"""Kinds whose dependents stay if nothing is said about them, as it was before there was a garbage collector."""
+"""Kinds whose dependents are orphaned by default, as before there was a garbage collector."""
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One page of a LIST: raw objects, the LIST's resourceVersion, and the token of the next page (empty at the
-    end)."""
+    """One page of a LIST: raw objects, the LIST's resourceVersion, the token of the next page (empty at the end)."""
 
     items: list[msgspec.Raw]
     resource_version: str
@@ -38,7 +37,7 @@ class WatchEvent(msgspec.Struct, frozen=True):
 
 
 class Api(Protocol):
-    """What services ask of the apiserver. All methods raise ApiError and Unreachable."""
+    """The operations of the apiserver that services use. All methods raise ApiError and Unreachable."""
 
     async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes: ...
 
@@ -54,8 +53,10 @@ class Api(Protocol):
         resource_version: str = "",
         metadata_only: bool = False,
     ) -> Page:
-        """One page. Without a resource_version the read is consistent (a quorum read). With `metadata_only` the objects
-        come without anything but their metadata."""
+        """Return one page. With `metadata_only` the objects have no other members.
+
+        Without a resource_version the read is consistent (a quorum read).
+        """
         ...
 
     def watch(
@@ -67,9 +68,11 @@ class Api(Protocol):
         field_selector: str = "",
         timeout: float = 300,
     ) -> AsyncIterator[WatchEvent]:
-        """Events after `resource_version`, until the server ends the watch. Begins with a bookmark of that version once
-        the server has accepted, so that a quiet watch can be told from none. Raises ApiError with code 410 when there
-        is no history from that version on."""
+        """Yield events after `resource_version`, until the server ends the watch.
+
+        The first is a bookmark of that version, once the server has accepted, which distinguishes a quiet watch from
+        none. Raises ApiError with code 410 when the history from that version on is gone.
+        """
         ...
 
     async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes: ...
@@ -95,14 +98,14 @@ class Api(Protocol):
     ) -> bytes: ...
 
     async def raw(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
-        """Anything else (discovery, version)."""
+        """Send any other request (discovery, version)."""
         ...
 
     async def close(self) -> None: ...
 
 
 def delete_options(resource: Resource, uid: str = "", resource_version: str = "") -> Json:
-    """The DeleteOptions: the object with this uid in this version, any if they are empty. Its dependents go with it."""
+    """Return DeleteOptions with these preconditions, unless empty; dependents are deleted, too."""
     given = {"uid": uid, "resourceVersion": resource_version}
     preconditions = {key: value for key, value in given.items() if value}
     options: Json = {"preconditions": preconditions} if preconditions else {}

@@ -1,10 +1,10 @@
-"""Reads kubeconfig files, and logs in as they say: through kubernetes_asyncio, which nothing else of ours imports.
+"""Reads kubeconfig files and logs in, through kubernetes_asyncio, which only this module imports.
 
-The library reads and merges the files, runs credential plugins and speaks to identity providers. What it leaves undone
-is done here; docs/adr/0009 lists it. Above all, a complaint names the file and the field, because "invalid
-configuration" costs people an afternoon, and shows no credential.
+The library reads and merges the files, runs credential plugins and speaks to identity providers. This module does the
+rest; docs/adr/0009 lists it. Above all, an error names the file and the field, because "invalid configuration" costs
+people an afternoon, and contains no credentials.
 
-`python -m flotilla_common.kube.kubeconfig FILES CONTEXT [login]` prints an `Access` as JSON, or ends with a complaint.
+`python -m flotilla_common.kube.kubeconfig FILES CONTEXT [login]` prints an `Access` as JSON, or exits with an error.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ Members = dict[str, Any]
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A part of a kubeconfig: its file, its path for messages, its members. A null or empty one counts as absent."""
+    """A part of a kubeconfig: its file, its path for messages, its members. A null or empty part counts as absent."""
 
     file: str
     where: str
@@ -42,33 +42,33 @@ class Entry(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, file: str, where: str, found: object) -> "Entry":
-        """Raises ConfigError unless it has members."""
+        """Create an entry. Raises ConfigError unless `found` has members."""
         if not isinstance(found or {}, dict):
             raise ConfigError(f"kubeconfig {file}: {where}: is of type {type(found).__name__}")
         return cls(file, where, cast("Members", found or {}))
 
     def part(self, name: str) -> "Entry":
-        """A member that has members of its own."""
+        """Return a member that has members of its own."""
         return Entry.of(self.file, f"{self.where}.{name}", self.members.get(name))
 
     def text(self, name: str) -> str:
-        """A member. What looks like a number has to stand in quotes, as for kubectl."""
+        """Return a text member. As for kubectl, text that looks like a number has to be quoted."""
         found = self.members.get(name) or ""
         if not isinstance(found, str):
             raise self.error(name, f"is of type {type(found).__name__}, not text")
         return found
 
     def error(self, field: str, problem: str) -> ConfigError:
-        """A complaint about one field."""
+        """Return the error about one field."""
         return ConfigError(f"kubeconfig {self.file}: {self.where}.{field}: {problem}")
 
     def path(self, name: str) -> str:
-        """A member that names a file: relative to the kubeconfig's own folder."""
+        """Return a member that names a file: relative to the kubeconfig's own folder."""
         value = self.text(name)
         return str(Path(self.file).absolute().parent / Path(value).expanduser()) if value else ""
 
     def pem(self, name: str) -> str:
-        """Certificates or a key, inline or from a file; inline wins, as in kubectl."""
+        """Return certificates or a key, inline or from a file; inline wins, as in kubectl."""
         try:
             if inline := self.text(f"{name}-data"):
                 return base64.b64decode(inline, validate=True).decode("latin-1")
@@ -80,10 +80,10 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Files(KubeConfigMerger):
-    """The files, merged: the first one to name a thing wins."""
+    """The merged files: for each name the first file wins."""
 
     def load_config(self, path: str) -> None:
-        """The library takes the form of a file for granted."""
+        """Load a file; the library does not check its format."""
         try:
             super().load_config(path)  # pyright: ignore[reportUnknownMemberType]
         except OSError as error:
@@ -94,7 +94,7 @@ class Files(KubeConfigMerger):
             raise ConfigError(f"kubeconfig {path}: is empty or no kubeconfig") from error
 
     def save_config(self, path: str) -> None:
-        """All at once: other services may be reading the file."""
+        """Replace the file atomically: other services may be reading it."""
         target = Path(path).resolve()
         try:
             with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False) as file:
@@ -104,14 +104,14 @@ class Files(KubeConfigMerger):
             raise ConfigError(f"kubeconfig {path}: a new ID token cannot be saved: {error.strerror}") from error
 
     def context(self, name: str) -> Entry:
-        """By name, else the current one: that of the first file which has one, where the library takes the last."""
+        """Return a context by name, or the current one of the first file that has it (the library takes the last)."""
         files = ", ".join(self.config_files)
         wanted = name or next((one for file in self.config_files.values() if (one := file.get("current-context"))), "")
         missing = f"there is no {wanted!r}" if wanted else "no current-context is set, and none was asked for"
         return self._named("context", wanted, ConfigError(f"kubeconfig {files}: contexts: {missing}"))
 
     def part_of(self, context: Entry, kind: str) -> Entry:
-        """The cluster or user of a context."""
+        """Return the cluster or user of a context."""
         name = context.text(kind)
         return self._named(kind, name, context.error(kind, f"there is no {name!r}" if name else "is not set"))
 
@@ -123,12 +123,12 @@ class Files(KubeConfigMerger):
 
 
 async def read(files: str, context: str, log_in: bool) -> Access:
-    """See `config.Reader`."""
+    """Read kubeconfig files; see `config.Reader`."""
     return await _log_in(*_read(files, context), log_in=log_in)
 
 
 def _read(files: str, context: str) -> tuple[Files, Access, Entry, Entry]:
-    """What needs no question to anybody."""
+    """Read the files, without a login."""
     if not any(path and Path(path).expanduser().exists() for path in files.split(os.pathsep)):
         raise ConfigError(f"kubeconfig {files}: cannot be read: No such file or directory")
     found = Files(files)
@@ -171,7 +171,7 @@ def _impersonation(user: Entry) -> dict[str, str]:
 
 
 async def _log_in(found: Files, access: Access, cluster: Entry, user: Entry, *, log_in: bool) -> Access:
-    """As the user's plugin or identity provider says, if there is one."""
+    """Log in with the user's plugin or identity provider, if there is one."""
     if user.part("exec").members:
         proof = await _run_plugin(user, cluster, log_in)
     elif user.part("auth-provider").members:
@@ -183,7 +183,7 @@ async def _log_in(found: Files, access: Access, cluster: Entry, user: Entry, *, 
 
 
 class Told(dict[str, str]):
-    """The environment of a plugin that wants to know the cluster, which the library leaves out of what it says."""
+    """The environment of a plugin that asks for the cluster, which the library leaves out."""
 
     def __init__(self, env: dict[str, str], cluster: Entry) -> None:
         super().__init__(env)
@@ -203,7 +203,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def _run_plugin(user: Entry, cluster: Entry, log_in: bool) -> Members:
-    """Members of an `Access`: all that the plugin gives (the library's loader forgets when a certificate ends)."""
+    """Return members of an `Access` from the plugin's output (the library's loader drops a certificate's expiry)."""
     entry = user.part("exec")
     command = entry.text("command")
     section = entry.members | ({"command": entry.path("command")} if os.sep in command else {})
@@ -230,14 +230,14 @@ async def _run_plugin(user: Entry, cluster: Entry, log_in: bool) -> Members:
 
 
 class IdentityProvider(OpenIDRequestor):
-    """The library's, but it verifies whom it gives the refresh token to."""
+    """The library's requestor, with verification of the server that gets the refresh token."""
 
     def _get_connector(self) -> aiohttp.TCPConnector:
         return aiohttp.TCPConnector(ssl=self._ssl_ca_cert or True)
 
 
 async def _identify(user: Entry, log_in: bool) -> Members:
-    """Members of an `Access` from the user's ID token. Near its end a new one takes its place in the kubeconfig."""
+    """Return members of an `Access` from the user's ID token, which is replaced in the kubeconfig before it expires."""
     name, config = user.part("auth-provider").text("name"), user.part("auth-provider").part("config")
     if name != "oidc":
         raise user.error("auth-provider", f"is gone from Kubernetes ({name}): use an exec plugin")
@@ -251,7 +251,7 @@ async def _identify(user: Entry, log_in: bool) -> Members:
 
 
 def _end(config: Entry) -> datetime | None:
-    """When the ID token ends. (The library decodes it with the wrong alphabet.)"""
+    """Return when the ID token expires; the library decodes it with the wrong alphabet."""
     if not (token := config.text("id-token")):
         return None
     try:
@@ -262,7 +262,7 @@ def _end(config: Entry) -> datetime | None:
 
 
 async def _new_tokens(config: Entry) -> dict[str, str]:
-    """A provider need not give a new refresh token, though the library takes it for granted."""
+    """Refresh the tokens. The provider may omit a new refresh token, although the library expects one."""
     if not (old := config.text("refresh-token")):
         raise config.error("refresh-token", "is not set, and the ID token is no longer valid")
     who = (config.text(name) for name in ("client-id", "client-secret", "idp-issuer-url"))
@@ -276,7 +276,7 @@ async def _new_tokens(config: Entry) -> dict[str, str]:
 
 
 def main() -> None:
-    """Read, and answer."""
+    """Read the files and print the result."""
     files, context, login = sys.argv[1:]
     try:
         access = asyncio.run(read(files, context, login == "login"))

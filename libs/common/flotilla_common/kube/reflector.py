@@ -1,8 +1,8 @@
-"""LIST, then WATCH, for ever: the one loop behind the watcher and behind a service that has lost the bus.
+"""The LIST and WATCH loop of the watcher, and of a service that has lost the bus.
 
-A `Sink` takes what comes. The loop resumes a broken watch from the last resourceVersion that the sink has taken, starts
-over with a LIST when that history is gone (410) or still to come, and treats a resource that does not exist yet as a
-state to wait in.
+A `Sink` receives the objects. The loop resumes a broken watch from the last resourceVersion that the sink has handled,
+starts over with a LIST when that history is gone (410) or not there yet, and treats a resource that does not exist yet
+as a state to wait in.
 """
 
 from typing import Protocol
@@ -16,21 +16,20 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import PAGE_SIZE, Api, ApiError, Unreachable, pages
 
 NAMED_PAGE_SIZE = 50
-"""The same of objects of one name: they are alike, and if one is a megabyte, all may be."""
+"""Page size for objects of one name: they are alike, and if one is a megabyte, all may be."""
 
 WATCH_SECONDS = 300.0
-"""A watch is renewed after this time, as clients of the apiserver do to spread over its replicas."""
+"""Duration of a watch, limited as clients of the apiserver do to spread over its replicas."""
 
 FIRST_BACKOFF, MOST_BACKOFF = 0.1, 5.0
 """Seconds between attempts; a restarted apiserver is found within five."""
 
 CALM_SECONDS = 1.0
-"""A watch that lasted this long was a good one: the back-off starts anew."""
+"""Duration of a watch after which the backoff is reset."""
 
 
 TOO_LARGE = "Too large resource version"
-"""What an apiserver says of a version that it has not reached: it lags behind another one, or etcd was restored. A LIST
-tells."""
+"""The apiserver's error for a version that it has not reached: it lags, or etcd was restored. A LIST shows which."""
 
 
 class HeadMeta(Model, frozen=True):
@@ -38,11 +37,11 @@ class HeadMeta(Model, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0  # of its spec; 0 where the apiserver counts none
+    generation: int = 0  # of its spec; 0 if the apiserver keeps none
 
 
 class Head(Model, frozen=True):
-    """The identity of an object, and no more."""
+    """The identity of an object."""
 
     metadata: HeadMeta = HeadMeta()
 
@@ -51,30 +50,30 @@ decode_head = msgspec.json.Decoder(Head).decode
 
 
 class Sink(Protocol):
-    """Takes the objects of one resource, in order. Exceptions other than the apiserver's end the loop."""
+    """The receiver of one resource's objects, in order. Exceptions other than the apiserver's end the loop."""
 
     async def listing(self) -> None:
-        """A LIST begins; what the sink gets until `complete` replaces everything."""
+        """Begin a LIST; the objects until `complete` replace everything."""
         ...
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
-        """One object of the LIST."""
+        """Handle one object of the LIST."""
         ...
 
     async def complete(self, version: str) -> None:
-        """The LIST is complete as of `version`."""
+        """End the LIST, which is complete as of `version`."""
         ...
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
-        """ADDED, MODIFIED or DELETED."""
+        """Handle an ADDED, MODIFIED or DELETED event."""
         ...
 
     async def progress(self, version: str) -> None:
-        """Everything up to `version` has been taken (a bookmark)."""
+        """Note that everything up to `version` has been handled (a bookmark)."""
         ...
 
     def state(self, trouble: str) -> None:
-        """What keeps the loop from working, in words; empty when it works."""
+        """Note why the loop cannot work; empty when it works."""
         ...
 
 
@@ -84,7 +83,7 @@ class Reflector:
     def __init__(
         self, api: Api, resource: Resource, sink: Sink, clock: Clock, namespace: str = "", name: str = ""
     ) -> None:
-        """All objects; or those of one `namespace`, or of one `name` in whatever namespace."""
+        """Watch all objects, those of one `namespace`, or those of one `name` in all namespaces."""
         self._api = api
         self._resource = resource
         self._sink = sink
@@ -117,7 +116,7 @@ class Reflector:
             await self._clock.sleep(pause)
 
     def _refused(self, error: ApiError) -> float:
-        """What an error answer means; returns how long to wait."""
+        """Handle an error response; return how long to wait."""
         if error.code == 410 or TOO_LARGE in error.message:
             self._log.info("history is gone, listing again", version=self._version, why=error.message)
             self._version = ""

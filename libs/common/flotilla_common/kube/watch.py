@@ -1,8 +1,8 @@
-"""The lines of a watch as events.
+"""Parses the lines of a watch into events.
 
-A watch answers with one JSON document per line, each of any size, in chunks that end anywhere. A busy one is read at
-most twenty times a second: what is read together is published, stored, delivered and taken together, with one
-wake-up of every process on the way instead of one per event.
+The response to a watch is one JSON document per line, of any size, in chunks with arbitrary boundaries. A busy watch is
+read at most twenty times a second: the events of one read are published, stored, delivered and handled together, with
+one wake-up of every process on the way instead of one per event.
 """
 
 from collections.abc import AsyncIterator
@@ -14,8 +14,10 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import ApiError, Unreachable, WatchEvent
 
 BREATH_SECONDS = 0.05
-"""Between two looks at a busy watch, seconds. An event after a pause is read at once; a kubelet takes twenty times
-as long to start a container."""
+"""Seconds between two reads of a busy watch. An event after a pause is read at once.
+
+The delay is small: a kubelet takes twenty times as long to start a container.
+"""
 
 _decode_event = msgspec.json.Decoder(WatchEvent).decode
 
@@ -35,7 +37,7 @@ class Chunks(Protocol):
 
 
 class Unhurried:
-    """Chunks that come in close order, a breath's worth at a time."""
+    """Chunks of a busy body, read at intervals of BREATH_SECONDS."""
 
     def __init__(self, chunks: Chunks, clock: Clock) -> None:
         self._chunks = chunks
@@ -52,7 +54,7 @@ class Unhurried:
 
 
 async def lines(chunks: Chunks) -> AsyncIterator[bytes]:
-    """Whole lines. Raises Unreachable when the body ends within one."""
+    """Yield whole lines. Raises Unreachable when the body ends within a line."""
     parts: list[bytes] = []
     while chunk := await chunks.readany():
         pieces = chunk.split(b"\n")
@@ -65,7 +67,7 @@ async def lines(chunks: Chunks) -> AsyncIterator[bytes]:
 
 
 async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
-    """Decoded events. Raises ApiError for an ERROR event: code 410 says that the history is gone."""
+    """Yield decoded events. Raises ApiError for an ERROR event: code 410 means that the history is gone."""
     async for line in lines(chunks):
         if not line:
             continue
@@ -80,5 +82,5 @@ async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
 
 
 def bookmark(version: str) -> msgspec.Raw:
-    """The object of a bookmark that says where a watch begins."""
+    """Return the object of the bookmark with which a watch begins."""
     return msgspec.Raw(msgspec.json.encode({"metadata": {"resourceVersion": version}}))
