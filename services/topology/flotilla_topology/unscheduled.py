@@ -1,4 +1,4 @@
-"""Pods that find no node, as UnitedDeployments and WorkloadSpreads move them to other subsets."""
+"""Detects unschedulable pods, which UnitedDeployments and WorkloadSpreads move to other subsets."""
 
 from datetime import datetime, timedelta
 
@@ -8,7 +8,7 @@ from flotilla_common.control.draft import Waits
 
 
 def is_unscheduled(pod: Pod) -> bool:
-    """Return whether the scheduler says that it finds no node for the pod."""
+    """Report whether the scheduler has found no node for the pod."""
     condition = pod.conditions.get("PodScheduled")
     return (
         pod.metadata.deletion_timestamp is None
@@ -21,13 +21,15 @@ def is_unscheduled(pod: Pod) -> bool:
 
 
 def is_timed_out(pod: Pod, seconds: int, now: datetime, waits: Waits) -> bool:
-    """Return whether the pod has found no node for longer than `seconds`; if it may still find one, the next pass is
-    due at the end of that time."""
+    """Report whether the pod has been unschedulable for longer than `seconds`.
+
+    If there is time left, the next pass is due at its end.
+    """
     created = pod.metadata.creation_timestamp
     if created is None or not is_unscheduled(pod):
         return False
     end = later(created, seconds)
     if end < now:
         return True
-    waits.until(end + timedelta(milliseconds=1))  # it has to be past that moment
+    waits.until(end + timedelta(milliseconds=1))  # it must be past that moment
     return False

@@ -1,7 +1,7 @@
-"""How many replicas each subset of a UnitedDeployment gets (uniteddeployment.md §7).
+"""Allocates the replicas of a UnitedDeployment to its subsets (uniteddeployment.md §7).
 
-Four allocators, all pure: by fixed numbers, by minimum and maximum, adaptive, and with reserved pods. Each takes the
-total and the subsets in the order of the spec, and returns replicas by the name of the subset.
+There are four allocators, all pure: by fixed numbers, by minimum and maximum, adaptive, and with reserved pods. Each
+takes the total and the subsets in the order of the spec, and returns replicas by subset name.
 """
 
 from collections.abc import Sequence
@@ -17,27 +17,27 @@ Allocation = dict[str, int]
 
 
 class AllocationError(ValueError):
-    """The numbers of the subsets contradict the total; nothing is changed until they are put right."""
+    """The numbers of the subsets contradict the total; nothing changes until the spec is corrected."""
 
 
 class Child(msgspec.Struct, frozen=True, kw_only=True):
-    """The workload of a subset, as allocators see it."""
+    """The allocator's view of a subset's workload."""
 
     replicas: int = 0  # its spec.replicas
-    placed: int = 0  # its replicas but for those whose pods find no node
-    reserved: int = 0  # pods that wait for a node while others stand in for them
+    placed: int = 0  # its replicas minus the unschedulable pods
+    reserved: int = 0  # pods that wait for a node while others replace them
     unschedulable: bool = False  # found in this pass
-    marked: bool = False  # found in the pass before
+    marked: bool = False  # found in the previous pass
 
 
 class Subset(msgspec.Struct, frozen=True, kw_only=True):
-    """A subset of the topology with its settings as they stand in the spec."""
+    """A subset of the topology with the settings of its spec."""
 
     name: str
     replicas: IntOrString | None = None
     minimum: IntOrString | None = None
     maximum: IntOrString | None = None
-    child: Child | None = None  # None: there is none yet
+    child: Child | None = None  # None: not created yet
 
 
 def allocate(subsets: Sequence[Subset], total: int, *, adaptive: bool, reserves: bool) -> Allocation:
@@ -52,7 +52,7 @@ def allocate(subsets: Sequence[Subset], total: int, *, adaptive: bool, reserves:
 
 
 def scaled(value: IntOrString, total: int) -> int:
-    """Return what a number or a percentage means of the total, rounded half up (§7.1). Raises ValueError."""
+    """Resolve a number, or a percentage of the total rounded half up (§7.1). Raises ValueError."""
     if isinstance(value, int):
         if value < 0:
             raise ValueError(f"{value} is negative")
@@ -64,7 +64,7 @@ def scaled(value: IntOrString, total: int) -> int:
 
 
 def _specified(subsets: Sequence[Subset], total: int) -> Allocation:
-    """Give each its number, and share the rest evenly; the remainder goes to the largest that there are (§7.2.1)."""
+    """Give subsets their specified numbers and share the rest evenly; the remainder goes to the largest (§7.2.1)."""
     given: Allocation = {}
     for subset in subsets:
         share = _scaled_or(None, subset.replicas, total)
@@ -96,7 +96,7 @@ class _Bounds(msgspec.Struct, frozen=True):
 
 
 def _bounds(subsets: Sequence[Subset], total: int) -> list[_Bounds]:
-    """Return the bounds of each subset as its spec has them. Raises AllocationError."""
+    """Return the bounds of each subset as specified. Raises AllocationError."""
     found: list[_Bounds] = []
     for index, subset in enumerate(subsets):
         least = _scaled_or(0, subset.minimum, total) or 0
@@ -110,9 +110,11 @@ def _bounds(subsets: Sequence[Subset], total: int) -> list[_Bounds]:
 
 
 def _adapted(subsets: Sequence[Subset], total: int) -> list[_Bounds]:
-    """Return bounds that leave pods where they find nodes, and give nothing more to subsets where they do not (§7.4).
-    The reference goes by ready pods: a rollout, in which one pod after the other is not ready, would make them leave
-    their subset."""
+    """Return bounds that keep placed pods in their subset and give unschedulable subsets no more (§7.4).
+
+    The reference counts ready pods instead: during a rollout, when one pod after the other is not ready, pods would
+    leave their subset.
+    """
     return [_adapt(subset.child, bounds) for subset, bounds in zip(subsets, _bounds(subsets, total), strict=True)]
 
 
@@ -125,7 +127,7 @@ def _adapt(child: Child | None, bounds: _Bounds) -> _Bounds:
 
 
 def _fill(subsets: Sequence[Subset], bounds: Sequence[_Bounds], total: int) -> Allocation:
-    """Fill up the minima in the order of the spec, then up to the maxima (§7.3). What is left is not allocated."""
+    """Fill the minima in the order of the spec, then up to the maxima (§7.3). The rest is not allocated."""
     given: Allocation = {}
     for subset, bound in zip(subsets, bounds, strict=True):
         given[subset.name] = max(0, min(bound.least, total - sum(given.values())))
@@ -138,7 +140,7 @@ def _fill(subsets: Sequence[Subset], bounds: Sequence[_Bounds], total: int) -> A
 
 
 class _Record:
-    """What a subset has room for while pods are reserved, and what it got so far (§7.5)."""
+    """The capacity of a subset while pods are reserved, and its allocation so far (§7.5)."""
 
     def __init__(self, child: Child | None) -> None:
         stuck = child is not None and (child.unschedulable or child.marked)
@@ -146,8 +148,10 @@ class _Record:
         self.allocated = 0
 
     def allocate(self, up_to: int, rest: int) -> int:
-        """Raise the subset to a number, as far as the rest goes, and return how many pods of the rest that serves:
-        reserved pods serve nobody."""
+        """Raise the allocation to `up_to` within the rest, and return how many of the added pods can serve.
+
+        Reserved pods do not serve.
+        """
         more = min(up_to - self.allocated, rest)
         self.allocated += more
         self._capacity -= more
@@ -155,7 +159,7 @@ class _Record:
 
 
 def _with_reserved(subsets: Sequence[Subset], total: int) -> Allocation:
-    """Keep pods that find no node, and let later subsets have as many more; the sum may exceed the total (§7.5)."""
+    """Keep unschedulable pods, and give later subsets as many more; the sum may exceed the total (§7.5)."""
     bounds = _bounds(subsets, total)
     records = [_Record(subset.child) for subset in subsets]
     steps = [(record, bound.least) for record, bound in zip(records, bounds, strict=True)]
@@ -171,8 +175,10 @@ def _with_reserved(subsets: Sequence[Subset], total: int) -> Allocation:
 
 
 def _scaled_or(otherwise: int | None, value: IntOrString | None, total: int) -> int | None:
-    """Return the number that the value means; `otherwise` if there is none, or one that cannot be read: such come
-    only past admission (§7.2)."""
+    """Resolve the value, or return `otherwise` if it is absent or unreadable.
+
+    Unreadable values only come past admission (§7.2).
+    """
     if value is None:
         return otherwise
     try:

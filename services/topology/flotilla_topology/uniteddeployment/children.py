@@ -1,5 +1,7 @@
-"""The workloads that a UnitedDeployment makes: their four kinds, and one of them with its pods (uniteddeployment.md
-§9.1)."""
+"""Defines the workloads that a UnitedDeployment creates: four kinds, and a child with its pods.
+
+See uniteddeployment.md §9.1.
+"""
 
 from collections.abc import Sequence
 
@@ -18,12 +20,12 @@ from flotilla_common.api.workload import Workload
 
 
 class ChildKind(msgspec.Struct, frozen=True):
-    """A kind of workload that can be made in a subset."""
+    """A kind of workload that a subset can have."""
 
     resource: Resource
     name: str  # in events
     template: str  # the member of `spec.template`
-    partitioned: bool = True  # its update can be held by a partition
+    partitioned: bool = True  # a partition can hold its update
 
 
 STATEFUL_SETS = ChildKind(BUILT_IN_STATEFUL_SET, "StatefulSet", "statefulSetTemplate")
@@ -34,37 +36,37 @@ KINDS = (STATEFUL_SETS, ADVANCED_STATEFUL_SETS, CLONE_SETS, DEPLOYMENTS)
 
 
 def kind_of(template: Template) -> ChildKind | None:
-    """Return the kind whose template is set; None unless it is exactly one."""
+    """Return the kind whose template is set; None unless there is exactly one."""
     found = [kind for kind in KINDS if kind.template in template]
     return found[0] if len(found) == 1 else None
 
 
 class Child(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A child of the kind that the template asks for, with its pods, as seen from one revision."""
+    """A child of the template's kind, with its pods, as seen from one revision."""
 
     kind: ChildKind
     workload: Workload
     pods: Sequence[Pod] = ()
-    revision: str  # the name of the UnitedDeployment's newest
+    revision: str  # name of the UnitedDeployment's newest revision
 
     @property
     def metadata(self) -> ObjectMeta:
-        """That of the workload."""
+        """The metadata of the workload."""
         return self.workload.metadata
 
     @property
     def name(self) -> str:
-        """The subset."""
+        """The name of the subset."""
         return subset_of(self.workload)
 
     @property
     def patch(self) -> str:
-        """The text of the patch that it was made with."""
+        """The text of the patch with which it was created."""
         return self.metadata.annotations.get(PATCH_ANNOTATION, "")
 
     @Fact
     def partition(self) -> int:
-        """How many pods it keeps on old revisions; under OnDelete those that are on one."""
+        """Return how many pods stay on old revisions; under OnDelete, how many are on one."""
         if not self.kind.partitioned:
             return 0
         if self.on_delete:
@@ -74,41 +76,41 @@ class Child(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         try:
             return lenient_value(partition, self.workload.replicas, round_up=True) if partition is not None else 0
         except (ValueError, TypeError, AttributeError):
-            return -1  # no partition is like it, so it is replaced
+            return -1  # equal to no partition, so it is replaced
 
     @Fact
     def updated(self) -> Sequence[Pod]:
-        """The active pods on the newest revision."""
+        """Return the active pods on the newest revision."""
         return [pod for pod in self.pods if pod.active and is_on(pod, self.revision)]
 
     @property
     def on_delete(self) -> bool:
-        """Return whether pods are only updated when somebody deletes them."""
+        """Report whether pods are updated only when they are deleted from outside."""
         strategy = member(self.workload.document, "updateStrategy")
         return self.kind in (STATEFUL_SETS, ADVANCED_STATEFUL_SETS) and strategy.get("type") == "OnDelete"
 
     @property
     def updated_ready(self) -> int:
-        """How many of them are ready."""
+        """The number of ready pods on the newest revision."""
         return sum(pod.ready for pod in self.updated)
 
     @property
     def rolling(self) -> bool:
-        """Return whether pods are left that are not on the newest revision."""
+        """Report whether pods remain that are not on the newest revision."""
         return len(self.updated) < self.workload.status.replicas
 
 
 def is_on(pod: Pod, revision: str) -> bool:
-    """Return whether the pod was made from the revision of the UnitedDeployment."""
+    """Report whether the pod was made from the revision of the UnitedDeployment."""
     return pod.metadata.labels.get(REVISION_LABEL) == revision
 
 
 def subset_of(workload: Workload) -> str:
-    """Return the subset that the workload says it belongs to; empty for none."""
+    """Return the subset that the workload's label names; empty for none."""
     return workload.metadata.labels.get(SUBSET_LABEL, "")
 
 
 def ordinal(pod: Pod) -> int:
-    """Return the number at the end of the name of a pod of a stateful kind."""
+    """Return the number at the end of the pod's name, for stateful kinds."""
     digits = pod.metadata.name.rpartition("-")[2]
     return int(digits) if digits.isdecimal() else 0

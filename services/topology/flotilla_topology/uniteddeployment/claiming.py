@@ -1,5 +1,7 @@
-"""Which workloads are children of a UnitedDeployment: claimed, released, duplicates, and those to go
-(uniteddeployment.md §9.1 to §9.3)."""
+"""Sorts workloads into the children of a UnitedDeployment, duplicates and leftovers.
+
+See uniteddeployment.md §9.1 to §9.3.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -14,16 +16,16 @@ from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
-    """The workloads of one kind, by what is to be done about them."""
+    """The workloads of one kind, by the action that they need."""
 
-    own: Sequence[Workload] = ()  # controlled, and labelled as children are
-    orphans: Sequence[Workload] = ()  # nobody controls them, and they are labelled like that: to be adopted
-    strays: Sequence[Workload] = ()  # controlled, but their labels left the selector: to be released
-    nameless: Sequence[Workload] = ()  # controlled, but they name no subset: left alone
+    own: Sequence[Workload] = ()  # controlled, with the labels of children
+    orphans: Sequence[Workload] = ()  # with the labels of children but no controller: to be adopted
+    strays: Sequence[Workload] = ()  # controlled, but the selector no longer matches: to be released
+    nameless: Sequence[Workload] = ()  # controlled, but without a subset label: left alone
 
 
 def claim(snapshot: UnitedDeploymentSnapshot, kind: ChildKind, selector: Selector) -> Claimed:
-    """Sort the workloads of one kind."""
+    """Classify the workloads of one kind."""
     own: list[Workload] = []
     orphans: list[Workload] = []
     strays: list[Workload] = []
@@ -39,17 +41,17 @@ def claim(snapshot: UnitedDeploymentSnapshot, kind: ChildKind, selector: Selecto
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
-    """The children of the kind that the template asks for, and those that are to go."""
+    """The children of the template's kind, and the workloads to be deleted."""
 
     kind: ChildKind
-    children: Sequence[Child]  # one of each subset, in the order of names
-    duplicates: Sequence[Workload] = ()  # further ones of the same subset
-    surplus: Sequence[Child] = ()  # of subsets that are not in the topology
-    others: Sequence[tuple[ChildKind, Workload]] = ()  # of kinds that the template does not ask for any more
+    children: Sequence[Child]  # one per subset, in the order of names
+    duplicates: Sequence[Workload] = ()  # further workloads of the same subset
+    surplus: Sequence[Child] = ()  # children of subsets outside the topology
+    others: Sequence[tuple[ChildKind, Workload]] = ()  # of kinds that the template no longer uses
 
     @property
     def all(self) -> Sequence[Child]:
-        """Those of the kind, whether their subset is in the topology or not."""
+        """The children of the kind, with or without a subset in the topology."""
         return [*self.children, *self.surplus]
 
     def of(self, subset: str) -> Child | None:
@@ -58,8 +60,10 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def family(snapshot: UnitedDeploymentSnapshot, kind: ChildKind, claims: dict[str, Claimed], revision: str) -> Family:
-    """Return the children as they will be once orphans are adopted. Of two with the same subset the older one stays,
-    and rather one that is not on its way out."""
+    """Return the children as they will be once orphans are adopted.
+
+    Of two workloads with the same subset the older one stays, but rather one that is not terminating.
+    """
     claimed = claims[kind.name]
     first: dict[str, Workload] = {}
     workloads = sorted([*claimed.own, *claimed.orphans], key=_age)
@@ -79,7 +83,7 @@ def family(snapshot: UnitedDeploymentSnapshot, kind: ChildKind, claims: dict[str
 
 
 def _going(workloads: Iterable[Workload], own: Collection[Workload]) -> list[Workload]:
-    """Return those that are ours and not on their way out yet: nothing else is deleted."""
+    """Return the owned workloads that are not terminating yet: nothing else is deleted."""
     uids = {workload.metadata.uid for workload in own}
     return [
         workload

@@ -1,4 +1,4 @@
-"""The UnitedDeployment controller: what it watches and writes, and what it plans from."""
+"""Declares the UnitedDeployment controller: its watches, its writes, and the gatherer of its snapshots."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -27,7 +27,7 @@ from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
 
 
 def _matches(owner: Json, obj: Json) -> bool:
-    """Return whether the object may belong to the UnitedDeployment, by its labels."""
+    """Report whether the object may belong to the UnitedDeployment, by its labels."""
     mine, other = member(owner, "metadata"), member(obj, "metadata")
     try:
         selector = Selector.compile(typed(member(owner, "spec", "selector"), LabelSelector))
@@ -100,7 +100,7 @@ class Gatherer:
         yield from (workload for workload in table.by_index(ORPHANS, meta.namespace) if subset_of(workload))
 
     def _pods_of(self, kind: ChildKind, workload: Workload) -> Iterator[Pod]:
-        """Yield the pods that the workload controls; those of a Deployment through its ReplicaSets."""
+        """Yield the pods that the workload controls; for a Deployment, through its ReplicaSets."""
         controllers: Collection[Object] = [workload]
         if kind is DEPLOYMENTS:
             controllers = self._replica_sets.by_index(CONTROLLED, workload.metadata.uid)
@@ -109,8 +109,7 @@ class Gatherer:
             yield from (pod for pod in pods if pod.metadata.namespace == workload.metadata.namespace)
 
     def _concerned(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
-        """Return the UnitedDeployments whose children the pod belongs to, unless nothing that they go by has
-        changed."""
+        """Return the UnitedDeployments whose children own the pod, unless no relevant field has changed."""
         if old is not None and new is not None and _seen(old) == _seen(new):
             return ()
         keys: set[Key] = set()
@@ -120,15 +119,15 @@ class Gatherer:
         return keys
 
     def _above(self, old: Workload | None, new: Workload | None) -> Iterable[Key]:
-        """Return the UnitedDeployments whose Deployments a ReplicaSet belongs to, when it comes or goes: pods may be
-        known before it is."""
+        """Return the UnitedDeployments of the Deployment that owns a ReplicaSet which was added or removed."""
+        # Pods may be received before their ReplicaSet.
         if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
             return ()
         uids = {uid for one in (old, new) if one is not None for uid in controller_uid(one)}
         return {key for uid in uids for key in owner_keys(UNITED_DEPLOYMENT, None, self._workload(uid))}
 
     def _may_adopt(self, old: Workload | None, new: Workload | None) -> Iterable[Key]:
-        """Return the UnitedDeployments that a workload which nobody controls may become a child of."""
+        """Return the UnitedDeployments that may adopt a workload without a controller."""
         del old
         if new is None or controller_of(new.metadata) is not None or not subset_of(new):
             return ()
@@ -151,7 +150,7 @@ def _selects(owner: UnitedDeployment, workload: Workload) -> bool:
 
 
 def _seen(pod: Pod) -> tuple[object, ...]:
-    """Return what of a pod a UnitedDeployment goes by."""
+    """Return the fields of a pod that a UnitedDeployment depends on."""
     scheduled = pod.conditions.get("PodScheduled")
     return (
         pod.metadata.labels,

@@ -1,4 +1,4 @@
-"""What a child should be (uniteddeployment.md §9.5): its metadata, and its spec as a whole."""
+"""Builds the desired children: their metadata, and their whole spec (uniteddeployment.md §9.5)."""
 
 from collections.abc import Mapping
 
@@ -36,23 +36,23 @@ _DOCUMENTS: Reader[Json] = Reader(Json)
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the child of one subset is to have."""
+    """The settings of one subset's child."""
 
     kind: ChildKind
     subset: Subset
-    revision: str  # name of the UnitedDeployment's newest
+    revision: str  # name of the UnitedDeployment's newest revision
     replicas: int
     partition: int
-    max_unavailable: int | None = None  # of a subset whose pods find no node, in reservation mode
+    max_unavailable: int | None = None  # of an unschedulable subset in reservation mode
 
     @property
     def patch_text(self) -> str:
-        """The patch as the annotation holds it."""
+        """The patch as stored in the annotation."""
         return bytes(self.subset.patch).decode()
 
 
 class Desired(msgspec.Struct, frozen=True, kw_only=True):
-    """A child as it should be: the labels and annotations that it must have, and its whole spec."""
+    """A desired child: the labels and annotations that it must have, and its whole spec."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -60,8 +60,10 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def desired(owner: UnitedDeployment, wanted: Wanted) -> Desired:
-    """Return the child of a subset. Raises ValueError: the template, the term, a toleration or the patch cannot be
-    read or applied."""
+    """Build the child of a subset.
+
+    Raises ValueError if the template, the term, a toleration or the patch cannot be read or applied.
+    """
     template = _read(owner.spec.template.get(wanted.kind.template, ABSENT), wanted.kind.template)
     marks = {REVISION_LABEL: wanted.revision, SUBSET_LABEL: wanted.subset.name}
     return Desired(
@@ -95,7 +97,7 @@ def _strategy(kind: ChildKind) -> str:
 
 
 def _set_partition(spec: Json, wanted: Wanted) -> None:
-    """Hold pods back. Those of a Deployment cannot be held, and OnDelete holds them anyway."""
+    """Set the partition, except for Deployments, which have none, and OnDelete, which needs none."""
     if not wanted.kind.partitioned:
         return
     strategy = ensured(spec, "updateStrategy")
@@ -107,7 +109,7 @@ def _set_partition(spec: Json, wanted: Wanted) -> None:
 
 
 def _pod_template(subset: Subset, template: Json, marks: Mapping[str, str]) -> Json:
-    """Return the pod template with what the subset adds to it. The patch comes last, so it wins."""
+    """Return the pod template with the additions of the subset. The patch comes last, so it wins."""
     pod = dict(template)
     ensured(ensured(pod, "metadata"), "labels").update(marks)
     _require(pod, mappings(_read(subset.node_selector_term, "nodeSelectorTerm").get("matchExpressions")))
@@ -126,7 +128,7 @@ def _pod_template(subset: Subset, template: Json, marks: Mapping[str, str]) -> J
 
 
 def _require(pod: Json, expressions: list[Json]) -> None:
-    """Add the expressions to each required term of node affinity, or as the only one."""
+    """Add the expressions to each required term of node affinity, or as the only term."""
     if not expressions:
         return
     affinity = ensured(ensured(ensured(pod, "spec"), "affinity"), "nodeAffinity")
@@ -147,7 +149,7 @@ def _read(raw: msgspec.Raw, name: str) -> Json:
 
 
 def new_child(owner: UnitedDeployment, wanted: Wanted, child: Desired, name: str) -> Json:
-    """Return the object to create."""
+    """Build the object to create."""
     return {
         "apiVersion": wanted.kind.resource.api_version,
         "kind": wanted.kind.resource.kind,
@@ -163,8 +165,11 @@ def new_child(owner: UnitedDeployment, wanted: Wanted, child: Desired, name: str
 
 
 def changes(owner: UnitedDeployment, workload: Workload, child: Desired) -> Json:
-    """Return the merge patch that makes the workload what it should be. The spec is replaced as a whole: members that
-    the template does not have go, and what the apiserver fills in comes back."""
+    """Build the merge patch that changes the workload into the desired one.
+
+    The spec is replaced as a whole: members that the template lacks are removed, and the apiserver fills in its
+    defaults again.
+    """
     meta = workload.metadata
     metadata: Json = {}
     for key, held, wanted in (
@@ -182,7 +187,7 @@ def changes(owner: UnitedDeployment, workload: Workload, child: Desired) -> Json
 
 
 def _references(owner: UnitedDeployment, workload: Workload) -> list[Json] | None:
-    """Return the owner references to write; None unless that to the owner is of another version of its kind."""
+    """Return the owner references to write; None unless the owner's names another version of its kind."""
     own = owner_reference(UNITED_DEPLOYMENT, owner.metadata)
     held: list[Json] = msgspec.to_builtins(workload.metadata.owner_references)
     if own in held:
@@ -191,8 +196,10 @@ def _references(owner: UnitedDeployment, workload: Workload) -> list[Json] | Non
 
 
 def lacks(workload: Workload, child: Desired) -> bool:
-    """Return whether the workload differs in anything that the template sets. What it has besides is filled in by the
-    apiserver, or was removed from the template: then it carries another revision, too."""
+    """Report whether the workload differs in anything that the template sets.
+
+    Other members were filled in by the apiserver, or were removed from the template: then the revision differs, too.
+    """
     meta = workload.metadata
     return (
         not child.labels.items() <= meta.labels.items()
@@ -202,7 +209,7 @@ def lacks(workload: Workload, child: Desired) -> bool:
 
 
 def _comparable(spec: Json) -> Json:
-    """Return the spec with its pod template as the apiserver writes it: quantities in their canonical form."""
+    """Return the spec with its pod template as the apiserver writes it: quantities in canonical form."""
     try:
         return spec | {"template": canonical_template(msgspec.json.encode(spec.get("template")))}
     except ValueError:
@@ -210,7 +217,7 @@ def _comparable(spec: Json) -> Json:
 
 
 def same_patch(held: str, wanted: str) -> bool:
-    """Return whether two texts are the same patch, however they are written."""
+    """Report whether two texts are the same patch, regardless of formatting."""
     if held == wanted:
         return True
     try:

@@ -1,7 +1,7 @@
-"""Which ready pods can be spared while pods move from one subset to another.
+"""Decides which ready pods can be spared while pods move from one subset to another.
 
 The reference shrinks and deletes children in the pass that creates and grows others, so that for a while too few pods
-serve. Here no more ready pods are given up than there are above `spec.replicas`, as long as others are on their way.
+serve. Here ready pods are given up only above `spec.replicas`, as long as others are expected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,17 +21,19 @@ from flotilla_topology.uniteddeployment.claiming import Family
 from flotilla_topology.uniteddeployment.schedulability import Schedulability
 
 PROGRESS_DEADLINE = 600
-"""Seconds after the creation of its youngest pod for which a child's missing pods are expected, as long as a Deployment
-waits for progress by default. Shrinking that waited for them goes on afterwards: a quota that is full would keep both
-from moving for ever."""
+"""The seconds after the creation of a child's youngest pod during which its missing pods are expected.
+
+This is a Deployment's default progress deadline. Afterwards, shrinking continues without them: a full quota would
+otherwise block both forever.
+"""
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):
-    """The replicas of children during a handover, and the workloads that it has made dispensable."""
+    """The replicas of children during a handover, and the workloads that are no longer needed."""
 
-    replicas: Mapping[str, int]  # by subset; more than is allocated where pods are kept for now
+    replicas: Mapping[str, int]  # by subset; more than allocated where pods are kept for now
     going: Sequence[tuple[ChildKind, Workload]] = ()  # workloads outside the topology that can be deleted
-    moves: bool = True  # pods are given up, or are to be
+    moves: bool = True  # pods are being given up, or will be
 
 
 def hand_over(
@@ -42,7 +44,7 @@ def hand_over(
     now: datetime,
     draft: Draft,
 ) -> Handover:
-    """Return how many replicas children get in this pass, and which workloads can go. Those that wait get a reason."""
+    """Return the replicas of children in this pass and the workloads to delete, and give reasons for waiting."""
     leaving = [(family.kind, child.workload, _serving(child)) for child in family.surplus]
     leaving += [(kind, workload, _still_serving(workload)) for kind, workload in family.others]
     shrinking = [child for child in family.children if allocated[child.name] < child.workload.replicas]
@@ -72,14 +74,14 @@ def hand_over(
 
 
 def _serving(child: Child) -> int:
-    """Return how many pods of the child are ready and stay so: those beyond its replicas are about to go."""
+    """Return how many ready pods of the child stay: pods beyond its replicas are about to be deleted."""
     if child.metadata.deletion_timestamp is not None:
         return 0
     return min(sum(pod.active and pod.ready for pod in child.pods), child.workload.replicas)
 
 
 def _still_serving(workload: Workload) -> int:
-    """Return how many pods of a workload of another kind are ready, by its status: its pods are not looked at."""
+    """Return how many pods of a workload of another kind are ready, by its status: its pods are not watched."""
     return 0 if workload.metadata.deletion_timestamp is not None else workload.status.ready_replicas
 
 
@@ -91,7 +93,7 @@ def _more_are_coming(
     now: datetime,
     draft: Draft,
 ) -> bool:
-    """Return whether pods are expected in any subset. If so, the next pass is due when they are not any more."""
+    """Report whether pods are expected in any subset. If so, the next pass is due when they no longer are."""
     coming = False
     for subset in owner.spec.topology.subsets:
         child, stuck = family.of(subset.name), found.get(subset.name, Schedulability()).waiting
@@ -101,7 +103,7 @@ def _more_are_coming(
 
 
 def _is_coming(child: Child | None, wanted: int, now: datetime, draft: Draft) -> bool:
-    """Return whether the subset lacks ready pods that its child can be expected to make."""
+    """Report whether the subset lacks ready pods that its child is expected to create."""
     if child is None:
         return wanted > 0
     if _serving(child) >= wanted:
@@ -114,10 +116,9 @@ def _is_coming(child: Child | None, wanted: int, now: datetime, draft: Draft) ->
 
 
 def _shrink(child: Child, wanted: int, spare: int) -> tuple[int, int]:
-    """Return to how many replicas the child can shrink if it may give up `spare` ready pods, and how many it gives
-    up."""
+    """Return (the child's replicas if it may give up `spare` ready pods, how many it gives up)."""
     pods = [pod for pod in child.pods if pod.active]
-    replicas = max(wanted, min(child.workload.replicas, len(pods)))  # pods that were never made go first
+    replicas = max(wanted, min(child.workload.replicas, len(pods)))  # pods that were never created go first
     lost = 0
     for pod in _in_order_of_removal(child.kind, pods):
         if replicas == wanted or (pod.ready and lost == spare):

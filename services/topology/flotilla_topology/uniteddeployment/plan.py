@@ -1,8 +1,8 @@
-"""One pass over one UnitedDeployment, from snapshot to plan (uniteddeployment.md §6).
+"""Plans one pass over one UnitedDeployment, from snapshot to plan (uniteddeployment.md §6).
 
-The steps, in order: revisions, claiming of children, what is known of their pods, replicas and partitions of each
-subset; then children are created, deleted and updated, and last comes the status. It is written only by a pass in
-which nothing failed.
+The steps, in order: revisions, claiming of children, schedulability of their pods, replicas and partitions of each
+subset; then children are created, deleted and updated, and last comes the status. It is written only if nothing failed
+in the pass.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ from flotilla_topology.unscheduled import is_unscheduled
 
 
 def plan(snapshot: UnitedDeploymentSnapshot, now: datetime) -> Plan:
-    """Plan one pass. Never raises for what users can write into a UnitedDeployment: it becomes a reason."""
+    """Plan one pass. Invalid input in a UnitedDeployment becomes a reason and never raises."""
     if snapshot.owner.metadata.deletion_timestamp is not None:
         return Plan()
     kind = kind_of(snapshot.owner.spec.template)
@@ -66,7 +66,7 @@ def plan(snapshot: UnitedDeploymentSnapshot, now: datetime) -> Plan:
 def _plan(
     snapshot: UnitedDeploymentSnapshot, kind: ChildKind, selector: Selector, revisions: RevisionChoice, now: datetime
 ) -> Plan:
-    """Plan a pass over a UnitedDeployment whose spec can be read."""
+    """Plan a pass over a UnitedDeployment whose spec is readable."""
     owner, draft = with_new_subsets(snapshot.owner, now), Draft()
     claims = {one.name: claim(snapshot, one, selector) for one in KINDS}
     children = family(snapshot, kind, claims, revisions.update.metadata.name)
@@ -108,7 +108,7 @@ def _plan(
 
 
 def _failed(event: str, code: str, message: str) -> Plan:
-    """Return the plan of what cannot be planned before somebody changes the spec. It is tried again."""
+    """Return the plan for a spec that must be corrected first. The pass is retried."""
     return Plan(
         reasons=(why.refusal(code, message),),
         events=(Event(reason=event, message=message, warning=True),),
@@ -131,7 +131,7 @@ def _keep_revisions(
 
 
 def _settle_ownership(owner: UnitedDeployment, claims: Mapping[str, Claimed], draft: Draft) -> None:
-    """Release what left the selector, and adopt what nobody controls: of the kind that the template asks for alone."""
+    """Release workloads that no longer match, and adopt matching orphans of the template's kind."""
     wanted = kind_of(owner.spec.template)
     for kind in KINDS:
         claimed = claims[kind.name]
@@ -143,7 +143,7 @@ def _settle_ownership(owner: UnitedDeployment, claims: Mapping[str, Claimed], dr
 def _look_at_pods(
     owner: UnitedDeployment, children: Family, revisions: RevisionChoice, now: datetime, draft: Draft
 ) -> dict[str, Schedulability]:
-    """Return what the pods of each child say about its subset; nothing under the Fixed strategy."""
+    """Return the schedulability of each child's pods; empty under the Fixed strategy."""
     settings = owner.spec.adaptive
     if settings is None:
         return {}
@@ -165,9 +165,11 @@ def _look_at_pods(
 
 
 def _newly_marked(owner: UnitedDeployment, found: Mapping[str, Schedulability]) -> UnitedDeploymentStatus | None:
-    """Return the status with the subsets marked whose pods were found to find no node; None if there are no new ones.
-    It is written before pods move: once they have, nothing but the mark tells why, and a pass may end half-way.
-    Reserved pods stay, and say so themselves."""
+    """Return the status with newly unschedulable subsets marked; None if there are none.
+
+    It is written before pods move: afterwards only the mark shows why, and a pass may end half-way. Reserved pods stay,
+    and carry a label of their own instead.
+    """
     marks = {name: one.condition for name, one in found.items() if one.unschedulable and not one.marked}
     if not marks or owner.spec.reserves:
         return None
@@ -179,14 +181,14 @@ def _newly_marked(owner: UnitedDeployment, found: Mapping[str, Schedulability]) 
 
 
 def _rollout_began(owner: UnitedDeployment, revisions: RevisionChoice, now: datetime) -> datetime:
-    """Return when the condition UnitedDeploymentUpdated got the status that it has now, or gets in this pass."""
+    """Return when the condition UnitedDeploymentUpdated got its present status, or now if it changes in this pass."""
     status = "True" if revisions.current.metadata.name == revisions.update.metadata.name else "False"
     stored = next((one for one in owner.status.conditions if (one.type, one.status) == (UPDATED, status)), None)
     return (stored.last_transition_time if stored is not None else None) or now
 
 
 def _relabel(found: Mapping[str, Schedulability], draft: Draft) -> None:
-    """Write on pods whether they are reserved."""
+    """Label pods as reserved or not."""
     writes = [
         (
             patch_of(
@@ -222,7 +224,7 @@ def _allocate(owner: UnitedDeployment, children: Family, found: Mapping[str, Sch
 def _as_allocated(child: Child | None, found: Schedulability | None) -> allocation.Child | None:
     if child is None:
         return None
-    if found is None:  # under the Fixed strategy nobody looks at pods
+    if found is None:  # the Fixed strategy does not check pods
         return allocation.Child(replicas=child.workload.replicas)
     return allocation.Child(
         replicas=child.workload.replicas,
@@ -234,8 +236,7 @@ def _as_allocated(child: Child | None, found: Schedulability | None) -> allocati
 
 
 def _placed(child: Child) -> int:
-    """Return the replicas of the child but for those whose pods find no node. Of pods that it has beyond its replicas,
-    such go first."""
+    """Return the child's replicas minus its unschedulable pods, which are the first to go of surplus pods."""
     wanted = child.workload.replicas
     surplus = max(sum(pod.active for pod in child.pods) - wanted, 0)
     lost = max(sum(map(is_unscheduled, child.pods)) - surplus, 0)
@@ -245,8 +246,10 @@ def _placed(child: Child) -> int:
 def _try_again(
     children: Family, found: dict[str, Schedulability], replicas: Mapping[str, int], now: datetime
 ) -> dict[str, Schedulability]:
-    """Mark subsets that have just recovered and grow, in reservation mode: nowhere else is one marked and not
-    unschedulable with a new condition of that reason."""
+    """Mark subsets that have just recovered and grow, in reservation mode.
+
+    Nowhere else does a subset get such a new condition without being unschedulable.
+    """
     return {
         name: verified_again(one, now)
         if one.recovered and (child := children.of(name)) is not None and replicas[name] > child.workload.replicas
@@ -276,19 +279,19 @@ def _finish(
             "updated": status.updated_replicas,
             "reserved": status.reserved_pods,
         },
-        # Nothing else is written because of pods that become ready: a thousand of them are looked at seldom.
+        # No write but the status depends on pods becoming ready, so a thousand of them are processed at a lower rate.
         settled=not draft.stages and not outcome.moves and owner.spec.adaptive is None,
     )
 
 
 def _decisions(status: UnitedDeploymentStatus) -> tuple[object, ...]:
-    """Return what people and programs wait for, other than counts."""
+    """Return the fields that people and programs wait for: everything but counts."""
     subsets = [(one.name, one.replicas, one.conditions) for one in status.subset_statuses]
     return status.observed_generation, status.updated_revision, status.conditions, subsets
 
 
 def _write(stored: UnitedDeployment, status: UnitedDeploymentStatus) -> Patch | None:
-    """Return the write of the status, if it changes. The first one needs the counts even where they are zero."""
+    """Return the write of the status, if it changes. The first one needs the counts even if they are zero."""
     if status == stored.status:
         return None
     required: Json = {

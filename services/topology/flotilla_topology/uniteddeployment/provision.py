@@ -1,4 +1,4 @@
-"""Children are created, deleted and updated (uniteddeployment.md §9.3 to §9.7)."""
+"""Creates, deletes and updates the children of a UnitedDeployment (uniteddeployment.md §9.3 to §9.7)."""
 
 import hashlib
 from collections.abc import Container, Mapping, Sequence
@@ -20,26 +20,26 @@ from flotilla_topology.uniteddeployment.desired import Desired, Wanted, changes,
 from flotilla_topology.uniteddeployment.schedulability import Schedulability
 
 PROVISION, UPDATE = "provision", "update"
-"""Phases of writes."""
+"""The phases of writes."""
 
 _LONGEST = 253 - 5
 _LONGEST_PREFIX = 58
-"""Characters that the apiserver leaves of a generated name."""
+"""The number of characters that the apiserver keeps of a generated name's prefix."""
 
 
 class Subsets(msgspec.Struct, frozen=True, kw_only=True):
-    """What each subset is to have."""
+    """The desired state of all subsets."""
 
     owner: UnitedDeployment
     family: Family
-    revision: str  # name of the newest
+    revision: str  # name of the newest revision
     replicas: Mapping[str, int]
     partitions: Mapping[str, int]
-    going: Sequence[tuple[ChildKind, Workload]]  # workloads outside the topology that are to be deleted
+    going: Sequence[tuple[ChildKind, Workload]]  # workloads outside the topology to be deleted
     found: Mapping[str, Schedulability]
 
     def wanted(self, subset: Subset) -> Wanted:
-        """Return what the child of the subset is to have."""
+        """Return the settings of the subset's child."""
         child, found = self.family.of(subset.name), self.found.get(subset.name)
         unavailable = None
         if child is not None and found is not None and found.unschedulable and self.owner.spec.reserves:
@@ -56,7 +56,7 @@ class Subsets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_provision(subsets: Subsets, taken: Container[str], draft: Draft) -> None:
-    """Plan the children to create and to delete."""
+    """Plan the creates and deletes of children."""
     draft.stage(_deletes(subsets), stop_on_failure=False)
     draft.stage(_creates(subsets, taken, draft), slow_start=1)
 
@@ -94,7 +94,7 @@ def _provision_failed() -> Event:
 
 
 def _deletes(subsets: Subsets) -> list[Chain]:
-    """Return the deletes of duplicates, and of workloads outside the topology that the others can do without."""
+    """Return the deletes of duplicates, and of workloads outside the topology that are no longer needed."""
     family, going = subsets.family, subsets.going
     deleted = Event(reason="SuccessfulUpdateSubset", message=f"Delete {len(going)} Subset ({family.kind.name})")
     chains: list[Chain] = [(_delete(family.kind, workload, None),) for workload in family.duplicates]
@@ -117,8 +117,10 @@ def _delete(kind: ChildKind, workload: Workload, event: Event | None) -> Delete:
 
 
 def _name(owner: UnitedDeployment, subset: str, taken: Container[str]) -> str:
-    """Return `<owner>-<subset>-<five characters>` (§9.4), always the same for one version of the owner: a create that
-    is repeated meets its own object."""
+    """Return the name `<owner>-<subset>-<five characters>` of a new child (§9.4).
+
+    It is the same for one version of the owner, so that a repeated create gets AlreadyExists from its own object.
+    """
     meta = owner.metadata
     prefix = f"{meta.name}-{subset}-"
     if len(prefix) > _LONGEST:
@@ -129,7 +131,7 @@ def _name(owner: UnitedDeployment, subset: str, taken: Container[str]) -> str:
 
 
 def plan_update(subsets: Subsets, draft: Draft) -> None:
-    """Plan the updates of children that are there, all subsets side by side (§9.6)."""
+    """Plan the updates of existing children, all subsets side by side (§9.6)."""
     chains: list[Chain] = []
     for subset in subsets.owner.spec.topology.subsets:
         child = subsets.family.of(subset.name)
@@ -153,7 +155,7 @@ def _update(subsets: Subsets, child: Child, wanted: Wanted, draft: Draft) -> Cha
         Intent.UPDATE,
         f"subset {child.name}: {cause}",
         body=changes(subsets.owner, child.workload, target),
-        on_version=wanted.replicas < child.workload.replicas,  # which pods can be spared may have changed since
+        on_version=wanted.replicas < child.workload.replicas,  # the pods that can be spared may have changed since
         phase=UPDATE,
         revision=wanted.revision,
         on_failure=(_update_failed(child), Event(reason="FailedUpdateSubset", message="", warning=True)),
@@ -165,7 +167,7 @@ _ROLLING = "pods are left on old revisions"
 
 
 def _cause(child: Child, wanted: Wanted) -> str:
-    """Return why the child is written; empty if it is as it should be. The first that holds counts."""
+    """Return the first cause for which the child must be written; empty if it is as desired."""
     workload = child.workload
     if workload.metadata.labels.get(REVISION_LABEL) != wanted.revision:
         return f"revision {wanted.revision}"
@@ -184,8 +186,10 @@ def _update_failed(child: Child) -> Event:
 
 
 def _stuck(child: Child, wanted: Wanted) -> Chain:
-    """Delete old pods of a built-in StatefulSet that are not ready: its controller would wait for them for ever
-    (§9.7)."""
+    """Delete old pods of a built-in StatefulSet that are not ready (§9.7).
+
+    Its controller would wait for them forever.
+    """
     if child.kind is not STATEFUL_SETS or child.on_delete:
         return ()
     return tuple(
@@ -199,7 +203,7 @@ def _stuck(child: Child, wanted: Wanted) -> Chain:
 
 
 def _readable(subsets: Subsets, wanted: Wanted, draft: Draft) -> Desired | None:
-    """Return the child as it should be; None, with a reason, if that cannot be worked out."""
+    """Return the desired child; None, with a reason, if it cannot be computed."""
     try:
         return desired(subsets.owner, wanted)
     except ValueError as error:

@@ -1,4 +1,7 @@
-"""A UnitedDeployment's ControllerRevisions: `spec.template` as a whole, in its typed form (uniteddeployment.md §8)."""
+"""Manages a UnitedDeployment's ControllerRevisions: `spec.template` as a whole, in its typed form.
+
+See uniteddeployment.md §8.
+"""
 
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -107,7 +110,7 @@ _OURS: Mapping[str, Members] = {
         ("markPodNotReady", "o", "bool"),
     ],
 }
-"""How the types of our own kinds are written, in the notation of podschema/README.md; the built-in ones are there."""
+"""The types of our own kinds, in the notation of podschema/README.md, which has the built-in ones."""
 
 
 class _DataSpec(msgspec.Struct):
@@ -130,12 +133,12 @@ def _writers() -> Canonical:
 
 
 def source_of(template: Template) -> bytes:
-    """Return the data of a revision as the user wrote it."""
+    """Return the data of a revision in the user's form."""
     return b'{"spec":{"template":%b}}' % msgspec.json.encode(template)
 
 
 def canonical(data: bytes) -> bytes:
-    """Return the data as it is stored, hashed and compared. Raises ValueError: the template cannot be read."""
+    """Return the data as it is stored, hashed and compared. Raises ValueError if the template cannot be read."""
     template = read_json(data, _Data).spec.template
     written = {
         name: _writers().write(name, template[name]) for name in _WORKLOADS if template.get(name, _NULL) != _NULL
@@ -162,7 +165,7 @@ RECIPE = RevisionRecipe(
 
 
 def choose(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> RevisionChoice:
-    """Return the newest and the current revision. Raises ValueError: the template cannot be read."""
+    """Choose the newest and the current revision. Raises ValueError if the template cannot be read."""
     owner, status = snapshot.owner, snapshot.owner.status
     return choose_revisions(
         RECIPE,
@@ -180,15 +183,19 @@ def choose(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> RevisionCh
 
 
 def loose(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> list[ControllerRevision]:
-    """Return the revisions of templates like this one that nobody controls and the selector matches: those that a
-    UnitedDeployment left behind. Workloads leave revisions behind as well, which are none of ours."""
+    """Return the revisions without a controller that the selector matches and that hold such a template.
+
+    A deleted UnitedDeployment left them behind. Revisions left behind by workloads are not adopted.
+    """
     own = own_revisions(snapshot.revisions, snapshot.owner.metadata.uid, selector)
     return [one for one in own if controller_of(one.metadata) is None and _has_template(one)]
 
 
 def strays(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> list[ControllerRevision]:
-    """Return the revisions that the owner controls although their labels left its selector. Old ones of CloneSets have
-    no labels, and stay."""
+    """Return the revisions that the owner controls although its selector no longer matches them.
+
+    Old revisions of CloneSets have no labels, and stay.
+    """
     uid = snapshot.owner.metadata.uid
     own = {one.metadata.name for one in own_revisions(snapshot.revisions, uid, selector, may_lack_labels=True)}
     return [
@@ -208,7 +215,7 @@ def _has_template(revision: ControllerRevision) -> bool:
 
 
 def surplus(snapshot: UnitedDeploymentSnapshot, selector: Selector, kept: Collection[str]) -> tuple[Delete, ...]:
-    """Return the deletes of the oldest revisions beyond the history limit, sparing the names that are `kept`."""
+    """Plan the deletion of the oldest revisions beyond the history limit, except the `kept` names."""
     owner = snapshot.owner
     own = own_revisions(snapshot.revisions, owner.metadata.uid, selector, may_lack_labels=True)
     return surplus_revisions(own, max(owner.spec.revision_history_limit, 0), spared=kept)

@@ -1,4 +1,4 @@
-"""Which subsets have pods that find no node, and which pods are reserved (uniteddeployment.md §10 and §11)."""
+"""Finds subsets with unschedulable pods, and reserved pods (uniteddeployment.md §10 and §11)."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,22 +14,22 @@ from flotilla_topology.uniteddeployment.children import Child, is_on
 from flotilla_topology.unscheduled import is_timed_out, is_unscheduled
 
 RESCHEDULED, RECOVERED, CREATED = "reschedule", "recover", "created"
-"""Reasons of the condition."""
+"""The reasons of the condition."""
 
 JOINED = "newly-created subsets in reservation strategy"
 GROWN = "subset just recovered scaled up"
-"""Messages of the condition while pods that are to be tried first do not exist yet."""
+"""The messages of the condition while the pods to be tried first do not exist yet."""
 
 
 class Patience(msgspec.Struct, frozen=True):
     """The times of the adaptive settings, in seconds."""
 
-    critical: int = 30  # that a pod may find no node
-    marked: int = 300  # that a subset stays marked; in reservation mode, that a pod has to be ready
+    critical: int = 30  # how long a pod may be unschedulable
+    marked: int = 300  # how long a subset stays marked; in reservation mode, how long a pod has to be ready
 
     @classmethod
     def of(cls, settings: AdaptiveStrategy) -> "Patience":
-        """Return the times, with the defaults where the settings have none."""
+        """Return the times of the settings, or their defaults."""
         critical, marked = settings.reschedule_critical_seconds, settings.unschedulable_duration
         return cls(
             cls.critical if critical is None else max(critical, 0),
@@ -38,20 +38,20 @@ class Patience(msgspec.Struct, frozen=True):
 
 
 class Schedulability(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found out about the pods of one child."""
+    """The result of checking the pods of one child."""
 
     unschedulable: bool = False
-    marked: bool = False  # it was found before, as the stored condition says
-    condition: Condition | None = None  # as it is to be stored; None: it never had trouble
-    waiting: Sequence[Pod] = ()  # pods that have found no node for too long
-    recovered: bool = False  # in reservation mode: it was marked, and has no reserved pods left
+    marked: bool = False  # unschedulable before, according to the stored condition
+    condition: Condition | None = None  # the condition to store; None: the subset was never unschedulable
+    waiting: Sequence[Pod] = ()  # pods that have been unschedulable for too long
+    recovered: bool = False  # in reservation mode: marked, without reserved pods left
     reserved: int = 0
-    relabelled: Sequence[tuple[Pod, bool]] = ()  # pods whose label is to say whether they are reserved
+    relabelled: Sequence[tuple[Pod, bool]] = ()  # pods whose label must change, and whether they are reserved
     overdue_updates: int = 0  # old pods that are reserved because their update takes too long
 
 
 def adaptive(child: Child, stored: Condition | None, patience: Patience, now: datetime, waits: Waits) -> Schedulability:
-    """Look at the pods of a child whose surplus goes to other subsets (§10)."""
+    """Check the pods of a child whose surplus goes to other subsets (§10)."""
     marked, status, waiting = stored is not None and stored.status == "False", child.workload.status, list[Pod]()
     if status.ready_replicas < status.replicas:
         waiting = [pod for pod in child.pods if is_timed_out(pod, patience.critical, now, waits)]
@@ -67,16 +67,16 @@ def adaptive(child: Child, stored: Condition | None, patience: Patience, now: da
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """How reserved pods are told from others (§11)."""
+    """The rules that decide which pods are reserved (§11)."""
 
     patience: Patience
-    revision: str  # name of the UnitedDeployment's newest
+    revision: str  # name of the UnitedDeployment's newest revision
     rollout_began: datetime
     now: datetime
     waits: Waits
 
     def look_at(self, child: Child, stored: Condition | None) -> Schedulability:
-        """Look at the pods of a child that keeps those that find no node."""
+        """Check the pods of a child that keeps unschedulable pods as reserved."""
         marked = stored is not None and stored.status == "False"
         awaited = stored is not None and marked and _awaits_pods(child, stored)
         reserved = [pod for pod in child.pods if self._is_reserved(pod, marked)]
@@ -113,15 +113,14 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
         return self._asks_again(self._is_overdue(pod))
 
     def _has_proved_itself(self, pod: Pod) -> bool:
-        """Return whether the pod is on the newest revision, and has been ready for long enough."""
+        """Report whether the pod is on the newest revision, and has been ready for long enough."""
         if pod.status.phase != "Running" or not is_on(pod, self.revision) or pod.ready_since is None:
             self.waits.until(later(self.now, self.patience.marked))
             return False
         return self.waits.passed(later(pod.ready_since, self.patience.marked), self.now)
 
     def _is_overdue(self, pod: Pod) -> bool:
-        """Return whether the pod is on an old revision although the rollout has been going on for longer than a pod may
-        find no node."""
+        """Report whether the pod is on an old revision for longer than the critical time of the rollout."""
         if is_on(pod, self.revision) or pod.metadata.deletion_timestamp is not None:
             return False
         return self.waits.passed(later(self.rollout_began, self.patience.critical), self.now)
@@ -138,12 +137,12 @@ def verified_again(found: Schedulability, now: datetime) -> Schedulability:
 
 
 def _awaits_pods(child: Child, mark: Condition) -> bool:
-    """Return whether the subset is marked for pods that its workload has not created yet."""
+    """Report whether the subset is marked for pods that its workload has not created yet."""
     return mark.message in (JOINED, GROWN) and sum(pod.active for pod in child.pods) < child.workload.replicas
 
 
 def changed(stored: Condition | None, schedulable: bool, reason: str, message: str, now: datetime) -> Condition:
-    """Return the condition; the stored one where neither its status nor its reason changes."""
+    """Return the new condition; the stored one if neither its status nor its reason changes."""
     status = "True" if schedulable else "False"
     if stored is not None and (stored.status, stored.reason) == (status, reason):
         return stored

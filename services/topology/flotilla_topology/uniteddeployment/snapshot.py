@@ -1,4 +1,4 @@
-"""Everything that planning one UnitedDeployment needs to know, gathered before and frozen."""
+"""The input of planning one UnitedDeployment, gathered beforehand and frozen."""
 
 from collections.abc import Collection, Container, Mapping, Sequence
 
@@ -15,11 +15,10 @@ class UnitedDeploymentSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     owner: UnitedDeployment
     workloads: Mapping[str, Collection[Workload]] = {}
-    """By name of the `ChildKind`: those of the namespace that it controls, and those that nobody controls and that name
-    a subset."""
-    pods: Mapping[str, Sequence[Pod]] = {}  # by uid of the workload; those of a Deployment through its ReplicaSets
-    taken_names: Container[str] = ()  # names of all workloads of the namespace of the kind that the template asks for
-    revisions: Collection[ControllerRevision] = ()  # of its namespace: its own, and nobody's
+    """By name of the `ChildKind`: workloads of the namespace that it controls, and unowned ones with a subset label."""
+    pods: Mapping[str, Sequence[Pod]] = {}  # by uid of the workload; for a Deployment, through its ReplicaSets
+    taken_names: Container[str] = ()  # names of all workloads of the namespace of the template's kind
+    revisions: Collection[ControllerRevision] = ()  # its own, and those of the namespace without an owner
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: provision, update
 
     @property

@@ -1,4 +1,4 @@
-"""The status of a UnitedDeployment (uniteddeployment.md §12)."""
+"""Computes the status of a UnitedDeployment (uniteddeployment.md §12)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,19 +23,22 @@ from flotilla_topology.uniteddeployment.schedulability import CREATED, JOINED, S
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pass found and decided."""
+    """The findings and decisions of a pass."""
 
     revisions: RevisionChoice
     family: Family
     found: Mapping[str, Schedulability]  # by subset; empty under the Fixed strategy
     replicas: Mapping[str, int]  # allocated, by subset
     partitions: Mapping[str, int]  # effective, by subset
-    moves: bool = False  # pods are given up in favour of others, or are to be
+    moves: bool = False  # pods are being given up in favour of others, or will be
 
 
 def with_new_subsets(owner: UnitedDeployment, now: datetime) -> UnitedDeployment:
-    """Return the object with a status of each subset of the topology. One that joins a running UnitedDeployment in
-    reservation mode begins marked, so that its first pods are tried before others go (§6 step 3)."""
+    """Return the object with a status for each subset of the topology.
+
+    A subset that joins a running UnitedDeployment in reservation mode begins marked, so that its first pods are tried
+    before others are given up (§6 step 3).
+    """
     stored = owner.status.subset_statuses
     begins_marked = bool(stored) and owner.spec.reserves
     known = {subset.name for subset in stored}
@@ -51,7 +54,7 @@ def with_new_subsets(owner: UnitedDeployment, now: datetime) -> UnitedDeployment
 
 
 def status_of(owner: UnitedDeployment, selector: Selector, outcome: Outcome, now: datetime) -> UnitedDeploymentStatus:
-    """Return the status that the object is to have."""
+    """Return the desired status of the object."""
     children = outcome.family.all
     reserved = {child.name: found.reserved for child in children if (found := outcome.found.get(child.name))}
     replicas = sum(child.workload.status.replicas for child in children) - sum(reserved.values())
@@ -78,8 +81,7 @@ def status_of(owner: UnitedDeployment, selector: Selector, outcome: Outcome, now
 
 
 def _subset_statuses(owner: UnitedDeployment, outcome: Outcome, reserved: Mapping[str, int]) -> list[SubsetStatus]:
-    """Return the statuses of the topology's subsets, and of those whose child is still there, in the order in which
-    they came."""
+    """Return the statuses of the topology's subsets and of subsets that still have a child, in stored order."""
     children = {child.name: child for child in outcome.family.all}
     kept = {subset.name for subset in owner.spec.topology.subsets} | children.keys()
     statuses: list[SubsetStatus] = []
@@ -114,13 +116,13 @@ def _conditions(owner: UnitedDeployment, outcome: Outcome, now: datetime) -> lis
         message=f"{verb} to revision {newest}",
     )
     conditions = _set(conditions, updated)
-    if owner.spec.topology.subsets:  # made by this pass or an earlier one: the condition never becomes False
+    if owner.spec.topology.subsets:  # created by this pass or an earlier one: the condition never becomes False
         conditions = _set(conditions, Condition(type=PROVISIONED, status="True", last_transition_time=moment))
     return _set(conditions, Condition(type=SUBSET_UPDATED, status="True", last_transition_time=moment))
 
 
 def _set(conditions: Sequence[Condition], new: Condition) -> list[Condition]:
-    """Put the condition at the end, unless there is one with its status already."""
+    """Put the condition at the end, unless one with its status exists already."""
     if any((one.type, one.status) == (new.type, new.status) for one in conditions):
         return list(conditions)
     return [*(one for one in conditions if one.type != new.type), new]

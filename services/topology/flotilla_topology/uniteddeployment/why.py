@@ -1,4 +1,4 @@
-"""Why a UnitedDeployment stands where it stands: its subsets one by one, and the children that have to be asked."""
+"""Explains the state of a UnitedDeployment subset by subset, and names the children to look at."""
 
 from collections.abc import Mapping
 
@@ -12,12 +12,12 @@ from flotilla_topology.uniteddeployment.provision import Subsets
 
 
 def refusal(code: str, message: str) -> Reason:
-    """Return the reason of a UnitedDeployment for which nothing can be done before its spec changes."""
+    """Return the reason of a UnitedDeployment whose spec must change before anything can be done."""
     return Reason(State.STUCK, code, message)
 
 
 def give_reasons(subsets: Subsets, claims: Mapping[str, Claimed], draft: Draft) -> None:
-    """Say what each subset waits for."""
+    """Add a reason for each subset that waits."""
     for claimed in claims.values():
         for workload in claimed.nameless:
             text = f"{workload.metadata.name} belongs to the UnitedDeployment and names no subset"
@@ -31,7 +31,7 @@ def give_reasons(subsets: Subsets, claims: Mapping[str, Claimed], draft: Draft) 
 
 
 def _give_totals(subsets: Subsets, draft: Draft) -> None:
-    """Say what no subset takes."""
+    """Add a reason for replicas that fit into no subset."""
     total, allocated = subsets.owner.spec.replicas, sum(subsets.replicas.values())
     if allocated < total:
         text = (

@@ -1,4 +1,4 @@
-"""The WorkloadSpread controller: what it watches and writes, and what it plans from."""
+"""Declares the WorkloadSpread controller: its watches, its writes, and the gatherer of its snapshots."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -26,7 +26,7 @@ from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnap
 from flotilla_topology.workloadspread.targets import latest_version, target_of
 
 SPREAD_BY = "spread by"
-"""Index: pods by namespace and name of the WorkloadSpread that they are matched with."""
+"""Index: pods by namespace and name of their WorkloadSpread."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,12 +36,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def target_index(spread: WorkloadSpread) -> Iterable[tuple[str, ...]]:
-    """Return the workload that is meant, whatever its version."""
+    """Return the index key of the target workload, regardless of its API version."""
     return [(spread.metadata.namespace, *spread.spec.target_ref.identity)]
 
 
 def spread_by(pod: Pod) -> Iterable[tuple[str, str]]:
-    """Return the WorkloadSpread that the pod is matched with."""
+    """Return the key of the pod's WorkloadSpread, if it has one."""
     matched = matched_of(pod.metadata.annotations)
     return [(pod.metadata.namespace, matched.name)] if matched is not None else []
 
@@ -101,7 +101,7 @@ class Gatherer:
             return msgspec.structs.replace(snapshot, unfollowed=str(reason))
 
     def _with_custom(self, snapshot: WorkloadSpreadSnapshot) -> WorkloadSpreadSnapshot:
-        """Return the snapshot with a workload of a kind that administrators name. Raises Unknown, ValueError."""
+        """Return the snapshot with a workload of a configured kind. Raises Unknown, ValueError."""
         workload = self._custom.find(snapshot.spread)
         if workload is None or workload.metadata.deletion_timestamp is not None:
             return snapshot
@@ -130,7 +130,7 @@ class Gatherer:
         return target_of(resource, workload, paths, latest=latest, tracked=not _is_paused(workload))
 
     def _newest_hash(self, deployment: Workload) -> str | None:
-        """Return the hash of the ReplicaSet that bears the number of the Deployment's newest revision."""
+        """Return the hash of the ReplicaSet with the number of the Deployment's newest revision."""
         number = deployment.metadata.annotations.get(DEPLOYMENT_REVISION)
         for one in self._workloads[REPLICA_SET].by_index(CONTROLLED, deployment.metadata.uid):
             if number and one.metadata.annotations.get(DEPLOYMENT_REVISION) == number:
@@ -147,8 +147,10 @@ class Gatherer:
             yield from (pod for pod in pods if pod.metadata.namespace == workload.metadata.namespace)
 
     def _pods_of_custom(self, spread: WorkloadSpread, workload: CustomTarget) -> list[Pod]:
-        """Return its own pods, or else those that it selects, and those that the webhook has found to be below it.
-        Raises Unknown."""
+        """Return the workload's own pods, or else the pods that it selects, and indirect ones. Raises Unknown.
+
+        The webhook has marked the indirect ones with the WorkloadSpread.
+        """
         namespace, name = spread.metadata.key
         pods = list(self._pods.by_index(CONTROLLED, workload.metadata.uid))
         if not pods and (selector := self._custom.selector(spread, workload)) is not None:
@@ -170,10 +172,10 @@ class Gatherer:
             if node is not None:
                 yield name, node
 
-    # What a change concerns
+    # Keys that a change affects
 
     def _of_workload(self, resource: Resource, old: Workload | None, new: Workload | None) -> Iterable[Key]:
-        """Return those that are about the workload, or about the Deployment of a ReplicaSet."""
+        """Return the WorkloadSpreads of the workload, or of the Deployment of a ReplicaSet."""
         workload = new or old
         if workload is None or (old is not None and new is not None and _seen(old) == _seen(new)):
             return ()
@@ -185,7 +187,7 @@ class Gatherer:
         return [one.metadata.key for place in places for one in self._spreads.by_index(TARGET, place)]
 
     def _of_pod(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
-        """Return those that the pod is matched with, and the one of its workload."""
+        """Return the WorkloadSpread that the pod is matched with, and those of its workload."""
         if not len(self._spreads) or (old is not None and new is not None and _seen_pod(old) == _seen_pod(new)):
             return ()
         keys: set[Key] = set()
@@ -210,7 +212,7 @@ def _is_paused(workload: Workload) -> bool:
 
 
 def _seen(workload: Workload) -> tuple[object, ...]:
-    """Return what of a workload a WorkloadSpread goes by."""
+    """Return the fields of a workload that a WorkloadSpread depends on."""
     meta, status = workload.metadata, workload.status
     return (
         workload.spec,
@@ -222,7 +224,7 @@ def _seen(workload: Workload) -> tuple[object, ...]:
 
 
 def _seen_pod(pod: Pod) -> tuple[object, ...]:
-    """Return what of a pod a WorkloadSpread goes by."""
+    """Return the fields of a pod that a WorkloadSpread depends on."""
     scheduled = pod.conditions.get("PodScheduled")
     return (
         pod.metadata.labels,
@@ -236,7 +238,7 @@ def _seen_pod(pod: Pod) -> tuple[object, ...]:
 
 
 def options(settings: Settings, server_version: str) -> Options:
-    """Return the settings that decide about plans."""
+    """Return the settings that affect plans."""
     return Options(versioned=Versioned.of(settings.ws_enabled_versioned_status))
 
 

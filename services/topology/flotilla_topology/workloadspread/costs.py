@@ -1,5 +1,7 @@
-"""The deletion cost of pods, by which the workload's controller removes pods from the last subset first
-(workloadspread.md §8.4)."""
+"""Computes the deletion costs of pods, so that controllers remove pods of the last subset first.
+
+See workloadspread.md §8.4.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,7 +18,7 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What a pod of a subset is to cost."""
+    """The deletion cost that a pod should have."""
 
     pod: Pod
     subset: str
@@ -24,7 +26,7 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 def changed_costs(subsets: Sequence[Subset], target: Target, pods: Sorted) -> Iterator[Cost]:
-    """Yield the active pods that have another cost than they should. Raises ValueError: a limit cannot be read."""
+    """Yield the active pods whose cost must change. Raises ValueError if a limit cannot be read."""
     for version, by_subset in pods.by_version.items():
         for subset, cost, priced in _costs(subsets, target, version, by_subset):
             text = str(cost)
@@ -52,7 +54,7 @@ def _costs(
 
 
 def most_deletable(pod: Pod) -> tuple[object, ...]:
-    """Return a key by which the pods come first that are missed least."""
+    """Return a sort key that puts the most dispensable pods first."""
     ready_since = pod.ready_since
     created = pod.metadata.creation_timestamp or EARLIEST
     restarts = max((one.restart_count for one in pod.status.container_statuses), default=0)
@@ -63,5 +65,5 @@ def most_deletable(pod: Pod) -> tuple[object, ...]:
         -ready_since.timestamp() if ready_since is not None else 0.0,
         -restarts,
         -created.timestamp(),
-        pod.metadata.name,  # as good as any, and the same in every pass
+        pod.metadata.name,  # arbitrary, but the same in every pass
     )

@@ -1,4 +1,4 @@
-"""Workloads of kinds that administrators name, as WorkloadSpreads are about them (workloadspread.md §3)."""
+"""Reads target workloads of configured kinds (workloadspread.md §3)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -35,17 +35,17 @@ TARGET = "target"
 """Index: WorkloadSpreads by namespace, group, kind and name of their workload."""
 
 CONFIGURATIONS = Watch(CONFIG_MAP, ConfigMap, private="namespace")
-"""Of Flotilla's own namespace: one of them names more kinds of workloads."""
+"""ConfigMaps of Flotilla's own namespace, one of which names more kinds of workloads."""
 
 _MEMBERS: Reader[dict[str, Any]] = Reader(dict[str, Any])
 
 
 class Unknown(Exception):
-    """Nobody can tell yet, or ever, what the workload and its pods are."""
+    """The workload and its pods cannot be determined, for now or at all."""
 
 
 class CustomTarget(Model, dict=True):
-    """A workload of such a kind. Its numbers may be anywhere."""
+    """A workload of a configured kind. Its numbers may be in any field."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
@@ -53,7 +53,7 @@ class CustomTarget(Model, dict=True):
 
     @Fact
     def document(self) -> Json:
-        """Spec and status; empty where they cannot be read."""
+        """Return spec and status as one document; empty if they cannot be read."""
         try:
             return {"spec": _MEMBERS.read(self.spec), "status": _MEMBERS.read(self.status)}
         except ValueError:
@@ -61,7 +61,7 @@ class CustomTarget(Model, dict=True):
 
 
 class Question(NamedTuple):
-    """Which pods does the workload say that it has?"""
+    """A request for the selector of one version of a workload."""
 
     resource: Resource
     name: str
@@ -69,7 +69,7 @@ class Question(NamedTuple):
 
 
 class CustomTargets:
-    """The workloads of these kinds that WorkloadSpreads are about."""
+    """The workloads of configured kinds that WorkloadSpreads target."""
 
     def __init__(self, wiring: Wiring, spreads: Table[WorkloadSpread]) -> None:
         self._wiring = wiring
@@ -97,14 +97,16 @@ class CustomTargets:
         return found[1].get(spread.metadata.namespace, spread.spec.target_ref.name)
 
     def replicas(self, spread: WorkloadSpread, workload: CustomTarget) -> int:
-        """Return how many pods it is to have. Raises ValueError: there is no number where one should be."""
+        """Return the desired number of pods. Raises ValueError if the field holds no number."""
         chosen = spread.spec.target_filter
         paths = replicas_path(_kind(spread), self._named(), chosen.replicas_path_list if chosen is not None else ())
         return replicas_of(workload.document, paths)
 
     def selector(self, spread: WorkloadSpread, workload: CustomTarget) -> Selector | None:
-        """Return what selects its pods, by its scale; None if it has none. Raises Unknown until the apiserver has
-        answered."""
+        """Return the selector of the workload's pods, from its scale; None if it has none.
+
+        Raises Unknown until the apiserver has answered.
+        """
         found = self._kinds.find(_kind(spread))
         if found is None or not found[0].scaled:
             return None
@@ -115,20 +117,20 @@ class CustomTargets:
         return answer if not answer.empty else None
 
     def is_below(self, pod: Pod, spread: WorkloadSpread) -> bool:
-        """Return whether the pod's controller is of a kind that may stand between the workload and its pods."""
+        """Report whether the pod's controller is of a kind that may come between the workload and its pods."""
         controller = controller_of(pod.metadata)
         between = kinds_between(_kind(spread), self._named())
         return controller is not None and (group_of(controller.api_version), controller.kind) in between
 
     def of_owner(self, uid: str) -> Iterator[Key]:
-        """Yield the WorkloadSpreads about the workload with this uid."""
+        """Yield the keys of the WorkloadSpreads that target the workload with this uid."""
         for resource, table in self._kinds.tables():
             workload = table.by_uid(uid)
             if workload is not None:
                 yield from (one.metadata.key for one in self._about_one(resource, workload))
 
     def _named(self) -> list[CustomWorkload]:
-        """Return the kinds that the ConfigMap names. One that cannot be read names none; admission says so."""
+        """Return the kinds that the ConfigMap names; none if it is unreadable, which admission reports."""
         found = self._configurations.get(self._wiring.settings.namespace, CONFIGURATION)
         try:
             return custom_workloads({} if found is None else found.data)
@@ -136,7 +138,7 @@ class CustomTargets:
             return []
 
     def _wanted(self) -> list[CustomWorkload]:
-        """Return those that some WorkloadSpread is about."""
+        """Return the configured kinds that some WorkloadSpread targets."""
         used = {_kind(spread) for spread in self._spreads}
         return [one for one in self._named() if one.group_kind in used and one.group_kind not in BUILT_IN]
 
@@ -156,7 +158,7 @@ class CustomTargets:
         except ValueError:
             return Selector({}, ())
 
-    # What a change concerns
+    # Keys that a change affects
 
     def _changed(self, resource: Resource, old: CustomTarget | None, new: CustomTarget | None) -> None:
         workload = new or old
@@ -165,7 +167,7 @@ class CustomTargets:
                 self._wiring.again(*spread.metadata.key)
 
     def _seen(self, spread: WorkloadSpread, workload: CustomTarget) -> tuple[object, ...]:
-        """Return what of a workload a WorkloadSpread goes by: how many pods it is to have."""
+        """Return the fields of a workload that a WorkloadSpread depends on."""
         try:
             replicas: int | str = self.replicas(spread, workload)
         except ValueError as fault:

@@ -1,7 +1,7 @@
-"""One pass over one WorkloadSpread, from snapshot to plan (workloadspread.md §8.2).
+"""Plans one pass over one WorkloadSpread, from snapshot to plan (workloadspread.md §8.2).
 
-The order matters to clients: pods that were there before get their subset, then costs are right, then the status says
-so; a subset is marked before pods that find no node in it are deleted.
+The order matters to clients: earlier pods get their subset, then costs are corrected, then the status reports it; a
+subset is marked before its unschedulable pods are deleted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,8 +39,10 @@ COST = "cost"
 
 
 def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
-    """Plan one pass. Never raises for what users can write into a WorkloadSpread: it becomes a reason. Of one that is
-    deleted pods keep what they have."""
+    """Plan one pass. Invalid input in a WorkloadSpread becomes a reason and never raises.
+
+    Pods of a deleted WorkloadSpread stay as they are.
+    """
     spread = snapshot.spread
     if spread.metadata.deletion_timestamp is not None:
         return Plan()
@@ -78,7 +80,7 @@ def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
 
 
 def _selected(snapshot: WorkloadSpreadSnapshot) -> WorkloadSpreadSnapshot:
-    """Return the snapshot with the pods that are spread alone. Raises ValueError: the filter cannot be read."""
+    """Return the snapshot with only the pods that are spread. Raises ValueError if the filter cannot be read."""
     chosen = snapshot.spread.spec.target_filter
     if snapshot.target is None or snapshot.target.rests:
         return msgspec.structs.replace(snapshot, pods=())
@@ -90,12 +92,12 @@ def _selected(snapshot: WorkloadSpreadSnapshot) -> WorkloadSpreadSnapshot:
 
 
 def _has_costs(target: Target) -> bool:
-    """Return whether costs can be told: not while nobody knows which pods are the newest."""
+    """Report whether costs can be computed, for which the newest pods must be known."""
     return target.costed and target.latest is not None
 
 
 def _writes(spread: WorkloadSpread, pods: Sorted, costs: Sequence[Cost]) -> Iterator[Chain]:
-    """Yield one patch for each pod that lacks its subset or has another cost."""
+    """Yield one patch for each pod that lacks its subset or needs another cost."""
     adopted = {pod.metadata.uid: subset for pod, subset in pods.adopted}
     priced = {one.pod.metadata.uid: one for one in costs}
     changed = [*(pod for pod, _ in pods.adopted), *(one.pod for one in costs)]
@@ -137,7 +139,7 @@ def _cost_failed(spread: WorkloadSpread, cost: Cost) -> Event:
 
 
 def _deletes(spread: WorkloadSpread, books: Books) -> list[Chain]:
-    """Delete pods that find no node, once the stored status keeps their successors away from the subset."""
+    """Delete unschedulable pods, once the stored status keeps their successors out of the subset."""
     marked = {one.name for one in spread.status.subset_statuses if not one.schedulable}
     return [
         (
@@ -158,19 +160,22 @@ def _deletes(spread: WorkloadSpread, books: Books) -> list[Chain]:
 def _delete_failed(spread: WorkloadSpread, pod: Pod, subset: str) -> Event:
     meta = spread.metadata
     place = f"{pod.metadata.namespace}/{pod.metadata.name} in Subset {subset}"
-    # The word is the reference's, spelled like that.
+    # The spelling is the reference's.
     message = f"Failed to delete unschedulabe Pod {place} of WorkloadSpread {meta.namespace}/{meta.name}: "
     return Event("DeletePodFailed", message, warning=True)
 
 
 def _is_urgent(stored: WorkloadSpreadStatus, status: WorkloadSpreadStatus) -> bool:
-    """Return whether somebody waits for the status: clients for its generation, the webhook for places that it does not
-    know of. That pods which it admitted have come changes neither, and each write makes one of the webhook's fail."""
+    """Report whether the status must be written at once.
+
+    Clients wait for its generation, and the webhook for a changed number of places. The arrival of pods that the
+    webhook admitted changes neither, and each write makes one of the webhook's writes conflict.
+    """
     return status.observed_generation != stored.observed_generation or _places(status) != _places(stored)
 
 
 def _places(status: WorkloadSpreadStatus) -> object:
-    """Return what the webhook decides by."""
+    """Return the fields by which the webhook decides."""
     totals = [(one.name, one.schedulable) for one in status.subset_statuses]
     books = status.versioned_subset_statuses.items()
     return totals, {
@@ -179,8 +184,7 @@ def _places(status: WorkloadSpreadStatus) -> object:
 
 
 def _write(spread: WorkloadSpread, status: WorkloadSpreadStatus) -> Patch | None:
-    """Return the write of the status, if it changes, on exactly the version that was planned with: the webhook writes
-    it, too."""
+    """Return the write of the status, if it changes, on exactly the version read: the webhook writes it, too."""
     if status == spread.status:
         return None
     patch = merge_patch(_document(spread.status), _document(status))
@@ -188,7 +192,7 @@ def _write(spread: WorkloadSpread, status: WorkloadSpreadStatus) -> Patch | None
 
 
 def _document(status: WorkloadSpreadStatus) -> Json:
-    """Return the status as it is stored."""
+    """Return the status in its stored form."""
     document: Json = msgspec.to_builtins(status)
     document["subsetStatuses"] = list(map(stored, status.subset_statuses))
     versioned = status.versioned_subset_statuses

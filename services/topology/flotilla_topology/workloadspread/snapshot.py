@@ -1,4 +1,4 @@
-"""Everything that planning one WorkloadSpread needs to know, gathered before and frozen."""
+"""The input of planning one WorkloadSpread, gathered beforehand and frozen."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,10 +13,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """The workload whose pods are spread."""
 
     replicas: int = 0
-    latest: str | None = VERSION_IGNORED  # the version of its newest pods; None: not known yet
-    ordered: bool = True  # its older pods leave the first subset first
-    costed: bool = False  # its controller goes by the deletion cost of pods
-    rests: bool = False  # it is to have no pods, whatever is still there
+    latest: str | None = VERSION_IGNORED  # version of its newest pods; None: not known yet
+    ordered: bool = True  # older pods leave the first subset first
+    costed: bool = False  # its controller respects the deletion cost of pods
+    rests: bool = False  # it should have no pods, though some may still exist
 
 
 class WorkloadSpreadSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,11 +24,11 @@ class WorkloadSpreadSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     spread: WorkloadSpread
     target: Target | None = None  # None: it does not exist, or is being deleted
-    unreadable: str = ""  # why the target's number of pods cannot be told
-    unfollowed: str = ""  # why nobody knows whether there is a target
-    pods: Sequence[Pod] = ()  # those of the target, whatever their state
-    versions: Mapping[str, str] = {}  # of these pods, by uid
-    nodes: Mapping[str, Node] = {}  # those of the pods, by name
+    unreadable: str = ""  # why the target's number of pods cannot be read
+    unfollowed: str = ""  # why the target cannot be watched
+    pods: Sequence[Pod] = ()  # pods of the target, in any state
+    versions: Mapping[str, str] = {}  # versions of these pods, by uid
+    nodes: Mapping[str, Node] = {}  # nodes of these pods, by name
 
     @property
     def subject(self) -> Subject:

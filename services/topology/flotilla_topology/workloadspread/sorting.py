@@ -1,7 +1,8 @@
-"""Which subset each pod belongs to (workloadspread.md §8.3).
+"""Sorts pods into subsets (workloadspread.md §8.3).
 
-A pod that was admitted while the WorkloadSpread was there says so. One that is older goes to the subset that fits its
-node best, once, and says so from then on. One that no subset had room for belongs to none, and is left alone.
+A pod that was admitted while the WorkloadSpread existed names its subset. An older pod is assigned once to the subset
+that fits its node best, and names it from then on. A pod for which no subset had room belongs to none, and is left
+alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ class _Preference(Model):
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
-    """What a subset asks of nodes, read."""
+    """The node requirements of a subset, decoded."""
 
     subset: Subset
     required: NodeSelectorTerm | None
@@ -38,12 +39,12 @@ class _Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sorted(msgspec.Struct, frozen=True, kw_only=True):
-    """The pods of the target."""
+    """The pods of the target, by version and subset."""
 
     by_version: Mapping[str, Mapping[str, Sequence[Pod]]]  # version, then subset
-    adopted: Sequence[tuple[Pod, str]]  # pods that are to say from now on which subset they belong to
-    left_out: Sequence[Pod] = ()  # pods that no subset had room for: they are not counted, and never written
-    unreadable: Sequence[str] = ()  # subsets that cannot be read, with the reason
+    adopted: Sequence[tuple[Pod, str]]  # pods that need an annotation with their subset
+    left_out: Sequence[Pod] = ()  # pods for which no subset had room: neither counted nor written
+    unreadable: Sequence[str] = ()  # subsets that cannot be read, with the cause
 
     def of(self, subset: str) -> list[Pod]:
         """Return the pods of a subset, of all versions."""
@@ -51,7 +52,7 @@ class Sorted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sort_pods(snapshot: WorkloadSpreadSnapshot, replicas: int) -> Sorted:
-    """Sort the pods by version and subset. Raises ValueError: a limit cannot be read."""
+    """Sort the pods by version and subset. Raises ValueError if a limit cannot be read."""
     spread = snapshot.spread
     names = {subset.name for subset in spread.spec.subsets}
     places, unreadable = _read_places(spread.spec.subsets)
@@ -101,7 +102,7 @@ def _read_place(subset: Subset) -> _Place:
 
 
 def _read_patch(subset: Subset) -> Json:
-    """Return the patch. Raises ValueError: no pod can take it, so the webhook refuses those of the subset."""
+    """Return the patch. Raises ValueError if it applies to no pod, so that the webhook rejects the subset's pods."""
     if subset.patch == ABSENT:
         return {}
     patch = _DOCUMENTS.read(subset.patch)  # with its nulls, which remove members
@@ -115,7 +116,7 @@ def _read_patch(subset: Subset) -> Json:
 def _best(
     places: Sequence[_Place], pod: Pod, node: Node | None, taken: Mapping[str, Sequence[Pod]], replicas: int
 ) -> str:
-    """Return the subset with the highest score of those that match the pod's node; the first of several."""
+    """Return the subset that matches the pod's node with the highest score; the first of equals."""
     best, highest = FAKE_SUBSET, -1
     for place in places if node is not None else ():
         if node is not None and _matches(place, pod, node):
@@ -155,7 +156,7 @@ def _score(place: _Place, pod: Pod, node: Node, taken: int, replicas: int) -> in
 
 
 def _is_patched(pod: Pod, patch: Json) -> bool:
-    """Return whether the patch would change nothing of what is read of the pod, annotations apart."""
+    """Report whether the patch would change nothing in the fields read of the pod, except annotations."""
     document: Json = msgspec.to_builtins(pod)
     try:
         changed = merge(document, patch)
@@ -167,7 +168,7 @@ def _is_patched(pod: Pod, patch: Json) -> bool:
 
 
 def metadata_of_patch(spread: WorkloadSpread, subset: str) -> Json:
-    """Return what a pod that was there before gets of the patch of its subset: labels and annotations."""
+    """Return the labels and annotations that an existing pod gets from the patch of its subset."""
     found = next((one.patch for one in spread.spec.subsets if one.name == subset), ABSENT)
     if found == ABSENT:
         return {}

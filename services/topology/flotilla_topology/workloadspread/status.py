@@ -1,4 +1,4 @@
-"""The status of a WorkloadSpread: its books of places (workloadspread.md §8.5 and §8.6)."""
+"""Computes the status of a WorkloadSpread: its books of places (workloadspread.md §8.5 and §8.6)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -24,20 +24,20 @@ from flotilla_topology.unscheduled import is_timed_out
 from flotilla_topology.workloadspread.sorting import Sorted
 
 CREATING_SECONDS = 30
-"""How long a pod that was admitted may not be seen before its place is given away."""
+"""The time after which an admitted pod that has not been seen loses its place."""
 
 DELETING_SECONDS = 15
-"""How long a pod whose deletion was admitted may stay before its place counts as taken again."""
+"""The time after which a pod whose deletion was admitted but that still exists takes its place again."""
 
 MARKED_SECONDS = 300
-"""How long a subset whose pods found no node gets no more of them."""
+"""The time during which a subset with unschedulable pods gets no more of them."""
 
 STUCK, SUFFICIENT = "PodUnschedulable", "Sufficient"
-"""Reasons of the condition."""
+"""The reasons of the condition."""
 
 
 class Books(msgspec.Struct, frozen=True, kw_only=True):
-    """The status to be, what is said about it, and the pods that find no node in their subset."""
+    """The new status, its events, and the unschedulable pods of each subset."""
 
     status: WorkloadSpreadStatus
     events: Sequence[Event]
@@ -45,7 +45,7 @@ class Books(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def books_of(spread: WorkloadSpread, pods: Sorted, replicas: int, now: datetime, waits: Waits) -> Books:
-    """Return the status. Raises ValueError: a limit cannot be read."""
+    """Compute the status. Raises ValueError if a limit cannot be read."""
     writer = _Writer(spread, replicas, now, waits)
     subsets = spread.spec.subsets
     totals = [
@@ -79,7 +79,7 @@ def _of(book: Sequence[SubsetStatus], name: str) -> SubsetStatus | None:
 
 
 def _opened(total: SubsetStatus) -> SubsetStatus:
-    """Return the entry of a book that begins: what is known of the subset's nodes is known for every version."""
+    """Return the first entry of a new book: the subset's schedulability holds for every version."""
     return SubsetStatus(name=total.name, conditions=total.conditions)
 
 
@@ -128,7 +128,7 @@ class _Writer:
         kept: dict[str, Moment] = {}
         for name, since in held.items():
             if self._waits.passed(later(since, seconds), self._now):
-                if name.startswith(AHEAD):  # its webhook is gone, and no pod has ever had it
+                if name.startswith(AHEAD):  # its webhook is gone, and no pod ever took it
                     continue
                 place = f"{self._spread.metadata.namespace}/{name}"
                 message = f"Pod {place} was expected to be {verb} but it wasn't"

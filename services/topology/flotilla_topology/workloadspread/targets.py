@@ -1,4 +1,4 @@
-"""The workloads that a WorkloadSpread can be about, as they are stored (workloadspread.md §3 and §6)."""
+"""Reads the target workloads of a WorkloadSpread (workloadspread.md §3 and §6)."""
 
 from collections.abc import Sequence
 
@@ -21,8 +21,10 @@ from flotilla_topology.workloadspread.snapshot import Target
 def target_of(
     resource: Resource, workload: Workload, paths: Sequence[str], latest: str | None, *, tracked: bool
 ) -> Target:
-    """Return the workload as it is planned with. `latest`: the version of its newest pods. Raises ValueError: there is
-    no number where one should be."""
+    """Read the workload as a Target. Raises ValueError if a number is missing.
+
+    `latest`: the version of its newest pods.
+    """
     kind = resource.group, resource.kind
     return Target(
         replicas=replicas_of({"spec": workload.document}, paths),
@@ -34,8 +36,10 @@ def target_of(
 
 
 def latest_version(kind: GroupKind, workload: Workload, newest: str | None) -> str | None:
-    """Return the version of the newest pods of a workload of a kind whose versions are told apart; None if nobody can
-    tell yet. `newest`: the hash of a Deployment's newest ReplicaSet."""
+    """Return the version of the workload's newest pods, for kinds with versions; None if it is not known yet.
+
+    `newest`: the hash of a Deployment's newest ReplicaSet.
+    """
     meta = workload.metadata
     if kind == REPLICA_SETS:
         return meta.labels.get(TEMPLATE_HASH_LABEL) or VERSION_IGNORED

@@ -1,4 +1,4 @@
-"""Why pods of a WorkloadSpread are where they are: its workload, then its subsets one by one."""
+"""Explains why pods of a WorkloadSpread are where they are: first its workload, then each subset."""
 
 from flotilla_common.api.kinds.workloadspread.book import limit_of
 from flotilla_common.api.kinds.workloadspread.targets import JOBS, group_kind
@@ -12,7 +12,7 @@ from flotilla_topology.workloadspread.status import Books
 
 
 def give_reasons(snapshot: WorkloadSpreadSnapshot, pods: Sorted, books: Books, draft: Draft) -> None:
-    """Say what is missing, and why a subset does not grow. `snapshot`: with the pods that are spread alone."""
+    """Add reasons for missing pods and for subsets that do not grow. `snapshot` has only the pods that are spread."""
     for text in pods.unreadable:
         draft.reason(State.STUCK, "InvalidSubset", text)
     reference = snapshot.spread.spec.target_ref
