@@ -1,8 +1,8 @@
-"""The watcher on one page: which resources it publishes, and which of them this replica publishes now.
+"""The watcher: publishes resources, each on the one replica that holds its lease.
 
-Every resource is one lease. Replicas share them evenly; a resource moves to another replica when its holder is silent
-for a lease duration, or when a new replica has less than its share. When etcd was restored from a backup, the watcher
-says so on the streams and begins anew as another process.
+Replicas share the leases evenly; a resource moves to another replica when its holder is silent for a lease duration, or
+when a new replica has less than its share. When etcd was restored from a backup, the watcher announces it on the
+streams and starts again as another process.
 """
 
 import asyncio
@@ -27,12 +27,14 @@ from flotilla_watcher.reading import serve_reading
 from flotilla_watcher.resource_watch import ResourceWatch
 
 LOOK_SECONDS = 0.25
-"""How often the held leases are compared with the running watches."""
+"""Interval of comparing the held leases with the running watches."""
 
 
 async def run(context: Context, resources: Sequence[Resource]) -> None:
-    """Publish those of the resources whose leases this replica holds, until cancelled. Raises VersionsWentBack (in a
-    group) when etcd was restored."""
+    """Publish the resources whose leases this replica holds, until cancelled.
+
+    Raises VersionsWentBack (in a group) when etcd was restored.
+    """
     settings = context.settings
     shards = Shards(
         api=context.api,
@@ -68,8 +70,11 @@ async def follow_leases(
     copies: dict[Resource, NodeCopies],
     running: dict[int, asyncio.Task[None]],
 ) -> None:
-    """Run a watch for every held lease, and for no other. `copies`: what this replica publishes for nodes; `running`:
-    the watches, by the number of the resource."""
+    """Run a watch for every held lease, and for no other.
+
+    `copies` are the copies that this replica publishes for nodes; `running` are the watches, by the number of the
+    resource.
+    """
     async with asyncio.TaskGroup() as group:
         while True:
             held = shards.serving
@@ -83,7 +88,7 @@ async def follow_leases(
 
 
 def lease_name(resource: Resource) -> str:
-    """The part of the lease's name that stands for the resource."""
+    """Return the part of the lease's name that identifies the resource."""
     return f"{resource.plural}.{resource.group or 'core'}"
 
 
@@ -109,16 +114,16 @@ async def _watch(
 
 
 def service(resources: Sequence[Resource] | None = None) -> Service:
-    """The service, for `flotilla run` and for its own process. `resources`: what it publishes, if not all."""
+    """Return the service, for `flotilla run` and for its own process; by default it publishes all resources."""
     wanted = published() if resources is None else resources
     return Service(
         "watcher",
         partial(run, resources=wanted),
-        access=(*reading(wanted), Access(TOKEN_REVIEW, ("create",)), LEASES),  # a review says who a node agent is
+        access=(*reading(wanted), Access(TOKEN_REVIEW, ("create",)), LEASES),  # a review authenticates a node agent
         permissions=publisher_permissions("watcher", (FOLLOW,)),
     )
 
 
 def main() -> int:
-    """Run the service as a process of its own; returns the exit code."""
+    """Run the service as its own process and return the exit code."""
     return run_alone(service())

@@ -1,8 +1,8 @@
-"""Lines of versions: what an etcd that was restored from a backup does to the streams.
+"""Lines of versions: separates the versions in the streams before and after a restore of etcd.
 
-resourceVersions only grow, and everybody who remembers objects rests on that. A restore takes them back: what the
-streams hold may be newer than what there is, and would hide it. So each epoch names the line that its versions belong
-to. The watcher begins another line when it sees that versions went back; whoever reads of two lines begins anew.
+resourceVersions only grow, and every cache relies on that. A restore takes them back: objects in the streams may be
+newer than the present ones, and would hide them. So each epoch contains the line of its versions. The watcher begins
+another line when it sees that versions went back; a reader of two lines starts with an empty cache.
 """
 
 import asyncio
@@ -21,27 +21,30 @@ _decode = msgspec.json.Decoder(subjects.Marker).decode
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line of versions, and how far the stream of a resource tells of it."""
+    """A line of versions, and the highest version in the stream of a resource."""
 
     name: str
     reached: int = 0
 
 
 async def follow_line(bus: Bus, resource: Resource) -> Line | None:
-    """The line that the resource's stream is in; None if it tells of none. Raises BusError."""
+    """Return the line of the resource's stream, None if it is empty. Raises BusError."""
     stream = subjects.kube_stream(resource).name
     marker = await bus.get_last(stream, subjects.kube_marker(resource))
     if marker is None:
         return None
-    last = await bus.get_last(stream, ">")  # markers come every few seconds, and what they do not tell of counts, too
+    last = await bus.get_last(stream, ">")  # newer than the marker, which is repeated every few seconds only
     told = _decode(marker.data)
     reached = last.headers.get(subjects.RV, "") if last is not None else ""
     return Line(subjects.line_of(told.epoch), max(version_number(told.rv), version_number(reached)))
 
 
 async def begin_line(bus: Bus, entropy: Entropy, resources: Iterable[Resource]) -> None:
-    """Versions went back: say so on the streams of the resources. Whoever publishes there steps back, and publishes
-    everything anew in the next line. Where the bus does not take it, the next watcher compares versions itself."""
+    """Begin another line on the streams of the resources, because versions went back.
+
+    Publishers step back, and publish everything again in the next line. If the bus rejects it, the next watcher
+    compares versions itself.
+    """
     await asyncio.gather(*(_begin_line(bus, entropy, resource) for resource in resources))
 
 

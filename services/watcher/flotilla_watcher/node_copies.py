@@ -1,10 +1,9 @@
-"""The node channel's side of a resource: copies of objects for the nodes whose agents read, and for no others.
+"""The copies of one resource for the node channel: only nodes with a reading agent get copies of their objects.
 
-It lives on what the publisher takes anyway: no LIST and no WATCH of its own, whatever the number of nodes. Of every
-object it knows which node it concerns; a copy is made only for a node that is served. When an agent asks, the node's
-objects are taken from kube.v1, its copies are published, and then its marker; from then on the node is served. The
-stream works as that of the objects does (one fenced writer, epochs, tombstones), and its markers tell a successor which
-nodes were served.
+The input is the publisher's: there is no further LIST or WATCH, for any number of nodes. The node of every object is
+indexed; a copy is made only for a node that is served. When an agent asks, the node's objects are taken from kube.v1,
+its copies are published, and then its marker; from then on the node is served. The stream works as that of the objects
+does (one fenced writer, epochs, tombstones), and a successor reads from its markers which nodes were served.
 """
 
 import asyncio
@@ -27,18 +26,18 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 Stored = Callable[[Sequence[Key]], Awaitable[list[Message]]]
-"""The newest messages on kube.v1 of these objects, everything published so far included. Raises BusError."""
+"""Returns the newest messages on kube.v1 of these objects, after all earlier publications. Raises BusError."""
 
 
 class NodeIndex:
-    """Which node each object concerns, and which objects concern a node. Those that concern none are not in it."""
+    """The node of each object, and the objects of each node. Objects without a node are not in it."""
 
     def __init__(self) -> None:
         self._node: dict[Key, str] = {}
         self._keys: dict[str, set[Key]] = {}
 
     def put(self, key: Key, node: str) -> None:
-        """The object concerns that node; with an empty name, none."""
+        """Set the object's node; an empty name removes the object."""
         held = self._node.get(key, "")
         if node == held:
             return
@@ -53,16 +52,16 @@ class NodeIndex:
             self._keys.setdefault(node, set()).add(key)
 
     def of(self, node: str) -> frozenset[Key]:
-        """The objects that concern the node."""
+        """Return the objects that concern the node."""
         return frozenset(self._keys.get(node, ()))
 
     def without(self, keys: Set[Key]) -> list[Key]:
-        """The objects that are not among these."""
+        """Return the objects that are not in `keys`."""
         return [key for key in self._node if key not in keys]
 
 
 class NotComplete(Exception):
-    """The first LIST is still under way: nobody can say yet what the node needs."""
+    """The first LIST is not complete: the node's objects are not known yet."""
 
 
 class _Sent(msgspec.Struct, frozen=True):
@@ -72,7 +71,7 @@ class _Sent(msgspec.Struct, frozen=True):
 
 
 class NodeCopies:
-    """Copies of one resource's objects. Its methods may be called side by side."""
+    """Copies of one resource's objects. Its methods may run concurrently."""
 
     def __init__(
         self,
@@ -97,13 +96,13 @@ class NodeCopies:
         marked = {subject: subjects.marked_node(subject) for subject in strangers}
         self._strangers = {subject for subject, node in marked.items() if node is None}
         self._served = {*served, *filter(None, marked.values())}
-        self._asked: dict[str, float] = {}  # when the served nodes asked last (monotonic)
+        self._asked: dict[str, float] = {}  # when a served node last asked (monotonic)
         self._index = NodeIndex()
         self._sent: dict[Key, _Sent] = {}
-        self._listed: set[Key] = set()  # of the LIST under way
+        self._listed: set[Key] = set()  # of the current LIST
         self._lock = asyncio.Lock()
         self._epoch = ""
-        self._version = ""  # everything up to here is taken in; empty during a LIST
+        self._version = ""  # everything up to here is applied; empty during a LIST
         self._count = metrics.NODE_COPIES.labels(resource.id)
         self._gauge = metrics.NODES_SERVED.labels(resource.id)
         self._log = structlog.get_logger(resource=resource.id)
@@ -121,19 +120,19 @@ class NodeCopies:
             await self._writer.begin(epoch, self._marker(subjects.LISTING))
 
     async def listed(self, head: HeadMeta, body: bytes) -> None:
-        """One object of the LIST: its copy belongs to the new epoch, changed or not."""
+        """Add one object of the LIST: its copy belongs to the new epoch, changed or not."""
         async with self._lock:
             self._listed.add((head.namespace, head.name))
             await self._take(subjects.ADDED, head, body, always=True)
 
     async def changed(self, op: str, head: HeadMeta, body: bytes) -> None:
-        """An object was added, modified or deleted."""
+        """Apply that an object was added, modified or deleted."""
         async with self._lock:
             await self._take(op, head, body, always=False)
             self._version = head.resource_version
 
     async def complete(self, version: str) -> None:
-        """Bury what is not in the LIST, then say that the epoch is complete, to every node that is served."""
+        """Delete what is not in the LIST, then mark the epoch complete for every node that is served."""
         async with self._lock:
             for key in self._index.without(self._listed):
                 self._index.put(key, "")
@@ -151,8 +150,10 @@ class NodeCopies:
             self._gauge.set(len(self._served))
 
     async def serve(self, node: str) -> None:
-        """See to it that the node has copies of everything that concerns it, and gets what changes. Raises NotComplete,
-        StreamLost, Superseded, BusError."""
+        """Ensure that the node has copies of all its objects, and gets changes.
+
+        Raises NotComplete, StreamLost, Superseded, BusError.
+        """
         async with self._lock:
             self._asked[node] = self._clock.monotonic()
             if node in self._served:
@@ -170,8 +171,10 @@ class NodeCopies:
             self._log.info("an agent reads: its node gets copies", node=node, copies=len(messages))
 
     async def retire(self, node: str, since: float) -> None:
-        """Nobody has read the node's copies since then (monotonic). Nothing, if it asked meanwhile. Raises StreamLost,
-        Superseded."""
+        """Stop serving a node without a reader since then (monotonic), unless it asked meanwhile.
+
+        Raises StreamLost, Superseded.
+        """
         async with self._lock:
             if self._asked.get(node, since) > since:
                 return
@@ -184,7 +187,7 @@ class NodeCopies:
             self._log.info("no agent reads: its node gets no more copies", node=node)
 
     async def check(self) -> None:
-        """Look whether the stream is still there and still ours. Raises StreamLost, Superseded."""
+        """Check that the stream still exists and is ours. Raises StreamLost, Superseded."""
         await self._writer.check()
 
     async def _take(self, op: str, head: HeadMeta, body: bytes, *, always: bool) -> None:
@@ -198,7 +201,7 @@ class NodeCopies:
             await self._send(op, node, head, copy, always=always)
 
     async def _take_stored(self, node: str, message: Message) -> None:
-        """An object as kube.v1 has it. It may be newer than what was taken in, and gone, or elsewhere."""
+        """Add an object from kube.v1. That may be newer than the applied state, and deleted or on another node."""
         *_, namespace, name = message.subject.split(".")
         head = HeadMeta(
             name=subjects.untoken(name),
@@ -239,7 +242,7 @@ class NodeCopies:
             return None
 
     async def _bury(self, key: Key) -> None:
-        """The object concerns its node no more. Nothing, if no node has a copy of it."""
+        """Publish a tombstone if a node has a copy of the object, which no longer concerns it."""
         sent = self._sent.pop(key, None)
         if sent is not None:
             headers = self._content.headers(subjects.DELETED, self._epoch, sent.head)

@@ -1,12 +1,10 @@
-"""Lets node agents onto the bus by the ServiceAccount token of their pod (docs/adr/0007).
+"""Authenticates node agents to the bus by the ServiceAccount token of their pod (docs/adr/0007).
 
 The kubelet projects a token into the agent's pod that is bound to that pod, and the apiserver writes into it the node
-that the pod runs on. NATS asks here about everybody whom it does not know; the apiserver judges the token (TokenReview)
-and names the node; the answer holds that node's permissions and nothing else. So a stolen token opens one node's
-subjects, and dies with its pod.
-
-Anybody who reaches NATS can ask. So only so many tokens are judged at a time, and what was refused is remembered
-(`LoginMemory`).
+that the pod runs on. NATS sends its unknown clients here; the apiserver reviews the token (TokenReview) and names the
+node; the answer holds that node's permissions and nothing else. So a stolen token opens one node's subjects, and
+becomes invalid with its pod. Every client that reaches NATS can send tokens. So the number of concurrent reviews is
+limited, and refusals are cached (`LoginMemory`).
 """
 
 import asyncio
@@ -32,16 +30,16 @@ from flotilla_common.service import Context
 QUEUE = "watcher"
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 NODE_CLAIM = "authentication.kubernetes.io/node-name"
-"""Where the apiserver (1.30 and newer) says which node a token's pod runs on."""
+"""Claim in which the apiserver (1.30 and newer) names the node of a token's pod."""
 
 LASTING = timedelta(hours=1)
-"""How long a login is good for: as long as projected tokens usually are. Then the agent presents its newer token."""
+"""Validity of a login, the usual one of projected tokens. Then the agent presents its newer token."""
 
 REVIEWS_AT_ONCE = 32
-"""Tokens that are judged at a time: a thousand agents that come back together are all in within a second."""
+"""Limit of concurrent reviews: a thousand agents that reconnect together are all admitted within a second."""
 
 PATIENCE_SECONDS = 2.0
-"""How long NATS waits for an answer, unless it is configured otherwise: what has waited for longer is not judged."""
+"""NATS's default timeout of an answer: a token that has waited for longer is not reviewed."""
 
 
 class _User(msgspec.Struct):
@@ -61,18 +59,18 @@ class _Review(msgspec.Struct):
 
 
 class Denied(Exception):
-    """The client does not get in; the text is for the log and for the server's."""
+    """The client is refused; the text goes into our log and the server's."""
 
 
 class Refused(Denied):
-    """The apiserver has said something about the token that keeps it out."""
+    """The apiserver's review refuses the token."""
 
 
 class NodeLogins:
-    """Answers NATS's questions."""
+    """Answers NATS's authentication requests."""
 
     def __init__(self, *, api: Api, clock: Clock, issuer: KeyPair, account: str, audience: str) -> None:
-        """`account` is the agents' user name: `system:serviceaccount:<namespace>:<name>`."""
+        """Authenticate agents by their user name: `account` is `system:serviceaccount:<namespace>:<name>`."""
         self._api = api
         self._clock = clock
         self._issuer = issuer
@@ -83,7 +81,7 @@ class NodeLogins:
         self._log = structlog.get_logger(part="node logins")
 
     async def answer(self, message: Message) -> bytes | None:
-        """A signed yes or no; nothing for what no NATS server asked."""
+        """Return a signed answer, or None if the request is not from a NATS server."""
         try:
             question = callout.read_question(message.data)
         except (ValueError, msgspec.DecodeError) as error:
@@ -101,7 +99,7 @@ class NodeLogins:
         )
 
     async def _node(self, question: Question) -> str:
-        """The node that the token's pod runs on. Raises Denied."""
+        """Return the node that the token's pod runs on. Raises Denied."""
         if not question.token:
             raise Denied("no token was presented")
         asked = self._clock.monotonic()
@@ -120,7 +118,7 @@ class NodeLogins:
         return node
 
     async def _judged(self, token: str) -> str:
-        """What the apiserver says. Raises Refused, or Denied when it says nothing."""
+        """Return the node from the apiserver's review. Raises Refused, or Denied without a review."""
         body = msgspec.json.encode(
             {
                 "apiVersion": "authentication.k8s.io/v1",
@@ -146,7 +144,7 @@ class NodeLogins:
 
 
 async def serve_node_logins(context: Context) -> list[Follow]:
-    """Answer on the bus, if there is a key to answer with."""
+    """Serve authentication requests on the bus, if there is a key to sign answers."""
     settings = context.settings
     if not settings.nats_issuer:
         return []
@@ -167,21 +165,20 @@ def _issuer(file: str) -> KeyPair:
 V = TypeVar("V")
 
 REFUSED_SECONDS = 30.0
-"""How long a refusal is remembered. Agents ask four times a second, and a token that is not valid seldom becomes so."""
+"""Time for which a refusal is cached. Agents ask four times a second, and an invalid token seldom becomes valid."""
 
 REFUSALS, REFUSALS_PER_SECOND = 60, 0.5
-"""Refused tokens of one address, until its next ones are not judged."""
+"""Rate of refused tokens of one address, beyond which its next ones are not reviewed."""
 
 REMEMBERED = 10_000
-"""Tokens that are remembered, by their digests: two for each node of the largest clusters."""
+"""Limit of cached tokens, by their digests: two for each node of the largest clusters."""
 
 
 class LoginMemory:
-    """What one replica remembers of logins, so that whoever can reach NATS cannot keep the apiserver busy.
+    """A cache of one replica's logins, so that clients that reach NATS cannot overload the apiserver.
 
-    A token that was refused is not judged again for a while, and an address from which many were refused has no more
-    judged, but for tokens that were good before: where agents share an address with somebody else, he cannot lock them
-    out. Times are monotonic.
+    A refused token is not reviewed again for a while, and from an address with many refusals only tokens are reviewed
+    that were good before: a client that shares an address with agents cannot lock them out. Times are monotonic.
     """
 
     def __init__(self) -> None:
@@ -190,7 +187,7 @@ class LoginMemory:
         self._refusals = Quota(REFUSALS, REFUSALS_PER_SECOND)
 
     def objection(self, token: str, host: str, now: float) -> str:
-        """Why the token need not be judged; empty when it has to be."""
+        """Return why the token is refused without a review, or "" if it needs one."""
         digest = _digest(token)
         since, why = self._refused.get(digest, (now - REFUSED_SECONDS, ""))
         if now - since < REFUSED_SECONDS:
@@ -200,13 +197,13 @@ class LoginMemory:
         return ""
 
     def refused(self, token: str, host: str, now: float, why: str) -> None:
-        """The apiserver has refused it, or what it says does not make it an agent's."""
+        """Record that the apiserver has refused the token, or that it is not an agent's."""
         self._good.pop(_digest(token), None)
         self._refusals.take(host, now)
         _remember(self._refused, _digest(token), (now, why))
 
     def good(self, token: str) -> None:
-        """The token opened a node's subjects."""
+        """Record that the token was accepted."""
         _remember(self._good, _digest(token), None)
 
 

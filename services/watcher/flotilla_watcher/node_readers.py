@@ -1,10 +1,9 @@
 """Lets node agents read their copies without any right to JetStream (docs/adr/0007).
 
-An agent asks for a delivery to an inbox. A JetStream consumer sends wherever it is told to, with the rights of the
-server; so the consumer is made here, after a look at what it would deliver, and where. The replica that publishes the
-resource answers, once the node's copies are there. Afterwards the bus itself knows who reads: a consumer to which
-nobody listens ends by itself. A node has one consumer per resource: the next one it asks for takes the place of the
-last, so that it cannot fill the bus with them.
+An agent requests a delivery to an inbox. A JetStream consumer sends to any subject, with the rights of the server; so
+the consumer is created here, after a check of its content and destination. The replica that publishes the resource
+answers, once the node's copies exist. From then on the bus itself tracks readers: a consumer without a listener is
+removed. A node has one consumer per resource: the next one replaces the last, so that it cannot fill the bus with them.
 """
 
 from collections.abc import Mapping
@@ -23,15 +22,22 @@ from flotilla_watcher.routes import routes
 from flotilla_watcher.writer import StreamLost, Superseded
 
 FOLLOWS, FOLLOWS_PER_SECOND = 32, 2.0
-"""How often a node may ask: agents do when they start and when the bus was away, and then each time all of the node's
-copies may have to be sent again."""
+"""Rate of requests of one node.
+
+Agents ask when they start and when the bus was away, and each request may send all copies of the node again.
+"""
 
 LOOK_SECONDS = 60.0
-"""How often the readers are counted: a node that is read and not served (its asking was answered by a predecessor, just
-before it lost its lease) waits no longer."""
+"""Interval of counting the readers.
+
+It also limits how long a node stays unserved whose request a predecessor answered just before it lost its lease.
+"""
 
 RETIRE_SECONDS = 600.0
-"""Without a reader for so long, a node is served no more. Agents that were away for a fifth of it read anew anyway."""
+"""Time without a reader after which a node is not served any more.
+
+Agents that were away for a fifth of it start from the beginning anyway.
+"""
 
 
 async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, NodeCopies]) -> Follow:
@@ -59,19 +65,19 @@ async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, NodeCopies]
 
 
 def proper_inbox(node: str, inbox: str) -> bool:
-    """Exactly one plain token below the node's inbox."""
+    """Report whether the inbox is exactly one plain token below the node's inbox."""
     prefix, _, rest = inbox.rpartition(".")
     return prefix == subjects.node_inbox(node) and rest.isalnum()
 
 
 async def readers(bus: Bus, resource: Resource) -> set[str]:
-    """The nodes whose agents read their copies of the resource. Raises BusError."""
+    """Return the nodes whose agents read their copies of the resource. Raises BusError."""
     inboxes = await bus.delivering(subjects.node_stream(resource).name)
     return set(filter(None, map(subjects.inbox_node, inboxes)))
 
 
 async def follow_readers(bus: Bus, clock: Clock, resource: Resource, copies: NodeCopies) -> None:
-    """Serve who reads, retire who has not read for long, until cancelled. Raises StreamLost, Superseded."""
+    """Serve nodes with readers, retire nodes without, until cancelled. Raises StreamLost, Superseded."""
     log = structlog.get_logger(resource=resource.id)
     absent: dict[str, float] = {}  # since when, of served nodes without a reader
     while True:

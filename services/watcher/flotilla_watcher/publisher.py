@@ -1,9 +1,9 @@
-"""From the apiserver's LIST and WATCH to the stream of one resource (DESIGN §3).
+"""Publishes the apiserver's LIST and WATCH of one resource to its stream (docs/architecture.md).
 
-A LIST is published under a new epoch between a `listing` and a `synced` marker. What the stream held before and the
-LIST lacks gets a tombstone. After that every event is one message, and the marker is repeated on bookmarks and every
-few seconds, so that followers can tell a quiet cluster from a dead watcher. A LIST that is older than what was
-published before says that etcd was restored (`lines.py`).
+A LIST is published under a new epoch between a `listing` and a `synced` marker. Objects in the stream that are not in
+the LIST get a tombstone. After that every event is one message, and the marker is repeated on bookmarks and every few
+seconds, so that followers can distinguish a quiet cluster from a dead watcher. A LIST that is older than what was
+published before means that etcd was restored (`lines.py`).
 """
 
 from collections.abc import Callable
@@ -24,8 +24,10 @@ from flotilla_watcher.spans import ChangeSpans
 from flotilla_watcher.writer import StreamWriter
 
 TOMBSTONE_SECONDS = 300.0
-"""How long a delete stays on the bus: longer than a follower (a minute) or a node's agent (two) may be away and still
-read on from where it was. The server keeps them in memory."""
+"""TTL of a delete on the bus: longer than a follower (a minute) or a node's agent (two) may be away and still resume.
+
+The server keeps deletes in memory.
+"""
 
 Report = Callable[[str], None]
 
@@ -58,8 +60,8 @@ class Publisher:
         self._line = line.name
         self._reached = line.reached  # the highest version that was published
         self._marker_subject = subjects.kube_marker(resource)
-        self._strangers = strangers - {self._marker_subject}  # subjects that an earlier watcher left in the stream
-        self._known: dict[str, HeadMeta] = {}  # what is in the stream by our own doing
+        self._strangers = strangers - {self._marker_subject}  # left in the stream by an earlier watcher
+        self._known: dict[str, HeadMeta] = {}  # published by us
         self._listed: set[str] = set()
         self._epoch = ""
         self._version = ""
@@ -73,8 +75,9 @@ class Publisher:
         self._bytes = metrics.BYTES.labels(resource.id)
 
     async def listing(self) -> None:
-        """Begin an epoch. The first marker shuts every earlier writer out, and says how far the stream goes, for who
-        comes after us if we do not come to the end of the LIST."""
+        """Begin an epoch."""
+        # The first marker fences off every earlier writer. It contains how far the stream goes, for a successor if we
+        # do not complete the LIST.
         metrics.LISTS.labels(self._resource.id).inc()
         self._epoch, self._version = subjects.epoch(self._line, self._entropy.token()), ""
         self._listed.clear()
@@ -90,7 +93,7 @@ class Publisher:
             await self._nodes.listed(head, body)
 
     async def complete(self, version: str) -> None:
-        """Bury what the LIST lacks, then say that the epoch is complete. Raises VersionsWentBack."""
+        """Delete what the LIST lacks, then mark the epoch complete. Raises VersionsWentBack."""
         if 0 < version_number(version) < self._reached:
             text = f"{self._resource.plural} were published up to resourceVersion {self._reached}, a LIST has {version}"
             raise VersionsWentBack(f"{text}: etcd was restored, beginning anew")
@@ -130,7 +133,7 @@ class Publisher:
             self._log.info("watching" if not trouble else "not watching", why=trouble)
 
     async def beat(self) -> None:
-        """Repeat the marker, as long as the watch is known to work."""
+        """Repeat the marker, while the watch is known to work."""
         metrics.LAG.labels(self._resource.id).set(self._clock.monotonic() - self._proof if self._trouble else 0.0)
         if not self._trouble and self._version:
             started = self._clock.monotonic()
@@ -138,7 +141,7 @@ class Publisher:
             metrics.EVENT_SECONDS.labels(self._resource.id).set(self._clock.monotonic() - started)
 
     async def _publish(self, subject: str, op: str, head: HeadMeta, item: msgspec.Raw) -> bytes:
-        """Returns the object as it was published."""
+        """Publish the object and return its body."""
         body, headers = self._content.message(op, self._epoch, head, item)
         if op == subjects.DELETED:
             self._known.pop(subject, None)
@@ -153,8 +156,9 @@ class Publisher:
         return body
 
     async def _bury(self, subject: str, version: str) -> None:
-        """A tombstone for an object whose delete nobody saw. Of a stranger only the subject is known: its body is
-        empty, and followers drop the object because it is not part of the epoch."""
+        """Publish a tombstone for an object whose delete was not seen."""
+        # Of a subject left by another writer only the name is known: the body is empty, and followers drop the object
+        # because it is not part of the epoch.
         head = self._known.pop(subject, None)
         body = self._content.identity(head) if head else b""
         headers = self._content.headers(subjects.DELETED, self._epoch, head or HeadMeta(resource_version=version))

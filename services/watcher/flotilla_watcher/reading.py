@@ -1,7 +1,7 @@
-"""Asks JetStream for the user that only reads (`bus.reading`, docs/adr/0018).
+"""Forwards JetStream requests of the read-only user (`bus.reading`, docs/adr/0018).
 
-A request is handed on with the reader's inbox as its reply subject, so that the server answers there by itself, however
-long the answer is. Consumers that others have made are left alone: to pull from one is to take its messages away.
+A request is forwarded with the reader's inbox as its reply subject, so that the server answers there directly, however
+long the answer is. Consumers of others are refused: to pull from one is to take its messages away.
 """
 
 import msgspec
@@ -15,16 +15,16 @@ from flotilla_watcher.node_logins import QUEUE
 API = "$JS.API"
 INFO_SECONDS = 2.0
 REQUESTS, REQUESTS_PER_SECOND = 500, 100.0
-"""How much all readers may ask together: a page of 25 messages is one request."""
+"""Rate of requests of all readers together: a page of 25 messages is one request."""
 
 
 async def serve_reading(bus: Bus, clock: Clock) -> Follow:
-    """Answer what is asked under the reader's prefix."""
+    """Answer the requests under the reader's prefix."""
     quota = Quota(REQUESTS, REQUESTS_PER_SECOND)
 
     async def answer(message: Message) -> bytes | None:
         if not reading.is_inbox(message.reply):
-            return None  # an answer anywhere else would be a message of somebody's
+            return None  # an answer elsewhere would be a message under another's subject
         if not quota.take(reading.PREFIX, clock.monotonic()):
             return reading.refusal("too many requests")
         try:
@@ -40,7 +40,7 @@ async def serve_reading(bus: Bus, clock: Clock) -> Follow:
 
 
 async def _own(bus: Bus, consumer: str) -> bool:
-    """Whether a consumer was made by readers. Raises BusError when the server does not tell."""
+    """Report whether readers created the consumer. Raises BusError when the server does not answer."""
     try:
         return reading.is_own(await bus.request(f"{API}.CONSUMER.INFO.{consumer}", b"", INFO_SECONDS))
     except msgspec.DecodeError:

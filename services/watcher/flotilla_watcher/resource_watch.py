@@ -1,7 +1,7 @@
-"""One resource, from lease to stream, for as long as this replica holds it.
+"""Publishes one resource, from lease to stream, for as long as this replica holds it.
 
-The reflector pushes what the apiserver says into the publisher; beside it the marker is repeated, and when the bus was
-away the stream is looked at: it may be gone, or a rival's. Whatever ends them, the next round takes it over anew.
+The reflector pushes the apiserver's objects into the publisher; beside it the marker is repeated, and when the bus was
+away the stream is checked: it may be gone, or taken over. After any failure, the next round takes it over again.
 """
 
 import asyncio
@@ -30,18 +30,22 @@ from flotilla_watcher.spans import ChangeSpans
 from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded
 
 GUARD_SECONDS = 2.0
-"""Seconds between two looks whether everything that was sent is stored."""
+"""Seconds between two checks that everything sent is stored."""
 
 MARKER_BEATS = 2
-"""The marker is repeated after this many of them, so that followers know within five seconds that we live. It is stored
-only where the stream ends with our last message, so an idle stream is not looked at besides."""
+"""The marker is repeated after this many guard intervals, so that followers see within five seconds that we are alive.
+
+It is stored only if the stream ends with our last message, so an idle stream needs no further check.
+"""
 
 LENGTH_BEATS = 30
-"""The length of a stream is looked at after this many. There are two dozen streams, and each look is a request that an
-idle bus has to answer."""
+"""The length of a stream is checked after this many guard intervals.
+
+There are two dozen streams, and each check is a request that an idle bus has to answer.
+"""
 
 PAUSE_SECONDS = 1.0
-"""After a lost stream or a rival, before the next attempt."""
+"""Pause after a lost stream or a takeover, before the next attempt."""
 
 Loop = Coroutine[None, None, None]
 
@@ -57,13 +61,13 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
     max_payload: int  # bytes
     fence: Callable[[], bool]
     report: Report
-    copies: dict[Resource, NodeCopies]  # of all resources, as far as they are published now
+    copies: dict[Resource, NodeCopies]  # of all resources that are published now
     tracer: Tracer | None = None
     _served: frozenset[str] = frozenset()  # nodes that got copies from us before
-    _line: str = subjects.FIRST_LINE  # of versions; a stream that was wiped tells of none
+    _line: str = subjects.FIRST_LINE  # of versions; a wiped stream has none
 
     async def run(self) -> None:
-        """Raises VersionsWentBack when etcd was restored."""
+        """Publish until cancelled. Raises VersionsWentBack when etcd was restored."""
         log = structlog.get_logger(resource=self.resource.id)
         while True:
             try:
@@ -102,7 +106,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
         return StreamWriter(bus=self.bus, clock=self.clock, spec=spec, marker_subject=marker, fence=self.fence)
 
     async def _publish_copies(self, nodes: NodeCopies, loops: Sequence[Loop]) -> None:
-        """Run the loops; meanwhile agents may ask for copies."""
+        """Run the loops and serve the agents' requests for copies meanwhile."""
         self.copies[self.resource] = nodes
         try:
             await _first_failure(*loops, follow_readers(self.bus, self.clock, self.resource, nodes))
@@ -112,7 +116,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
                 del self.copies[self.resource]
 
     async def _node_copies(self, objects: StreamWriter, content: Content) -> NodeCopies | None:
-        """The node channel's side, for a resource of which nodes get copies."""
+        """Return the node channel's copies, or None for a resource of which nodes get none."""
         route = routes().get(self.resource)
         if route is None:
             return None
@@ -130,7 +134,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
         )
 
     async def _stored(self, objects: StreamWriter, keys: Sequence[Key]) -> list[Message]:
-        """Objects as they are on kube.v1, with everything sent so far. Raises BusError, StreamLost, Superseded."""
+        """Return objects from kube.v1, after everything sent so far. Raises BusError, StreamLost, Superseded."""
         await objects.flush()
         stream = subjects.kube_stream(self.resource).name
         found = await asyncio.gather(*(self.bus.get_last(stream, subjects.kube(self.resource, *key)) for key in keys))
@@ -151,7 +155,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
                 await writer.check()
 
     async def _look_again(self, writer: StreamWriter, nodes: NodeCopies | None) -> None:
-        """Look at the streams whenever the bus was away."""
+        """Check the streams whenever the bus was away."""
         connected = asyncio.Event()
         forget = self.bus.on_connected(connected.set)
         try:
@@ -166,10 +170,10 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
 
 
 async def _first_failure(*loops: Loop) -> None:
-    """Run endless loops side by side until one fails, and raise that.
+    """Run endless loops concurrently until one fails, and raise its failure.
 
     No TaskGroup: one that fails while it is cancelled raises the failure and loses the cancellation (until Python
-    3.13). A lost lease does both at once, and a watch that survived it would fight with its successor for ever.
+    3.13). A lost lease does both at once, and a watch that survived it would compete with its successor endlessly.
     """
     tasks = [asyncio.ensure_future(loop) for loop in loops]
     try:

@@ -1,7 +1,7 @@
-"""Which objects concern which node, and how much of them its agent gets (docs/adr/0007).
+"""Routes objects to nodes, reduced to what their agents need (docs/adr/0007).
 
-An agent gets what it works with and no more: of our kinds what their routes say, and of the pods those whose containers
-are reported on, without anything that the agent does not read.
+An agent gets no more than it works with: of our kinds by their routes, and of the pods those whose containers are
+reported on, without anything that the agent does not read.
 """
 
 import msgspec
@@ -35,7 +35,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def node_of_pod(body: bytes) -> str:
-    """Pods of our workloads and pods with sidecars of a SidecarSet, while they are there to run (nodeagent.md §5.2)."""
+    """Return the node of a running pod of our workloads or with sidecars of a SidecarSet (nodeagent.md §5.2)."""
     head = _decode_pod_head(body)
     owner = controller_of(head.metadata)
     ours = owner is not None and group_of(owner.api_version) == "apps.kruise.io"
@@ -45,7 +45,7 @@ def node_of_pod(body: bytes) -> str:
 
 
 def trimmed_pod(body: bytes) -> Copy:
-    """What the agent reads. Two versions that say the same to it have the same digest."""
+    """Return the part that the agent reads. Two versions with equal parts have the same digest."""
     full = _decode_pod(body)
     trimmed = _trimmed(full)
     digest = hash(_encode(trimmed))
@@ -54,8 +54,10 @@ def trimmed_pod(body: bytes) -> Copy:
 
 
 def _trimmed(full: Pod) -> Pod:
-    """What the agent compares, without the version: identity, instances, environments from metadata and the metadata
-    that they come from."""
+    """Return the part that the agent compares, without the version.
+
+    These are identity, instances, environments from metadata and the metadata that they come from.
+    """
     meta = full.metadata
     containers, labels, annotations = list[Container](), dict[str, str](), dict[str, str]()
     for container in full.spec.containers:
@@ -89,6 +91,6 @@ def _trimmed(full: Pod) -> Pod:
 
 
 def routes() -> dict[Resource, NodeRoute]:
-    """The resources of which nodes get copies."""
+    """Return the resources of which nodes get copies."""
     ours = {kind.resource: kind.node_route for kind in catalogue.KINDS if kind.node_route is not None}
     return {POD: NodeRoute(node_of_pod, trimmed_pod)} | ours

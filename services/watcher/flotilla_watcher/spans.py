@@ -1,6 +1,6 @@
-"""Traces begin here: the watcher is the first to see that somebody changed the spec of an object.
+"""Begins traces: the watcher is the first to see that the spec of an object has changed.
 
-Only kinds of ours have traces: what happens to their pods follows from them, and is told by who did it.
+Only our kinds have traces: changes of their pods follow from them, and are recorded by the controllers.
 """
 
 from datetime import datetime
@@ -13,7 +13,7 @@ from flotilla_common.tracing.context import Span, Tracer, change
 
 
 class ChangeSpans:
-    """Tells of the objects of one resource that they changed and were published."""
+    """Records changes and publications of one resource's objects."""
 
     def __init__(self, resource: Resource, clock: Clock, tracer: Tracer | None) -> None:
         self._resource = resource
@@ -21,8 +21,10 @@ class ChangeSpans:
         self._tracer = tracer if resource.custom else None
 
     def published(self, before: HeadMeta | None, op: str, head: HeadMeta, began: datetime) -> None:
-        """A version was published. `before` is what was known of the object: another generation makes this one the root
-        of a trace."""
+        """Record that a version was published.
+
+        `before` is the last known head of the object: another generation makes this version the root of a trace.
+        """
         if self._tracer is None or op == subjects.DELETED:
             return
         root, end = change(head.uid, head.generation), self._clock.now()

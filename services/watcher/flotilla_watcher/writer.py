@@ -1,11 +1,11 @@
 """The only writer of a stream (docs/adr/0003).
 
-Every message carries the sequence that it must follow, and many are under way at once: the server takes the messages of
-a connection in order, so the chain holds without waiting for acknowledgements. A second writer breaks the chain of the
-first, which then finds a foreign epoch in the marker and steps back. A lost message breaks it as well; then what is not
-acknowledged is sent again, which is harmless where each subject keeps one message. But a stream that holds more than we
-know to have stored may hold a message that another writer had on its way when we took over, in place of a newer one of
-ours: then everything is published anew.
+Every message carries the sequence that it must follow, and many are in flight at once: the server processes the
+messages of a connection in order, so the chain holds without waiting for acknowledgements. A second writer breaks the
+chain of the first, which then finds a foreign epoch in the marker and steps back. A lost message breaks it as well;
+then what is not acknowledged is sent again, which is harmless where each subject keeps one message. But a stream with
+more messages than we have stored may hold one that another writer had in flight when we took over, in place of a newer
+one of ours: then everything is published again.
 """
 
 import asyncio
@@ -20,18 +20,21 @@ from flotilla_common.bus.interface import Bus, BusError, PublishRefused, StreamS
 from flotilla_common.clock import Clock
 
 WINDOW = 512
-"""Messages under way at most: enough to keep the server busy over a round trip, and little to send again."""
+"""Limit of messages in flight: enough to keep the server busy over a round trip, and little to send again."""
 
 WINDOW_BYTES = 16 << 20
-"""Bytes under way at most: two objects of the largest payload."""
+"""Limit of bytes in flight: two objects of the largest payload."""
 
 MOST_SEQUENCES = 1_000_000
-"""From a stream's oldest message to its newest. Each version of an object leaves a gap where the one before it was, and
-for each new reader the server walks through all gaps while nobody can write: a tenth of a second for a million
-(measured with nats-server 2.15). Published anew, all messages stand at the end, without gaps."""
+"""Limit of the distance from a stream's oldest message to its newest.
+
+Each version of an object leaves a gap where the one before it was, and for each new reader the server walks through all
+gaps while writers wait: a tenth of a second for a million (measured with nats-server 2.15). Published again, all
+messages are at the end, without gaps.
+"""
 
 RETRY_SECONDS = 0.25
-"""Between attempts to reach a bus that is away."""
+"""Pause between attempts to reach a bus that is away."""
 
 
 class StreamLost(Exception):
@@ -39,7 +42,7 @@ class StreamLost(Exception):
 
 
 class Superseded(Exception):
-    """Another publisher has taken the stream over, or our lease is not surely valid any more."""
+    """Another publisher has taken the stream over, or our lease may have expired."""
 
 
 class _Entry(msgspec.Struct):
@@ -51,7 +54,7 @@ class _Entry(msgspec.Struct):
 
 
 class StreamWriter:
-    """Publishes into one stream in order, and notices when it is no longer the one to do so."""
+    """Publishes into one stream in order, and detects when another writer has taken it over."""
 
     def __init__(
         self, *, bus: Bus, clock: Clock, spec: StreamSpec, marker_subject: str, fence: Callable[[], bool]
@@ -64,7 +67,7 @@ class StreamWriter:
         self._pending: deque[_Entry] = deque()
         self._pending_bytes = 0
         self._created = ""
-        self._first = 0  # the sequence of the oldest message, when the stream was last looked at
+        self._first = 0  # the sequence of the oldest message, at the last check
         self._sent = 0  # the sequence of the last message sent, if all of them arrive
         self._acknowledged = 0
         self._epoch = ""  # ours, once its first marker is stored
@@ -72,7 +75,7 @@ class StreamWriter:
         self._log = structlog.get_logger(stream=spec.name)
 
     async def open(self) -> set[str]:
-        """Make sure of the stream and take it over; returns the subjects that it holds. Raises BusError."""
+        """Ensure that the stream exists and take it over; return the subjects in it. Raises BusError."""
         await self._bus.ensure_stream(self._spec)
         state = await self._bus.stream_state(self._spec.name)
         if state is None:
@@ -87,7 +90,7 @@ class StreamWriter:
         self._epoch = epoch
 
     async def put(self, subject: str, data: bytes, headers: dict[str, str], ttl: float | None = None) -> None:
-        """Send; waits only while the window is full. Raises StreamLost, Superseded."""
+        """Send; wait only while the window is full. Raises StreamLost, Superseded."""
         async with self._lock:
             await self._submit(_Entry(subject, data, headers, ttl))
             while len(self._pending) > WINDOW or self._pending_bytes > WINDOW_BYTES:
@@ -96,7 +99,7 @@ class StreamWriter:
     async def mark(self, epoch: str, marker: bytes) -> None:
         """Store a marker once everything before it is stored. Raises StreamLost, Superseded.
 
-        A marker must not be under way together with what it vouches for: a rival that stores exactly one message has
+        A marker must not be in flight together with what it vouches for: a rival that stores exactly one message has
         the first of ours refused, and the next one, which expects one message more, would fit again.
         """
         async with self._lock:
@@ -110,8 +113,10 @@ class StreamWriter:
             await self._settle_all()
 
     async def check(self) -> None:
-        """Look whether the stream is still there, still ours, holds what we sent and no more, and is not too long.
-        Raises StreamLost, Superseded."""
+        """Check that the stream still exists, is ours, holds what we sent and no more, and is not too long.
+
+        Raises StreamLost, Superseded.
+        """
         await self.flush()
         async with self._lock:
             last = await self._inspect(flushed=True)
@@ -157,7 +162,7 @@ class StreamWriter:
             self._pending_bytes -= len(entry.data)
 
     async def _recover(self) -> None:
-        """Send everything that is pending again, as soon as the stream is seen to be ours still."""
+        """Send everything pending again, as soon as the stream is confirmed to be ours."""
         while True:
             known = self._acknowledged + await self._await_all()
             last = await self._inspect()
@@ -177,15 +182,18 @@ class StreamWriter:
             raise StreamLost(f"stream {self._spec.name} holds {last - known} messages more than we know to be ours")
 
     async def _await_all(self) -> int:
-        """Let every answer arrive, whatever it is: nothing of ours may be under way when we look at the stream. Returns
-        how many say that the message is stored."""
+        """Await every answer, and return how many confirm that the message is stored."""
+        # Nothing of ours may be in flight when the stream is checked.
         sent = [entry.sent for entry in self._pending if entry.sent is not None]
         answers = await asyncio.gather(*sent, return_exceptions=True)
         return sum(isinstance(answer, int) for answer in answers)
 
     async def _inspect(self, *, flushed: bool = False) -> int:
-        """The stream's last sequence, if it is still our stream. `flushed`: everything that we sent is stored where it
-        was to be. Then a stream that ends with it has no place for a rival's marker, and need not be asked for one."""
+        """Return the stream's last sequence, if it is still our stream.
+
+        `flushed` means that everything we sent is stored in its place. Then a stream that ends with it has no place for
+        a rival's marker, which need not be read.
+        """
         away = False
         while True:
             if not self._fence():
