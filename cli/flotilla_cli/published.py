@@ -52,7 +52,7 @@ class Act(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Return whether the write took effect."""
+        """Report whether the write took effect."""
         return self.outcome == "Ok"
 
 

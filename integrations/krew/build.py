@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Builds the archives of `kubectl flotilla` for krew, and a manifest that names them with their checksums.
+"""Builds the archives of `kubectl flotilla` for krew, and a manifest with their checksums.
 
     .venv/bin/python integrations/krew/build.py --uri https://example.com/flotilla/v0.1.0
 
-An archive holds a launcher and everything that Flotilla's lock file names, for each Python: `site/any` has the packages
-that fit all, `site/cp312` those that were compiled for Python 3.12. Packages come from the package index, by uv, as
-wheels for the platform of the archive, which need not be this one.
+An archive has a launcher and all packages of Flotilla's lock file, for each Python: `site/any` has the packages that
+fit all, `site/cp312` those that were compiled for Python 3.12. Packages come from the package index, by uv, as wheels
+for the platform of the archive, which may be another than this one.
 """
 
 import argparse
@@ -31,14 +31,14 @@ PLATFORMS = {
     ("linux", "arm64"): "aarch64-unknown-linux-gnu",
     ("darwin", "arm64"): "aarch64-apple-darwin",
 }
-"""Platforms as krew and as uv call them."""
+"""Platforms by krew's names, with uv's."""
 LAUNCHER, COMPLETION = "kubectl-flotilla", "kubectl_complete-flotilla"
 SOURCE_ONLY = "nkeys"
-"""The one package without wheels. It is Python alone."""
+"""The one package without wheels. It is pure Python."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Build what the arguments ask for, and print where it is."""
+    """Build the requested archives, and print their paths."""
     parser = argparse.ArgumentParser(description="Build the krew archives of kubectl flotilla.")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     parser.add_argument("--uri", required=True, help="the folder from which users will download the archives")
@@ -98,7 +98,7 @@ def _pair(platform: str) -> tuple[str, str]:
 
 
 def _wheels(folder: Path) -> Path:
-    """Our own packages as wheels, beside the list of all others with their checksums."""
+    """Build our own packages as wheels, and the list of all others with their checksums."""
     requirements = str(folder / "requirements.txt")
     _uv("export", "--frozen", "--no-dev", "--all-packages", "--no-emit-workspace", "--no-header", "-o", requirements)
     _uv("build", "--wheel", "--all-packages", "--out-dir", str(folder / "wheels"))
@@ -131,7 +131,7 @@ def _move(info: Path, folder: Path, shared: Path) -> None:
     for line in (info / "RECORD").read_text(encoding="utf-8").splitlines():
         name = line.rsplit(",", 2)[0].strip('"')
         source, target = folder / name, shared / name
-        if target.exists():  # what was built for an older Python fits newer ones, not the other way round
+        if target.exists():  # a package built for an older Python fits newer ones, not the other way round
             source.unlink(missing_ok=True)
         elif source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)

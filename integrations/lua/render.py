@@ -1,8 +1,8 @@
-"""Make the files of `integrations/argocd` and `integrations/karmada` from the Lua in this folder.
+"""Generates the files of `integrations/argocd` and `integrations/karmada` from the Lua in this folder.
 
-.venv/bin/python -m integrations.lua.render      writes them
+    .venv/bin/python -m integrations.lua.render      writes them
 
-Each script stands alone, as both tools want it: it begins with those of the common functions that it uses.
+Each script is self-contained, as both tools require: it begins with the common functions that it uses.
 """
 
 import re
@@ -20,7 +20,7 @@ _FUNCTION = re.compile(r"local function (\w+)")
 
 
 def files() -> dict[Path, str]:
-    """Return what each generated file is to hold, by its path below `integrations`."""
+    """Return the content of each generated file, by its path below `integrations`."""
     found: dict[Path, str] = {}
     for kind in KINDS:
         folder = Path("argocd", kind.resource.group, kind.name)
@@ -157,7 +157,7 @@ def _table(name: str, words: tuple[str, ...] | list[str]) -> str:
 
 
 def _with_functions(body: str, functions: str) -> str:
-    """Put those functions before the body that it uses, with those that they use."""
+    """Put the functions that the body uses before it, with those that they use."""
     used, text = list[str](), body
     for chunk in reversed(list(_chunks(functions))):
         name = _FUNCTION.search(chunk)
@@ -185,7 +185,7 @@ def _indented(text: str, spaces: int) -> str:
 
 
 def main() -> None:
-    """Write the files, and remove those that are made no longer."""
+    """Write the files, and remove stale ones."""
     made = files()
     for path in [*(ROOT / "argocd").rglob("*.*"), *(ROOT / "karmada").glob("*.yaml")]:
         if path.is_file() and path.relative_to(ROOT) not in made and path.suffix in (".lua", ".yaml"):

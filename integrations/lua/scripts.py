@@ -1,4 +1,4 @@
-"""Declare the parts of each kind's scripts, except its rule of health, which stands in `kinds/`."""
+"""The parts of each kind's scripts, except its health rule, which is in `kinds/`."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ end
 
 
 class Actions(NamedTuple):
-    """The actions of a kind: each with the Lua that says when it is of no use."""
+    """The actions of a kind: each with the Lua condition that disables it."""
 
     strategy: str = ""
     template: str = ""  # of the pods, if it is not at spec.template
@@ -29,23 +29,23 @@ class Actions(NamedTuple):
 
 
 class Karmada(NamedTuple):
-    """Name the status fields that Karmada sums up over its members, and the place of the pod template."""
+    """The status fields that Karmada aggregates over its members, and the place of the pod template."""
 
     counts: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()  # the same in all members
-    lists: tuple[str, ...] = ()  # put together
-    first: tuple[str, ...] = ()  # times, of which the earliest counts
-    last: tuple[str, ...] = ()  # times, of which the latest counts
+    lists: tuple[str, ...] = ()  # concatenated
+    first: tuple[str, ...] = ()  # times; the earliest counts
+    last: tuple[str, ...] = ()  # times; the latest counts
     phases: tuple[str, ...] = ()  # the first of these that a member has
-    generations: bool = True  # it has observedGeneration
-    scaled: bool = False  # it has spec.replicas, which are divided among members
+    generations: bool = True  # has observedGeneration
+    scaled: bool = False  # has spec.replicas, which are divided among members
     template: str = ""  # the pod template, as Lua
-    secrets: bool = False  # it has spec.pullSecrets
-    retained: str = ""  # what stays as it is in the member, as Lua
+    secrets: bool = False  # has spec.pullSecrets
+    retained: str = ""  # keeps what belongs to the member, as Lua
 
 
 class Scripts(NamedTuple):
-    """All scripts of a kind but its rule of health."""
+    """All scripts of a kind except its health rule."""
 
     actions: Actions = Actions()
     karmada: Karmada | None = None
@@ -213,6 +213,6 @@ at(desiredObj, "spec", "template", "jobTemplate", "spec", "template")
     ),
     "ResourceDistribution": Scripts(karmada=Karmada(counts=("desired", "succeeded", "failed"))),
     "WorkloadSpread": Scripts(karmada=Karmada()),
-    "NodeImage": Scripts(),  # of one node of one cluster: nobody propagates it
+    "NodeImage": Scripts(),  # belongs to one node of one cluster: not propagated
     "NodePodProbe": Scripts(),
 }

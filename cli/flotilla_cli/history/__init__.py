@@ -1,1 +1,1 @@
-"""The story of an object (`flotilla history`): who wanted what, what was decided and written, until it was done."""
+"""The history of an object (`flotilla history`): changes by users, decisions and writes, up to the end."""

@@ -1,8 +1,8 @@
-"""What the bus has kept about one object (wishes of users, decisions, writes), and how it is cut into chapters,
-each from one change of the object's spec to the next.
+"""Splits the published records of one object into chapters, one for each change of its spec.
 
-The webhook tells of most changes, and of creations that were refused. A generation that is decided on, and of which it
-told nothing, came past it: through the scale subresource, or before the record begins. It is a chapter all the same.
+The records are changes by users, decisions, and writes. The webhook reports most changes, and creations that were
+rejected. A generation with decisions and without such a report bypassed it: through the scale subresource, or before
+the record begins. It is a chapter all the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,15 +14,17 @@ import msgspec
 from flotilla_cli.published import Act, Why
 
 WEBHOOK = "webhook"
-"""Its records are wishes: what somebody wrote, or was refused. Those of other services are writes."""
+"""The service whose records are changes by users, or rejected ones. Those of other services are writes."""
 
 Life = tuple[str, int]
 """A generation of an object, by the object's uid."""
 
 
 class Writer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who owns fields of the live object: what is known of writes that the webhook does not see. The apiserver keeps no
-    time for those that came by the scale subresource."""
+    """An owner of fields of the live object, as evidence of writes that the webhook does not see.
+
+    The apiserver records no time for writes through the scale subresource.
+    """
 
     manager: str
     operation: str
@@ -31,7 +33,7 @@ class Writer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True):
-    """What the last version of a pod tells of its steps; None for what has not happened."""
+    """The times of a pod's steps, from its last version; None: has not happened."""
 
     created: datetime | None = None
     scheduled: datetime | None = None
@@ -39,8 +41,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it, each in the order of time. `begins`: since when nothing is missing; `pods` by name. `uses`: how others
-    used the object: requests about other objects that were decided by it, and writes of it by other controllers."""
+    """All records, each kind in time order.
+
+    `begins`: the time since which nothing is missing; `pods` by name. `uses`: requests about other objects that this
+    object decided, and writes of it by other controllers.
+    """
 
     kind: str
     namespace: str
@@ -55,8 +60,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Chapter(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened from one change of the spec to the next. `wish` is None where nobody knows who made it; `numbers`
-    are those of the last decision before it, `until` is None for the last chapter."""
+    """The time from one change of the spec to the next.
+
+    `wish` is None if its author is not known; `numbers` are those of the last decision before it; `until` is None for
+    the last chapter.
+    """
 
     began: datetime
     until: datetime | None
@@ -71,12 +79,12 @@ class Chapter(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Start(msgspec.Struct, frozen=True):
     at: datetime
-    life: Life  # of which decisions belong to it; none where nothing came of it
+    life: Life  # of which decisions belong to it; empty if nothing came of it
     wish: Act | None
 
 
 def chapters(record: Record) -> list[Chapter]:
-    """All of them, in order; none of an object of which nothing is known."""
+    """Return all chapters in order; none if there is no record of the object."""
     starts = _starts(record)
     made: list[Chapter] = []
     for start, following in zip_longest(starts, starts[1:]):
@@ -117,7 +125,7 @@ def _starts(record: Record) -> list[_Start]:
 
 def _decided(decisions: Sequence[Why]) -> Iterator[tuple[Life, datetime]]:
     for one in decisions:
-        if one.at is not None and one.generation:  # without one there was no object yet
+        if one.at is not None and one.generation:  # before that there was no object
             yield (one.uid, one.generation), one.at
 
 
@@ -126,7 +134,7 @@ def _changes_spec(wish: Act) -> bool:
 
 
 def _same(one: Act, wish: Act | None) -> bool:
-    """The wish itself, also where the apiserver asked a second time, since somebody else wrote meanwhile."""
+    """Report whether this is the wish itself, or the apiserver's second call for it after a conflict."""
     if wish is None or not one.ok:
         return one is wish
     return (one.uid, one.generation, one.action, one.changes) == (wish.uid, wish.generation, wish.action, wish.changes)
@@ -137,5 +145,5 @@ def _within(act: Act, began: datetime, until: datetime | None) -> bool:
 
 
 def is_wish(act: Act) -> bool:
-    """Whether a record is about what a user wrote."""
+    """Report whether a record is about a user's write."""
     return act.service == WEBHOOK

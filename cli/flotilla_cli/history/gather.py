@@ -1,4 +1,4 @@
-"""Reads from the bus what is kept about one object."""
+"""Reads the records about one object from the bus."""
 
 import contextlib
 from datetime import datetime
@@ -19,7 +19,7 @@ from flotilla_common.bus.nats import NatsBus
 
 
 async def gather(bus: NatsBus, resource: Resource, namespace: str, name: str) -> Record:
-    """Everything about an object of our kinds. Raises BusError."""
+    """Return all records about an object of our kinds. Raises BusError."""
     found: dict[int, Act] = {}  # by the sequence of the message: some subjects overlap
     whys: list[Why] = []
     own = (resource.kind, namespace, name)
@@ -56,7 +56,7 @@ async def gather(bus: NatsBus, resource: Resource, namespace: str, name: str) ->
 
 
 async def gather_pod(bus: NatsBus, namespace: str, name: str) -> Record:
-    """Everything about a pod. Raises BusError."""
+    """Return all records about a pod. Raises BusError."""
     acts: list[Act] = []
 
     def take(message: Message) -> None:
@@ -77,7 +77,7 @@ async def gather_pod(bus: NatsBus, namespace: str, name: str) -> Record:
 
 
 def writers_of(document: Json) -> tuple[Writer, ...]:
-    """Who owns fields of a live object."""
+    """Return the owners of fields of a live object."""
     entries = mappings(member(document, "metadata").get("managedFields"))
     return tuple(
         Writer(
@@ -92,8 +92,11 @@ def writers_of(document: Json) -> tuple[Writer, ...]:
 
 
 def _acts(resource: Resource, namespace: str, name: str) -> list[str]:
-    """Return what anybody wrote of the object, what the kind's own service wrote where it works, and what users asked
-    of pods there: a budget decides about that."""
+    """Return the subjects of records that may be about the object.
+
+    These are writes of the object by anyone, writes by the kind's own service in its namespace, and users' requests
+    about pods there, which a budget decides.
+    """
     service = catalogue.kind_of(resource).service
     about = f"act.v1.*.{resource.plural}.{subjects.token(namespace)}.{subjects.token(name)}"
     if not namespace:
@@ -103,7 +106,7 @@ def _acts(resource: Resource, namespace: str, name: str) -> list[str]:
 
 
 def _is_use(act: Act, own: tuple[str, str, str], namespace: str) -> bool:
-    """Return whether somebody else used the object: asked for something that it decides about, or wrote it."""
+    """Report whether it is a request that the object decided, or a write of it by another controller."""
     return (_about(act) != own) if is_wish(act) else _owner(act, namespace) != own
 
 
@@ -116,7 +119,7 @@ def _owner(act: Act, namespace: str) -> tuple[str, str, str]:
 
 
 async def _begins(bus: NatsBus) -> datetime | None:
-    """Since when both records hold everything."""
+    """Return the time since which both records are complete."""
     records = (subjects.ACT_STREAM.name, subjects.DECISIONS_STREAM.name)
     return max((stream.begins for stream in await list_streams(bus) if stream.name in records), default=None)
 

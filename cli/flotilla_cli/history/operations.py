@@ -1,8 +1,8 @@
-"""From single writes to what they were about: a pod that is updated costs three, and people count pods.
+"""Combines single writes into operations: an update of a pod takes three writes, and people count pods.
 
-Writes on one object with one intent and revision are one operation. It ends when the pod is whole again: an update in
-place with the refresh that makes the pod ready, a creation when the pod is Ready. Operations that one pass began are a
-wave; of many waves those that lie closest together become one.
+Writes on one object with one intent and revision are one operation. It ends when the pod is ready again: an in-place
+update with the refresh that makes the pod ready, a creation when the pod is Ready. Operations that one pass began are a
+wave; if there are many waves, the closest ones are merged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,19 +17,19 @@ from flotilla_common.control.plan import UPDATES_IN_PLACE, Intent
 from flotilla_common.control.wording import named
 
 WAVES = 8
-"""Waves of one kind of work at most, so that a rollout fits on one screen."""
+"""Limit of waves for one kind of work, so that a rollout fits on one screen."""
 
 Work = tuple[str, str, str]
-"""Kind of the objects, intent, revision: what operations are grouped by."""
+"""Kind of the objects, intent, revision: operations are grouped by it."""
 
 
 class Operation(msgspec.Struct, kw_only=True):
-    """One thing that was done to one object. `ended` is None while it is not done, where that can be known."""
+    """An operation on one object. `ended` is None while it is not done, if that can be known."""
 
     begin: Act  # the first of its writes
     last: datetime
     ended: datetime | None = None
-    pod: Pod | None = None  # the pod's own times, if they are about this operation
+    pod: Pod | None = None  # the pod's own times, if they belong to this operation
 
     @property
     def work(self) -> Work:
@@ -38,18 +38,18 @@ class Operation(msgspec.Struct, kw_only=True):
 
     @property
     def updates_in_place(self) -> bool:
-        """Return whether it updates a pod where it runs."""
+        """Report whether it updates a pod in place."""
         return self.begin.intent in UPDATES_IN_PLACE
 
     @property
     def lasts(self) -> bool:
-        """Return whether it is done only when the pod is, and that is known."""
+        """Report whether it ends with the pod's readiness, and that is known."""
         made = self.begin.action == "create" and self.pod is not None
         return self.begin.kind == POD.kind and (made or self.updates_in_place)
 
     @property
     def seconds(self) -> float | None:
-        """Return how long it took; None where that is not known."""
+        """Return its duration; None if it is not known."""
         return (self.ended - self.begin.at).total_seconds() if self.ended else None
 
 
@@ -78,7 +78,7 @@ class Wave(msgspec.Struct):
 
 
 def operations(writes: Iterable[Act], own: str, pods: Mapping[str, Pod]) -> list[Operation]:
-    """Return what the writes amount to, in order. The status of the object itself, whose kind is `own`, is left out."""
+    """Combine the writes, in order, without those of the status of the object itself, whose kind is `own`."""
     made: list[Operation] = []
     open_ones: dict[tuple[str, str], Operation] = {}
     for write in writes:
@@ -100,13 +100,13 @@ def operations(writes: Iterable[Act], own: str, pods: Mapping[str, Pod]) -> list
 
 
 def _work(write: Act) -> Work:
-    """Records of earlier releases have no intent: of them the action is known."""
+    """Return the kind of work. Records of earlier releases have no intent, so their action is used."""
     intent = Intent.IN_PLACE_UPDATE if write.intent in UPDATES_IN_PLACE else write.intent or write.action
     return write.kind, intent, write.revision
 
 
 def _close(operation: Operation) -> None:
-    """A creation ends when the pod is ready, which the pod tells in whole seconds, without the rest."""
+    """Set the end. A creation ends when the pod is ready, which the pod reports in whole seconds."""
     if not operation.lasts:
         operation.ended = operation.last
     elif operation.begin.action == "create":
@@ -115,7 +115,7 @@ def _close(operation: Operation) -> None:
 
 
 def waves(found: Sequence[Operation], most: int = WAVES) -> list[Wave]:
-    """Return the operations by work and pass, at most so many for each work, in the order in which they began."""
+    """Return the operations by work and pass, at most `most` waves for each work, in time order."""
     by_work: dict[Work, dict[str, Wave]] = {}
     for operation in found:
         passes = by_work.setdefault(operation.work, {})

@@ -1,4 +1,4 @@
-"""A story as lines for people."""
+"""Renders a history as lines for people."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -10,16 +10,16 @@ from flotilla_cli.history.story import Story, Told, Totals
 from flotilla_cli.published import Act
 
 LINES = 30
-"""Steps of a chapter that are shown; of more, those in the middle are left out."""
+"""Number of steps of a chapter that are shown; of more, those in the middle are left out."""
 
 LONGEST = 180
-"""Characters of a step that are shown."""
+"""Number of characters of a step that are shown."""
 
 _STYLES = {"decision": "cyan", "write": "default", "wait": "yellow", "bad": "red", "note": "default", "end": "green"}
 
 
 def render(told: Story, *, everything: bool) -> Text:
-    """All its chapters; with `everything` each step in full, and each write."""
+    """Render all chapters; `everything`: each step in full, and each write."""
     place = f"{told.namespace}/{told.name}" if told.namespace else told.name
     text = Text(f"{told.kind} {place}\n", style="bold")
     for note in told.notes:

@@ -1,7 +1,7 @@
-"""The lines of a story: what was decided, waves of writes, waits, refusals, the end.
+"""The lines of a history: decisions, waves of writes, waits, rejections, the end.
 
-A rollout of fifty pods is a hundred decisions and a hundred and fifty writes. So writes are told as waves, a reason
-that comes and goes as one wait with the time that it took, refusals of one kind with their number.
+A rollout of fifty pods is a hundred decisions and a hundred and fifty writes. So writes are combined into waves, a
+reason that comes and goes into one wait with its total time, rejections of one kind into one line with their number.
 """
 
 from collections import Counter
@@ -19,24 +19,24 @@ from flotilla_common.control.refusals import FAILED, code_of
 from flotilla_common.control.wording import named
 
 WISHED = ("replicas", "partition", "maxUnavailable", "maxSurge")
-"""Numbers of a decision that the spec asks for."""
+"""Numbers of a decision that come from the spec."""
 
 _NOISE = "last-applied-configuration"
 _WORK = (State.PROGRESSING, State.DONE)
 _OVER = (State.DONE, State.NOTE)
 
 LASTING = (State.STUCK, State.HELD, State.WAITING)
-"""States of reasons that tell what kept the object from getting on."""
+"""States of reasons that held the object up."""
 
 PAUSE = timedelta(seconds=5)
-"""Between uses of an object that are told as two."""
+"""Time between uses of an object after which they are separate steps."""
 
 Key = tuple[str, int]
-"""What makes it the same wait: the code, and the place among the reasons of this code in one decision."""
+"""Identity of a wait: the code, and the index among the reasons of this code in one decision."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a story. `tone`: decision, write, wait, bad, note or end."""
+    """One line of a history. `tone`: decision, write, wait, bad, note or end."""
 
     at: datetime
     tone: str
@@ -44,17 +44,17 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def who(wish: Act) -> str:
-    """Who it was, and with what."""
+    """Return the user, and the manager."""
     return f"{wish.user} with {wish.manager}" if wish.manager else wish.user
 
 
 def changed(wish: Act) -> list[str]:
-    """The fields that somebody changed."""
+    """Return the fields that a user changed."""
     return [change_text(change) for change in wish.changes if _NOISE not in str(change.get("path"))]
 
 
 def first_step(decisions: Sequence[Why]) -> Iterable[Step]:
-    """With which numbers the work began, and with what. What is waited for are steps of their own."""
+    """Yield the first decision with its numbers and work. Waits are steps of their own."""
     first = next((one for one in decisions if one.at is not None), None)
     if first is not None and first.at is not None:
         numbers = ", ".join(f"{name} {first.numbers[name]}" for name in WISHED if name in first.numbers)
@@ -64,7 +64,7 @@ def first_step(decisions: Sequence[Why]) -> Iterable[Step]:
 
 
 def wave_steps(found: Sequence[Wave]) -> Iterable[Step]:
-    """One for each wave, with how far that brought it where there are several of a kind."""
+    """Yield a step for each wave, with the progress if there are several of a kind."""
     totals, sofar = Counter[Work](), Counter[Work]()
     for wave in found:
         totals[wave.work] += len(wave.operations)
@@ -96,21 +96,23 @@ def _until_whole(lasting: Sequence[Operation]) -> str:
 
 
 class Wait(msgspec.Struct, kw_only=True):
-    """A reason: since when, how long in all, how many times it came up, and how it read last."""
+    """A reason: its beginning, total time, number of occurrences, and last text."""
 
     code: str
     message: str
     began: datetime
     seconds: float = 0
     times: int = 0
-    bad: bool = False  # something that could not be done, instead of something to wait for
+    bad: bool = False  # a failure, not something to wait for
 
 
 def waits(decisions: Sequence[Why], until: datetime) -> list[Wait]:
-    """All reasons to wait, in the order in which they came up. A decision holds until the next one, the last one
-    `until` the end."""
+    """Return all reasons to wait in order of appearance.
+
+    A decision holds until the next one, the last one `until` the end.
+    """
     found: dict[Key, Wait] = {}
-    held: set[Key] = set()  # what the decision before gave
+    held: set[Key] = set()  # reasons of the previous decision
     moments = [one.at for one in decisions if one.at is not None]
     for one, end in zip(decisions, [*moments[1:], until], strict=False):
         began = one.at or until
@@ -126,7 +128,7 @@ def waits(decisions: Sequence[Why], until: datetime) -> list[Wait]:
 
 
 def _given(one: Why) -> Iterator[tuple[Key, str, bool]]:
-    """Return what makes it the same wait, the text, and whether something could not be done."""
+    """Yield the identity of each wait, its text, and whether it is a failure."""
     told = [(reason.code, reason.sentence, False) for reason in one.reasons if reason.state in LASTING]
     told += [(f"failed {error.phase}".rstrip(), error.message, True) for error in one.errors]
     seen = Counter[str]()
@@ -136,14 +138,14 @@ def _given(one: Why) -> Iterator[tuple[Key, str, bool]]:
 
 
 def wait_step(wait: Wait) -> Step:
-    """With how long it was waited in all, and how the reason read last."""
+    """Return the step of a wait, with its total time and last text."""
     times = f" in {wait.times} parts" if wait.times > 1 else ""
     text = f"{wait.message}  [{wait.code}, {wait.seconds:.1f} s{times}]"
     return Step(at=wait.began, tone="bad" if wait.bad else "wait", text=text)
 
 
 def refusal_steps(writes: Iterable[Act]) -> Iterable[Step]:
-    """Writes that failed, those of a kind together."""
+    """Yield the writes that failed, those of a kind together."""
     found: dict[tuple[str, str, str, str], list[Act]] = {}
     for write in writes:
         if not write.ok:
@@ -158,7 +160,7 @@ def refusal_steps(writes: Iterable[Act]) -> Iterable[Step]:
 
 
 def use_steps(uses: Iterable[Act]) -> Iterable[Step]:
-    """Yield how others used the object, those of a kind together as long as no pause lies between them."""
+    """Yield how others used the object, uses of a kind together unless there is a pause between them."""
     found: dict[tuple[bool, str], list[list[Act]]] = {}
     for use in uses:
         runs = found.setdefault((use.ok, _use(use)), [])
@@ -171,7 +173,7 @@ def use_steps(uses: Iterable[Act]) -> Iterable[Step]:
 
 
 def _use(use: Act) -> str:
-    """Return what was asked and by whom, or what was written for whom and why."""
+    """Return the request and its user, or the owner and the cause of the write."""
     if use.service == WEBHOOK:
         return f"{use.action} by {who(use)}"
     return f"{use.owner.kind} {use.owner.name}: {use.cause}"
@@ -187,7 +189,7 @@ def _use_step(what: str, those: Sequence[Act], *, is_ok: bool) -> Step:
 
 
 def other_steps(wishes: Iterable[Act]) -> Iterable[Step]:
-    """What users were refused meanwhile, and what they changed besides the spec."""
+    """Yield users' rejected requests, and their changes other than of the spec."""
     for wish in wishes:
         if not wish.ok:
             yield Step(at=wish.at, tone="bad", text=f"refused to {who(wish)} ({wish.action}): {wish.message}")
@@ -196,7 +198,7 @@ def other_steps(wishes: Iterable[Act]) -> Iterable[Step]:
 
 
 def done_at(decisions: Sequence[Why]) -> datetime | None:
-    """Since when nothing is left to do; None while there is."""
+    """Return since when nothing is left to do, or None."""
     done: datetime | None = None
     for one in decisions:
         over = not one.errors and all(reason.state in _OVER for reason in one.reasons)
@@ -205,7 +207,7 @@ def done_at(decisions: Sequence[Why]) -> datetime | None:
 
 
 def end_step(decisions: Sequence[Why], done: datetime | None) -> Iterable[Step]:
-    """How it ended, or where it stands."""
+    """Yield the end, or the present state."""
     last = decisions[-1] if decisions else None
     if last is None or last.at is None:
         return

@@ -1,5 +1,4 @@
-"""From what was kept about an object, or a pod, to its story: chapters with steps in the order of time, and what each
-came to."""
+"""Composes the history of an object, or a pod, from its records: chapters with steps and totals."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -29,8 +28,11 @@ from flotilla_common.control.plan import UPDATES_IN_PLACE
 
 
 class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What it came to. `seconds` until it was done, or until the last thing that happened; those of pods from the first
-    write to being whole again."""
+    """The totals of a chapter.
+
+    `seconds` until it was done, or until the last event; those of pods from the first write until the pod is ready
+    again.
+    """
 
     seconds: float
     writes: int
@@ -45,7 +47,7 @@ class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Told(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A chapter. `done` is None while it is not; `writes` are all of them, for whoever wants to see each."""
+    """A chapter as shown. `done` is None while it is not; `writes` has every single one."""
 
     began: datetime
     generation: int
@@ -53,12 +55,12 @@ class Told(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     changes: list[str] = []
     steps: list[Step]
     done: datetime | None = None
-    totals: Totals | None = None  # None where it is about one pod
+    totals: Totals | None = None  # None for a chapter about one pod
     writes: tuple[Act, ...] = ()
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """All chapters, and what has to be known about the record itself."""
+    """All chapters, and notes about the record itself."""
 
     kind: str
     namespace: str
@@ -68,7 +70,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def story(record: Record, now: datetime) -> Story:
-    """What happened to the object, as far as it is known."""
+    """Return the history of the object, as far back as it is recorded."""
     found = chapters(record)
     whole = bool(found) and found[0].wish is not None and found[0].wish.action == "create"
     return Story(
@@ -81,7 +83,7 @@ def story(record: Record, now: datetime) -> Story:
 
 
 def _begins(moment: datetime) -> str:
-    """What to say where something may have been before the record."""
+    """Return the note for an object that may be older than the record."""
     return (
         f"the record begins at {moment.astimezone():%Y-%m-%d %H:%M:%S}: nothing older is known "
         "(a day is kept; less if much was written, or the bus was wiped)"
@@ -115,7 +117,7 @@ def _told(chapter: Chapter, record: Record, now: datetime) -> Told:
 
 
 def _untouched(record: Record) -> Mapping[str, Pod]:
-    """The pods that are Ready since they were created: others were updated meanwhile, and are Ready since that."""
+    """Return the pods that are Ready since their creation; others may be Ready since an update."""
     updated = {write.name for write in record.writes if write.intent in UPDATES_IN_PLACE}
     return {name: pod for name, pod in record.pods.items() if name not in updated}
 
@@ -138,14 +140,14 @@ def _title(chapter: Chapter, writers: Sequence[Writer]) -> str:
 
 
 def _changes(chapter: Chapter) -> list[str]:
-    """What the webhook tells, else which of the wished numbers are others than before."""
+    """Return the changes by the webhook's report, or else the numbers of the spec that changed."""
     if chapter.wish is not None:
         return changed(chapter.wish) if chapter.wish.ok else [chapter.wish.message]
     return [f"{name}  {before} → {after}" for name, before, after in _renumbered(chapter)]
 
 
 def _renumbered(chapter: Chapter) -> list[tuple[str, int, int]]:
-    """Return which of the wished numbers are others than before, with both values."""
+    """Return the numbers of the spec that changed, with both values."""
     after: Mapping[str, int] = chapter.decisions[0].numbers if chapter.decisions else {}
     before = chapter.numbers
     both = [name for name in WISHED if name in before and name in after]
@@ -153,7 +155,7 @@ def _renumbered(chapter: Chapter) -> list[tuple[str, int, int]]:
 
 
 def totals(chapter: Chapter, work: Sequence[Operation], until: datetime | None) -> Totals:
-    """`until`: when it was done; None while it is not."""
+    """Sum up the chapter. `until`: when it was done, or None."""
     until = until or _latest(chapter)
     lasting = [one for one in work if one.lasts and one.seconds is not None]
     slowest = max(lasting, key=lambda one: one.seconds or 0, default=None)
@@ -180,7 +182,7 @@ def _latest(chapter: Chapter) -> datetime:
 
 
 def pod_story(record: Record) -> Story:
-    """Of a pod, in one chapter; without any where nothing is known of it."""
+    """Return the history of a pod, as one chapter; without any if nothing is recorded."""
     pod = record.pods.get(record.name, Pod())
     own = {"created": pod.created, "scheduled": pod.scheduled, "Ready": pod.ready}
     steps = [Step(at=at, tone="note", text=f"{what} (known to the second)") for what, at in own.items() if at]
@@ -199,7 +201,7 @@ def pod_story(record: Record) -> Story:
 def _write(write: Act) -> Step:
     said = f": {write.message}" if write.message else ""
     what = f"{write.action} {write.subresource}".rstrip()
-    if is_wish(write):  # decided by the object that is named
+    if is_wish(write):  # decided by the named object
         text = f"{what} by {who(write)}, decided by {write.owner.kind} {write.owner.name} → {write.outcome}{said}"
     else:
         whose = f" for {write.owner.kind} {write.owner.name}" if write.owner.name else ""

@@ -1,4 +1,4 @@
-"""`flotilla history`: what happened to an object, from the change of its spec to the last pod."""
+"""`flotilla history`: the events of an object, from the change of its spec to the last pod."""
 
 import asyncio
 from datetime import timedelta
@@ -60,7 +60,7 @@ async def _history(url: str, target: Target, resource: Resource, namespace: str,
 
 
 async def _writers(target: Target, record: Record, resource: Resource) -> tuple[Writer, ...]:
-    """Who owns fields of the object, as far as the apiserver is reached: it is worth having, no more."""
+    """Return the owners of the object's fields, if the apiserver can be reached."""
     try:
         async with open_api(target) as api:
             return writers_of(msgspec.json.decode(await api.get(resource, record.namespace, record.name), type=Json))
@@ -69,7 +69,7 @@ async def _writers(target: Target, record: Record, resource: Resource) -> tuple[
 
 
 def _since(told: Story, since: timedelta | None, clock: Clock) -> Story:
-    """The chapters that are asked for: those in which anything happened since then, or the last one."""
+    """Return the requested chapters: those with events since then, or the last one."""
     recent = told.chapters[-1:]
     if since is not None:
         begin = clock.now() - since

@@ -1,1 +1,1 @@
-"""What an installation consists of (`manifests`, `rbac`), and how it comes onto a cluster and off it again."""
+"""The objects of an installation (`manifests`, `rbac`), their installation, and their removal."""

@@ -1,4 +1,4 @@
-"""Server-side apply of an installation's objects, one by one, saying what became of each."""
+"""Applies an installation's objects server-side, one by one, with a result for each."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -15,7 +15,7 @@ from flotilla_common.kube.interface import Api, ApiError
 
 FIELD_MANAGER = "flotilla"
 ESTABLISHED_SECONDS = 15.0
-"""How long new CRDs may take until the apiserver serves them; it takes less than a second as a rule."""
+"""Limit for the apiserver to serve new CRDs, in seconds; usually less than one."""
 
 _APPLY = "application/apply-patch+yaml"
 _SERVER_KEEPS = ("managedFields", "resourceVersion", "generation")
@@ -30,11 +30,11 @@ async def apply(
 ) -> AsyncIterator[tuple[Json, str]]:
     """Apply the objects in order; yields each with `created`, `configured`, `unchanged` or `left out: …`.
 
-    What an earlier installation left and is being removed is waited for, and made anew; `tell` gets a line when that
-    takes longer. With `set_endpoints` existing objects get the wanted webhook endpoints, else they keep theirs. Raises
-    InstallError, Unreachable.
+    An object that is still being removed is awaited, and created again; `tell` gets a line if that takes longer. With
+    `set_endpoints` existing objects get the wanted webhook endpoints, else they keep theirs. Raises InstallError,
+    Unreachable.
     """
-    made: set[str] = set()  # namespaces that a dry run would have made
+    made: set[str] = set()  # namespaces that a dry run would have created
     for document in wanted:
         if dry_run and namespace_of(document) in made:
             yield document, "created"
@@ -56,7 +56,7 @@ async def apply(
 
 
 async def established(api: Api, definition: Json, clock: Clock) -> bool:
-    """Wait until the apiserver serves the kind of a CRD. False when that takes too long."""
+    """Wait until the apiserver serves the kind of a CRD. Return False on timeout."""
     deadline = clock.monotonic() + ESTABLISHED_SECONDS
     while clock.monotonic() < deadline:
         live = msgspec.json.decode(await api.get(CRD, "", name_of(definition)))
@@ -83,6 +83,6 @@ async def _apply_one(api: Api, document: Json, live: Json | None, *, dry_run: bo
 
 
 def _substance(document: Json) -> Json:
-    """The object without what every write may change."""
+    """Return the object without the fields that every write may change."""
     metadata = {key: value for key, value in member(document, "metadata").items() if key not in _SERVER_KEEPS}
     return document | {"metadata": metadata}

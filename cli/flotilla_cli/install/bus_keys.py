@@ -1,13 +1,14 @@
-"""The keys of a bus inside the cluster: what nats-server needs, and one Secret for each of its users.
-`flotilla bus-keys` is what the init container of such a bus does.
+"""The keys of a bus inside the cluster: the files of nats-server, and one Secret for each of its users.
 
-Before a nats-server starts, an init container asks for them here. What is missing is made and kept in Secrets, so that
-every later start, and every other server of the bus, finds the same keys: the authority of the servers' certificates,
-the account key of the auth callout, and a seed per user. What users may do is written anew each time, from the code
-that runs (`bus.permissions`). A server's certificate lives in the server's own folder only, and is new at every start.
+`flotilla bus-keys` is the init container of such a bus.
 
-The Secrets belong to the ServiceAccount of the bus: whoever removes that removes them. Losing them is no harm beyond a
-restart of everything that is on the bus.
+Before a nats-server starts, an init container runs this. Missing keys are created and kept in Secrets, so that every
+later start, and every other server of the bus, has the same ones: the authority of the servers' certificates, the
+account key of the auth callout, and a seed per user. The permissions of users are written each time, from the running
+code (`bus.permissions`). A server's certificate exists in the server's own folder only, and is new at every start.
+
+The Secrets are owned by the ServiceAccount of the bus, and deleted with it. Their loss costs no more than a restart of
+everything on the bus.
 """
 
 import asyncio
@@ -37,16 +38,16 @@ from flotilla_common.kube.interface import Api, ApiError
 
 USER = "bus"
 NAME = account(USER)
-"""Of the bus: its StatefulSet, Service and ServiceAccount, and the beginning of the names of its Secrets."""
+"""Name of the bus's StatefulSet, Service and ServiceAccount, and prefix of its Secrets."""
 
 ROOT = f"{NAME}-root"
 """The Secret that only the bus itself reads: authority and account key."""
 
 AUTHORITY = f"{NAME}-ca"
-"""The ConfigMap with the authority's certificate, for node agents and everybody else."""
+"""The ConfigMap with the authority's certificate, for node agents and all others."""
 
 ISSUER_OF = "watcher"
-"""The user that answers the auth callout, and is given the account key for it."""
+"""The user that answers the auth callout, and has the account key for it."""
 
 CA, CA_KEY, ISSUER = "ca.crt", "ca.key", "issuer.seed"
 
@@ -54,7 +55,7 @@ _NOTHING: Mapping[str, str] = {}
 
 
 def secret_of(user: str) -> str:
-    """The Secret with the credentials of a user: `<user>.seed` and `ca.crt`."""
+    """Return the name of the Secret with a user's credentials: `<user>.seed` and `ca.crt`."""
     return f"{NAME}-{user}"
 
 
@@ -68,8 +69,10 @@ class BusKeys:
         self._owner: Json = {}
 
     async def prepare(self, folder: Path, hosts: Sequence[str]) -> None:
-        """Write what a server reads into the folder: users, authority, and a certificate for these names and addresses.
-        Keys that are missing are made. Raises ApiError, Unreachable; ValueError when a Secret does not hold a key."""
+        """Write a server's files into the folder: users, authority, and a certificate for these hosts.
+
+        Missing keys are created. Raises ApiError, Unreachable; ValueError if a Secret does not hold a key.
+        """
         account = msgspec.json.decode(await self._api.get(SERVICE_ACCOUNT, self._namespace, NAME), type=Json)
         self._owner = {"apiVersion": "v1", "kind": "ServiceAccount", "name": NAME, "uid": account["metadata"]["uid"]}
         root = await self._kept(ROOT, self._new_root(folder))
@@ -96,8 +99,10 @@ class BusKeys:
         )
 
     async def _kept(self, name: str, fresh: Mapping[str, str], shared: Mapping[str, str] = _NOTHING) -> dict[str, str]:
-        """What the Secret holds. What of `fresh` is missing in it is put in, and what is `shared` replaced. Of several
-        servers that begin at once the first one's keys count."""
+        """Return the content of the Secret, with missing `fresh` values added and `shared` ones replaced.
+
+        If several servers start at once, the first one's keys count.
+        """
         while True:
             stored = await get(self._api, Place(SECRET, self._namespace, name))
             held = {key: base64.b64decode(value).decode() for key, value in strings(_data(stored)).items()}
@@ -124,7 +129,7 @@ class BusKeys:
                     raise
 
     async def _write(self, resource: Resource, name: str, stored: Json | None, content: Json) -> None:
-        """Create it, or replace what was read. Raises ApiError with code 409 when somebody wrote since."""
+        """Create it, or replace what was read. Raises ApiError with code 409 on a conflict."""
         if stored is not None:
             body = msgspec.json.encode(stored | content)
             await self._api.replace(resource, self._namespace, name, body)
@@ -147,13 +152,15 @@ _LABELS = {"app.kubernetes.io/part-of": "flotilla", "app.kubernetes.io/component
 
 
 def names() -> Sequence[str]:
-    """All Secrets that are kept."""
+    """Return the names of all Secrets of the bus."""
     return (ROOT, *map(secret_of, bus_permissions()))
 
 
 def rights() -> list[Json]:
-    """The account of the bus, its role and its binding: at the apiserver it may keep its own keys, and nothing else. A
-    right to create knows no names; the others do."""
+    """Return the bus's ServiceAccount, role and binding: it may keep its own keys, and nothing else.
+
+    A right to create cannot be restricted by name; the others are.
+    """
     rules = [
         rule("", ["secrets"], ["create"]),
         rule("", ["secrets"], ["get", "update"], names()),

@@ -1,11 +1,11 @@
-"""What of the chart is made from the code: `python -m flotilla_cli.install.chart helm/flotilla`.
+"""Generates files of the chart from the code: `python -m flotilla_cli.install.chart helm/flotilla`.
 
-CRDs, roles, policies and webhook entries are those of `flotilla install`, with the namespace left open; the services
-are those that are installed beside this command. The templates range over these files, so a new kind or service needs
-no template of its own. A test compares what is stored with what the code makes.
+CRDs, roles, policies and webhook entries are those of `flotilla install`, with a variable namespace; the services are
+those installed with this command. The templates range over these files, so a new kind or service needs no template of
+its own. A test compares the stored files with the code.
 
-Gates do not change the entries: the running webhook takes out those that it does not serve, and puts in the one that a
-gate calls for (`Registration`). Where certificates come from outside it writes nothing, so that entry is here, too.
+Gates do not change the entries: the running webhook removes those that it does not serve, and adds the one that a gate
+requires (`Registration`). With external certificates it writes nothing, so that entry is included here.
 """
 
 import sys
@@ -22,17 +22,17 @@ from flotilla_common.gates import STAGES, Gates
 from flotilla_common.settings import known_flags
 
 FOLDER = "files"
-"""Of the chart; everything in it is made here."""
+"""Folder of the chart that has only generated files."""
 
 OPEN_NAMESPACE = "{{ .Values.installation.namespace }}"
 _KEPT = {"helm.sh/resource-policy": "keep"}
-"""Removing the chart must not remove what users made: with a CRD all of its objects go."""
+"""Keeps the CRDs when the chart is removed: with a CRD, all of its objects would be deleted."""
 
 _FILES = dict.fromkeys(("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"), "managed-fields")
 
 
 def files() -> dict[str, str]:
-    """The generated files by their path in the chart."""
+    """Return the generated files by their path in the chart."""
     made = {f"{FOLDER}/services.yaml": as_yaml([_declared()]), f"{FOLDER}/nats-limits.conf": LIMITS}
     for name, documents in _sorted().items():
         made[f"{FOLDER}/{name}.yaml"] = as_yaml(documents).replace(rbac.NAMESPACE, OPEN_NAMESPACE)
@@ -40,7 +40,7 @@ def files() -> dict[str, str]:
 
 
 def write(chart: Path) -> list[Path]:
-    """Write them, and remove what is generated no longer; the paths of all."""
+    """Write the files, and remove stale ones. Return the paths of all."""
     made = {chart / path: content for path, content in files().items()}
     for stale in set(chart.joinpath(FOLDER).rglob("*.*")) - set(made):
         stale.unlink()
@@ -51,7 +51,7 @@ def write(chart: Path) -> list[Path]:
 
 
 def _sorted() -> Mapping[str, Sequence[Json]]:
-    """The objects by the file that they belong in; namespaces are the templates' own business."""
+    """Return the objects by file; the templates themselves make the namespaces."""
     found: dict[str, list[Json]] = {"bus": bus_keys.rights()}
     for document in manifests(Gates.parse("")):
         kind = document["kind"]
@@ -59,7 +59,7 @@ def _sorted() -> Mapping[str, Sequence[Json]]:
         if kind == "CustomResourceDefinition":
             kept = metadata | {"annotations": metadata.get("annotations", {}) | _KEPT}
             found[f"crds/{name_of(document)}"] = [document | {"metadata": kept}]
-        elif "webhooks" in document:  # their template, too, is written by the templates, which may change the entries
+        elif "webhooks" in document:  # the templates write the annotation, too, and may change the entries
             found.setdefault("webhooks", []).append(document | {"metadata": {"name": metadata["name"]}})
         elif kind != "Namespace":
             found.setdefault(_FILES.get(kind, "objects"), []).append(document)
@@ -67,7 +67,7 @@ def _sorted() -> Mapping[str, Sequence[Json]]:
 
 
 def _declared() -> Json:
-    """What the templates must know of services, settings and gates."""
+    """Return the facts about services, settings and gates that the templates need."""
     on = Gates.parse("").enabled
     return {
         "services": dict(_facts()),

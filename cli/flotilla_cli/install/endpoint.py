@@ -1,11 +1,11 @@
-"""Where the apiserver reaches the webhook, in CRDs and webhook configurations: through the Service, or at a URL.
+"""The address of the webhook in CRDs and webhook configurations: a Service, or a URL.
 
-The two exclude each other, and the running webhook keeps them right, so an installation changes them only when it is
-told to: without `--webhook-url`, what stands in an object stays. When it is told to, server-side apply is not enough:
-a field that somebody else owns too would stay beside the new one, and the apiserver refuses the pair.
+The two exclude each other, and the running webhook maintains them, so an installation changes them only on request:
+without `--webhook-url`, existing objects keep theirs. On request, server-side apply is not enough: a field with a
+second owner would remain beside the new one, and the apiserver rejects the pair.
 
-A webhook configuration holds its entries twice: as the apiserver uses them, and as the template from which the running
-webhook makes them (webhooks.md §3.4). An installation writes both, so that an upgrade can add and remove entries.
+A webhook configuration has its entries twice: as the apiserver uses them, and as the template from which the running
+webhook generates them (webhooks.md §3.4). An installation writes both, so that an upgrade can add and remove entries.
 """
 
 import copy
@@ -16,29 +16,29 @@ import msgspec
 from flotilla_common.api.documents import Json, mappings, member, text
 
 TEMPLATE = "template"
-"""The annotation with the template."""
+"""Annotation with the template."""
 
 
 def as_template(entries: Sequence[Json]) -> str:
-    """Entries as the annotation holds them."""
+    """Encode entries for the annotation."""
     return msgspec.json.encode(entries).decode()
 
 
 def clients(document: Json) -> dict[str, Json]:
-    """The clientConfigs of a CRD or a webhook configuration, by the name of the entry."""
+    """Return the clientConfigs of a CRD or a webhook configuration, by the name of the entry."""
     found = _by_entry(mappings(document.get("webhooks")))
     conversion = member(document, "spec", "conversion", "webhook", "clientConfig")
     return found | ({"": conversion} if conversion else {})
 
 
 def services_behind(configuration: Json) -> set[tuple[str, str]]:
-    """The Services that the entries of a webhook configuration lead to, by namespace and name."""
+    """Return the Services of the entries of a webhook configuration, by namespace and name."""
     found = [member(entry, "clientConfig", "service") for entry in mappings(configuration.get("webhooks"))]
     return {(text(one["namespace"]), text(one["name"])) for one in found if one}
 
 
 def keep(wanted: Json, live: Json) -> Json:
-    """The wanted object with the endpoints that the live one has; the caBundle stays its owner's business."""
+    """Return the wanted object with the live one's endpoints; the webhook writes the caBundle."""
     result = copy.deepcopy(wanted)
     _adopt(clients(result), clients(live))
     if template := template_of(result):
@@ -48,7 +48,7 @@ def keep(wanted: Json, live: Json) -> Json:
 
 
 def switched(wanted: Json, live: Json) -> Json | None:
-    """The live object with the wanted endpoints where they are of the other sort; None if there are none such."""
+    """Return the live object with endpoints switched between URL and Service; None if none is to be switched."""
     result = copy.deepcopy(live)
     target = clients(wanted)
     changed = False
@@ -74,7 +74,7 @@ def _by_entry(entries: Sequence[Json]) -> dict[str, Json]:
 
 
 def template_of(document: Json) -> list[Json]:
-    """The entries of the template; none if there is no template, or one that cannot be read."""
+    """Return the entries of the template; empty if there is none, or it cannot be decoded."""
     content = text(member(document, "metadata", "annotations").get(TEMPLATE))
     try:
         return mappings(msgspec.json.decode(content)) if content else []

@@ -1,4 +1,4 @@
-"""The resources of an installation's objects, found by kind, and what of an object identifies it in print."""
+"""The resources of an installation's objects, by kind, and their identity in output."""
 
 import msgspec
 
@@ -13,7 +13,7 @@ OPTIONAL = frozenset(
     for word in ("Mutating", "Validating")
     for plural, kind in (("policies", "Policy"), ("policybindings", "PolicyBinding"))
 )
-"""What older apiservers do not serve, or are told not to, and an installation can do without."""
+"""Kinds that older apiservers do not serve, that may be switched off, and that an installation can do without."""
 
 ACCOUNT = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING = (
@@ -38,7 +38,7 @@ _BY_KIND = {resource.kind: resource for resource in _ALL}
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where an object is. The namespace is empty for cluster-scoped ones."""
+    """The place of an object. The namespace is empty for cluster-scoped ones."""
 
     resource: Resource
     namespace: str
@@ -50,27 +50,27 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def place_of(document: Json) -> Place:
-    """Where an installation's object is."""
+    """Return the place of an installation's object."""
     return Place(resource_of(document), namespace_of(document), name_of(document))
 
 
 def resource_of(document: Json) -> Resource:
-    """The resource of an installation's object."""
+    """Return the resource of an installation's object."""
     return _BY_KIND[document["kind"]]
 
 
 def namespace_of(document: Json) -> str:
-    """The object's namespace; empty for cluster-scoped ones."""
+    """Return the object's namespace; empty for cluster-scoped ones."""
     return text(member(document, "metadata").get("namespace"))
 
 
 def name_of(document: Json) -> str:
-    """The object's name."""
+    """Return the object's name."""
     return text(member(document, "metadata").get("name"))
 
 
 def title(document: Json) -> str:
-    """The object as kubectl names it: `clusterrole.rbac.authorization.k8s.io/flotilla-watcher`."""
+    """Return the object's name as in kubectl: `clusterrole.rbac.authorization.k8s.io/flotilla-watcher`."""
     resource = resource_of(document)
     group = f".{resource.group}" if resource.group else ""
     return f"{resource.kind.lower()}{group}/{name_of(document)}"

@@ -1,7 +1,7 @@
-"""Objects of an installation as they are on the cluster: reading one, and waiting until one that is removed is gone.
+"""Reads objects of an installation from the cluster, and waits until removed ones are gone.
 
 The apiserver empties a namespace, and deletes the objects of a CRD's kind, after the request that removes it. Meanwhile
-it serves the old object, takes patches of it, and throws them away with it; so nothing may be built on such an object.
+it serves the old object, accepts patches, and deletes them with it; so nothing may be built on such an object.
 """
 
 from collections.abc import Callable
@@ -17,44 +17,48 @@ from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api
 
 GONE_SECONDS = 120.0
-"""How long a CRD and its objects, or a namespace and what is in it, may take to go. A namespace takes ten seconds, on a
-busy apiserver more; finalizers that nobody removes hold it up for ever."""
+"""Limit for a CRD with its objects, or a namespace with its content, to be gone.
+
+A namespace takes ten seconds, on a busy apiserver more; finalizers may block it forever.
+"""
 
 TOLD_SECONDS = 2.0
-"""After this time of waiting the user is told."""
+"""Seconds of waiting after which the user is informed."""
 
 NUDGE_SECONDS = 5.0
-"""How often a CRD that does not go is touched. The apiserver puts a removal that failed off for longer and longer; at
-any change of the CRD it tries at once."""
+"""Seconds between touches of a CRD that is not going.
+
+The apiserver retries a failed removal with growing delays; after any change of the CRD it retries at once.
+"""
 
 _TOUCHED = "flotilla.kruise.io/removal-nudged"
 
 _SAY_NOTHING = frozenset({"NamesAccepted", "Established"})
-"""Conditions of every CRD."""
+"""Conditions of every CRD, which do not explain a delay."""
 
 Tell = Callable[[str], None]
-"""Takes a line about what takes longer."""
+"""Receives a line about a longer wait."""
 
 
 async def get(api: Api, place: Place) -> Json | None:
-    """The object as it is on the cluster; None if there is none. Raises ApiError, Unreachable."""
+    """Return the object as it is on the cluster, or None. Raises ApiError, Unreachable."""
     raw = await found_or_none(api.get(place.resource, place.namespace, place.name))
     return None if raw is None else msgspec.json.decode(raw, type=Json)
 
 
 def is_leaving(live: Json) -> bool:
-    """Whether the object is being removed."""
+    """Report whether the object is being removed."""
     return "deletionTimestamp" in member(live, "metadata")
 
 
 def is_true(live: Json, condition: str) -> bool:
-    """Whether the object's condition of this type is True."""
+    """Report whether the object's condition of this type is True."""
     conditions = mappings(member(live, "status").get("conditions"))
     return any(one.get("type") == condition and one.get("status") == "True" for one in conditions)
 
 
 async def gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:
-    """Wait until the object is gone. Empty when it is, else what holds it up. Raises ApiError, Unreachable."""
+    """Wait until the object is gone. Return why it is not; empty if it is. Raises ApiError, Unreachable."""
     began, told = clock.monotonic(), False
     nudge_at = began + NUDGE_SECONDS
     while (live := await get(api, place_of(document))) is not None:
@@ -77,7 +81,7 @@ async def _nudge(api: Api, clock: Clock, name: str) -> None:
 
 
 def holds_up(live: Json) -> str:
-    """What a namespace or a CRD that is being removed says about it."""
+    """Return the conditions' messages about a namespace or a CRD that is being removed."""
     says = [
         str(one.get("message"))
         for one in mappings(member(live, "status").get("conditions"))

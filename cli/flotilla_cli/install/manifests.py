@@ -1,6 +1,6 @@
-"""Everything that `flotilla install` puts on a cluster, in the order in which it is applied (install.md §1).
+"""All objects of `flotilla install`, in the order in which they are applied (install.md §1).
 
-The webhook configurations come last: from then on the apiserver asks the webhook. Certificates are not here: the
+The webhook configurations come last: from then on the apiserver calls the webhook. Certificates are not here: the
 webhook writes its own into Secret, configurations and CRDs.
 """
 
@@ -24,8 +24,11 @@ from flotilla_common.gates import Gates
 
 
 def manifests(gates: Gates, webhook_url: str = "", *, keep_managed_fields: bool = False) -> list[Json]:
-    """All objects. With `webhook_url` (https://host:port) the apiserver calls that instead of the Service. With
-    `keep_managed_fields` there is no policy that clears those of new pods."""
+    """Return all objects.
+
+    With `webhook_url` (https://host:port) the apiserver calls that instead of the Service. With `keep_managed_fields`
+    there is no policy that removes those of new pods.
+    """
     return [
         *_namespaces(),
         *definitions(webhook_url),
@@ -39,7 +42,7 @@ def manifests(gates: Gates, webhook_url: str = "", *, keep_managed_fields: bool 
 
 
 def definitions(webhook_url: str = "") -> list[Json]:
-    """The CRDs."""
+    """Return the CRDs."""
     found = crds.manifests()
     for definition in found if webhook_url else ():
         conversion = definition["spec"]["conversion"]
@@ -49,7 +52,7 @@ def definitions(webhook_url: str = "") -> list[Json]:
 
 
 def as_yaml(documents: Sequence[Json]) -> str:
-    """Objects as one stream of YAML documents."""
+    """Encode objects as one stream of YAML documents."""
     return "---\n".join(msgspec.yaml.encode(document).decode() for document in documents)
 
 

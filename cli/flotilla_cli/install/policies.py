@@ -13,7 +13,7 @@ _ACCOUNTS = f"system:serviceaccount:{NAMESPACE}:{account('')}"
 _LEASE = "(request.operation == 'DELETE' ? oldObject : object).metadata.name"
 _OWN = f"{_LEASE}.startsWith({_USER}.split(':')[3] + '-')"
 _OF_ALL = f"{_USER} == '{_ACCOUNTS}{COMPACT}'"
-"""One process that runs all services has the leases of all."""
+"""Exempts the one process that runs all services and has all of their leases."""
 
 _TRACKED = "has(object.metadata.managedFields)"
 _APPLIED = "object.metadata.managedFields.exists(entry, entry.operation == 'Apply')"
@@ -24,12 +24,11 @@ _OURS = (
 
 
 def own_leases() -> list[Json]:
-    """Each service writes its own leases, and no other's: the policy and its binding.
+    """Return the policy, with binding, that lets each service write only its own leases.
 
-    Who holds a lease writes. With another service's leases one could have its work done by nobody, or by two at once.
-    Roles cannot say whose a lease is: a right to create knows no names, and the leases by which replicas show that they
-    are there are named after replicas. A policy can, because leases are named after their service
-    (`control/shards.py`).
+    The holder of a lease writes the objects of its shard. With another service's leases one could stop its work, or
+    have two holders at once. Roles cannot restrict this: a right to create cannot be restricted by name, and the leases
+    of replicas are named after these. A policy can, because lease names begin with the service (`control/shards.py`).
     """
     written = {
         "apiGroups": [LEASE.group],
@@ -48,15 +47,14 @@ def own_leases() -> list[Json]:
 
 
 def no_managed_fields() -> list[Json]:
-    """Pods of our workloads are created without `metadata.managedFields` (docs/adr/0008): the policy and its binding,
-    which Kubernetes serves from 1.36 on.
+    """Return the policy, with binding, that creates pods without `metadata.managedFields` (docs/adr/0008).
 
-    The record of who set which field is most of what a small patch of a pod costs the apiserver, and it is kept from
-    the first write of an object on, or not at all. Only admission can leave it out of a new pod, and a policy does so
-    inside the apiserver, without a webhook in the path of pods. A pod that somebody makes with server-side apply keeps
-    it.
+    Kubernetes serves such policies from 1.36 on. The record of field owners is most of what a small patch of a pod
+    costs the apiserver, and it is kept from the first write of an object on, or not at all. Only admission can leave it
+    out of a new pod, and a policy does so inside the apiserver, without a webhook in the path of pods. A pod created
+    with server-side apply keeps it.
     """
-    # All pods with revisions, built-in workloads' too: the expressions are asked about no others.
+    # All pods with revisions, also of built-in workloads: the expressions are evaluated for no others.
     revised = {"matchExpressions": [{"key": REVISION_LABEL, "operator": "Exists"}]}
     created = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
     conditions = [
@@ -68,14 +66,14 @@ def no_managed_fields() -> list[Json]:
         "matchConstraints": {"objectSelector": revised, "resourceRules": [created]},
         "matchConditions": conditions,
         "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": remove}}],
-        "failurePolicy": "Ignore",  # a pod with managedFields is only dearer
+        "failurePolicy": "Ignore",  # a pod with managedFields only costs more
         "reinvocationPolicy": "Never",
     }
     return _policy("MutatingAdmissionPolicy", NO_MANAGED_FIELDS, spec, {})
 
 
 def validating(name: str, spec: Json) -> list[Json]:
-    """A policy that refuses writes, and its binding."""
+    """Return a policy that rejects writes, and its binding."""
     return _policy("ValidatingAdmissionPolicy", name, spec, {"validationActions": ["Deny"]})
 
 

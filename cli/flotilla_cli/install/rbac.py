@@ -1,13 +1,11 @@
-"""Who may do what: one ServiceAccount per service, with exactly the verbs that it declares (DESIGN §1).
+"""RBAC: one ServiceAccount per service, with exactly the verbs that it declares (DESIGN §1).
 
-Names that scripts know from the reference are kept where the thing exists (install.md §1): `kruise-manager-role` is the
-one that users extend with their own workload kinds; it comes without rules, and later installations leave its rules
-alone. `flotilla-crd-protection` collects the rules of all roles with its label: by them the webhook counts what is left
-of other people's CRDs (docs/adr/0012).
+Names that scripts use with the reference are kept (install.md §1): users extend `kruise-manager-role` for their own
+workload kinds; it has no rules at first, and later installations leave its rules alone. `flotilla-crd-protection`
+aggregates all roles with its label: by them the webhook counts the remaining objects of others' CRDs (docs/adr/0012).
 
-What users may do with our kinds (install.md §1, §9): whoever may view a namespace may view what Flotilla runs in it,
-but for what Secrets are in. Two roles per kind, for editors and viewers, are bound to nobody: they are for whoever
-gives rights to users.
+Rights of users (install.md §1, §9): a user who may view a namespace may view our objects in it, except kinds that hold
+Secrets. Two roles per kind, for editors and viewers, have no binding: administrators bind them to users.
 """
 
 from collections import defaultdict
@@ -27,46 +25,46 @@ from flotilla_common.gates import Gates
 NAMESPACE = "kruise-system"
 AGENT = "nodeagent"
 COMPACT = "compact"
-"""Stands for all services where one process runs them (the chart's profile of that name)."""
+"""Replaces all services if one process runs them (the chart's profile of that name)."""
 SECRETS_NAMESPACE = "kruise-daemon-config"
-"""Where copies of pull secrets lie (imagepull.md §6)."""
+"""Namespace of the copies of pull secrets (imagepull.md §6)."""
 
 DISTRIBUTION = "flotilla-sidecar-secrets"
-"""The role, and its binding, by which Secrets are distributed (resourcedistribution.md)."""
+"""Role and binding of the right to distribute Secrets (resourcedistribution.md)."""
 DISTRIBUTION_GATE = "ResourceDistributionGate"
 _DISTRIBUTING = "sidecar"
 
 CRD_PROTECTION = "flotilla-crd-protection"
-"""What the webhook may list beyond what it declares, and its binding."""
+"""Role and binding of what the webhook may list beyond its declared rights."""
 
 VIEW = ("get", "list", "watch")
 EDIT = ("create", "delete", "get", "list", "patch", "update", "watch")
 
 _GROUP = "rbac.authorization.k8s.io"
 _NAMESPACES = {OWN_NAMESPACE: NAMESPACE, "daemon_config_namespace": SECRETS_NAMESPACE}
-"""By the setting that names them."""
+"""Namespaces by the setting that names them."""
 
 _KNOWN_ROLES = {("webhook", NAMESPACE): "kruise-webhook", ("jobs", SECRETS_NAMESPACE): "kruise-daemon-secret"}
-"""Roles of one service in one namespace that the reference has, too: the beginning of their names."""
+"""Roles of one service in one namespace that the reference has, too: the prefix of their names."""
 
 
 def account(service: str) -> str:
-    """The ServiceAccount of a service."""
+    """Return the ServiceAccount of a service."""
     return f"flotilla-{service}"
 
 
 def services() -> Sequence[str]:
-    """The services that have rights."""
+    """Return the services that have rights."""
     return tuple(_access())
 
 
 def _writers() -> Sequence[str]:
-    """Return the services that do more than read: what users add to the role is for them."""
+    """Return the services that do more than read: the rules that users add to the role are for them."""
     return [name for name, access in _access().items() if any(set(one.verbs) - set(READ) for one in access)]
 
 
 def objects(gates: Gates | None = None) -> list[Json]:
-    """All accounts, roles and bindings; of what a gate switches off, none (without gates all are on)."""
+    """Return all accounts, roles and bindings, without those of disabled gates (None: all gates are on)."""
     distributing = [] if gates is not None and not gates.on(DISTRIBUTION_GATE) else _distributing()
     return [
         *_accounts(),
@@ -78,12 +76,12 @@ def objects(gates: Gates | None = None) -> list[Json]:
 
 
 def user_roles() -> list[Json]:
-    """The roles for users of our kinds."""
+    """Return the roles for users of our kinds."""
     return [view_role(), *(role for kind in catalogue.KINDS for role in _roles_of(kind))]
 
 
 def view_role() -> Json:
-    """Make the part of the built-in role `view`. That shows no Secrets: so it shows no kind that holds them either."""
+    """Return the part for the built-in role `view`, which shows no Secrets, and so no kind that holds them."""
     resources = sorted((kind.resource.group, kind.resource.plural) for kind in catalogue.KINDS if not kind.confidential)
     rules = [
         rule(group, [plural for _, plural in found], VIEW)
@@ -95,7 +93,7 @@ def view_role() -> Json:
 
 
 def _roles_of(kind: Kind) -> Iterator[Json]:
-    """The editors' and the viewers' of one kind."""
+    """Yield the editors' and the viewers' role of one kind."""
     group, plural = kind.resource.group, kind.resource.plural
     for who, verbs, scaling in (("editor", EDIT, ("get", "patch", "update")), ("viewer", VIEW, ("get",))):
         rules = [rule(group, [plural], verbs), rule(group, [f"{plural}/status"], ("get",))]
@@ -109,13 +107,12 @@ def _access() -> dict[str, tuple[Access, ...]]:
 
 
 def _accounts() -> list[Json]:
-    """Those of the services, and that of the node agents: an identity for the bus, without any right to the apiserver
-    (nobody binds a role to it)."""
+    """Return the services' accounts, and the node agents': an identity for the bus, without rights at the apiserver."""
     return [*map(service_account, services()), service_account(AGENT) | {"automountServiceAccountToken": False}]
 
 
 def service_account(service: str) -> Json:
-    """The ServiceAccount of a service, as an object."""
+    """Return the ServiceAccount of a service, as an object."""
     metadata = {"name": account(service), "namespace": NAMESPACE}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
@@ -133,7 +130,7 @@ def _cluster_wide() -> Iterable[Json]:
 
 
 def _distributing() -> list[Json]:
-    """Return the right to the Secrets of all namespaces, by itself: an installation may leave it out."""
+    """Return the right to the Secrets of all namespaces as a role of its own, which an installation may omit."""
     rules = _rules(one for one in _access()[_DISTRIBUTING] if _of_secrets(_DISTRIBUTING, one))
     return [role(DISTRIBUTION, rules), binding(DISTRIBUTION, DISTRIBUTION, [_DISTRIBUTING])]
 
@@ -156,7 +153,7 @@ def _in_namespaces() -> Iterable[Json]:
 
 
 def _rules(access: Iterable[Access]) -> list[Json]:
-    """One rule for each group, set of verbs and set of names, so that a role reads like a table."""
+    """Return one rule for each group, set of verbs and set of names, so that a role reads like a table."""
     verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = defaultdict(set)
     for one in access:
         resource = f"{one.resource.plural}/{one.subresource}" if one.subresource else one.resource.plural
@@ -168,19 +165,19 @@ def _rules(access: Iterable[Access]) -> list[Json]:
 
 
 def rule(group: str, resources: list[str], verbs: Sequence[str], names: Sequence[str] = ()) -> Json:
-    """One rule of a role."""
+    """Return one rule of a role."""
     made: Json = {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
     return made | ({"resourceNames": list(names)} if names else {})
 
 
 def role(name: str, rules: list[Json] | None, namespace: str = "") -> Json:
-    """A role, cluster-wide without a namespace; without rules where others put them in."""
+    """Return a role, cluster-wide without a namespace; `rules` None: others add them."""
     made = _object("Role" if namespace else "ClusterRole", name, namespace)
     return made if rules is None else made | {"rules": rules}
 
 
 def binding(name: str, bound: str, services: Sequence[str], namespace: str = "") -> Json:
-    """The binding of a role, `bound`, to the accounts of services."""
+    """Return the binding of a role, `bound`, to the accounts of services."""
     reference = {"apiGroup": _GROUP, "kind": "Role" if namespace else "ClusterRole", "name": bound}
     subjects = [{"kind": "ServiceAccount", "name": account(one), "namespace": NAMESPACE} for one in services]
     kind = "RoleBinding" if namespace else "ClusterRoleBinding"

@@ -1,8 +1,8 @@
-"""Taking an installation off a cluster, in an order in which nothing gets stuck.
+"""Removes an installation in an order in which nothing gets stuck.
 
-The webhook configurations go first, so that no webhook that may be gone already is asked. Then conversion is switched
-off, without which objects of converted kinds could not be listed or deleted (install.md §8). Then the CRDs with what is
-left of their objects, then the rest, backwards. Namespaces take seconds to empty themselves; they are waited for at the
+The webhook configurations go first, so that the apiserver calls no webhook that may be gone. Then conversion is
+switched off, without which objects of converted kinds could not be listed or deleted (install.md §8). Then the CRDs
+with their remaining objects, then the rest in reverse order. Namespaces take seconds to empty; they are awaited at the
 end, so that an installation may follow at once.
 """
 
@@ -30,13 +30,13 @@ from flotilla_common.kube.interface import Api, ApiError, pages
 
 DELETED = "deleted"
 STILL_THERE = "still there"
-"""How the result of an object begins whose removal did not end."""
+"""Prefix of the result of an object whose removal did not finish."""
 
 _NO_CONVERSION = msgspec.json.encode({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
 
 
 async def custom_resources(api: Api) -> list[str]:
-    """What users have made of our kinds, as `clonesets.apps.kruise.io default/sample`. Raises ApiError, Unreachable."""
+    """Return users' objects of our kinds, as `clonesets.apps.kruise.io default/sample`. Raises ApiError."""
     found: list[str] = []
     for definition in definitions():
         kind = _kind(definition)
@@ -46,9 +46,11 @@ async def custom_resources(api: Api) -> list[str]:
 
 
 async def prepare_removal(api: Api) -> list[str]:
-    """Make ready for a removal that leaves the CRDs: objects are readable in every version without the webhook from
-    then on. Returns the workloads that are in the way, as `clonesets.apps.kruise.io default/sample`; then nothing was
-    changed. Raises InstallError, Unreachable."""
+    """Prepare a removal that leaves the CRDs: all versions of objects become readable without the webhook.
+
+    Returns the workloads that prevent it, as `clonesets.apps.kruise.io default/sample`; nothing is changed then. Raises
+    InstallError, Unreachable.
+    """
     left: list[str] = []
     for kind in (one for one in all_views() if one.guards_removal):
         names = await found_or_none(_names(api, kind.resource)) or ()  # a kind that is not installed has no objects
@@ -64,7 +66,7 @@ async def prepare_removal(api: Api) -> list[str]:
 async def remove(api: Api, clock: Clock, tell: Tell, *, dry_run: bool = False) -> AsyncIterator[tuple[Json, str]]:
     """Remove everything; yields each object with `deleted`, `kept: …` or `still there: …`; absent ones are left out.
 
-    `tell` gets a line for what takes longer. Raises InstallError, Unreachable.
+    `tell` gets a line for longer waits. Raises InstallError, Unreachable.
     """
     emptying: list[Json] = []
     for document in removal_order():
@@ -83,8 +85,10 @@ async def remove(api: Api, clock: Clock, tell: Tell, *, dry_run: bool = False) -
 
 
 async def withdraw(api: Api, unwanted: Sequence[Json], *, dry_run: bool = False) -> AsyncIterator[tuple[Json, str]]:
-    """Remove single objects that an earlier installation made; yields those that were there. Raises InstallError,
-    Unreachable."""
+    """Remove single objects of an earlier installation; yields those that existed.
+
+    Raises InstallError, Unreachable.
+    """
     for document in unwanted:
         with _naming(document):
             if result := await _remove_one(api, document, dry_run=dry_run):
@@ -98,7 +102,7 @@ async def _until_gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str
 
 @contextmanager
 def _naming(document: Json) -> Generator[None]:
-    """The apiserver's refusals, with the object that they are about."""
+    """Raise the apiserver's errors with the object that they are about."""
     try:
         yield
     except ApiError as error:
@@ -106,7 +110,7 @@ def _naming(document: Json) -> Generator[None]:
 
 
 def removal_order() -> list[Json]:
-    """The objects of an installation in the order in which they are removed."""
+    """Return the objects of an installation in the order of their removal."""
     documents = list(reversed(manifests(Gates.parse(""))))
     rank = {"MutatingWebhookConfiguration": 0, "ValidatingWebhookConfiguration": 0, "CustomResourceDefinition": 1}
     return sorted(documents, key=lambda document: rank.get(document["kind"], 2))
@@ -127,8 +131,11 @@ async def _remove_one(api: Api, document: Json, *, dry_run: bool) -> str:
 
 
 async def _has_objects(api: Api, definition: Json) -> bool:
-    """Whether conversion may be needed to delete what is left. Where nothing is, a change of the CRD just before its
-    removal would only make the apiserver set up its storage anew, which the removal then has to wait for."""
+    """Report whether the deletion of remaining objects may need conversion.
+
+    Without objects, a change of the CRD just before its removal would only make the apiserver rebuild its storage, and
+    delay the removal.
+    """
     try:
         return bool((await api.list(_kind(definition).resource, limit=1)).items)
     except ApiError:

@@ -1,4 +1,4 @@
-"""Why a pod has the sidecars that it has: of each SidecarSet one sentence (sidecarset.md §6, §7)."""
+"""Explains the sidecars of a pod: one sentence for each SidecarSet (sidecarset.md §6, §7)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -17,17 +17,19 @@ EXEMPT_LABEL = ("control-plane", "openkruise")
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What the pod is judged in."""
+    """The objects that decide about the pod's sidecars."""
 
     namespace_labels: Mapping[str, str]
     sets: Sequence[SidecarSet]
     whys: Mapping[str, Why]
-    """What the sidecar service said of SidecarSets last, by name; none without the bus."""
+    """Last plans of the sidecar service for SidecarSets, by name; empty without the bus."""
 
 
 def sidecar_story(pod: Pod, around: Surroundings, *, everything: bool = False) -> list[str]:
-    """Tell of each SidecarSet that the pod has, or might have had, what became of it. Those that are about other pods
-    are only counted, unless `everything` is wanted."""
+    """Explain each SidecarSet that the pod has, or might have.
+
+    SidecarSets for other pods are only counted, unless `everything` is wanted.
+    """
     has = injected(pod.metadata.annotations)
     by_name = {one.metadata.name: one for one in around.sets}
     told = [_of_injected(pod, name, by_name.get(name), around) for name in has]
@@ -44,12 +46,11 @@ def _rest(number: int) -> Iterator[str]:
 
 
 def _concerns(pod: Pod, one: SidecarSet, around: Surroundings) -> bool:
-    """Whether somebody may wonder why the pod does not have it: it is for the pod's namespace, and for its labels but
-    for one at most."""
+    """Report whether its absence may surprise: it selects the pod's namespace, and all labels but one at most."""
     try:
         reach = Reach.of(one)
     except ValueError:
-        return True  # nobody knows
+        return True  # not known
     if reach.pinned is not None and pod.metadata.namespace not in reach.pinned:
         return False
     if reach.selector is None or reach.unreadable or not reach.includes(around.namespace_labels):
@@ -59,7 +60,7 @@ def _concerns(pod: Pod, one: SidecarSet, around: Surroundings) -> bool:
 
 
 def _nearly(selector: Selector, labels: Mapping[str, str]) -> bool:
-    """Whether all requirements hold but one, and one of them for a label that is there."""
+    """Report whether all requirements hold but one, and one holds for a label that the pod has."""
     held = [part for part in selector.parts if part.matches(labels)]
     return len(held) == len(selector.parts) - 1 and any(not part.matches({}) for part in held)
 
@@ -76,7 +77,7 @@ def _of_injected(pod: Pod, name: str, one: SidecarSet | None, around: Surroundin
 
 
 def _leaving(one: SidecarSet) -> str:
-    """Whether it is on its way out, and what keeps it from going."""
+    """Return a text about its deletion, with the finalizers that block it; empty if it is not deleted."""
     if one.metadata.deletion_timestamp is None:
         return ""
     finalizers = one.metadata.finalizers
@@ -85,7 +86,7 @@ def _leaving(one: SidecarSet) -> str:
 
 
 def _late(pod: Pod, one: SidecarSet) -> str:
-    """Containers that do not run yet what they should."""
+    """Return the sidecars that are not ready or not updated."""
     names = {name for sidecar in one.sidecars for name in sidecar.names}
     images = {container.name: container.image for container in pod.spec.containers}
     waiting = [
@@ -117,7 +118,7 @@ def _why_old(pod: Pod, one: SidecarSet, why: Why | None) -> str:
 
 
 def why_not(pod: Pod, one: SidecarSet, around: Surroundings) -> str:
-    """Why a pod was not injected with a SidecarSet."""
+    """Return why a pod was not injected with a SidecarSet."""
     name, labels = pod.metadata.namespace, around.namespace_labels
     if labels.get(EXEMPT_LABEL[0]) == EXEMPT_LABEL[1] or name == "kube-system":
         return f"not injected: pods of namespace {name} never are"
@@ -145,7 +146,7 @@ def _obstacles(pod: Pod, one: SidecarSet, reach: Reach, around: Surroundings) ->
 
 
 def _once(pod: Pod, one: SidecarSet) -> str:
-    """It would match now."""
+    """Return the text for a SidecarSet that would match now."""
     made, since = pod.metadata.creation_timestamp, one.metadata.creation_timestamp
     if made is not None and since is not None and made <= since:  # in whole seconds
         return "not injected: the pod was made before it; sidecars come at creation only"

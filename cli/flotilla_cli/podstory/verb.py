@@ -26,13 +26,13 @@ from flotilla_common.workload.causes import Around, Cause, cause_of, unstable_ca
 from flotilla_common.workload.launch import launch_priority
 
 BUS_SECONDS = 1.0
-"""How long the reasons of the sidecar service are waited for; without them the objects tell."""
+"""Seconds to wait for the reasons of the sidecar service; without them the objects are used."""
 
 SERVES, ENDED = "it serves", "it ran to its end"
 
 
 class Story(msgspec.Struct, frozen=True):
-    """What is to be said of a pod."""
+    """The explanation of a pod."""
 
     namespace: str
     name: str
@@ -43,7 +43,7 @@ class Story(msgspec.Struct, frozen=True):
     kind: str = "Pod"
 
     def text(self) -> Text:
-        """For people."""
+        """Render for people."""
         text = Text(f"{self.verdict}:", style=STYLES.get(self.verdict, "bold green"))
         text.append(f" {self.sentence}", "default").append(f"  [{self.code}]\n" if self.code else "\n", "dim")
         text.append(f"Pod {self.namespace}/{self.name}\n", style="bold")
@@ -56,7 +56,7 @@ class Story(msgspec.Struct, frozen=True):
 
 
 async def story(api: Api, url: str, namespace: str, name: str, clock: Clock, *, everything: bool = False) -> Story:
-    """Of one pod. `everything`: also of SidecarSets that select other pods. Raises ApiError and Unreachable."""
+    """Explain a pod; `everything`: also SidecarSets that select other pods. Raises ApiError and Unreachable."""
     pod = msgspec.json.decode(await api.get(POD, namespace, name), type=Pod)
     word, cause, denied = await cause_now(api, pod, clock.now())
     told, about = launch_story(pod), PodQuestion(api=api, pod=pod, everything=everything, whys=_reader(url, clock))
@@ -71,7 +71,7 @@ async def story(api: Api, url: str, namespace: str, name: str, clock: Clock, *, 
 
 
 def _reader(url: str, clock: Clock) -> LastWhys:
-    """Without the bus, or where it does not answer soon, there are none."""
+    """Return a reader of last plans; empty without the bus, or if it does not answer soon."""
 
     async def read(resource: Resource, names: Iterable[str]) -> Mapping[str, Why]:
         found: dict[str, Why] = {}
@@ -91,7 +91,7 @@ def _reader(url: str, clock: Clock) -> LastWhys:
 
 
 def launch_story(pod: Pod) -> list[str]:
-    """What is being started and what waits; empty without priorities, and once the last one is under way."""
+    """Return the progress of a start in the order of priorities; empty without them, or if none is left."""
     if pod.metadata.annotations.get(LAUNCH_COMPLETED) == "true":
         return []
     priorities = {one.name: launch_priority(one) for one in pod.spec.containers}
@@ -112,7 +112,7 @@ def _and(names: list[str]) -> str:
 
 
 async def cause_now(api: Api, pod: Pod, now: datetime) -> tuple[Word, Cause | None, set[str]]:
-    """(what kind of state it is, why, what may not be read). Raises Unreachable."""
+    """Return the kind of state, its cause, and what may not be read. Raises Unreachable."""
     surveyor, basis = Surveyor(api), await _basis(api, pod, now)
     basis = msgspec.structs.replace(basis, silent=await surveyor.silent_nodes(now))
     around = await surveyor.around(pod, basis)
@@ -123,7 +123,7 @@ async def cause_now(api: Api, pod: Pod, now: datetime) -> tuple[Word, Cause | No
 
 
 async def _basis(api: Api, pod: Pod, now: datetime) -> Around:
-    """What the pod's workload says of it, if it is one of ours and may be read."""
+    """Return the context from the pod's workload, if it is one of ours and may be read."""
     owner = controller_of(pod.metadata)
     kind = view_of_owner(owner) if owner is not None else None
     if owner is None or kind is None:

@@ -1,8 +1,8 @@
 """Plans a recorded object again, pass by pass.
 
-A service hears of a change some moments after it is published, so what it saw in a pass lies between what it saw in the
-pass before and everything that was heard before it spoke; its own writes it always saw. Each state between the two is
-tried, oldest first: when one of them gives what the service did, that is what it saw. Only when none does, the decision
+A service receives a change some moments after its publication, so the state that a pass was based on lies between that
+of the pass before and everything published before its record; its own writes were always visible. Each state in between
+is tried, oldest first: if one of them gives the service's decision, it was that state. Only if none does, the decision
 differs, and the nearest plan is shown.
 """
 
@@ -27,20 +27,20 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.node.serving import Sender
 
 MOST_STATES = 200
-"""States that are tried for one pass: a service that is further behind than so many changes is behind by seconds."""
+"""Number of states tried for one pass: a service that lags by more changes lags by seconds."""
 
 HEARD_LATE = timedelta(milliseconds=100)
-"""A change may be heard so much later than the words of the service that saw it: they are subjects of their own."""
+"""A change may arrive this much later than the record of the pass that saw it: they have different subjects."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision, planned again. Without `done` it is the one that follows from the state at the end."""
+    """One decision, planned again. Without `done` it follows from the state at the end."""
 
     at: datetime
     done: Pass | None
     generation: int
     resource_version: str
-    behind: int  # changes that had been published and that the service had not yet seen
+    behind: int  # published changes that the service had not seen yet
     plan: Plan
     writes: tuple[Planned, ...]
     differences: tuple[str, ...]
@@ -58,15 +58,15 @@ class Replay:
         self._key = (bundle.header.namespace, bundle.header.name)
         self._memory = Memory()
         self._replica = ""
-        self._seen = 0  # of the messages that were heard: all before this one are in the tables
-        self._learned = 0  # of the messages that were heard: writes before this one are in the tables
+        self._seen = 0  # index into the recorded messages: earlier ones are in the tables
+        self._learned = 0  # index into the recorded messages: writes of earlier ones are in the tables
         self._said = last_why(bundle.known)
-        self.missing = 0  # versions that writes left and that the file does not hold
+        self.missing = 0  # versions left by writes that the file does not hold
         for recorded in bundle.known:
             self._hear(recorded)
 
     def steps(self) -> Iterator[Step]:
-        """All passes, then what follows from the end."""
+        """Yield all passes, then the decision that follows from the end."""
         for done in passes(self._bundle):
             if (step := self._step(done)) is not None:
                 yield step
@@ -74,7 +74,7 @@ class Replay:
             yield last
 
     def _step(self, done: Pass) -> Step | None:
-        if done.replica != self._replica:  # who takes over lists everything first, and remembers nothing
+        if done.replica != self._replica:  # a new holder lists everything first, and has no memory
             self._memory = Memory()
             self._advance(done.position if self._replica else 0)
             self._replica = done.replica
@@ -101,7 +101,7 @@ class Replay:
                 return best
 
     def _latest(self, position: int) -> int:
-        """The first of the messages that it cannot have seen before it spoke."""
+        """Return the index of the first message that the pass cannot have seen."""
         heard = self._bundle.heard
         until = heard[position].at + HEARD_LATE
         return next((place for place in range(position, len(heard)) if heard[place].at > until), len(heard))
@@ -125,7 +125,7 @@ class Replay:
         )
 
     def _last(self) -> Step | None:
-        """The state at the end. Only when the service had time to see it, a difference is one."""
+        """Return the decision at the end. It can only differ if the service had time to see this state."""
         heard, end = self._bundle.heard, self._bundle.end
         self._learn_writes(len(heard))
         self._advance(len(heard))
@@ -139,7 +139,7 @@ class Replay:
         return self._made(decision, end, None, verdict)
 
     def _learn_writes(self, position: int) -> None:
-        """Its own writes before that place are in the tables, whatever else it has not seen."""
+        """Apply the service's own writes before that index, whatever else it has not seen."""
         while self._learned < position:
             act = act_of(self._bundle.heard[self._learned])
             if act is not None and act.replica == self._replica and not self._tables.wrote(act):
@@ -151,8 +151,7 @@ class Replay:
             self._take(self._bundle.heard[self._seen])
 
     def _see_next(self, position: int) -> bool:
-        """Take in messages up to and including the next that changes anything; False when there is none before the
-        place."""
+        """Apply messages up to the next that changes anything. Return False if there is none before the index."""
         while self._seen < position:
             if self._take(self._bundle.heard[self._seen]):
                 return True
@@ -163,18 +162,18 @@ class Replay:
         return self._hear(recorded)
 
     def _hear(self, recorded: Recorded) -> bool:
-        """Take a message in as the service did. True when that may change decisions."""
+        """Apply a message as the service did. Return whether it may change decisions."""
         if not recorded.subject.startswith("report.v1."):
             return self._tables.take(recorded)
         try:
             self._controller.hear(Sender(*subjects.reporter(recorded.subject)), recorded.body)
         except msgspec.ValidationError:
-            return False  # the service refused it, too
+            return False  # the service rejected it, too
         return True
 
 
 def _memory(plan: Plan, acts: tuple[Act, ...]) -> Memory:
-    """What the pass left for the next one, told with the controller's own report."""
+    """Return what the pass left for the next one, by the controller's own report."""
     actions = [*plan.actions, *([plan.status] if plan.status is not None else [])]
     report = Report()
     for act in acts:

@@ -1,8 +1,8 @@
-"""A decision beside what the service said and did.
+"""Compares a decision with the service's record of it.
 
 Not every planned write is made: after a failure the rest of a plan is held back, and a status waits for the next pass
-when it only changes counts, or when its own pass writes dependents. Those are no differences. Bodies of writes are not
-on the bus, so they are not compared.
+if it only changes counts, or if its own pass writes dependents. Those are no differences. Bodies of writes are not on
+the bus, so they are not compared.
 """
 
 from collections import Counter
@@ -18,13 +18,13 @@ from flotilla_common.control.plan import Action, Create, Patch, Plan, Reason
 from flotilla_common.model.pods import demanded_node
 
 WAKE_TOLERANCE = timedelta(seconds=1)
-"""Times that count from the moment of planning are known only as well as that moment."""
+"""Times derived from the moment of planning are no more exact than that."""
 
 STATUS, AFTER_STATUS = "status", "after status"
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """One write of a plan, and what became of it; no outcome: it was not made, or the bundle does not tell."""
+    """One write of a plan with its outcome; none: it was not made, or is not in the bundle."""
 
     action: str  # create, patch, delete
     kind: str
@@ -40,24 +40,24 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def place_of(write: Planned | Act) -> tuple[str, ...]:
-    """What is written, and how."""
+    """Return the object and the kind of write."""
     return write.action, write.kind, write.namespace, write.name, write.subresource
 
 
 def _identity(write: Planned | Act, *, exact: bool) -> tuple[str, ...]:
-    """What tells one write from another. Not `exact`: beside records of an earlier release, without intents."""
+    """Return the identity of a write. Without `exact` for records of an earlier release, which have no intents."""
     return (*place_of(write), write.intent, write.revision) if exact else place_of(write)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan compared: its writes, and a sentence for everything that differs."""
+    """A compared plan: its writes, and a sentence for each difference."""
 
     writes: tuple[Planned, ...]
     differences: tuple[str, ...]
 
 
 def compare(plan: Plan, done: Pass, said: Why | None) -> Verdict:
-    """Hold a plan against a pass. `said` is what was last published when the pass itself published nothing."""
+    """Compare a plan with a pass. `said`: the last published record, in case the pass published none."""
     renamed = _renamed(plan, done.acts)
     exact = all(act.intent for act in done.acts)
     writes = _with_outcomes([_rename(write, renamed) for write in _writes(plan)], done.acts, exact=exact)
@@ -70,7 +70,7 @@ def compare(plan: Plan, done: Pass, said: Why | None) -> Verdict:
 
 
 def at_rest(plan: Plan, said: Why | None, *, idle: bool) -> Verdict:
-    """Hold the plan for the state at the end against the last words. `idle`: the service surely has seen this state."""
+    """Compare the plan at the end with the last record. `idle`: the service has certainly seen this state."""
     writes = tuple(_writes(plan))
     if not idle:
         return Verdict(writes=writes, differences=())
@@ -100,8 +100,10 @@ def planned(action: Action, part: str = "") -> Planned:
 
 
 def _renamed(plan: Plan, acts: Iterable[Act]) -> dict[str, str]:
-    """What could not be called as it was. The name of a new revision is a hash of its template, which a bundle holds
-    without its secrets; that of a pod for a node hangs on it, and on a pod that may have gone before the bundle begins.
+    """Return the names that must differ from the recorded ones.
+
+    The name of a new revision is a hash of its template, whose secrets a bundle lacks; that of a pod for a node depends
+    on it, and on a pod that may have gone before the bundle begins.
     """
     made = [act for act in acts if act.action == "create"]
     creates = [action for action in plan.actions if isinstance(action, Create)]
@@ -115,7 +117,7 @@ def _names(made: Iterable[Act], resource: Resource) -> list[str]:
 
 
 def _pairs(planned: Sequence[str], made: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Those that only one side has, in order."""
+    """Pair the names that only one side has, in order."""
     return zip((one for one in planned if one not in made), (one for one in made if one not in planned), strict=False)
 
 
@@ -127,7 +129,7 @@ def _rename(write: Planned, renamed: dict[str, str]) -> Planned:
 
 
 def _with_outcomes(writes: Iterable[Planned], acts: Iterable[Act], *, exact: bool) -> tuple[Planned, ...]:
-    """The writes with what became of them, and in the words of the service."""
+    """Return the writes with their outcomes and recorded causes."""
     done: dict[tuple[str, ...], list[Act]] = {}
     for act in acts:
         done.setdefault(_identity(act, exact=exact), []).append(act)
@@ -152,7 +154,7 @@ def _undone(writes: Iterable[Planned], plan: Plan, done: Pass) -> Iterator[str]:
     if not done.complete:
         return
     for write in writes:
-        later = not plan.urgent_status or bool(plan.stages)  # the next pass writes it, with what came of the stages
+        later = not plan.urgent_status or bool(plan.stages)  # the next pass writes it, with the results of the stages
         put_off = write.part == AFTER_STATUS or (write.part == STATUS and later)
         if not write.outcome and not put_off:
             yield f"{_title(write)} is planned, and the service did not do it"
@@ -163,7 +165,7 @@ def _title(write: Planned | Act) -> str:
 
 
 def _words(plan: Plan, said: Why | None, renamed: dict[str, str]) -> Iterator[str]:
-    """Reasons, numbers and errors. Nothing is published while there are none of them, so then older words stand."""
+    """Compare reasons, numbers and errors. Without any, nothing is published, and an older record stays."""
     if said is None or not (plan.reasons or plan.numbers or plan.errors):
         return
     here, there = [_line(reason, renamed) for reason in plan.reasons], [_line(reason, {}) for reason in said.reasons]
@@ -190,7 +192,7 @@ def _shown(number: int | None) -> str:
 
 
 def _counts(plan: Plan, why: Why) -> Iterator[str]:
-    """Writes that the service planned, made or not."""
+    """Compare the numbers of planned writes."""
     mine = Counter(write.action for write in _writes(plan) if not write.part)
     for action in ("create", "patch", "delete"):
         theirs = why.actions.get(action, 0)

@@ -1,4 +1,4 @@
-"""What the service said and did, pass by pass: messages that bear the same trace."""
+"""Groups the service's messages into passes: messages with the same trace."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from flotilla_cli.bundle.records import Bundle, Header, Recorded
 from flotilla_cli.published import Act, Why, decoded
 
 IDLE = timedelta(seconds=2)
-"""A service that has said nothing for so long has published all that it did, and planned everything that it heard."""
+"""Time without messages after which a service has published everything and planned everything that it received."""
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,23 +17,24 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 
     trace: str
     replica: str
-    at: datetime  # when it planned, on the service's clock
-    position: int  # of its first message among those that were heard
-    why: Why | None  # None: its reasons and numbers were those of the pass before it
+    at: datetime  # when it planned, by the service's clock
+    position: int  # of its first message among the recorded ones
+    why: Why | None  # None: same reasons and numbers as the pass before
     acts: tuple[Act, ...]
-    whole: bool  # all that it published was surely heard: it was not the last thing before the end
+    whole: bool  # all its messages were certainly recorded: it was not the last thing before the end
 
     @property
     def complete(self) -> bool:
-        """Everything that it sent is known and went well, so nothing was held back."""
+        """Report whether all writes are recorded and succeeded, so that nothing was held back."""
         return self.whole and all(act.outcome in ("Ok", "NotFound") for act in self.acts)
 
 
 def in_order(heard: Sequence[Recorded]) -> tuple[Recorded, ...]:
-    """The messages, those of each replica in the order in which it sent them.
+    """Return the messages, with those of each replica in the order of publication.
 
-    Words and writes are subjects of their own, and what comes together on several subjects is heard in any order. So
-    each replica's messages change places among themselves."""
+    Plans and writes have different subjects, and messages of several subjects arrive in any order. So each replica's
+    messages are sorted within their places.
+    """
     sorted_ = list(heard)
     for places in _by_replica(heard).values():
         sent = sorted((heard[place] for place in places), key=_sequence)
@@ -43,17 +44,17 @@ def in_order(heard: Sequence[Recorded]) -> tuple[Recorded, ...]:
 
 
 def act_of(recorded: Recorded) -> Act | None:
-    """The write that a message tells of, if it does."""
+    """Return the write that a message records, or None."""
     return msgspec.convert(recorded.body, Act) if recorded.subject.startswith("act.v1.") else None
 
 
 def why_of(recorded: Recorded) -> Why | None:
-    """The reasons that a message tells, if it does, and if they can be read."""
+    """Return the plan that a message records, or None if it is another message or cannot be decoded."""
     return decoded(msgspec.json.encode(recorded.body), Why) if recorded.subject.startswith("why.v1.") else None
 
 
 def passes(bundle: Bundle) -> list[Pass]:
-    """The passes that were heard from their beginning, in order."""
+    """Return the passes that were recorded from their beginning, in order."""
     earlier = {trace for trace in map(_trace, bundle.known) if trace}
     heard: dict[str, list[int]] = {}
     for position, recorded in enumerate(bundle.heard):
@@ -66,12 +67,12 @@ def passes(bundle: Bundle) -> list[Pass]:
 
 
 def last_why(messages: Sequence[Recorded]) -> Why | None:
-    """The newest reasons among the messages."""
+    """Return the newest plan among the messages, or None."""
     return next((why for why in map(why_of, reversed(messages)) if why is not None), None)
 
 
 def _ended(bundle: Bundle) -> set[str]:
-    """The passes that were surely over when the recording ended: the replica began another, or was quiet since."""
+    """Return the passes that were over at the end: the replica began another, or was quiet since."""
     traces = {trace for trace in map(_trace, bundle.heard) if trace}
     for places in _by_replica(bundle.heard).values():
         last = bundle.heard[places[-1]]
@@ -81,7 +82,7 @@ def _ended(bundle: Bundle) -> set[str]:
 
 
 def _by_replica(heard: Iterable[Recorded]) -> dict[tuple[object, ...], list[int]]:
-    """The places of what each replica published."""
+    """Return the indexes of each replica's messages."""
     found: dict[tuple[object, ...], list[int]] = {}
     for place, recorded in enumerate(heard):
         if _trace(recorded):
@@ -95,7 +96,7 @@ def _sequence(recorded: Recorded) -> int:
 
 
 def _pass(trace: str, positions: Sequence[int], heard: Sequence[Recorded], whole: bool) -> Pass | None:
-    """Return the pass; None if nothing of it can be read."""
+    """Return the pass; None if none of its messages can be decoded."""
     whys = [why for why in (why_of(heard[position]) for position in positions) if why is not None]
     acts = [act for act in (act_of(heard[position]) for position in positions) if act is not None]
     if not whys and not acts:
@@ -114,7 +115,7 @@ def _pass(trace: str, positions: Sequence[int], heard: Sequence[Recorded], whole
 
 
 def _is_of_another(recorded: Recorded, header: Header) -> bool:
-    """Return whether a controller of something else wrote: it takes budget, say."""
+    """Report whether a controller of another object wrote it, for example to take budget."""
     owner = {"kind": header.resource.kind, "namespace": header.namespace, "name": header.name}
     return recorded.subject.startswith("act.v1.") and recorded.body.get("owner") != owner
 

@@ -1,7 +1,7 @@
-"""The tables of a recording: fed by its messages, the way a service's own tables are.
+"""The tables of a recording, fed by its messages as a service's own tables are.
 
-A service knows the result of its own write before the bus brings it. So when it says that it wrote, the version that
-its write left is looked up in the file, wherever it stands, and taken in at once.
+A service sees the result of its own write before the bus delivers it. So the version that a recorded write left is
+looked up in the file, wherever it is, and applied at once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Object)
 
 
 class RecordedTables:
-    """Where a gatherer gets its tables in a replay."""
+    """Supplies the tables of a gatherer in a replay."""
 
     def __init__(self, messages: Iterable[Recorded]) -> None:
         self._intakes: dict[str, Intake[Any]] = {}  # by the resource's id
@@ -34,14 +34,14 @@ class RecordedTables:
         self._changes = 0
 
     def add(self, resource: Resource, kind: type[T], indexes: Mapping[str, Indexer[T]]) -> Table[T]:
-        """A table of the resource's objects."""
+        """Add a table of the resource's objects."""
         table = Table[T](indexes)
         table.listen(self._count)
         self._intakes[resource.id] = self._by_kind[resource.kind] = Intake(resource, kind, table)
         return table
 
     def take(self, recorded: Recorded) -> bool:
-        """Take in a message of the watcher's. True when that changed a table."""
+        """Apply a message of the watcher's. Return whether it changed a table."""
         intake = self._intake(recorded)
         if intake is None:
             return False
@@ -53,11 +53,11 @@ class RecordedTables:
         return self._changes > before
 
     def readable(self, subject: Subject) -> bool:
-        """The newest version of the object could be decoded; no service plans with an older one."""
+        """Report whether the object's newest version could be decoded; no service plans with an older one."""
         return subject.uid not in self._intakes[subject.resource.id].undecodable
 
     def lacks(self, recorded: Recorded) -> bool:
-        """The message is the watcher's, and the tables hold an older version of its object, or none."""
+        """Report whether the message is the watcher's and newer than the tables."""
         intake = self._intake(recorded)
         if intake is None:
             return False
@@ -67,7 +67,7 @@ class RecordedTables:
         return version_of(held) < int(recorded.headers.get(subjects.RV) or 0)
 
     def wrote(self, act: Act) -> bool:
-        """Take in what a write left behind. False when the file does not hold that version."""
+        """Apply the result of a write. Return False if the file does not hold that version."""
         intake = self._by_kind.get(act.kind)
         if intake is None or act.outcome != "Ok":
             return True
@@ -83,7 +83,7 @@ class RecordedTables:
         return left is not None or not act.resource_version
 
     def _intake(self, recorded: Recorded) -> Intake[Any] | None:
-        """Where the message belongs; None for other messages, and for objects that the bus only names."""
+        """Return the intake for the message; None for other messages, and objects that the bus only names."""
         if not recorded.subject.startswith("kube.v1.") or subjects.names_only(recorded.headers):
             return None
         _, _, group, plural, *_ = recorded.subject.split(".")

@@ -1,4 +1,4 @@
-"""A replay for people, and as JSON."""
+"""Renders a replay for people, and as JSON."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,11 +11,11 @@ from flotilla_cli.replay.compare import AFTER_STATUS, STATUS, Planned
 from flotilla_common.api.documents import Json
 
 WRITES_SHOWN = 20
-"""Writes of one pass that people are shown; JSON has all of them."""
+"""Number of writes of one pass that are shown; JSON has all of them."""
 
 
 def render(bundle: Bundle, steps: Sequence[Step], missing: int) -> Text:
-    """All steps, and what they come to."""
+    """Render all steps and a summary."""
     text = _heading(bundle)
     for number, step in enumerate(steps, 1):
         _append_step(text, step, number)
@@ -30,7 +30,7 @@ def render(bundle: Bundle, steps: Sequence[Step], missing: int) -> Text:
 
 
 def document(bundle: Bundle, steps: Sequence[Step], missing: int) -> Json:
-    """The same, with whole plans, for programs."""
+    """Return the same with whole plans, for programs."""
     return {
         "bundle": bundle.header,
         "begin": bundle.begin,

@@ -1,4 +1,4 @@
-"""`flotilla replay`: a bundle planned again, each decision beside what the service did. Needs no cluster and no bus."""
+"""`flotilla replay`: plans a bundle again, and compares each decision with the service's. Needs no cluster."""
 
 from pathlib import Path
 

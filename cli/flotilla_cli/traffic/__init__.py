@@ -1,1 +1,1 @@
-"""Live bus traffic for people: every message becomes one `Line`, which a pattern picks (`lines`)."""
+"""Live bus traffic for people: every message becomes one `Line`, which a pattern selects (`lines`)."""

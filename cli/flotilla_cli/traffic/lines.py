@@ -1,7 +1,7 @@
-"""From a message on the bus to a line of `flotilla tail`.
+"""Turns a message on the bus into a line of `flotilla tail`.
 
-Three streams tell one story: the watcher says what changed (kube.v1), services say what they wrote and what became of
-it (act.v1), and why objects stand where they stand (why.v1).
+The three streams belong together: the watcher's changes (kube.v1), the services' writes with their outcomes (act.v1),
+and their reasons (why.v1).
 """
 
 from collections import OrderedDict
@@ -23,18 +23,18 @@ from flotilla_common.control.plan import State
 from flotilla_common.installed import published
 
 REMEMBERED = 5000
-"""Objects whose last version is kept to tell what a change changed: about 20 MB of pods."""
+"""Number of objects whose last version is kept to show what changed: about 20 MB of pods."""
 
 _PATHS_SHOWN = 3
 _POD_WORDS = ("pods", "po")
 
 
 class Line(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """One thing that happened."""
+    """One event."""
 
     at: datetime
     stream: str  # kube, act, why or heartbeat
-    service: str  # who says it
+    service: str  # the sender
     kind: str
     namespace: str
     name: str
@@ -46,14 +46,14 @@ class Line(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Reader:
-    """Turns messages into lines; remembers objects, so that a change can be told from a repetition."""
+    """Turns messages into lines; caches objects to tell a change from a repetition."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, Json] = OrderedDict()
-        self._kinds = {resource.id: resource.kind for resource in published()}  # objects from a LIST do not name theirs
+        self._kinds = {resource.id: resource.kind for resource in published()}  # objects from a LIST lack their kinds
 
     def read(self, message: Message, now: datetime) -> Line | None:
-        """The line for a message of that time; None for a marker, or a message that cannot be read."""
+        """Return the line of a message received now; None for a marker, or a message that cannot be decoded."""
         tokens = message.subject.split(".")
         try:
             body = mapping(msgspec.json.decode(message.data)) if message.data else {}
@@ -76,7 +76,7 @@ class Reader:
     ) -> Line | None:
         operation = message.headers.get(subjects.OP, "")
         if not operation:
-            return None  # the server's own note that a tombstone has expired
+            return None  # the server's own message that a tombstone has expired
         before = self._seen.pop(message.subject, None)
         if operation != subjects.DELETED:
             self._remember(message.subject, body)
@@ -122,7 +122,7 @@ def _act(body: Json, now: datetime) -> Line:
 
 
 def _wish(body: Json) -> str:
-    """Return who wrote it, which other object decided about it, and what changed: of what the webhook saw."""
+    """Return who wrote it, which object decided about it, and what changed, for writes that the webhook saw."""
     user, manager = text(body.get("user")), text(body.get("manager"))
     if not user:
         return ""
@@ -152,7 +152,7 @@ def _why(body: Json, now: datetime) -> Line:
 
 
 def _sentence(reason: Json) -> str:
-    """What `Reason.sentence` is, also of a record of another release."""
+    """Return the same as `Reason.sentence`, also for a record of another release."""
     return f"{'waiting: ' if reason.get('state') == State.WAITING else ''}{text(reason.get('message'))}"
 
 
@@ -180,7 +180,7 @@ def _difference(before: Json | None, after: Json) -> str:
 
 
 def _first(fields: list[str]) -> list[str]:
-    """The first few of them, and how many more there are."""
+    """Return the first few of them, and the number of the others."""
     left = len(fields) - _PATHS_SHOWN
     return fields if left <= 0 else [*fields[: _PATHS_SHOWN - 1], f"{fields[_PATHS_SHOWN - 1]} and {left} more"]
 
@@ -197,16 +197,18 @@ def _number(value: Any) -> str:
 
 
 def matches(line: Line, pattern: str) -> bool:
-    """Whether a glob names the line's object, or its owner, in one of the usual ways: `web-*`, `pod`, `pod/web-1`,
-    `team-a/web-1`, `pod/team-a/web-1`, `team-a/*`. A kind may have its short name. Case does not count. An empty
-    pattern matches everything."""
+    """Report whether a glob names the line's object, or its owner.
+
+    Names may have any of these forms: `web-*`, `pod`, `pod/web-1`, `team-a/web-1`, `pod/team-a/web-1`, `team-a/*`. A
+    kind may have its short name. Case does not matter. An empty pattern matches everything.
+    """
     wanted = _spellings(pattern.lower())
     return not pattern or any(fnmatchcase(name.lower(), one) for name in _names(line) for one in wanted)
 
 
 @cache
 def _spellings(pattern: str) -> frozenset[str]:
-    """Return the pattern, and how it reads with the whole name of the kind that its first word may be short for."""
+    """Return the pattern, also with the full name of a kind that its first word abbreviates."""
     word, slash, rest = pattern.partition("/")
     if word in _POD_WORDS:
         return frozenset({pattern, f"pod{slash}{rest}"})

@@ -1,7 +1,7 @@
-"""What the streams still hold from a time on, and then everything new, in the order in which the bus stored it.
+"""Reads the streams from a point of time on, then all new messages, in the order of storage.
 
-Each stream is read in order, past and present alike, so nothing is missed or told twice. While their past is read the
-messages of all streams are kept and sorted; what comes afterwards is passed on as it comes.
+Each stream is read in order, past and present alike, so that no message is missing or read twice. Past messages of all
+streams are collected and sorted; later ones are passed on as they arrive.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.installed import published
 
 PATIENCE_SECONDS = 30.0
-"""How long the past may take: the record of writes holds 256 MiB, some seconds' worth."""
+"""Limit for reading the past: the record of writes holds 256 MiB, which takes some seconds."""
 
 
 def kept(streams: Iterable[str]) -> list[str]:
-    """The names of the streams that keep what is said under the first word of a subject. Heartbeats are not kept."""
+    """Return the names of the streams that store subjects with these first words. Heartbeats are not stored."""
     found = {
         "kube": [subjects.kube_stream(resource).name for resource in published()],
         "act": [subjects.ACT_STREAM.name],
@@ -28,8 +28,10 @@ def kept(streams: Iterable[str]) -> list[str]:
 
 
 async def read(bus: NatsBus, names: Iterable[str], since: datetime, hear: OnMessage) -> None:
-    """Hand over the past in the order of time, and return; what is new follows until the bus is closed. Raises BusError
-    when the past cannot be read."""
+    """Pass on the past in time order, and return; new messages follow until the bus is closed.
+
+    Raises BusError if the past cannot be read.
+    """
     past: list[Message] | None = []
     behind: set[str] = set()
     arrived = asyncio.Event()
@@ -64,5 +66,5 @@ async def read(bus: NatsBus, names: Iterable[str], since: datetime, hear: OnMess
 
 
 def stored(message: Message, now: datetime) -> datetime:
-    """When it was said: as the stream knows, or just now."""
+    """Return when the message was published, by the stream, or now."""
     return datetime.fromtimestamp(message.stored_at, UTC) if message.stored_at else now

@@ -1,4 +1,4 @@
 """A workload as a tree: the object, its revisions, their pods, and what each waits for.
 
-`view` computes the tree as data (that is what `-o json` prints), `render` draws it, `live` keeps it fresh.
+`view` computes the tree as data (the output of `-o json`), `render` draws it, `live` keeps it fresh.
 """

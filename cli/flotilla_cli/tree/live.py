@@ -1,4 +1,4 @@
-"""What `get` shows of an object and of what belongs to it, read from the apiserver and kept fresh by watches."""
+"""Reads an object and its dependents for `get` from the apiserver, and keeps them fresh by watches."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable, pages
 from flotilla_common.workload.causes import Around
 
 LOOK_SECONDS = 5.0
-"""Between two looks at events and nodes."""
+"""Seconds between two reads of events and nodes."""
 
 RETRY_SECONDS = 1.0
-"""Pause before a watch that broke is started again."""
+"""Seconds before a broken watch is started again."""
 
 
 class Gone(Exception):
@@ -39,14 +39,14 @@ class Gone(Exception):
 
 
 class _Dependent(msgspec.Struct, frozen=True):
-    """An object that some other owns. A pod or revision is decoded once, when it is read."""
+    """An owned object. A pod or revision is decoded once, when it is read."""
 
     metadata: ObjectMeta
     body: Pod | ControllerRevision | bytes
 
 
 class LiveView:
-    """The present state of one object. The reasons of its service come over the bus."""
+    """The current state of one object. The reasons of its service come over the bus."""
 
     def __init__(self, api: Api, clock: Clock, kind: KindView, namespace: str, name: str) -> None:
         self._api = api
@@ -57,7 +57,7 @@ class LiveView:
         self._raw, self._uid = b"", ""
         self._dependents: dict[Resource, dict[str, _Dependent]] = {resource: {} for resource in _followed(kind)}
         self._basis = Around()
-        self._arounds: Mapping[str, Around] = {}  # of the pods that were looked at closely
+        self._arounds: Mapping[str, Around] = {}  # of the pods that were read in context
         self.why: Why | None = None
         self.changed = asyncio.Event()
         self.trouble = ""  # why it may be out of date; empty when it is not
@@ -79,7 +79,7 @@ class LiveView:
             group.create_task(self._keep_looking())
 
     def hear(self, message: Message) -> None:
-        """Take in a record of why.v1; one that cannot be read is as good as none."""
+        """Store a record of why.v1; one that cannot be decoded counts as none."""
         self.why = decoded(message.data, Why)
         self.changed.set()
 
@@ -93,7 +93,7 @@ class LiveView:
         return _tables(self.view())
 
     def drawing(self, now: datetime, lines: int = 0) -> Tree:
-        """Return how it looks, with at most that many lines per table (0: all)."""
+        """Return the drawing, with at most that many lines per table (0: all)."""
         return render(self.view(), now, lines)
 
     def _shown(self, kind: KindView, raw: bytes, why: Why | None = None) -> SetView | Card:
@@ -113,7 +113,7 @@ class LiveView:
                     yield view_of(resource), body
 
     def _owned(self, resource: Resource, owners: Collection[str]) -> Sequence[Pod | ControllerRevision | bytes]:
-        """Return what belongs to one of the owners, who are known by their uids."""
+        """Return the objects of one of the owners, given by their uids."""
         held = self._dependents[resource].values()
         return [one.body for one in held if any(owner.uid in owners for owner in one.metadata.owner_references)]
 
@@ -127,7 +127,7 @@ class LiveView:
         return [body for body in self._owned(POD, owners) if isinstance(body, Pod)]
 
     def _workloads(self, kind: KindView, raw: bytes) -> Iterator[tuple[KindView, Workload]]:
-        """Yield the object itself and its children, as far as they have pods."""
+        """Yield the object itself and its children if they have pods."""
         if kind.workload is not None:
             yield kind, kind.workload(raw)
         for of, one in self._children(kind, raw):
@@ -139,11 +139,11 @@ class LiveView:
             try:
                 await self._look_closer()
             except Unreachable:
-                continue  # whoever follows the objects says so
+                continue  # the watches report it
             self.changed.set()
 
     async def _look_closer(self) -> None:
-        """What surrounds a few of the pods that do not serve; what may not be read is done without."""
+        """Read the context of a few pods that do not serve; parts that may not be read are left out."""
         if POD not in self._dependents:
             return
         surveyor, now = Surveyor(self._api), self._clock.now()
@@ -164,7 +164,7 @@ class LiveView:
         return listed[-1].resource_version
 
     async def _again_and_again(self, follow: Callable[[], Awaitable[None]]) -> None:
-        """Follow until cancelled, through broken watches: the object must be seen as it is."""
+        """Follow until cancelled, and start broken watches again: the display must be up to date."""
         while True:
             try:
                 await follow()
@@ -175,7 +175,7 @@ class LiveView:
 
     async def _follow_object(self) -> None:
         raw = await found_or_none(self._api.get(self._kind.resource, self._namespace, self._name))
-        if raw is None or metadata_of(raw).uid != self._uid:  # a namesake
+        if raw is None or metadata_of(raw).uid != self._uid:  # another object of this name
             raise Gone
         self._raw = raw
         self._fresh()
@@ -210,7 +210,7 @@ class LiveView:
             self._dependents[resource].pop(meta.name, None)
 
     def _keeps(self, meta: ObjectMeta) -> bool:
-        """Return whether the object, or a child of it, may own this one. Pods of children may be seen before these."""
+        """Report whether the object, or a child, may own this one. Pods of children may arrive before these."""
         if self._kind.children:
             return bool(meta.owner_references)
         return any(reference.uid == self._uid for reference in meta.owner_references)
@@ -227,14 +227,14 @@ def _followed(kind: KindView) -> Iterator[Resource]:
 def _body(resource: Resource, raw: msgspec.Raw) -> Pod | ControllerRevision | bytes:
     if resource == POD:
         return msgspec.json.decode(raw, type=Pod)
-    copied = bytes(raw)  # a slice would hold on to the whole page it came in
+    copied = bytes(raw)  # a slice would keep the whole page in memory
     if resource == REPLICA_SET:
         return _as_revision(copied)
     return msgspec.json.decode(copied, type=ControllerRevision) if resource == REVISION else copied
 
 
 def _as_revision(replica_set: bytes) -> ControllerRevision:
-    """Return a ReplicaSet as a revision of its Deployment: its template stands where a revision's data has it."""
+    """Return a ReplicaSet as a revision of its Deployment: its template is where a revision's data has it."""
     meta = metadata_of(replica_set)
     number = integer(meta.annotations.get(DEPLOYMENT_REVISION, ""))
     return ControllerRevision(metadata=meta, revision=number or 0, data=msgspec.Raw(replica_set))

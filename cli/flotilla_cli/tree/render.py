@@ -1,4 +1,4 @@
-"""How a tree or a card looks."""
+"""Renders a tree or a card."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from flotilla_cli.tree.view import Card, PodView, RevisionView, SetView
 
 
 def render(view: SetView | Card, now: datetime, limit: int = 0) -> Tree:
-    """Return the tree or card as rich draws it, with at most `limit` pods per revision (0: all)."""
+    """Render the tree or card, with at most `limit` pods per revision (0: all)."""
     tree = _set(view, now, limit) if isinstance(view, SetView) else _card(view, now)
     for child in view.children or ():
         tree.add(render(child, now, limit))
@@ -70,7 +70,7 @@ def _table(columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
 
 
 def short_image(image: str) -> str:
-    """An image without its registry, and of a digest only the beginning."""
+    """Shorten an image: without its registry, and with the beginning of its digest only."""
     name, at, digest = image.rpartition("/")[2].partition("@")
     return f"{name}{at}{digest[: len('sha256:') + 12]}"
 
@@ -103,7 +103,7 @@ def _revision(revision: RevisionView) -> Text:
 
 
 def _pods(pods: Sequence[PodView], now: datetime, *, by_node: bool) -> Table:
-    """A line for each: what it is known by comes first."""
+    """Return a table with a line for each pod, its key first."""
     table = Table.grid(padding=(0, 2))
     for name in ("icon", "name", "state", "lifecycle", "ready", "restarts", "age", "place", "images", "waiting"):
         table.add_column(name, no_wrap=True, justify="right" if name in ("restarts", "age") else "left")

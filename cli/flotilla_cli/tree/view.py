@@ -1,4 +1,4 @@
-"""What `get` shows, as data: pure functions from what was read to a workload's tree, or another object's card."""
+"""The data of `get`: pure functions that turn objects into a workload's tree, or another object's card."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ class PodView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """One pod."""
 
     name: str
-    state: str  # the phase, or what explains it better: Terminating, ImagePullBackOff …
+    state: str  # the phase, or a more specific reason: Terminating, ImagePullBackOff …
     lifecycle: str  # the lifecycle state; empty when the pod has none
     ready: str  # containers that are ready, of all: 1/2
     serving: bool  # ready, and not held back by an in-place update
@@ -48,7 +48,7 @@ class RevisionView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def serving(self) -> int:
-        """How many of its pods serve."""
+        """Return the number of its serving pods."""
         return sum(pod.serving for pod in self.pods)
 
 
@@ -64,7 +64,7 @@ class SetView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     partition: IntOrString  # as it is written
     by_node: bool  # pods are known by their nodes
     numbers: Numbers
-    details: tuple[str, ...]  # what else is said of the kind
+    details: tuple[str, ...]  # specific to the kind
     causes: tuple[str, ...]  # why pods do not serve
     waiting_for: tuple[str, ...]
     told_by: str  # bus: the service's own reasons; status: computed from the object
@@ -89,11 +89,11 @@ class Card(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 Children = tuple[SetView | Card, ...] | msgspec.UnsetType
-"""What is shown of the objects that it owns; unset for a kind that owns none with pods."""
+"""The display of the objects that it owns; unset for a kind that owns none with pods."""
 
 
 def card(kind: KindView, raw: bytes, why: Why | None, children: Sequence[SetView | Card] = ()) -> Card:
-    """Return the card of an object. Reasons for an earlier namesake are not its own."""
+    """Return the card of an object. Reasons for an earlier object of its name are left out."""
     meta, summary = metadata_of(raw), kind.summary(raw)
     return Card(
         kind=kind.resource.kind,
@@ -116,7 +116,7 @@ def view(
     why: Why | None,
     children: Sequence[SetView | Card] = (),
 ) -> SetView:
-    """Return the tree of a set. Pods of a revision that is gone stand under what their label says."""
+    """Return the tree of a set. Pods of a deleted revision are grouped by their label."""
     meta = workload.metadata
     fresh = why if why is not None and why.generation >= meta.generation else None
     known = [(facts.pod.metadata.name, cause) for facts in pods if (cause := facts.cause) is not None]
@@ -145,7 +145,7 @@ def view(
 def _group(
     workload: Workload, pods: Sequence[PodFacts], revisions: Sequence[ControllerRevision]
 ) -> tuple[RevisionView, ...]:
-    """Revisions that matter, newest first: the update one, the current one, and those that still have pods."""
+    """Return the relevant revisions, newest first: the update one, the current one, and those with pods."""
     groups: dict[str, list[PodFacts]] = {}
     for facts in pods:
         label = workload.revision_of(facts.pod)

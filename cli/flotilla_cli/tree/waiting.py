@@ -1,4 +1,4 @@
-"""What an object and its pods wait for as far as the cluster tells, when the service's own reasons cannot be had."""
+"""Derives what an object and its pods wait for from the cluster, for lack of the service's own reasons."""
 
 from collections.abc import Iterator
 
@@ -13,19 +13,19 @@ from flotilla_common.workload.causes import Around, Cause, cause_of
 
 
 class PodFacts(msgspec.Struct, frozen=True):
-    """A pod, and what surrounds it."""
+    """A pod and its context."""
 
     pod: Pod
     around: Around = Around()
 
     @property
     def cause(self) -> Cause | None:
-        """Why it does not serve; None if nothing is known against it."""
+        """Return why it does not serve; None if nothing is wrong."""
         return cause_of(self.pod, self.around)
 
     @property
     def reason(self) -> str:
-        """The word that its kubelet or its containers have for their state; empty if there is none."""
+        """Return the reason that its kubelet or its containers report; empty if there is none."""
         status = self.pod.status
         if status.reason:
             return status.reason
@@ -37,7 +37,7 @@ class PodFacts(msgspec.Struct, frozen=True):
 
 
 def waits_for(workload: Workload) -> tuple[Reason, ...]:
-    """One reason per thing that is still to come, besides what its pods wait for; empty when nothing is."""
+    """Return a reason for each remaining step, besides the causes of its pods; empty if there is none."""
     wanted, seen = workload.metadata.generation, workload.observed_generation
     if seen < wanted:
         text = f"the service has not looked at generation {wanted} yet, only at {seen}"
@@ -46,7 +46,7 @@ def waits_for(workload: Workload) -> tuple[Reason, ...]:
 
 
 def pod_waits_for(facts: PodFacts) -> str:
-    """What keeps one pod; empty when it serves and is to stay, or merely has to do so for a while."""
+    """Return what the pod waits for; empty if it serves, or only has to go on serving for a while."""
     if (cause := facts.cause) is not None:
         return "" if cause.code == "MinReadySeconds" else cause.text
     if SPECIFIED_DELETE_LABEL in facts.pod.metadata.labels:

@@ -1,4 +1,4 @@
-"""What the tree needs to know of a set with revisions and pods, whatever its kind.
+"""The common view of sets with revisions and pods, whatever their kind.
 
 A kind joins with a function that reads its objects into this (`flotilla_cli/views/<kind>.py`).
 """
@@ -16,7 +16,7 @@ OrderKey = tuple[int | str, ...]
 
 
 class Numbers(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """Pods, or nodes with their pods, counted."""
+    """Numbers of pods, or of nodes with their pods."""
 
     desired: int
     total: int
@@ -29,7 +29,7 @@ class Numbers(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """One set, as its spec and its status tell."""
+    """One set, by its spec and its status."""
 
     kind: str
     metadata: ObjectMeta
@@ -38,17 +38,17 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     observed_generation: int
     update_revision: str
     current_revision: str
-    partition: IntOrString = 0  # what stays on old revisions, as it is written
+    partition: IntOrString = 0  # pods kept on old revisions, as written
     paused: bool = False
-    on_delete: bool = False  # pods are updated when somebody deletes them
+    on_delete: bool = False  # pods are updated when a user deletes them
     min_ready_seconds: int = 0
     lifecycle: Lifecycle = Lifecycle()
-    details: tuple[str, ...] = ()  # what else people want to know of this kind, a line each
-    revision_of: Callable[[Pod], str] = lambda pod: pod.revision  # what a pod says of its revision
-    belongs: Callable[[str, str], bool] = str.__eq__  # (what a pod says, name of a revision)
-    order: Callable[[str], OrderKey] = lambda name: (name,)  # of pods of the same state, by what they are known by
-    by_node: bool = False  # pods are known by their nodes, of which each has one, and not by their names
+    details: tuple[str, ...] = ()  # further facts for people, a line each
+    revision_of: Callable[[Pod], str] = lambda pod: pod.revision  # the revision in a pod's labels
+    belongs: Callable[[str, str], bool] = str.__eq__  # (a pod's revision, name of a revision)
+    order: Callable[[str], OrderKey] = lambda name: (name,)  # of pods of the same state, by their name or node
+    by_node: bool = False  # pods are identified by their nodes, of which each has one, and not by their names
 
     def around(self, basis: Around) -> Around:
-        """Return the surroundings with what the spec says of all pods."""
+        """Return the context with what the spec says of all pods."""
         return msgspec.structs.replace(basis, lifecycle=self.lifecycle, min_ready_seconds=self.min_ready_seconds)

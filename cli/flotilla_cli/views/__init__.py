@@ -1,4 +1,4 @@
-"""How the command line sees the kinds: one module for each, found by its name.
+"""Views of kinds for the command line: one module for each, found by its name.
 
 `cloneset.py` is about a kind of ours, `batch_job.py` about one of Kubernetes, by its group. A kind without a module has
 the defaults: it is shown with what every object has.
@@ -15,7 +15,7 @@ from flotilla_common.api.resources import Resource
 
 
 def view_of(resource: Resource) -> KindView:
-    """Return what the command line knows of the kind."""
+    """Return the view of the kind."""
     ours = any(resource.id == kind.resource.id for kind in catalogue.KINDS)
     name = resource.kind if ours else f"{resource.group.replace('.', '_') or 'core'}_{resource.kind}"
     module = f"{__name__}.{name.lower()}"
@@ -26,7 +26,7 @@ def view_of(resource: Resource) -> KindView:
 
 
 def view_of_owner(reference: OwnerReference) -> KindView | None:
-    """Return the view of the owner's kind; None for a kind that is none of ours."""
+    """Return the view of the owner's kind; None if it is not one of ours."""
     try:
         return view_of(catalogue.named(reference.api_version.partition("/")[0], reference.kind).resource)
     except LookupError:

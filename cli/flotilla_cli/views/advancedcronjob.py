@@ -1,4 +1,4 @@
-"""AdvancedCronJob: its schedule, and the jobs that run."""
+"""AdvancedCronJob: its schedule, and its active jobs."""
 
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from flotilla_common.workload.causes import Around
 
 
 def cron_job(raw: bytes) -> Summary:
-    """Tell when it starts which kind of jobs, when it did last, and what is active."""
+    """Describe the schedule, the kind of jobs, the last run, and what is active."""
     job = msgspec.json.decode(raw, type=AdvancedCronJob)
     spec, status = job.spec, job.status
     zone = f" in {spec.time_zone}" if spec.time_zone else ""
@@ -26,13 +26,13 @@ def cron_job(raw: bytes) -> Summary:
 
 
 def _progress(_: Json, status: Json) -> str:
-    """Return how many runs are active. An idle one waits for its next run, which the service of that time starts."""
+    """Return how many runs are active. An idle one waits for its next run."""
     active = len(sequence(status.get("active")))
     return f"{active} {'runs' if active > 1 else 'run'} active" if active else ""
 
 
 async def _newest_run(api: Api, raw: bytes, now: datetime) -> Related:
-    """Read what belongs to the newest run, a job of one of three kinds."""
+    """Read the objects of the newest run, a job of one of three kinds."""
     cron_job = msgspec.json.decode(raw, type=AdvancedCronJob)
     resource, _ = cron_job.spec.template.chosen
     listed = [bytes(item) for item in (await api.list(resource, cron_job.metadata.namespace)).items]

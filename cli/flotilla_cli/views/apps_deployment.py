@@ -13,7 +13,7 @@ from flotilla_common.kube.interface import Api
 
 
 def deployment(raw: bytes) -> Workload:
-    """Read what the tree needs to know of a Deployment. Only its ReplicaSets say which of them is the newest."""
+    """Read a Deployment as a workload. Its newest revision is known from its ReplicaSets only."""
     found = BuiltIn.of(raw)
     return Workload(
         kind=DEPLOYMENT.kind,

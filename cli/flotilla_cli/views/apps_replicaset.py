@@ -1,4 +1,4 @@
-"""ReplicaSet of Kubernetes: its pods, where a WorkloadSpread is about it."""
+"""ReplicaSet of Kubernetes: its pods, for a WorkloadSpread that selects it."""
 
 from flotilla_cli.views.built_in import reading
 from flotilla_cli.views.kindview import KindView

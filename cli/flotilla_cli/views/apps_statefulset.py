@@ -8,7 +8,7 @@ from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET
 
 
 def stateful_set(raw: bytes) -> Workload:
-    """Read what the tree needs to know of a StatefulSet."""
+    """Read a StatefulSet as a workload."""
     found = BuiltIn.of(raw)
     strategy = found.spec.update_strategy
     partition = (strategy.rolling_update or RollingUpdate()).partition

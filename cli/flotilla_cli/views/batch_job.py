@@ -1,4 +1,4 @@
-"""Job of Kubernetes: nobody of ours looks after it, so what stands in its way is read from it and its events."""
+"""Job of Kubernetes: it has no service of ours, so its problems are read from its status and its events."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -18,11 +18,11 @@ from flotilla_common.workload.causes.wording import bare
 _JOB_LABEL = "batch.kubernetes.io/controller-uid"
 _ENDED = ("Complete", "Failed")
 _TELLING = {"Failed": "has failed", "FailureTarget": "is failing", "Suspended": "is suspended"}
-"""Conditions of a Job that say why no pod does its work."""
+"""Conditions of a Job that explain why no pod does its work."""
 
 
 async def _related(api: Api, raw: bytes, now: datetime) -> Related:
-    """Read its pods, and what it says of itself."""
+    """Read its pods, and the problems in its status."""
     job = msgspec.json.decode(raw, type=Job)
     chosen = LabelSelector(match_labels={_JOB_LABEL: job.metadata.uid})
     query = PodQuery(selector=chosen, keep=lambda pod: controls(job.metadata, pod.metadata))
@@ -41,7 +41,7 @@ def _told(job: Job) -> Iterator[Group]:
 
 
 async def _refused(surveyor: Surveyor, meta: ObjectMeta) -> list[Group]:
-    """Read from its events why its controller makes no pods."""
+    """Find in its events why its controller creates no pods."""
     newest = await surveyor.refusal(meta)
     if newest is None:
         return []

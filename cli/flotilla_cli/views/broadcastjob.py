@@ -20,7 +20,7 @@ _COLUMNS = ("DESIRED", "ACTIVE", "SUCCEEDED", "FAILED", "PARALLELISM", "ENDS", "
 
 
 def broadcast_job(raw: bytes) -> Summary:
-    """Tell how many nodes have had their pod, and what the job goes by."""
+    """Describe the progress over nodes, and the job's limits and policies."""
     job = msgspec.json.decode(raw, type=BroadcastJob)
     spec, status = job.spec, job.status
     limit = "-" if spec.parallelism in (None, UNLIMITED) else str(spec.parallelism)
@@ -37,7 +37,7 @@ def _headline(status: BroadcastJobStatus) -> str:
 
 
 def _pods(raw: bytes) -> PodQuery | None:
-    """Return the query for the pods that it made; None once it is complete."""
+    """Return the query for the pods that it created; None once it is complete."""
     job = msgspec.json.decode(raw, type=BroadcastJob)
     if job.status.verdict == "Complete":
         return None
@@ -46,7 +46,7 @@ def _pods(raw: bytes) -> PodQuery | None:
 
 
 def _coverage(raw: bytes) -> Coverage | None:
-    """Return which nodes are to have had a pod; None once the job has ended."""
+    """Return which nodes need a pod; None once the job has ended."""
     job = msgspec.json.decode(raw, type=BroadcastJob)
     if job.status.verdict:
         return None
@@ -66,6 +66,6 @@ VIEW = KindView(
     summary=broadcast_job,
     pods=_pods,
     coverage=_coverage,
-    has_unknown_name=lambda made: made.kind == POD.kind,  # as a DaemonSet's: by what its nodes have had
+    has_unknown_name=lambda made: made.kind == POD.kind,  # as a DaemonSet's: depends on earlier pods of the node
     progress=_progress,
 )

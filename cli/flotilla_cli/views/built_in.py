@@ -1,5 +1,7 @@
-"""Workloads of Kubernetes with replicas, as far as we look at them: nobody of ours looks after them, so what stands in
-their way is read from them, their events and their pods."""
+"""Workloads of Kubernetes with replicas.
+
+They have no service of ours, so their problems are read from their status, their events and their pods.
+"""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from datetime import datetime
@@ -16,7 +18,7 @@ from flotilla_common.workload.causes import Around, Cause, Group
 from flotilla_common.workload.causes.wording import bare
 
 REPLICA_FAILURE = "ReplicaFailure"
-"""The condition of Deployments and ReplicaSets that says why no pods can be made."""
+"""The condition of Deployments and ReplicaSets that explains why no pods can be created."""
 
 
 class RollingUpdate(Model):
@@ -54,11 +56,11 @@ class BuiltIn(Model):
 
     @classmethod
     def of(cls, raw: bytes) -> "BuiltIn":
-        """Read one."""
+        """Decode a workload."""
         return msgspec.json.decode(raw, type=cls)
 
     def numbers(self, held: int = 0) -> Numbers:
-        """Return its numbers; `held`: how many pods stay on old revisions."""
+        """Return its numbers; `held`: pods that stay on old revisions."""
         status = self.status
         return Numbers(
             desired=self.spec.replicas,
@@ -71,7 +73,7 @@ class BuiltIn(Model):
 
 
 Owners = Callable[[Api, BuiltIn], Awaitable[Collection[str]]]
-"""Reads the uids of what owns the pods of a workload."""
+"""Reads the uids of the owners of a workload's pods."""
 
 
 async def itself(_: Api, workload: BuiltIn) -> Collection[str]:
@@ -80,7 +82,7 @@ async def itself(_: Api, workload: BuiltIn) -> Collection[str]:
 
 
 def reading(kind: str, owners: Owners = itself) -> Callable[[Api, bytes, datetime], Awaitable[Related]]:
-    """Return what reads the pods of such a workload, and why there are not more of them."""
+    """Return a function that reads the pods of such a workload, and why there are not more of them."""
 
     async def related(api: Api, raw: bytes, now: datetime) -> Related:
         workload, surveyor = BuiltIn.of(raw), Surveyor(api)

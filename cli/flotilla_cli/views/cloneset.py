@@ -11,7 +11,7 @@ from flotilla_common.workload.recipe import belongs
 
 
 def clone_set(raw: bytes | msgspec.Raw) -> Workload:
-    """Read what the tree needs to know of a CloneSet."""
+    """Read a CloneSet as a workload."""
     cloneset = msgspec.json.decode(raw, type=CloneSet)
     spec, status = cloneset.spec, cloneset.status
     rolling = spec.update_strategy.rolling_update or RollingUpdate()
@@ -35,7 +35,7 @@ def clone_set(raw: bytes | msgspec.Raw) -> Workload:
 VIEW = KindView(
     resource=CLONE_SET,
     workload=clone_set,
-    has_unknown_name=lambda made: made.has_new_instance,  # the ids hang on its next version
+    has_unknown_name=lambda made: made.has_new_instance,  # the ids depend on its next version
     progress=progress_of_pods,
     guards_removal=True,
 )

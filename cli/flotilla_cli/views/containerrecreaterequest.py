@@ -17,7 +17,7 @@ from flotilla_common.workload.causes import Around
 
 
 def recreate_request(raw: bytes) -> Summary:
-    """Tell of the containers, how far each is, and the ID that its new one has."""
+    """Describe the containers with their progress and the IDs of the new ones."""
     request = msgspec.json.decode(raw, type=ContainerRecreateRequest)
     status, node = request.status, request.metadata.labels.get(RECREATE_NODE_NAME, "?")
     headline = f"{status.phase or 'not taken up'}: pod {request.spec.pod_name} on {node}"
@@ -47,7 +47,7 @@ def short_id(identity: str) -> str:
 
 
 async def _related(api: Api, raw: bytes, now: datetime) -> Related:
-    """Read the pod whose containers are to be recreated, and its node."""
+    """Read the pod whose containers are recreated, and its node."""
     found = msgspec.json.decode(raw, type=ContainerRecreateRequest)
     if found.status.completion_time is not None:
         return Related(basis=Around(now=now))
@@ -69,6 +69,6 @@ VIEW = KindView(
     summary=recreate_request,
     related=_related,
     concerns=lambda stored, pod: member(stored, "spec").get("podName") == member(pod, "metadata").get("name"),
-    plan_reads=(NODE_IMAGE,),  # they show whether the node's agent speaks
+    plan_reads=(NODE_IMAGE,),  # they show whether the node's agent is alive
     progress=_progress,
 )

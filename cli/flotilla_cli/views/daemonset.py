@@ -21,7 +21,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
-    """Read what the tree needs to know of a DaemonSet. Its numbers are nodes."""
+    """Read a DaemonSet as a workload, whose numbers are nodes."""
     daemonset = msgspec.json.decode(raw, type=DaemonSet)
     spec, status = daemonset.spec, daemonset.status
     rolling = spec.update_strategy.rolling_update or RollingUpdate()
@@ -60,7 +60,7 @@ def by_number(name: str) -> OrderKey:
 
 
 def _partition(rolling: RollingUpdate, nodes: int) -> int:
-    """0 for one that cannot be read, of which the service tells."""
+    """Return the partition in nodes; 0 if it cannot be read, which the service reports."""
     try:
         return strict_value(rolling.partition or 0, nodes, round_up=False)
     except ValueError:
@@ -83,7 +83,7 @@ def _coverage(raw: bytes) -> Coverage:
 
 
 def _progress(spec: Json, status: Json) -> str:
-    """Tell by nodes, as its status counts, what is under way."""
+    """Describe what is under way, in nodes, as its status counts."""
     names = ("desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberReady")
     wanted, there, updated, ready = (status.get(name, 0) for name in names)
     strays = status.get("numberMisscheduled", 0)
@@ -101,7 +101,7 @@ VIEW = KindView(
     workload=daemon_set,
     coverage=_coverage,
     update_policy=UpdatePolicy("rollingUpdateType", "Standard"),
-    has_unknown_name=lambda made: made.kind == POD.kind,  # they hang on the pods that its nodes have had
+    has_unknown_name=lambda made: made.kind == POD.kind,  # depends on earlier pods of the node
     progress=_progress,
     guards_removal=True,
 )

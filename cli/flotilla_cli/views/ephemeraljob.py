@@ -9,7 +9,7 @@ from flotilla_common.model.ephemeral import has_done
 
 
 def ephemeral_job(raw: bytes) -> Summary:
-    """Tell what is put into which pods, and how many are how far."""
+    """Describe the containers, the pods that they go to, and the progress."""
     job = msgspec.json.decode(raw, type=EphemeralJob)
     status = job.status
     containers = ", ".join(sorted(job.spec.template.names)) or "no container"

@@ -8,7 +8,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 
 
 def list_job(raw: bytes) -> Summary:
-    """Tell of the images, and which of them failed somewhere."""
+    """Describe the images, with those that failed on a node."""
     job = msgspec.json.decode(raw, type=ImageListPullJob)
     status = job.status
     headline = f"{status.completed} of {len(job.spec.images)} images are done, {status.succeeded} are on every node"
@@ -29,6 +29,6 @@ def _progress(_: Json, status: Json) -> str:
 VIEW = KindView(
     resource=IMAGE_LIST_PULL_JOB,
     summary=list_job,
-    has_unknown_name=lambda made: made.has_new_owner,  # its jobs bear a hash of its uid
+    has_unknown_name=lambda made: made.has_new_owner,  # names of its jobs contain a hash of its uid
     progress=_progress,
 )

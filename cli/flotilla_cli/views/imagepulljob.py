@@ -8,7 +8,7 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePu
 
 
 def pull_job(raw: bytes) -> Summary:
-    """Tell how many nodes have the image, and which could not pull it."""
+    """Describe how many nodes have the image, and which ones failed to pull it."""
     job = msgspec.json.decode(raw, type=ImagePullJob)
     status = job.status
     headline = f"{job.spec.image}: {status.message or 'not looked at yet'}"

@@ -1,7 +1,7 @@
-"""What the command line knows of one kind beside its `Kind` (api/kinds/kind.py), as one value.
+"""The facts about one kind that the command line needs beside its `Kind` (api/kinds/kind.py).
 
 A kind joins with a module `views/<kind in lower case>.py`, whose `VIEW` is its `KindView`; every member has a default
-that fits most kinds. docs/development.md says what which sort of kind declares.
+that fits most kinds. docs/development.md lists what each sort of kind declares.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from flotilla_common.workload.causes import Around, Group
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What `get` shows of an object that has no revisions: a headline, and a table of its parts."""
+    """The display of an object without revisions in `get`: a headline, and a table of its parts."""
 
     headline: str
     columns: tuple[str, ...] = ()
@@ -29,17 +29,17 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class PodQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which pods an object is about."""
+    """A query for the pods of an object."""
 
     selector: LabelSelector
     everywhere: bool = False  # in all namespaces, instead of the object's own
-    keep: Callable[[Pod], bool] | None = None  # which of the selected ones; None: those that the object owns
+    keep: Callable[[Pod], bool] | None = None  # selects further; None: the pods that the object owns
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """How an object has a pod on each node."""
+    """The placement of an object that has a pod on each node."""
 
-    why_not: Callable[[Node], str]  # why a node is to have none; empty: it is to have one
+    why_not: Callable[[Node], str]  # why a node gets no pod; empty: it gets one
     once: bool = False  # a pod that has ended is not replaced
 
 
@@ -52,31 +52,33 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Related(msgspec.Struct, frozen=True, kw_only=True):
-    """What of the cluster an object is about: its pods and nodes, and how long these may take."""
+    """The pods and nodes of an object, with their context."""
 
-    pods: Sequence[Pod] = ()  # those that something may be wrong with
+    pods: Sequence[Pod] = ()  # pods to diagnose
     nodes: Sequence[str] = ()
-    troubles: Sequence[Group] = ()  # of objects beside pods and nodes that no service of ours looks after
+    troubles: Sequence[Group] = ()  # of objects other than pods and nodes, without a service of ours
     basis: Around = Around()
     namespaced: bool = False  # pods of several namespaces
-    served: Served | None = None  # None: it does not have a pod on each node, or nobody knows
+    served: Served | None = None  # None: not a pod on each node, or not known
     denied: frozenset[str] = frozenset()  # what may not be read
 
 
 class UpdatePolicy(msgspec.Struct, frozen=True):
-    """Where a workload says whether its pods are updated where they run: a field of `updateStrategy.rollingUpdate`, and
-    its value for never, which is the default."""
+    """The field of `updateStrategy.rollingUpdate` that allows in-place updates, with its value for never.
+
+    The latter is the default.
+    """
 
     field: str = "podUpdatePolicy"
     never: str = "ReCreate"
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """An object that a played plan makes for an object of the kind."""
+    """An object that a simulated plan creates for an object of the kind."""
 
     kind: str
     has_new_instance: bool  # it has an instance id that no claim has
-    has_new_owner: bool  # its owner is made by the apply, or after it
+    has_new_owner: bool  # its owner is created by the apply, or later
 
 
 class ToldBy(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,15 +86,15 @@ class ToldBy(msgspec.Struct, frozen=True, kw_only=True):
 
     resource: Resource
     name: str
-    objects: frozenset[str]  # what such reasons name
+    objects: frozenset[str]  # names in such reasons
 
 
 LastWhys = Callable[[Resource, Iterable[str]], Awaitable[Mapping[str, Why]]]
-"""Reads the last records of why.v1 of objects, by name; those that there are."""
+"""Reads the last records of why.v1 of objects, by name, without missing ones."""
 
 
 class StepChange(NamedTuple):
-    """A change that a write makes to an object, for people: absent before or afterwards is None."""
+    """A change of an object by a write, for people; None: absent."""
 
     what: str
     before: str | None
@@ -100,16 +102,16 @@ class StepChange(NamedTuple):
 
 
 class PodQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod of which somebody wants to know what the kinds have to say."""
+    """A pod about which each kind is asked for lines."""
 
     api: Api
     pod: Pod
-    everything: bool  # also what is about other pods
+    everything: bool  # also about other pods
     whys: LastWhys
 
 
 def owns(stored: Json, dependent: Json) -> bool:
-    """Return whether `stored` is an owner of the other object."""
+    """Report whether `stored` is an owner of the other object."""
     uid = member(stored, "metadata").get("uid")
     return any(one.get("uid") == uid for one in mappings(member(dependent, "metadata").get("ownerReferences")))
 
@@ -121,13 +123,13 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
 
     # flotilla get
     workload: Callable[[bytes], Workload] | None = None  # reads a set with revisions and pods
-    summary: Callable[[bytes], Summary] = lambda _: Summary("")  # reads everything else
-    revisions: Resource = REVISION  # what keeps its templates; ReplicaSets own the pods, too
-    children: tuple[Resource, ...] = ()  # kinds of objects that it owns and that have pods of their own
+    summary: Callable[[bytes], Summary] = lambda _: Summary("")  # reads all others
+    revisions: Resource = REVISION  # objects that keep its templates; ReplicaSets own the pods, too
+    children: tuple[Resource, ...] = ()  # kinds of owned objects that have pods of their own
 
     # flotilla explain
     pods: Callable[[bytes], PodQuery | None] | None = None  # None: those of the workload
-    coverage: Callable[[bytes], Coverage | None] | None = None  # of what has a pod on each node
+    coverage: Callable[[bytes], Coverage | None] | None = None  # for kinds with a pod on each node
     related: Callable[[Api, bytes, datetime], Awaitable[Related]] | None = None  # instead of `pods` and `coverage`
     about_pod: Callable[[PodQuestion], Awaitable[Sequence[str]]] | None = None  # lines of `explain pod`
     remarks: Callable[[Api, bytes], Awaitable[Sequence[str]]] | None = None  # lines about the object
@@ -137,24 +139,24 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
     update_policy: UpdatePolicy = UpdatePolicy()
     update_strategy: Callable[[Json], Json] = lambda stored: member(stored, "spec", "updateStrategy")  # of its pods
     revision: Callable[[Json], str] | None = None  # the revision that pods move to; None: as the workload says
-    concerns: Callable[[Json, Json], bool] = owns  # (object, pod): whether the object is about the pod
+    concerns: Callable[[Json, Json], bool] = owns  # (object, pod): whether the pod belongs to the object
     has_ended_in: Callable[[Json, Json], bool] = lambda stored, pod: False  # in a pod that runs on
-    has_unknown_name: Callable[[Made], bool] = lambda _: False  # whether only the real apply brings the name
-    plan_reads: tuple[Resource, ...] = ()  # what the played cluster needs besides what the controller watches
-    plays_along: bool = False  # its objects are planned, too, where another kind's controller writes their status
-    carried_out_by: tuple[Resource, ...] = ()  # kinds whose controllers do what it asks for
+    has_unknown_name: Callable[[Made], bool] = lambda _: False  # whether the name is known only after the real apply
+    plan_reads: tuple[Resource, ...] = ()  # further resources that the simulation reads
+    plays_along: bool = False  # its objects are planned, too, when another controller writes their status
+    carried_out_by: tuple[Resource, ...] = ()  # kinds whose controllers carry out what it asks for
     step_changes: Callable[[Json, Json], Sequence[StepChange]] = lambda before, after: ()  # what a write changes
-    plays_first_run: bool = False  # of a schedule one run is played, and no other
+    plays_first_run: bool = False  # of a schedule, only one run is simulated
 
     # flotilla adopt, install and bundle
     progress: Callable[[Json, Json], str] | None = None  # (spec, status): what is under way; empty: nothing
     guards_removal: bool = False  # its objects keep a chart from being removed (install.md §8)
-    secret_fields: frozenset[str] = frozenset()  # members whose values may be secret, besides those of pods
-    public_variables: frozenset[str] = frozenset()  # environment variables that our services have set and read
+    secret_fields: frozenset[str] = frozenset()  # fields whose values may be secret, besides those of pods
+    public_variables: frozenset[str] = frozenset()  # environment variables that our services set and read
 
 
 def revision_of(kind: KindView, stored: Json) -> str:
-    """Return the full name of the revision that the object's pods move to; empty where there is none."""
+    """Return the full name of the revision that the object's pods move to; empty without one."""
     if kind.revision is not None:
         return kind.revision(stored)
     return kind.workload(msgspec.json.encode(stored)).update_revision if kind.workload is not None else ""

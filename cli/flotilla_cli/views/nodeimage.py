@@ -14,7 +14,7 @@ from flotilla_common.workload.causes import Around
 
 
 def node_image(raw: bytes) -> Summary:
-    """Tell what the node shall pull, and how far each pull is."""
+    """Describe the images of the node, and the progress of each pull."""
     image = msgspec.json.decode(raw, type=NodeImage)
     status = image.status
     headline = "the node's agent has not reported yet"

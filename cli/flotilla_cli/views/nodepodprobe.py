@@ -1,4 +1,4 @@
-"""NodePodProbe: what each probe of the node said last."""
+"""NodePodProbe: the last result of each probe of the node."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,11 +14,11 @@ from flotilla_common.kube.interface import Api
 from flotilla_common.workload.causes import Around
 
 SHOWN = 60
-"""Characters of a message that are shown."""
+"""Number of characters of a message that are shown."""
 
 
 def node_pod_probe(raw: bytes) -> Summary:
-    """Tell which probes the node runs, and what each of them said last."""
+    """Describe the probes of the node, with their last results."""
     found = msgspec.json.decode(raw, type=NodePodProbe)
     pods = found.spec.pod_probes
     rows = [
@@ -31,7 +31,7 @@ def node_pod_probe(raw: bytes) -> Summary:
 
 
 def told(name: str, results: Sequence[ProbeState]) -> tuple[str, str, str]:
-    """Return state, since when, and message of a probe, as they are shown."""
+    """Return state, time and message of a probe's last result, as they are shown."""
     result = next((one for one in results if one.name == name), None)
     if result is None:
         return "-", "", ""
@@ -40,7 +40,7 @@ def told(name: str, results: Sequence[ProbeState]) -> tuple[str, str, str]:
 
 
 def shown(message: str) -> str:
-    """Return the first line of the message, and not too much of it."""
+    """Return the first line of the message, shortened."""
     line = message.strip().partition("\n")[0]
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 
@@ -50,7 +50,7 @@ async def _related(_: Api, raw: bytes, now: datetime) -> Related:
 
 
 def step_changes(before: Json, after: Json) -> Sequence[StepChange]:
-    """Return in how many pods of the node each probe runs before a write and afterwards."""
+    """Return the number of pods with each probe, before a write and afterwards."""
     was, now = _pods_of_probes(before), _pods_of_probes(after)
     return [
         _change(name, was.get(name, {}), now.get(name, {})) for name in {**was, **now} if was.get(name) != now.get(name)
@@ -64,7 +64,7 @@ def _change(name: str, was: Mapping[str, Json], now: Mapping[str, Json]) -> Step
 
 
 def _pods_of_probes(document: Json) -> dict[str, dict[str, Json]]:
-    """Return each probe by namespace and name, as it is for the pods, by uid."""
+    """Return each probe by namespace and name, with its specs by the uid of the pod."""
     found: dict[str, dict[str, Json]] = {}
     for pod in mappings(member(document, "spec").get("podProbes")):
         for probe in mappings(pod.get("probes")):

@@ -8,7 +8,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_ST
 
 
 def persistent_pod_state(raw: bytes) -> Summary:
-    """Tell whose pods are remembered and for how long, and where each of them was."""
+    """Describe the workload, how long places are kept, and the place of each pod."""
     found = msgspec.json.decode(raw, type=PersistentPodState)
     target = found.spec.target_ref
     kept = found.spec.persistent_pod_state_retention_policy or "WhenScaled"

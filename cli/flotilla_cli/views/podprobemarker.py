@@ -1,4 +1,4 @@
-"""PodProbeMarker: its probes, and what each of them said last on each pod."""
+"""PodProbeMarker: its probes, and the last result of each on each pod."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -16,11 +16,11 @@ from flotilla_common.control.wording import pods_word
 from flotilla_common.kube.interface import Api
 
 MOST_PODS = 20
-"""Pods whose results `explain` lists."""
+"""Number of pods whose results `explain` lists."""
 
 
 def pod_probe_marker(raw: bytes) -> Summary:
-    """Tell how many pods are probed, and what each probe does by its result."""
+    """Describe how many pods are probed, and what each probe does with its result."""
     found = msgspec.json.decode(raw, type=PodProbeMarker)
     status = found.status
     current = status.observed_generation == found.metadata.generation
@@ -51,14 +51,14 @@ def _marks(probe: ContainerProbe) -> str:
 
 
 def _pods(raw: bytes) -> PodQuery | None:
-    """Return the query for the pods that it selects, whoever owns them."""
+    """Return the query for the pods that it selects, of any owner."""
     found = msgspec.json.decode(raw, type=PodProbeMarker)
     selector = found.spec.selector
     return None if selector is None else PodQuery(selector=selector, keep=lambda pod: pod.active)
 
 
 async def _remarks(api: Api, raw: bytes) -> Sequence[str]:
-    """Tell what each probe said last on each pod."""
+    """Return the last result of each probe on each pod."""
     meta = metadata_of(raw)
     lines = [
         f"{pod.name}: {line}"
@@ -86,7 +86,7 @@ def _is_probed_by(pod: PodProbe, marker: str) -> bool:
 
 
 async def _node_pod_probes(api: Api) -> Sequence[NodePodProbe]:
-    """Return all NodePodProbes that can be read; none where the user may not read them."""
+    """Return all NodePodProbes that can be decoded; empty if the user may not read them."""
     try:
         page = await api.list(NODE_POD_PROBE)
     except ApiError as failure:
@@ -95,7 +95,7 @@ async def _node_pod_probes(api: Api) -> Sequence[NodePodProbe]:
         return ()
     found: list[NodePodProbe] = []
     for item in page.items:
-        with contextlib.suppress(msgspec.MsgspecError):  # `explain nodepodprobe` says that it cannot be read
+        with contextlib.suppress(msgspec.MsgspecError):  # `explain nodepodprobe` reports that it cannot be decoded
             found.append(msgspec.json.decode(item, type=NodePodProbe))
     return found
 
@@ -114,7 +114,7 @@ def _said(name: str, result: tuple[str, str, str]) -> str:
 
 
 async def _about_pod(about: PodQuestion) -> Sequence[str]:
-    """Tell what each probe of the pod said last, and why the pod does not show it."""
+    """Return the last result of each of the pod's probes, and why the pod does not show it."""
     node, meta = about.pod.spec.node_name, about.pod.metadata
     raw = await found_or_none(about.api.get(NODE_POD_PROBE, "", node)) if node else None
     try:

@@ -1,4 +1,4 @@
-"""PodUnavailableBudget: what is left of it, and who uses it."""
+"""PodUnavailableBudget: what is left, and the pods that it is taken for."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
@@ -36,13 +36,13 @@ from flotilla_common.workload.budget import RESIZE_GATE, held_by, protected_oper
 from flotilla_common.workload.causes import Around
 
 _RESIZES_APART = Gates.parse(f"{RESIZE_GATE}=true")
-"""With it a budget protects from exactly the operations that it names."""
+"""With this gate a budget protects from exactly the operations that it names."""
 
 _COLUMNS = ("POD", "TAKEN FOR", "SINCE", "UNTIL AT MOST")
 
 
 def summary(raw: bytes) -> Summary:
-    """Tell how many more pods may become unavailable, and for which pods budget is taken."""
+    """Describe how many more pods may become unavailable, and the pods that budget is taken for."""
     budget = msgspec.json.decode(raw, type=PodUnavailableBudget)
     status = budget.status
     counted = f"{status.current_available} of {status.total_replicas} pods are available, {status.desired_available}"
@@ -54,7 +54,7 @@ def summary(raw: bytes) -> Summary:
 
 
 def _entries(status: BudgetStatus) -> Iterator[tuple[datetime, str, str, float]]:
-    """Yield since when, which pod, for what, and for how many seconds at most."""
+    """Yield time, pod, operation, and the limit in seconds."""
     for name, at in status.disruptions.items():
         yield at, name, "deletion", DISRUPTED_SECONDS
     for name, at in status.unavailable_pods.items():
@@ -62,7 +62,7 @@ def _entries(status: BudgetStatus) -> Iterator[tuple[datetime, str, str, float]]
 
 
 def _concerns(stored: Json, pod: Json) -> bool:
-    """Return whether the pod names the budget."""
+    """Report whether the pod names the budget."""
     mine, other = member(stored, "metadata"), member(pod, "metadata")
     annotations = strings(other.get("annotations"))
     name = annotations.get(RELATED_BUDGET) or annotations.get(LEGACY_RELATED_BUDGET)
@@ -70,7 +70,7 @@ def _concerns(stored: Json, pod: Json) -> bool:
 
 
 async def _related(api: Api, raw: bytes, now: datetime) -> Related:
-    """Read the pods that name the budget: what keeps them from being available uses it up."""
+    """Read the pods that name the budget: unavailable ones use it up."""
     budget = msgspec.json.decode(raw, type=PodUnavailableBudget)
     namespace, name = budget.metadata.key
     there = [msgspec.json.decode(item, type=Pod) async for page in pages(api, POD, namespace) for item in page.items]
@@ -78,15 +78,17 @@ async def _related(api: Api, raw: bytes, now: datetime) -> Related:
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """The requests about pods of a namespace that the apiserver sends to the webhook: without that, no budget protects
-    from it."""
+    """The requests about pods of a namespace that the apiserver sends to the webhook.
+
+    No budget protects from others.
+    """
 
     operations: Collection[str] = OPERATIONS
     known: bool = True
 
 
 async def _asked_about(api: Api, namespace: str) -> _Asked:
-    """Return what is asked, by the rules in the webhook configuration: they follow the gates and the budgets."""
+    """Return these requests, by the rules in the webhook configuration, which follow gates and budgets."""
     try:
         stored = await found_or_none(api.get(VALIDATING, "", VALIDATING_CONFIGURATION))
     except (ApiError, Unreachable):
@@ -99,12 +101,12 @@ async def _asked_about(api: Api, namespace: str) -> _Asked:
 
 
 def _is_of_budgets(rule: PodRule, namespace: str) -> bool:
-    """Return whether the rule is about pods of the namespace that name a budget, or about every pod."""
+    """Report whether the rule is about pods of the namespace that name a budget, or about every pod."""
     return rule.namespace in ("", namespace) and (RELATED_BUDGET in rule.expression or rule.expression == "true")
 
 
 async def _about_pod(about: PodQuestion) -> Sequence[str]:
-    """Tell which budget protects the pod from what, and whether it may go now."""
+    """Describe which budget protects the pod from what, and whether it may be deleted now."""
     name = related_budget(about.pod.metadata)
     if not name:
         return []
@@ -143,7 +145,7 @@ def _operations(operations: Collection[str], asked: _Asked) -> str:
 
 
 def _left_out(operations: Collection[str], asked: _Asked) -> str:
-    """Return why the pod is not protected from operations that the budget names; empty if it is from all of them."""
+    """Return why the pod is not protected from some of the budget's operations; empty if it is from all."""
     if not asked.known:
         return f"updates only while the gate {UPDATE_GATE} is on" if UPDATE in operations else ""
     if not asked.operations:
@@ -156,7 +158,7 @@ def _left_out(operations: Collection[str], asked: _Asked) -> str:
 
 
 def _going(operations: Collection[str]) -> str:
-    """Return the operation that users mean by going, as far as the budget protects from any."""
+    """Return the protected operation that is closest to a deletion."""
     return next((one for one in (DELETE, EVICT, *sorted(operations)) if one in operations), DELETE)
 
 

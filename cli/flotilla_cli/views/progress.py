@@ -1,4 +1,4 @@
-"""How far a workload with replicas is: its numbers, and what is under way as one sentence."""
+"""The progress of a workload with replicas: its numbers, and one sentence about what is under way."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ def numbers_of_pods(desired: int, status: CloneSetStatus | StatefulSetStatus, ex
 
 
 def progress_of_pods(spec: Json, status: Json) -> str:
-    """Return how many pods of how many are updated, ready and there; empty for a workload that rests."""
+    """Return how many pods of how many are updated, ready and created; empty for a workload at rest."""
     wanted, there, ready = spec.get("replicas", 1), status.get("replicas", 0), status.get("readyReplicas", 0)
     updated, served = status.get("updatedReplicas", 0), status.get("updatedReadyReplicas", 0)
     said = [
@@ -36,7 +36,7 @@ def progress_of_pods(spec: Json, status: Json) -> str:
 
 
 def with_limits(said: Sequence[str], strategy: Json) -> str:
-    """Return what is said and what holds the update; empty where nothing is said. `strategy` is of any version."""
+    """Return the progress with what holds the update; empty without progress. `strategy`: of any version."""
     if not any(said):
         return ""
     partition = strategy.get("partition") or member(strategy, "rollingUpdate").get("partition")

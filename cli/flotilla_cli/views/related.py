@@ -1,4 +1,4 @@
-"""Reads from the apiserver what belongs to an object, as the view of its kind says."""
+"""Reads the objects that belong to an object from the apiserver, as the view of its kind defines."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.workload.causes import Around
 
 MOST_PODS = 1000
-"""Pods of one object that are looked at, unless each is on a node of its own: then all are."""
+"""Limit of pods for one object, unless each is on a node of its own: then all are read."""
 
 
 async def related_of(api: Api, kind: KindView, raw: bytes, now: datetime) -> Related:
@@ -49,7 +49,7 @@ async def children_of(api: Api, kind: KindView, raw: bytes) -> list[tuple[KindVi
 
 
 async def pods_of(api: Api, query: PodQuery, owner: ObjectMeta, most: int = MOST_PODS) -> list[Pod]:
-    """Return the pods that the query means, the first of them if there are too many; 0: all."""
+    """Return the pods of the query, at most `most` (0: all)."""
     namespace, selector = "" if query.everywhere else owner.namespace, str(Selector.compile(query.selector))
     page = await api.list(POD, namespace, label_selector=selector, limit=most)
     pods = [msgspec.json.decode(item, type=Pod) for item in page.items]
@@ -59,26 +59,26 @@ async def pods_of(api: Api, query: PodQuery, owner: ObjectMeta, most: int = MOST
 
 
 def pod_query(kind: KindView, raw: bytes) -> PodQuery | None:
-    """Return which pods the object is about; None for none, or none that can be told."""
+    """Return the query for the object's pods; None if it has none, or its selector cannot be read."""
     if kind.pods is not None:
         return kind.pods(raw)
     return PodQuery(selector=kind.workload(raw).selector) if kind.workload is not None else None
 
 
 def basis_of(kind: KindView, raw: bytes, now: datetime) -> Around:
-    """Return what the spec of a workload says of all of its pods."""
+    """Return the context that a workload's spec defines for all of its pods."""
     if kind.workload is None:
         return Around(now=now)
     return kind.workload(raw).around(Around(now=now))
 
 
 def controls(owner: ObjectMeta, dependent: ObjectMeta) -> bool:
-    """Return whether the dependent's controller is the owner."""
+    """Report whether the dependent's controller is the owner."""
     return any(one.controller and one.uid == owner.uid for one in dependent.owner_references)
 
 
 def _covers(kind: KindView, raw: bytes) -> Coverage | None:
-    """Return how the object covers nodes; None also if its template cannot be read: then nothing is done for any."""
+    """Return how the object covers nodes; None also if its template cannot be decoded, as it has no pods then."""
     try:
         return kind.coverage(raw) if kind.coverage is not None else None
     except ValueError:

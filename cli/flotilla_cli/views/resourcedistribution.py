@@ -1,4 +1,4 @@
-"""ResourceDistribution: what keeps copies from being right. Nothing is shown of what is distributed."""
+"""ResourceDistribution: the failures of its copies. The content of the distributed resource is never shown."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from flotilla_common.control.wording import named
 
 
 def resource_distribution(raw: bytes) -> Summary:
-    """Tell what goes where, how many namespaces have it, and where it fails."""
+    """Describe source, targets, the number of namespaces that have it, and failures."""
     found = msgspec.json.decode(raw, type=ResourceDistribution)
     status = found.status
     rows = [

@@ -20,7 +20,7 @@ from flotilla_common.kube.interface import Api
 
 
 def sidecar_set(raw: bytes) -> Summary:
-    """Tell how many pods have the sidecars, what may change them, and each sidecar."""
+    """Describe how many pods have the sidecars, how updates are limited, and each sidecar."""
     found = msgspec.json.decode(raw, type=SidecarSet)
     status = found.status
     counts = f"{status.matched_pods} pods: {status.updated_pods} updated, {status.ready_pods} ready"
@@ -54,7 +54,7 @@ def _row(sidecar: Sidecar, role: str) -> tuple[str, ...]:
 
 
 def _pods(raw: bytes) -> PodQuery | None:
-    """Return the query for the pods that were injected with it, wherever they are."""
+    """Return the query for the pods that were injected with it, in all namespaces."""
     found = msgspec.json.decode(raw, type=SidecarSet)
     if found.spec.selector is None:
         return None
@@ -67,11 +67,11 @@ def _pods(raw: bytes) -> PodQuery | None:
 
 
 MOST_UNINJECTED = 500
-"""Pods of a SidecarSet that are looked at for those that lack it."""
+"""Limit of pods of a SidecarSet that are searched for those that lack it."""
 
 
 async def _about_pod(about: PodQuestion) -> Sequence[str]:
-    """Tell why the pod has the sidecars that it has."""
+    """Explain the pod's sidecars."""
     labels = metadata_of(await about.api.get(NAMESPACE, "", about.pod.metadata.namespace)).labels
     whys = await about.whys(SIDECAR_SET, injected(about.pod.metadata.annotations))
     around = Surroundings(labels, await _sidecar_sets(about.api), whys)
@@ -79,7 +79,7 @@ async def _about_pod(about: PodQuestion) -> Sequence[str]:
 
 
 async def _uninjected(api: Api, raw: bytes) -> list[str]:
-    """Tell which pods a SidecarSet matches now and does not have, by reason. Raises ApiError and Unreachable."""
+    """Return the pods that a SidecarSet matches but that lack it, by reason. Raises ApiError and Unreachable."""
     name = metadata_of(raw).name
     sets = await _sidecar_sets(api)
     one = next((one for one in sets if one.metadata.name == name), None)
@@ -99,14 +99,16 @@ async def _uninjected(api: Api, raw: bytes) -> list[str]:
 
 
 async def _sidecar_sets(api: Api) -> list[SidecarSet]:
-    """Read all SidecarSets, by name; none where the kind is not installed."""
+    """Return all SidecarSets, by name; empty if the kind is not installed."""
     page = await found_or_none(api.list(SIDECAR_SET))
     return sorted(_readable(page.items if page is not None else ()), key=lambda one: one.metadata.name)
 
 
 def _readable(items: Iterable[msgspec.Raw]) -> Iterable[SidecarSet]:
     for item in items:
-        with contextlib.suppress(msgspec.MsgspecError):  # what cannot be read injects nothing, and is another's matter
+        with contextlib.suppress(
+            msgspec.MsgspecError
+        ):  # a SidecarSet that cannot be decoded injects nothing, and is reported elsewhere
             yield msgspec.json.decode(item, type=SidecarSet)
 
 

@@ -1,4 +1,4 @@
-"""StatefulSet: its revisions and pods, by ordinal, and how far its claims have grown."""
+"""StatefulSet: its revisions and pods, by ordinal, and the growth of its claims."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from flotilla_common.api.rollout import Lifecycle
 
 
 def stateful_set(raw: bytes | msgspec.Raw) -> Workload:
-    """Read what the tree needs to know of a StatefulSet."""
+    """Read a StatefulSet as a workload."""
     statefulset = msgspec.json.decode(raw, type=StatefulSet)
     spec, status = statefulset.spec, statefulset.status
     rolling = spec.update_strategy.rolling_update or RollingUpdate()
@@ -35,7 +35,7 @@ def stateful_set(raw: bytes | msgspec.Raw) -> Workload:
 
 
 def by_ordinal(name: str) -> OrderKey:
-    """Return a key that orders pods by their numbers: web-9 comes before web-10."""
+    """Return a key that orders pods by their ordinals: web-9 comes before web-10."""
     stem, _, ordinal = name.rpartition("-")
     return (stem, int(ordinal)) if ordinal.isdecimal() else (name, -1)
 

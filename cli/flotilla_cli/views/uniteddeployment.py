@@ -1,4 +1,4 @@
-"""UnitedDeployment: its subsets, the workload of each, and why a pod is where it is."""
+"""UnitedDeployment: its subsets, the workload of each, and the subset of a pod."""
 
 from collections.abc import Iterator, Sequence
 
@@ -34,7 +34,7 @@ _ABOVE = {(one.group, one.kind): one for one in (*_CHILDREN, REPLICA_SET)}
 
 
 def summary(raw: bytes) -> Summary:
-    """Tell of the subsets, in the order in which they are filled."""
+    """Describe the subsets, in the order in which they are filled."""
     united = msgspec.json.decode(raw, type=UnitedDeployment)
     spec, status = united.spec, united.status
     headline = f"{status.ready_replicas} of {spec.replicas} pods are ready, {status.updated_replicas} are updated"
@@ -48,7 +48,7 @@ def summary(raw: bytes) -> Summary:
 
 
 def _asked(subset: Subset) -> str:
-    """Return how many pods the subset asks for."""
+    """Return the number of pods that the subset demands."""
     if subset.replicas is not None:
         return str(subset.replicas)
     least, most = subset.min_replicas or 0, subset.max_replicas
@@ -65,7 +65,7 @@ def _row(subset: SubsetStatus, asked: str) -> tuple[str, ...]:
 
 
 async def _about_pod(about: PodQuestion) -> Sequence[str]:
-    """Tell in which subset the pod is and why, and what its revision is to the UnitedDeployment."""
+    """Explain the pod's subset and its revision."""
     name = about.pod.metadata.labels.get(SUBSET_LABEL)
     owner = await _owner(about.api, about.pod) if name is not None else None
     if name is None or owner is None:
@@ -75,7 +75,7 @@ async def _about_pod(about: PodQuestion) -> Sequence[str]:
 
 
 async def _owner(api: Api, pod: Pod) -> OwnerReference | None:
-    """Return the UnitedDeployment above the pod; None without any."""
+    """Return the UnitedDeployment above the pod, or None."""
     meta = pod.metadata
     while (owner := controller_of(meta)) is not None:
         group = group_of(owner.api_version)
@@ -109,7 +109,7 @@ def _story(united: UnitedDeployment, name: str, pod: Pod) -> Iterator[str]:
 
 
 def _terms(subset: Subset) -> Iterator[str]:
-    """Yield what the subset asks of its nodes, in words; nothing if that cannot be read."""
+    """Yield the subset's node requirements in words; nothing if they cannot be decoded."""
     if subset.node_selector_term == ABSENT:
         return
     try:
@@ -122,7 +122,7 @@ def _terms(subset: Subset) -> Iterator[str]:
 
 
 def _update_strategy(stored: Json) -> Json:
-    """Return that of the workloads that it makes."""
+    """Return the update strategy of the workloads that it creates."""
     templates = member(stored, "spec", "template")
     return member(templates, next(iter(templates), ""), "spec", "updateStrategy")
 
@@ -138,6 +138,6 @@ VIEW = KindView(
     children=_CHILDREN,
     about_pod=_about_pod,
     update_strategy=_update_strategy,
-    has_unknown_name=lambda made: made.kind != "ControllerRevision",  # names hang on its next version
+    has_unknown_name=lambda made: made.kind != "ControllerRevision",  # names depend on its next version
     progress=_progress,
 )

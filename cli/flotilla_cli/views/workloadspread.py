@@ -1,4 +1,4 @@
-"""WorkloadSpread: its subsets, and where the pods of its workload went."""
+"""WorkloadSpread: its subsets, and the placement of its workload's pods."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
@@ -31,14 +31,16 @@ _COLUMNS = ("SUBSET", "LIMIT", "PODS", "LEFT", "CREATING", "DELETING", "SCHEDULA
 
 
 def summary(raw: bytes) -> Summary:
-    """Tell of the subsets, in the order in which they are filled; where versions of pods are told apart, of those of
-    each version, too."""
+    """Describe the subsets, in the order in which they are filled.
+
+    If versions of pods are counted separately, each version has its rows, too.
+    """
     spread = msgspec.json.decode(raw, type=WorkloadSpread)
     target, status = spread.spec.target_ref, spread.status
     books = list(status.versioned_subset_statuses.items())
     total = status.subset_statuses
     if len(books) == 1:
-        total = books[0][1]  # says more: who was admitted and is not seen yet
+        total = books[0][1]  # has more: pods that were admitted and are not visible yet
     headline = f"{sum(one.replicas for one in total)} pods of {target.kind} {target.name} are spread"
     rows = list(_rows(spread.spec.subsets, total))
     for version, book in books if len(books) > 1 else ():
@@ -65,7 +67,7 @@ def _schedulable(entry: SubsetStatus) -> str:
 
 
 async def _related(api: Api, raw: bytes, now: datetime) -> Related:
-    """Read the pods of its workload, and why there are not more of them; nothing of kinds that nobody here knows."""
+    """Read the pods of its workload, and why there are not more; empty for kinds that we do not serve."""
     spread = msgspec.json.decode(raw, type=WorkloadSpread)
     group, kind, name = spread.spec.target_ref.identity
     resource = _spread_kind(group, kind)
@@ -87,7 +89,7 @@ def _concerns(stored: Json, pod: Json) -> bool:
 
 
 async def _about_pod(about: PodQuestion) -> Sequence[str]:
-    """Tell in which subset the pod is and why, and when it goes."""
+    """Explain the pod's subset, and its deletion cost."""
     owners = {owner async for owner in _owners(about.api, about.pod)}
     page = await found_or_none(about.api.list(WORKLOAD_SPREAD, about.pod.metadata.namespace))
     for item in page.items if page is not None else ():
