@@ -1,7 +1,7 @@
-"""The state metrics service on one page: what it mirrors, and the page that it serves.
+"""The program of the state metrics service: the resources that it mirrors, and the page that it serves.
 
-It writes nothing, holds no lease and decides nothing: each replica of it serves all metrics, so one is enough. The
-metrics of the process itself are where those of all services are.
+It writes nothing and holds no lease: each replica serves all metrics, so one is enough. The metrics of the process
+itself are on the usual page of every service.
 """
 
 import asyncio
@@ -60,5 +60,5 @@ def service() -> Service:
 
 
 def main() -> int:
-    """Run the service as a process of its own; returns the exit code."""
+    """Run the service as its own process and return the exit code."""
     return run_alone(service())

@@ -1,4 +1,4 @@
-"""All kinds that have metrics."""
+"""Lists all kinds that have metrics."""
 
 from flotilla_statemetrics.families import AnyKind
 from flotilla_statemetrics.kinds.broadcastjobs import BROADCAST_JOBS

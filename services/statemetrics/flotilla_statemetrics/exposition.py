@@ -1,7 +1,7 @@
-"""The text that Prometheus reads, of the objects of one moment.
+"""Writes the text that Prometheus reads, from the objects of one moment.
 
-It is written here and not by prometheus_client because of its size: a hundred thousand series take a quarter of the
-time. The format is that of https://prometheus.io/docs/instrumenting/exposition_formats, and a test reads it back with
+It does not use prometheus_client because of its cost: a hundred thousand series take a quarter of the time here. The
+format is that of https://prometheus.io/docs/instrumenting/exposition_formats, and a test reads it back with
 prometheus_client.
 """
 
@@ -16,10 +16,10 @@ from flotilla_statemetrics.families import AnyKind, Family, Labels
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 MOST_SERIES = 100
-"""Of one metric of one object: its first containers, subsets, conditions or reserved ordinals."""
+"""The limit of series per metric and object: its first containers, subsets, conditions or reserved ordinals."""
 
 MOST_CHARACTERS = 256
-"""Of the value of a label; what is longer is cut."""
+"""The limit of a label value, in characters; longer values are cut."""
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
@@ -28,7 +28,7 @@ Snapshot = Sequence[tuple[AnyKind, Sequence[Object]]]
 
 
 def text_of(snapshot: Snapshot) -> bytes:
-    """Return the text of all metrics of these objects. Touches nothing but them, so it may run in a thread."""
+    """Return the text of all metrics of these objects. It touches nothing else, so it may run in a thread."""
     return "".join(_lines(snapshot)).encode(errors="replace")
 
 
@@ -42,7 +42,7 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _of_object(family: "Family[Object]", identity: str, obj: Object) -> Iterable[str]:
-    """Return the lines of one object; none if a field cannot be read, as no object may cost others their metrics."""
+    """Return the lines of one object; none if a field cannot be read, so that others keep their metrics."""
     try:
         return _written(family, identity, obj)
     except ValueError:
@@ -54,14 +54,14 @@ def _of_object(family: "Family[Object]", identity: str, obj: Object) -> Iterable
 
 
 def _written(family: "Family[Object]", identity: str, obj: Object) -> Iterable[str]:
-    lines: dict[str, int] = {}  # by its labels: none comes twice
+    lines: dict[str, int] = {}  # by labels, so that none comes twice
     for labels, value in islice(family.read(obj), MOST_SERIES):
         lines.setdefault(f"{family.name}{{{identity}{_further(labels)}}}", value)
     return [f"{labels} {value}\n" for labels, value in lines.items()]
 
 
 def _identity(kind: AnyKind, obj: Object) -> str:
-    """Return the labels that say which object it is."""
+    """Return the labels that identify the object."""
     names = [(label, obj.metadata.name) for label in kind.labels]
     place = [("namespace", obj.metadata.namespace)] if kind.resource.namespaced else []
     return ",".join(_label(*one) for one in (*place, *names))

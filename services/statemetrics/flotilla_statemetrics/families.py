@@ -1,6 +1,6 @@
-"""What a metric is: a name, a help text, and the series that it has of one object.
+"""Defines metrics: a name, a help text, and the series of one object.
 
-All metrics are gauges. The families of a kind are a table in `kinds/`, made of the few forms that are here.
+All metrics are gauges. The families of a kind are a table in `kinds/`, built from the few forms in this module.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,14 +16,14 @@ T = TypeVar("T", bound=Object)
 
 Labels = Iterable[tuple[str, str]]
 Series = tuple[Labels, int]
-"""Labels besides those of the object, and the value."""
+"""Labels besides the identity of the object, and the value."""
 
 STATUSES = ("true", "false", "unknown")
-"""Of a condition: each has one series for every one of them."""
+"""The statuses of a condition: it has one series for each."""
 
 
 class Family(msgspec.Struct, Generic[T], frozen=True):
-    """One metric of a kind. `read` returns the series that an object has; there are none where it raises ValueError."""
+    """One metric of a kind. `read` returns the series of an object; a ValueError means none."""
 
     name: str
     help: str
@@ -44,7 +44,7 @@ AnyKind = StateKind[Any]
 
 
 def number(name: str, text: str, read: Callable[[T], int | None]) -> Family[T]:
-    """Return the family that has one number of each object, or none."""
+    """Return a family with one number per object, or none."""
 
     def series(obj: T) -> Iterator[Series]:
         if (value := read(obj)) is not None:
@@ -54,7 +54,7 @@ def number(name: str, text: str, read: Callable[[T], int | None]) -> Family[T]:
 
 
 def word(name: str, text: str, label: str, read: Callable[[T], str]) -> Family[T]:
-    """Return the family whose series has a word as a label and the value 1; none where the word is empty."""
+    """Return a family with a word as a label and the value 1; no series if the word is empty."""
 
     def series(obj: T) -> Iterator[Series]:
         if found := read(obj):
@@ -64,7 +64,7 @@ def word(name: str, text: str, label: str, read: Callable[[T], str]) -> Family[T
 
 
 def created(name: str) -> Family[Any]:
-    """Return the family with the time at which objects were created, in seconds since 1970."""
+    """Return a family with the creation time of objects, in seconds since 1970."""
 
     def read(obj: Object) -> int | None:
         moment = obj.metadata.creation_timestamp
@@ -74,12 +74,12 @@ def created(name: str) -> Family[Any]:
 
 
 def generation(name: str) -> Family[Any]:
-    """Return the family with the generation of objects."""
+    """Return a family with the generation of objects."""
     return number(name, "The generation of the desired state.", lambda obj: obj.metadata.generation)
 
 
 def object_labels(name: str) -> Family[Any]:
-    """Return the family with the labels of objects."""
+    """Return a family with the labels of objects."""
 
     def read(obj: Object) -> Iterator[Series]:
         yield converted(obj.metadata.labels), 1
@@ -88,7 +88,7 @@ def object_labels(name: str) -> Family[Any]:
 
 
 def conditions(name: str, read: Callable[[T], Iterable["Condition"]]) -> Family[T]:
-    """Return the family with the conditions of objects."""
+    """Return a family with the conditions of objects."""
 
     def series(obj: T) -> Iterator[Series]:
         for one in read(obj):

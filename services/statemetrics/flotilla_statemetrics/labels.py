@@ -1,7 +1,7 @@
-"""Labels of objects as labels of Prometheus, by the rules of kube-state-metrics.
+"""Converts labels of objects to labels of Prometheus, by the rules of kube-state-metrics.
 
-`app.kubernetes.io/name` is `label_app_kubernetes_io_name`, and `teamName` is `label_team_name`. Where two labels of an
-object get the same name, both get a number: `label_a_b_conflict1`, `label_a_b_conflict2`.
+`app.kubernetes.io/name` becomes `label_app_kubernetes_io_name`, and `teamName` becomes `label_team_name`. If two labels
+of an object get the same name, both get a number: `label_a_b_conflict1`, `label_a_b_conflict2`.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 MOST_LABELS = 100
-"""Of one object; the first ones by their keys count."""
+"""The limit of labels per object; the first ones by key are used."""
 
 _UNFIT = re.compile(r"[^a-zA-Z0-9_]")
 _HUMP = re.compile(r"([a-z0-9])([A-Z])")
@@ -18,12 +18,12 @@ _HUMP = re.compile(r"([a-z0-9])([A-Z])")
 
 @lru_cache(maxsize=4096)  # objects of a cluster share the keys of their labels
 def name_of(key: str) -> str:
-    """Return the name of the label with this key."""
+    """Return the Prometheus name of a label key."""
     return "label_" + _HUMP.sub(r"\1_\2", _UNFIT.sub("_", key)).lower()
 
 
 def converted(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Return (name, value) of each label, no name twice, sorted by the labels' keys."""
+    """Yield (name, value) of each label, no name twice, sorted by label key."""
     keys = sorted(labels)[:MOST_LABELS]
     wanted = Counter(map(name_of, keys))
     taken = {name for name, count in wanted.items() if count == 1}

@@ -1,7 +1,7 @@
-"""The page that Prometheus scrapes: all metrics of the objects of one moment.
+"""Serves the page that Prometheus scrapes: all metrics of the objects of one moment.
 
-The objects are taken from the mirror in one step, between two changes. Their text is made in a thread, so that the
-mirror goes on meanwhile; scrapes that come at once are answered one after the other.
+The objects are taken from the mirror in one step, between two changes. Their text is written in a thread, so that the
+mirror continues meanwhile; concurrent scrapes are answered one after the other.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ class Page:
         self._clock = clock
         self._one = asyncio.Lock()
         self.synced = False
-        """The tables hold what there is."""
+        """Whether the tables hold all existing objects."""
 
     def snapshot(self) -> Snapshot:
-        """Return the objects of this moment. Those of which the newest version cannot be read are left out."""
+        """Return the objects of this moment, without those whose newest version cannot be decoded."""
         mirror = self._mirror
         return [
             (kind, [one for one in table if not mirror.is_undecodable(kind.resource, one.metadata.uid)])
@@ -38,7 +38,7 @@ class Page:
         ]
 
     async def answer(self, _: web.Request) -> web.Response:
-        """Return the page; 503 until everything is known, so that no series seems to have ended."""
+        """Return the page; 503 until the tables are complete, so that no series seems to have ended."""
         if not self.synced:
             return web.Response(text="not all objects are known yet\n", status=503)
         async with self._one:

@@ -6,7 +6,7 @@ from flotilla_statemetrics.families import StateKind, conditions, created, gener
 
 
 def _parallelism(job: BroadcastJob) -> int | None:
-    """Return the pods that may be active at once, if the job says so. Percentages are of `desired`, rounded up."""
+    """Return the limit of active pods, if the job sets one. Percentages are of `desired`, rounded up."""
     limit = job.spec.parallelism
     return None if limit is None else max(lenient_value(limit, job.status.desired, round_up=True), 0)
 

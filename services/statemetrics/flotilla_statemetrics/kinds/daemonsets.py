@@ -11,7 +11,7 @@ def _rolling(daemonset: DaemonSet) -> RollingUpdate:
 
 
 def _nodes(daemonset: DaemonSet, value: IntOrString | None, *, round_up: bool) -> int:
-    """Return how many nodes the value means. Percentages are of those that are to have a pod."""
+    """Resolve the value to nodes. Percentages are of the nodes that should have a pod."""
     return max(strict_value(value or 0, daemonset.status.desired_number_scheduled, round_up), 0)
 
 

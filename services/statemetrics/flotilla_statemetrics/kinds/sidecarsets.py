@@ -18,7 +18,7 @@ class _SharePolicy(Model):
 
 
 class _Sidecar(Model):
-    """A container that is injected, as far as metrics look at it."""
+    """The fields of an injected container that metrics read."""
 
     name: str = ""
     pod_inject_policy: str = ""
@@ -30,7 +30,7 @@ _sidecars = msgspec.json.Decoder(list[_Sidecar] | None).decode
 
 
 def _containers(name: str, text: str, label: str, read: Callable[[_Sidecar], str]) -> Family[SidecarSet]:
-    """Return the family that has a series of each container for which `read` returns a word."""
+    """Return a family with a series for each container for which `read` returns a word."""
 
     def series(sidecar_set: SidecarSet) -> Iterator[Series]:
         for one in _sidecars(sidecar_set.spec.containers) or ():
@@ -41,7 +41,7 @@ def _containers(name: str, text: str, label: str, read: Callable[[_Sidecar], str
 
 
 def _namespaces(sidecar_set: SidecarSet) -> Iterator[Series]:
-    """Return a series for each namespace, where they are selected by their names."""
+    """Yield a series for each namespace, if they are selected by name."""
     selector = sidecar_set.spec.namespace_selector
     for namespace in sorted((selector and pinned_namespaces(selector)) or ()):
         yield (("namespace", namespace),), 1

@@ -24,13 +24,13 @@ def _max_unavailable(asts: StatefulSet) -> int:
 
 
 def _reserved(asts: StatefulSet) -> Iterator[Series]:
-    """Return a series for each ordinal or range as it is written: a range of two billion is one series."""
+    """Yield a series for each ordinal or range as written: a range of two billion is one series."""
     for item in asts.spec.reserve_ordinals:
         yield (("ordinal", str(item)),), 1
 
 
 def _families(kind: str) -> tuple[Family[StatefulSet], ...]:
-    """Return the families that all releases have, under the names that begin with `kind`."""
+    """Return the families that all releases have, with the name prefix `kind`."""
     return (
         created(f"{kind}_created"),
         object_labels(f"{kind}_labels"),

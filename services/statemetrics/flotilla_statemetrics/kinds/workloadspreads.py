@@ -6,7 +6,7 @@ from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, Work
 from flotilla_statemetrics.families import Family, Series, StateKind, created, generation, object_labels, word
 
 FIXED = "Fixed"
-"""What a WorkloadSpread does that says nothing else."""
+"""The schedule strategy of a WorkloadSpread that sets none."""
 
 
 def _replicas(spread: WorkloadSpread) -> Iterator[Series]:
@@ -20,7 +20,7 @@ def _missing(spread: WorkloadSpread) -> Iterator[Series]:
 
 
 def _max_replicas(spread: WorkloadSpread) -> Iterator[Series]:
-    """Return the limits that are numbers. What a percentage means depends on the workload, which is not read here."""
+    """Yield the limits that are numbers. A percentage depends on the workload, which is not read here."""
     for one in spread.spec.subsets:
         if isinstance(one.max_replicas, int):
             yield (("subset", one.name),), one.max_replicas
