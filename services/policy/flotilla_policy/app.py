@@ -1,4 +1,4 @@
-"""The policy service on one page: its controllers."""
+"""The program of the policy service: its controllers."""
 
 from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service, run_alone
@@ -15,5 +15,5 @@ def service() -> Service:
 
 
 def main() -> int:
-    """Run the service as a process of its own; returns the exit code."""
+    """Run the service as its own process and return the exit code."""
     return run_alone(service())

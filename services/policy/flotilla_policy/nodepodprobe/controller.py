@@ -1,4 +1,4 @@
-"""The NodePodProbe controller: what it watches and writes, what wakes it, and whose reports it takes."""
+"""Declares the NodePodProbe controller: its watches, its writes, and the reports that it accepts."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -50,7 +50,7 @@ PODS = Watch(
     Pod,
     indexes={ON_NODE: node_of, IN_NAMESPACE: namespace_of},
     subresources=("status",),
-    conditional=True,  # a patch says only what the results say: it is right on any version
+    conditional=True,  # a patch holds only results, so it is right on any version
     fresh=True,
     concerns=_is_on_node,
 )
@@ -76,7 +76,7 @@ class Gatherer:
         return [("", name) for name in sorted(names)]
 
     def gather(self, key: Key, memory: Memory) -> NodePodProbeSnapshot | None:
-        """Return the node, its NodePodProbe, and what it may probe; None when there is neither."""
+        """Return the node, its NodePodProbe, and the pods that it may probe; None when there is neither."""
         name = key[1]
         node, found = self._nodes.get("", name), self._found.get("", name)
         if node is None and found is None:
@@ -99,7 +99,7 @@ class Gatherer:
         return self._markers.by_index(IN_NAMESPACE, namespace)
 
     def _of_marker(self, old: PodProbeMarker | None, new: PodProbeMarker | None) -> set[Key]:
-        """Return the nodes that have probes of it, or are to have some. Its status is none of theirs."""
+        """Return the nodes that have or should have probes of the marker, unless only its status changed."""
         if old is not None and new is not None and _look(old) == _look(new):
             return set()
         found: set[Key] = set()
@@ -134,7 +134,7 @@ def _seniority(marker: PodProbeMarker) -> tuple[float, str]:
 
 
 def _keys_of_node(old: Node | None, new: Node | None) -> list[Key]:
-    """Return the key of a node whose life, sort or readiness changes: its heartbeats say nothing to it."""
+    """Return the key of a node whose existence, type or readiness changes, but not for its heartbeats."""
     node = new or old
     if node is None or (old is not None and new is not None and _look_at_node(old) == _look_at_node(new)):
         return []
@@ -146,19 +146,19 @@ def _look_at_node(node: Node) -> tuple[object, ...]:
 
 
 def own_object(sender: Sender) -> Key:
-    """Return the NodePodProbe that a node speaks of: its own, which has its name."""
+    """Return the NodePodProbe that a node may report: the one with its name."""
     return "", sender.node
 
 
 def refusal(sender: Sender, report: NodePodProbeReport) -> str:
-    """Return why the report does not count, whatever the NodePodProbe is like."""
+    """Return why the report is rejected, regardless of the NodePodProbe's state."""
     if sender.name != sender.node:
         return f"node {sender.node} may not speak for {sender.name}"
     return report_problem(report.status)
 
 
 def absorbed(found: NodePodProbe, report: NodePodProbeReport, now: datetime) -> bool:
-    """Return whether writing the report would change nothing."""
+    """Report whether writing the report would change nothing."""
     return reported(found, report.status, now) == found.status
 
 

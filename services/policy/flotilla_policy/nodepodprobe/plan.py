@@ -1,5 +1,8 @@
-"""The life of a NodePodProbe (podprobemarker.md §5, §6): it comes and goes with its node, has the probes that all
-PodProbeMarkers want there, shows what the node's agent reports, and brings the results onto the pods."""
+"""Plans the life of a NodePodProbe (podprobemarker.md §5, §6).
+
+It is created and deleted with its node, holds the probes of all PodProbeMarkers for that node, shows the results that
+the node's agent reports, and writes them to the pods.
+"""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -29,14 +32,16 @@ from flotilla_policy.probing.silence import agent_is_silent, unanswered
 
 
 def plan(snapshot: NodePodProbeSnapshot, now: datetime) -> Plan:
-    """Decide about the object, its spec and its status, and about the pods that have results, all in one pass: from a
-    report to the labels of its pods there is nothing to wait for."""
+    """Plan the object, its spec and its status, and the pods that have results, all in one pass.
+
+    Nothing has to be awaited between a report and the labels of its pods.
+    """
     found, node = snapshot.found, snapshot.node
     if node is None or node.metadata.deletion_timestamp is not None:
         if found is None or found.metadata.deletion_timestamp is not None:
             return Plan()
         return _single(delete_of(NODE_POD_PROBE, found.metadata, Intent.DELETE, "node is gone"))
-    virtual = is_virtual(node)  # one that became so only now has an object to be emptied
+    virtual = is_virtual(node)  # a node that has just become virtual has an object to be emptied
     pods = () if virtual else snapshot.pods
     spec = wanted_spec(found.spec if found is not None else NodePodProbeSpec(), pods, snapshot.markers)
     if found is None:
@@ -47,7 +52,7 @@ def plan(snapshot: NodePodProbeSnapshot, now: datetime) -> Plan:
 
 
 def _created(snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec) -> Plan:
-    """Create it as soon as the node is ready, or something is to be probed there."""
+    """Create the object as soon as the node is ready, or a pod on it has probes."""
     if not spec.pod_probes and (snapshot.node is None or snapshot.node.ready is None):
         return Plan()
     body: Json = {**NODE_POD_PROBE.type_meta, "metadata": {"name": snapshot.name}, "spec": _document(spec)}
@@ -55,17 +60,19 @@ def _created(snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec) -> Plan:
 
 
 def _kept(snapshot: NodePodProbeSnapshot, found: NodePodProbe, spec: NodePodProbeSpec, now: datetime) -> Plan:
-    """Write the spec, the status and then the pods. The status comes before the pods: a replica that takes over in
-    between has the newest result in the status, and brings no older one back. A spec that cannot be written keeps no
-    result from its pod."""
+    """Write the spec, then the status, then the pods.
+
+    The status comes before the pods: a replica that takes over in between finds the newest result in the status, and
+    writes no older one. If the spec cannot be written, results still reach their pods.
+    """
     draft, meta = Draft(), found.metadata
     status = reported(found, snapshot.report, now)
     if change := merge_patch(_document(found.spec), _document(spec)):
-        # On the version that was planned with: a controller that is being replaced may write here, too.
+        # On the version read: a controller that is being replaced may write here, too.
         cause = "probes of its pods"
         write = patch_of(NODE_POD_PROBE, meta, Intent.UPDATE, cause, body={"spec": change}, on_version=True)
         draft.stage([(write,)], stop_on_failure=False)
-    # On any version: nobody else writes the status.
+    # On any version: there is no other writer of the status.
     if (results := status_patch(NODE_POD_PROBE, meta, found.status, status)) is not None:
         draft.stage([(results,)])
     send(_pod_writes(snapshot, spec, status), snapshot.attempts, draft, now)
@@ -80,7 +87,7 @@ def _kept(snapshot: NodePodProbeSnapshot, found: NodePodProbe, spec: NodePodProb
 
 
 def _document(spec: NodePodProbeSpec) -> Json:
-    """Return the spec as JSON, with the members that the schema demands also where they are empty."""
+    """Return the spec as JSON, including empty members that the schema requires."""
     document = msgspec.json.decode(msgspec.json.encode(spec), type=Json)
     for pod in document.get("podProbes", ()):
         for name in ("name", "namespace", "uid", "IP"):
@@ -91,7 +98,7 @@ def _document(spec: NodePodProbeSpec) -> Json:
 def _pod_writes(
     snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec, status: NodePodProbeStatus
 ) -> Iterator[PodWrite]:
-    """Yield at most one write for each pod that keeps its entry. A probe that is on its way out has no say any more."""
+    """Yield at most one write for each pod that keeps its entry. Results of removed probes are ignored."""
     pods = {pod.metadata.uid: pod for pod in snapshot.pods}
     staying = {pod.uid: {probe.name for probe in pod.probes} for pod in spec.pod_probes}
     markers = {
@@ -108,7 +115,7 @@ def _pod_writes(
 
 
 def _give_reasons(snapshot: NodePodProbeSnapshot, found: NodePodProbe, now: datetime, draft: Draft) -> None:
-    """Say what the node probes, and whether its agent answers."""
+    """Add reasons for the probes of the node, and for pods whose results are overdue."""
     pods: Mapping[str, Pod] = {pod.metadata.uid: pod for pod in snapshot.pods}
     quiet = [
         f"{entry.namespace}/{entry.name}"

@@ -1,4 +1,4 @@
-"""The conditions, labels and annotations that pods get by the results of probes (podprobemarker.md §6)."""
+"""Derives conditions, labels and annotations of pods from the results of probes (podprobemarker.md §6)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -22,12 +22,11 @@ NATIVE_TYPES = frozenset(
         *("KruisePodReady", "InPlaceUpdateReady"),
     }
 )
-"""Conditions that the kubelet or other controllers write. No result is written there: the two would take turns."""
+"""Conditions of the kubelet and other controllers. No result is written there: writers would alternate."""
 
 
 class Marks(msgspec.Struct):
-    """The conditions, labels and annotations that a pod is to have; of labels and annotations None stands for
-    removal."""
+    """The desired conditions, labels and annotations of a pod. A label or annotation of None is removed."""
 
     conditions: dict[str, ProbeState]
     labels: dict[str, str | None]
@@ -35,8 +34,11 @@ class Marks(msgspec.Struct):
 
 
 def marks_of(states: Iterable[ProbeState], markers: Mapping[str, PodProbeMarker]) -> Marks:
-    """Return the marks by the results of a pod, in their order: the first that has a condition's type gets it, and the
-    last that sets a key wins. `markers`: those of the pod's namespace, by name."""
+    """Return the marks for the results of a pod, in their order.
+
+    The first result of a condition type sets the condition, and the last one of a key sets the key. `markers`: those of
+    the pod's namespace, by name.
+    """
     marks = Marks({}, {}, {})
     for state in states:
         name, probe_name = split(state.name)
@@ -63,7 +65,7 @@ def _apply_policies(marks: Marks, probe: ContainerProbe, state: str) -> None:
 
 
 def chosen(policies: Sequence[MarkerPolicy], state: str) -> tuple[MarkerPolicy | None, MarkerPolicy | None]:
-    """Return the entry of the state, and the last one of another state."""
+    """Return the policy of the state, and the last policy of another state."""
     matched: MarkerPolicy | None = None
     opposite: MarkerPolicy | None = None
     for policy in policies:
@@ -75,10 +77,10 @@ def chosen(policies: Sequence[MarkerPolicy], state: str) -> tuple[MarkerPolicy |
 
 
 def pod_patch(pod: Pod, marks: Marks) -> Patch | None:
-    """Return the one write that brings the marks onto the pod; None if it has them. A time alone is no difference.
+    """Return the one write that applies the marks to the pod; None if it has them. Times alone do not count.
 
     Conditions merge by type and keys by name, so the patch needs no version of the pod, does not conflict with the
-    kubelet, and brings back nothing that is old: it holds only what the results say.
+    kubelet, and restores nothing old: it holds only the results.
     """
     meta = pod.metadata
     changed = {kind: state for kind, state in marks.conditions.items() if _differs(pod, kind, state)}
@@ -113,7 +115,7 @@ def _differs(pod: Pod, kind: str, state: ProbeState) -> bool:
 
 
 def status_of(state: ProbeState) -> str:
-    """Return the status of the condition that shows the result; Unknown is False as well."""
+    """Return the status of the condition that shows the result; Unknown counts as False."""
     return "True" if state.state == SUCCEEDED else "False"
 
 
@@ -123,7 +125,7 @@ def _condition(kind: str, state: ProbeState) -> Json:
         "status": status_of(state),
         "lastProbeTime": _time(state.last_probe_time),
         "lastTransitionTime": _time(state.last_transition_time),
-        "message": state.message or None,  # None removes the one that is there
+        "message": state.message or None,  # None removes an existing one
     }
 
 

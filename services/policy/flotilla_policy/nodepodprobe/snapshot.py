@@ -1,4 +1,4 @@
-"""The snapshot that the plan for a NodePodProbe is made from."""
+"""The input of planning a NodePodProbe."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,14 +17,14 @@ class NodePodProbeSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     node: Node | None = None
     found: NodePodProbe | None = None
-    report: NodePodProbeStatus | None = None  # the newest one of the node's agent that is not written yet
-    pods: Sequence[Pod] = ()  # on the node: those that may be probed
+    report: NodePodProbeStatus | None = None  # the newest report of the node's agent that is not written yet
+    pods: Sequence[Pod] = ()  # pods on the node that may be probed
     markers: Mapping[str, Sequence[PodProbeMarker]] = {}  # by namespace, the oldest first
-    attempts: Attempts = Attempts()  # writes of pods that earlier passes have sent
+    attempts: Attempts = Attempts()  # pod writes of earlier passes
 
     @property
     def subject(self) -> Subject:
-        """Return the NodePodProbe as events and the bus name it, also while it does not exist."""
+        """The NodePodProbe as events and the bus name it, even before it exists."""
         if self.found is None:
             return Subject(NODE_POD_PROBE, "", self.name)
         return Subject.of(NODE_POD_PROBE, self.found.metadata)

@@ -1,4 +1,7 @@
-"""The status of a NodePodProbe: what the node's agent reports, as far as the spec asks for it (nodeagent.md §6.4)."""
+"""Computes the status of a NodePodProbe from the reports of the node's agent (nodeagent.md §6.4).
+
+Results of probes that are not in the spec are dropped.
+"""
 
 from datetime import datetime, timedelta
 
@@ -18,7 +21,7 @@ from flotilla_common.api.moments import later
 STATES = frozenset({SUCCEEDED, FAILED, UNKNOWN})
 
 AHEAD = timedelta(minutes=1)
-"""The seconds that the clock of a node may be ahead of ours. A time that is further in the future is not believed."""
+"""The tolerated clock skew of a node. A time further in the future is not accepted."""
 
 
 def report_problem(report: NodePodProbeStatus) -> str:
@@ -31,9 +34,9 @@ def report_problem(report: NodePodProbeStatus) -> str:
 
 
 def reported(found: NodePodProbe, report: NodePodProbeStatus | None, now: datetime) -> NodePodProbeStatus:
-    """Return the status without what is not in the spec, and with the report taken in, if there is one.
+    """Return the status without probes that are not in the spec, merged with the report, if there is one.
 
-    Entries keep their order; new ones come in that of the spec. With the result as status, the same report changes
+    Entries keep their order; new ones follow in the order of the spec. Applying the same report to the result changes
     nothing more.
     """
     held = _states(found.status)
@@ -54,7 +57,7 @@ def reported(found: NodePodProbe, report: NodePodProbeStatus | None, now: dateti
 
 
 def _states(status: NodePodProbeStatus) -> dict[str, dict[str, ProbeState]]:
-    """Return the states by uid of the pod and name of the probe; of several under one name the last."""
+    """Return the states by pod uid and probe name; the last one of several with the same name."""
     found: dict[str, dict[str, ProbeState]] = {}
     for pod in status.pod_probe_statuses:
         found.setdefault(pod.uid, {}).update({state.name: state for state in pod.probe_states})
@@ -79,7 +82,7 @@ def _state(held: ProbeState | None, said: ProbeState | None, limit: int, now: da
 
 
 def _probed(held: ProbeState | None, said: ProbeState, now: datetime) -> datetime | None:
-    """Return when the probe was made, in whole seconds. `held`: the same result, if it is known already."""
+    """Return when the probe was made, in whole seconds. `held`: the stored state, if it shows the same result."""
     if said.last_probe_time is None or said.last_probe_time > later(now, AHEAD):
         return now if held is None else held.last_probe_time
     return said.last_probe_time.replace(microsecond=0)

@@ -1,8 +1,7 @@
-"""The spec that a NodePodProbe is to have: computed as a whole from all PodProbeMarkers and pods of the node
-(podprobemarker.md §4.4, §4.5, §5.2).
+"""Computes the whole spec of a NodePodProbe from the PodProbeMarkers and pods of its node.
 
-What stands there keeps its place, so that an object that another controller has left is written only where it says
-something else. A node has bounds; what is beyond them is left out, the newest first.
+See podprobemarker.md §4.4, §4.5 and §5.2. Existing entries keep their place, so that an object of another controller is
+written only where it differs. A node has limits; probes beyond them are left out, the newest first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,18 +21,18 @@ from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
 from flotilla_policy.probing.resolving import Skipped, probes_of, same
 
 ENTRY_BYTES = 256
-"""The bytes that an entry of a pod or probe takes besides the probe itself, about."""
+"""The approximate size of an entry of a pod or probe, besides the probe itself."""
 
 
 class Room:
-    """The room that one node has left for probes."""
+    """The remaining capacity of one node for probes."""
 
     def __init__(self) -> None:
         self._probes = PROBES_PER_NODE
         self._bytes = SPEC_BYTES
 
     def take(self, probe: NodeProbe, of_pod: int) -> bool:
-        """Make room for a probe of a pod that has `of_pod` of them; False if there is none."""
+        """Reserve capacity for a probe of a pod that has `of_pod` probes already; return False if there is none."""
         size = len(bytes(probe.probe)) + len(probe.name) + ENTRY_BYTES
         if of_pod >= PROBES_PER_POD or self._probes < 1 or self._bytes < size:
             return False
@@ -43,7 +42,7 @@ class Room:
 
 
 def room_in(spec: NodePodProbeSpec) -> Room:
-    """Return the room that is left beside a spec."""
+    """Return the capacity that a spec leaves."""
     room = Room()
     for entry in spec.pod_probes:
         for probe in entry.probes:
@@ -80,12 +79,12 @@ def _entry(held: PodProbe, pod: Pod, markers: Mapping[str, Sequence[PodProbeMark
     for probe in wanted.values():
         if room.take(probe, len(probes)):
             probes.append(probe)
-    if probes:  # a pod gets another IP when its sandbox is made anew
+    if probes:  # a recreated sandbox has another IP
         yield msgspec.structs.replace(held, ip=pod.status.pod_ip or held.ip, probes=probes)
 
 
 def probes_for(pod: Pod, markers: Iterable[PodProbeMarker]) -> Iterator[NodeProbe]:
-    """Yield the probes that the pod gets of all PodProbeMarkers of its namespace."""
+    """Yield the pod's probes from all PodProbeMarkers of its namespace."""
     for marker in markers:
         if marker.metadata.deletion_timestamp is None and marker.selects(pod.metadata.labels):
             yield from (one for one in probes_of(marker, pod) if not isinstance(one, Skipped))

@@ -1,4 +1,4 @@
-"""The PodProbeMarker controller: what it watches and writes, and what wakes it."""
+"""Declares the PodProbeMarker controller: its watches, its writes, and the gatherer of its snapshots."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ from flotilla_policy.probing.matching import can_be_probed, is_virtual
 from flotilla_policy.probing.tables import MARKER, ON_NODE, by_marker, node_of, probes_off
 
 SERVERLESS = "EnablePodProbeMarkerOnServerless"
-"""The gate with which virtual nodes run probes."""
+"""The gate that lets virtual nodes run probes."""
 
 
 def _is_in_its_namespace(marker: Json, other: Json) -> bool:
@@ -32,7 +32,7 @@ def _is_selected(marker: Json, pod: Json) -> bool:
         return False
     try:
         query = Selector.compile(typed(member(marker, "spec", "selector"), LabelSelector))
-    except ValueError:  # also what msgspec raises
+    except ValueError:  # msgspec's errors included
         return False
     return query.matches(strings(member(pod, "metadata", "labels")))
 
@@ -53,7 +53,7 @@ PODS = Watch(
     Pod,
     indexes={ON_NODE: node_of, IN_NAMESPACE: namespace_of},
     writes=("patch",),
-    conditional=True,  # a patch says only what the conditions say: it is right on any version
+    conditional=True,  # a patch holds only what the conditions show, so it is right on any version
     concerns=_is_selected,
 )
 NODES = Watch(NODE, Node, concerns=lambda marker, node: True)
@@ -96,13 +96,14 @@ class Gatherer:
         return self._pods.by_index(IN_NAMESPACE, namespace)
 
     def _of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
-        """Return the PodProbeMarkers to which the pod is something else now."""
+        """Return the PodProbeMarkers for which a relevant field of the pod has changed."""
         if old is not None and new is not None and self._look(old) == self._look(new):
             return set()
         return {key for pod in (old, new) if pod is not None for key in self._selecting(pod)}
 
     def _look(self, pod: Pod) -> tuple[object, ...]:
-        """Return all that they look at in a pod. The phase stands for the start of its containers."""
+        """Return the fields of a pod that a PodProbeMarker depends on."""
+        # The phase shows whether its containers have started.
         conditions = [(one.type, one.status) for one in pod.status.conditions] if self._serverless else []
         meta = pod.metadata
         marks = (meta.labels, meta.annotations if self._serverless else {}, conditions)
@@ -113,7 +114,7 @@ class Gatherer:
         return [marker.metadata.key for marker in markers if marker.selects(pod.metadata.labels)]
 
     def _of_node(self, old: Node | None, new: Node | None) -> set[Key]:
-        """Return the PodProbeMarkers with pods on a node that comes, goes, or becomes of another sort."""
+        """Return the PodProbeMarkers with pods on a node that is added or removed, or changes its type."""
         node = new or old
         if node is None or (old is not None and new is not None and is_virtual(old) == is_virtual(new)):
             return set()
@@ -122,7 +123,7 @@ class Gatherer:
 
 
 def _of_node_probes(old: NodePodProbe | None, new: NodePodProbe | None) -> set[Key]:
-    """Return the PodProbeMarkers that have probes in another spec than before. Results are none of theirs."""
+    """Return the PodProbeMarkers of a NodePodProbe whose spec has changed. Results do not matter."""
     if old is not None and new is not None and old.metadata.generation == new.metadata.generation:
         return set()
     return {key for one in (old, new) if one is not None for key in by_marker(one)}

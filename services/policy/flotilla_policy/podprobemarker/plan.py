@@ -1,7 +1,7 @@
-"""One pass over one PodProbeMarker (podprobemarker.md §4.2): its finalizer, marks of pods on virtual nodes, its status.
+"""Plans one pass over one PodProbeMarker: finalizer, marks of pods on virtual nodes, status.
 
-Its probes are written by the controller of NodePodProbes, node by node; the status of the PodProbeMarker shows how far
-that is.
+See podprobemarker.md §4.2. The controller of NodePodProbes writes the probes, node by node; the status of the
+PodProbeMarker shows how far that is.
 """
 
 from datetime import datetime
@@ -23,7 +23,7 @@ from flotilla_policy.probing.attempts import PodWrite, send
 
 
 def plan(snapshot: PodProbeMarkerSnapshot, now: datetime) -> Plan:
-    """Decide what the PodProbeMarker needs now."""
+    """Plan one pass."""
     marker, draft, progress = snapshot.marker, Draft(), progress_of(snapshot)
     meta = marker.metadata
     if meta.deletion_timestamp is not None:
@@ -42,11 +42,13 @@ def plan(snapshot: PodProbeMarkerSnapshot, now: datetime) -> Plan:
 
 
 def _with_status(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft) -> Plan:
-    """Return the plan with its status. `observedGeneration`, which scripts wait for, becomes that of the spec once all
-    NodePodProbes have the probes."""
+    """Return the plan with its status.
+
+    `observedGeneration`, which scripts wait for, reaches the spec's generation once all NodePodProbes have the probes.
+    """
     marker = snapshot.marker
     status = _status_of(marker, progress, len(snapshot.normal) + len(snapshot.virtual))
-    written = status.observed_generation > 0  # the schema demands it
+    written = status.observed_generation > 0  # the schema requires it
     return draft.plan(
         status=status_patch(POD_PROBE_MARKER, marker.metadata, marker.status, status) if written else None,
         urgent_status=status.observed_generation != marker.status.observed_generation,

@@ -1,4 +1,4 @@
-"""The progress of the probes of a PodProbeMarker on their way into the NodePodProbes."""
+"""Tracks how far the probes of a PodProbeMarker have reached the NodePodProbes."""
 
 from collections.abc import Iterable
 
@@ -13,16 +13,16 @@ from flotilla_policy.probing.resolving import Skipped, probes_of, same
 
 
 class Progress(msgspec.Struct):
-    """The state of the probes: names of nodes and pods."""
+    """The progress of the probes, by names of nodes and pods."""
 
-    pending: dict[str, None]  # nodes whose NodePodProbe says something else than it is to say
+    pending: dict[str, None]  # nodes whose NodePodProbe differs from the desired one
     skipped: list[Skipped]  # probes that a pod cannot have
-    left_out: dict[str, None]  # pods for whose probes there is no room
-    rooms: dict[str, Room]  # what nodes have left
+    left_out: dict[str, None]  # pods for whose probes the node has no capacity
+    rooms: dict[str, Room]  # the remaining capacity of nodes
 
 
 def progress_of(snapshot: PodProbeMarkerSnapshot) -> Progress:
-    """Compare the NodePodProbes with what the PodProbeMarker asks for. One that is deleted asks for nothing."""
+    """Compare the NodePodProbes with the PodProbeMarker. A deleted marker needs no probes."""
     marker, progress = snapshot.marker, Progress({}, [], {}, {})
     wanted: dict[str, set[str]] = {}
     for pod in snapshot.normal if marker.metadata.deletion_timestamp is None else ():
@@ -37,7 +37,7 @@ def progress_of(snapshot: PodProbeMarkerSnapshot) -> Progress:
 
 
 def _compare(snapshot: PodProbeMarkerSnapshot, pod: Pod, probes: Iterable[NodeProbe], progress: Progress) -> set[str]:
-    """Note what is missing or different for the pod; return the names of its probes."""
+    """Record missing and different probes of the pod, and return the names of its probes."""
     node = pod.spec.node_name
     found = snapshot.node_probes.get(node)
     entry = entry_of(found, pod)
@@ -63,13 +63,13 @@ def _has_room(found: NodePodProbe, probe: NodeProbe, of_pod: int, progress: Prog
 
 
 def entry_of(found: NodePodProbe | None, pod: Pod) -> PodProbe | None:
-    """Return the entry of the pod."""
+    """Return the entry of the pod; None if there is none."""
     entries = found.spec.pod_probes if found is not None else ()
     return next((entry for entry in entries if entry.uid == pod.metadata.uid), None)
 
 
 def _own(found: NodePodProbe, marker: PodProbeMarker) -> Iterable[tuple[PodProbe, str]]:
-    """Yield the probes of the PodProbeMarker that are in the object, with their entries."""
+    """Yield the probes of the PodProbeMarker in the object, with their entries."""
     meta = marker.metadata
     for entry in found.spec.pod_probes:
         if entry.namespace == meta.namespace:

@@ -1,4 +1,4 @@
-"""Marks of pods whose virtual nodes run the probes and write the conditions themselves (podprobemarker.md §7)."""
+"""Marks pods on virtual nodes, which run the probes and write the conditions themselves (podprobemarker.md §7)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,7 +14,7 @@ _STATES = {"True": SUCCEEDED, "False": FAILED}
 
 
 def mark_patches(marker: PodProbeMarker, pods: Iterable[Pod]) -> Iterator[Patch]:
-    """Yield the write that each pod needs. Marks are set and never removed."""
+    """Yield the write that each pod needs. Marks are added and never removed."""
     for pod in pods:
         labels, annotations = _marks(marker, pod)
         meta = pod.metadata

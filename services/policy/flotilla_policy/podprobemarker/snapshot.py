@@ -1,4 +1,4 @@
-"""The snapshot that the plan for a PodProbeMarker is made from."""
+"""The input of planning a PodProbeMarker."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,26 +16,26 @@ class PodProbeMarkerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One PodProbeMarker, its pods, and the NodePodProbes of their nodes."""
 
     marker: PodProbeMarker
-    pods: Sequence[Pod] = ()  # that it selects and that can be probed
-    nodes: Mapping[str, Node] = {}  # of the pods, by name; those that there are
-    node_probes: Mapping[str, NodePodProbe] = {}  # by name: of the pods' nodes, and all that have probes of it
-    others: Sequence[PodProbeMarker] = ()  # of the namespace
+    pods: Sequence[Pod] = ()  # selected pods that can be probed
+    nodes: Mapping[str, Node] = {}  # the existing nodes of these pods, by name
+    node_probes: Mapping[str, NodePodProbe] = {}  # by name: of the pods' nodes, and others with probes of the marker
+    others: Sequence[PodProbeMarker] = ()  # the other PodProbeMarkers of the namespace
     serverless: bool = False  # virtual nodes run probes and write conditions
-    attempts: Attempts = Attempts()  # writes of pods that earlier passes have sent
+    attempts: Attempts = Attempts()  # pod writes of earlier passes
 
     @property
     def subject(self) -> Subject:
-        """Return the PodProbeMarker as events and the bus name it."""
+        """The PodProbeMarker as events and the bus name it."""
         return Subject.of(POD_PROBE_MARKER, self.marker.metadata)
 
     @property
     def normal(self) -> list[Pod]:
-        """Return the pods that node agents probe."""
+        """The pods that node agents probe."""
         return [pod for pod in self.pods if (node := self._node(pod)) is not None and not is_virtual(node)]
 
     @property
     def virtual(self) -> list[Pod]:
-        """Return the pods that virtual nodes probe."""
+        """The pods that virtual nodes probe."""
         return [pod for pod in self.pods if (node := self._node(pod)) is not None and is_virtual(node)]
 
     def _node(self, pod: Pod) -> Node | None:

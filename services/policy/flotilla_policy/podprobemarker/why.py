@@ -1,4 +1,4 @@
-"""The reasons of a PodProbeMarker, for people and for scripts."""
+"""Explains the state of a PodProbeMarker, for people and for scripts."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -15,18 +15,18 @@ from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
 from flotilla_policy.probing.silence import agent_is_silent, unanswered
 
 RECHECK = timedelta(seconds=10)
-"""A node whose agent is silent is looked at again after this time: its results wake nobody here."""
+"""The interval for checking a node whose agent is silent again: its results wake no PodProbeMarker."""
 
 
 def explain_deletion(progress: Progress, draft: Draft) -> None:
-    """Say what its end waits for."""
+    """Add a reason for what the deletion waits for."""
     if nodes := [*progress.pending]:
         message = f"its probes are still in the NodePodProbes of {nodes_word(len(nodes))}: {named(nodes)}"
         draft.reason(State.WAITING, "WaitingForNodePodProbes", message, nodes)
 
 
 def explain(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft, now: datetime) -> None:
-    """Say how many pods are probed, and what is in the way of the others."""
+    """Add reasons: how many pods are probed, and what prevents the others."""
     marker = snapshot.marker
     if marker.query is None:
         message = "the selector is empty or cannot be read: it selects no pod"
@@ -65,7 +65,7 @@ def _explain_silence(snapshot: PodProbeMarkerSnapshot, draft: Draft, now: dateti
 
 
 def _explain_probes(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft) -> None:
-    """Say what is worth knowing of the probes beside."""
+    """Add notes about probes that are skipped, lack a container, or share a condition type."""
     for (probe, why), pods in _grouped(progress).items():
         draft.reason(State.NOTE, "ProbeSkipped", f"probe {probe} is left out in {named(pods)}: {why}", pods)
     for probe in snapshot.marker.spec.probes:

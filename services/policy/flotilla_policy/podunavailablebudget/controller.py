@@ -1,4 +1,4 @@
-"""The PodUnavailableBudget controller: what it watches and writes, and what it plans from."""
+"""Declares the PodUnavailableBudget controller: its watches, its writes, and the gatherer of its snapshots."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -52,15 +52,15 @@ WORKLOADS = {
     for resource in MIRRORED
 }
 CONFIGURATIONS = Watch(CONFIG_MAP, ConfigMap, private="namespace")
-"""Of Flotilla's own namespace: one of them names more kinds of workloads."""
+"""ConfigMaps of Flotilla's own namespace, one of which names more kinds of workloads."""
 
 _SCALES = Resource("*", "v1", "*", "")
-"""Any kind of workload says by its scale how many pods it is to have. What has no scale is only looked for."""
+"""The scale of any kind of workload, which holds its number of pods. Without a scale only existence is checked."""
 _BUILT_IN_DAEMON_SET = Resource("apps", "v1", "daemonsets", "DaemonSet")
 
 
 class Gatherer:
-    """Builds the snapshot of one budget from the mirror's tables, and from what the apiserver was asked."""
+    """Builds the snapshot of one budget from the mirror's tables and the apiserver's answers."""
 
     def __init__(self, wiring: Wiring, options: None) -> None:
         self._wiring = wiring
@@ -77,7 +77,7 @@ class Gatherer:
             wiring.wake(watch, partial(triggers.of_workload, resource))
 
     def gather(self, key: Key, memory: Memory) -> BudgetSnapshot | None:
-        """Return the budget and its surroundings; None when it does not exist, or is about not to."""
+        """Return the budget and its surroundings; None when it does not exist or is being deleted."""
         budget = self._budgets.get(*key)
         if budget is None or budget.metadata.deletion_timestamp is not None:
             self._lookups.forget(key)
@@ -108,7 +108,7 @@ class Gatherer:
         )
 
     def _named(self, budget: PodUnavailableBudget) -> Iterator[tuple[str, Pod]]:
-        """Yield the pods by whose names the status has entries."""
+        """Yield the pods that the status names in its entries."""
         for name in {*budget.status.disruptions, *budget.status.unavailable_pods}:
             pod = self._pods.get(budget.metadata.namespace, name)
             if pod is not None:
@@ -120,7 +120,7 @@ class Gatherer:
         return [name for name, at in doubtful if session.was_read(POD, name, rfc3339(at))]
 
     def _missing(self, budget: PodUnavailableBudget, pods: Iterable[Pod], session: Session) -> Iterator[str]:
-        """Yield the budgets that the pods name and that do not exist, as the apiserver says."""
+        """Yield the budgets that the pods name and that, according to the apiserver, do not exist."""
         namespace = budget.metadata.namespace
         for name in {related_budget(pod.metadata) for pod in pods} - {"", budget.metadata.name}:
             is_known = self._budgets.get(namespace, name) is not None
@@ -128,7 +128,7 @@ class Gatherer:
                 yield name
 
     def _whitelist(self) -> list[GroupKind]:
-        """Return the kinds that the ConfigMap names. One that cannot be read names none."""
+        """Return the kinds that the ConfigMap names; none if it cannot be read."""
         found = self._configurations.get(self._wiring.settings.namespace, CONFIGURATION)
         try:
             return [(one.group, one.kind) for one in custom_workloads({} if found is None else found.data)]

@@ -1,11 +1,11 @@
-"""The choice of the entries of a budget's maps that are kept (podunavailablebudget.md §7.3).
+"""Decides which entries of a budget's maps are kept (podunavailablebudget.md §7.3).
 
-An entry says that budget was taken for a pod. It goes when the pod is seen to be on its way out, or is another one, or
-when its time is over and the apiserver has been asked about the pod since: the mirror may be older than the entry. A
-pod that is not known keeps its entry until the apiserver says that it is gone.
+An entry records that budget was taken for a pod. It is removed when the pod is terminating or was replaced by another,
+or when it has expired and the apiserver has been asked about the pod since: the mirror may be older than the entry. An
+unknown pod keeps its entry until the apiserver confirms that it is gone.
 
-Units that replicas of the webhook have taken ahead stand among the entries until a replica gives them to pods or
-returns them. One that is left behind goes when its time is over.
+Units that replicas of the webhook have taken in advance are among the entries until a replica assigns them to pods or
+returns them. One left behind is removed when it expires.
 """
 
 from collections.abc import Container, Iterator, Mapping
@@ -26,20 +26,22 @@ from flotilla_common.workload.budget import is_about
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
 
 FAST_SECONDS = 2.0
-"""By so much the clock of whoever takes budget may be fast; entries have full seconds."""
+"""The tolerated clock skew of clients that take budget; entries have full seconds."""
 
 
 class Entries(msgspec.Struct, frozen=True, kw_only=True):
-    """The entries that are kept."""
+    """The entries that are kept, and the pods whose deletion did not happen."""
 
     disrupted: dict[str, Moment]
     unavailable: dict[str, Moment]
-    not_deleted: list[Pod]  # pods that were to be deleted, and are there still
+    not_deleted: list[Pod]  # pods that should have been deleted and still exist
 
 
 def in_doubt(status: BudgetStatus, known: Container[str], now: datetime) -> Iterator[tuple[str, datetime]]:
-    """Yield the entries about whose pods the apiserver is asked: name and time of each. Their time is over, or the pod
-    is none of those that are known."""
+    """Yield name and time of the entries about whose pods the apiserver must be asked.
+
+    They have expired, or their pod is not among the `known` ones.
+    """
     for entries, seconds in (
         (status.disruptions, DISRUPTED_SECONDS),
         (status.unavailable_pods, UNAVAILABLE_SECONDS),
@@ -48,7 +50,7 @@ def in_doubt(status: BudgetStatus, known: Container[str], now: datetime) -> Iter
 
 
 def keep_entries(snapshot: BudgetSnapshot, now: datetime, waits: Waits) -> Entries:
-    """Return the entries that are kept, and wait for the end of each."""
+    """Return the entries that are kept, and wait for the expiry of each."""
     status = snapshot.budget.status
     disrupted = _Sorting(snapshot, now, waits)
     unavailable = _Sorting(snapshot, now, waits)
@@ -60,22 +62,22 @@ def keep_entries(snapshot: BudgetSnapshot, now: datetime, waits: Waits) -> Entri
 
 
 class _Sorting:
-    """Goes through the entries of one map."""
+    """The selection of entries from one map."""
 
     def __init__(self, snapshot: BudgetSnapshot, now: datetime, waits: Waits) -> None:
         self._snapshot = snapshot
         self._counted = {pod.metadata.name for pod in snapshot.pods}
         self._now = now
         self._waits = waits
-        self.over: list[Pod] = []  # pods that are there still after the time of their entries
+        self.over: list[Pod] = []  # pods that still exist after their entries have expired
 
     def kept(self, entries: Mapping[str, Moment], seconds: float) -> dict[str, Moment]:
-        """Return the entries that are kept for up to so many seconds."""
+        """Return the entries that are kept for up to `seconds`."""
         known = {name: self._no_later_than_now(at) for name, at in entries.items()}
         return {name: at for name, at in known.items() if self._is_kept(name, at, seconds)}
 
     def _no_later_than_now(self, at: datetime) -> datetime:
-        """Return the time of an entry, which a clock that is fast may have written: it would be kept for too long."""
+        """Return the time of an entry, at most now: a fast clock would keep it for too long."""
         return min(at, self._now.replace(microsecond=0)) if at > later(self._now, FAST_SECONDS) else at
 
     def _is_kept(self, name: str, at: datetime, seconds: float) -> bool:

@@ -1,4 +1,4 @@
-"""The pods that a budget is about, and how many of them are expected (podunavailablebudget.md §5.3)."""
+"""Finds the pods that a budget protects, and the expected number of them (podunavailablebudget.md §5.3)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -20,10 +20,10 @@ from flotilla_policy.podunavailablebudget.lookups import UNKNOWN, Found, Referen
 from flotilla_policy.podunavailablebudget.snapshot import Counted
 
 MIRRORED = (DEPLOYMENT, REPLICA_SET, BUILT_IN_STATEFUL_SET, CLONE_SET, STATEFUL_SET)
-"""Kinds of workloads that are watched."""
+"""The kinds of workloads that are watched."""
 
 OWNERS = "owners"
-"""Index: objects by namespace and by the uids of all their owners, of whatever kind."""
+"""Index: objects by namespace and by the uids of all their owners, of any kind."""
 
 _KINDS: Mapping[GroupKind, Resource] = {(one.group, one.kind): one for one in MIRRORED}
 
@@ -34,7 +34,7 @@ def owner_uids(obj: Object) -> Iterable[tuple[str, str]]:
 
 
 def resource_of(group: str, kind: str) -> Resource | None:
-    """Return the resource of a kind that is mirrored; None for others."""
+    """Return the resource of a mirrored kind; None for others."""
     return _KINDS.get((group, kind))
 
 
@@ -48,11 +48,11 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pending(Exception):
-    """The apiserver is asked, and has not answered yet."""
+    """A question to the apiserver has not been answered yet."""
 
 
 class Unresolvable(Exception):
-    """Neither the tables nor the apiserver show what a workload is."""
+    """Neither the tables nor the apiserver identify a workload."""
 
 
 class _Resolved(msgspec.Struct, frozen=True):
@@ -61,11 +61,11 @@ class _Resolved(msgspec.Struct, frozen=True):
     kind: str
     name: str
     found: Found
-    resource: Resource | None = None  # None: it is not mirrored
+    resource: Resource | None = None  # None: not mirrored
 
 
 class Finder:
-    """Finds the pods of one budget: in tables, and at the apiserver where these do not suffice."""
+    """Finds the pods of one budget in tables, and at the apiserver if these do not suffice."""
 
     def __init__(
         self,
@@ -81,8 +81,10 @@ class Finder:
         self._session = session
 
     def find(self) -> Members:
-        """Return the pods and how many are expected. Raises Pending, Unresolvable; ValueError for a selector that
-        cannot be read."""
+        """Return the pods and the expected number.
+
+        Raises Pending, Unresolvable, and ValueError for an unreadable selector.
+        """
         spec = self._budget.spec
         if spec.target_ref is not None:
             return self._of_target(spec.target_ref)
@@ -110,13 +112,13 @@ class Finder:
         return Members(pods=pods, terminating=terminating, workloads=[_counted(resolved)], expected=expected)
 
     def _selected(self, selector: Selector) -> Iterator[Pod]:
-        """Yield the pods that have not ended; an empty selector selects none."""
+        """Yield the selected pods that have not finished; an empty selector selects none."""
         for pod in () if selector.empty else self._pods.by_index(IN_NAMESPACE, self._namespace):
             if not _has_ended(pod) and selector.matches(pod.metadata.labels):
                 yield pod
 
     def _controllers(self, pods: Iterable[Pod]) -> Iterator[_Resolved]:
-        """Yield the workloads of the pods, each once. Raises Pending once it has asked about all of them."""
+        """Yield the workloads of the pods, each once. Raises Pending after asking about all of them."""
         owners = {owner.uid: owner for pod in pods if (owner := controller_of(pod.metadata)) is not None}
         seen: set[str] = set()
         pending: Pending | None = None
@@ -133,7 +135,7 @@ class Finder:
             raise pending
 
     def _owned(self, target: TargetRef, resolved: _Resolved) -> Iterable[Pod]:
-        """Return the pods of the workload that have not ended."""
+        """Return the pods of the workload that have not finished."""
         pods = [pod for uid in self._owner_uids(target, resolved) for pod in self._of_owner(uid)]
         has_active = any(pod.active for pod in pods)
         if not has_active and resolved.resource is None and resolved.found.selector is not None:
@@ -175,7 +177,7 @@ class Finder:
         owner = controller_of(workload.metadata)
         if resource == REPLICA_SET and owner is not None and _is_deployment(owner):
             above = self._there(DEPLOYMENT, owner.name, owner.uid)
-            if above is None:  # it has just gone, and the ReplicaSet is about to follow
+            if above is None:  # it was just deleted, and the ReplicaSet will follow
                 return _Resolved(resource.kind, name, Found(workload.metadata.uid, UNKNOWN), resource)
             if above.metadata.deletion_timestamp is not None:
                 return None
@@ -184,7 +186,7 @@ class Finder:
         return _Resolved(resource.kind, meta.name, Found(meta.uid, workload.replicas), resource)
 
     def _there(self, resource: Resource, name: str, uid: str) -> Workload | None:
-        """Return the object. One that the mirror does not have is looked for before it counts as gone."""
+        """Return the object. If the mirror does not have it, ask the apiserver before it counts as gone."""
         held = self._workloads[resource].get(self._namespace, name)
         if held is not None and uid in ("", held.metadata.uid):
             return held
@@ -193,8 +195,10 @@ class Finder:
         return None
 
     def _confirm(self, workloads: Iterable[_Resolved], expected: int) -> None:
-        """Read the workloads before fewer pods are expected than the status says: the mirror may be older than the
-        status, and fewer pods make a larger budget. Raises Pending."""
+        """Read the workloads before fewer pods are expected than the status shows. Raises Pending.
+
+        The mirror may be older than the status, and fewer pods make a larger budget.
+        """
         if expected >= self._budget.status.total_replicas:
             return
         mirrored = [one for one in workloads if one.resource is not None]
@@ -208,7 +212,7 @@ def _has_ended(pod: Pod) -> bool:
 
 
 def _split(pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
-    """Return those of the pods that are active, and those that terminate. None has ended."""
+    """Split the pods, none of which has finished, into (active, terminating)."""
     active: list[Pod] = []
     terminating: list[Pod] = []
     for pod in pods:

@@ -1,8 +1,8 @@
-"""The questions of the budgets' controller to the apiserver, asked beside planning.
+"""Reads from the apiserver what budgets need beyond the mirrors, concurrently with planning.
 
-Mirrors lag, each resource by itself. So the apiserver is asked before a budget is loosened because something is absent,
-or because nothing has happened for some time. Workloads of kinds that are not mirrored are known from there alone. A
-pass without an answer does without it, and the budget is planned again once the answer has come.
+Mirrors lag, each resource independently. So the apiserver is asked before a budget is loosened because an object is
+absent, or because nothing has happened for some time. Workloads of kinds that are not mirrored are read only there. A
+pass without an answer proceeds without it, and the budget is planned again once the answer has arrived.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -26,23 +26,23 @@ from flotilla_common.kube.discovery import served
 from flotilla_common.kube.interface import Unreachable
 
 FRESH_SECONDS = 1.0
-"""For how long an answer is used again."""
+"""The time for which an answer is reused."""
 
 UNUSED_SECONDS = 30.0
-"""For how long one is kept for the pass that it was asked for."""
+"""The time for which an answer is kept for the pass that asked for it."""
 
 POLL_SECONDS = 10.0
-"""Between two looks at a workload that nobody watches."""
+"""The interval of reading a workload that is not watched."""
 
 UNKNOWN = -1
-"""The replicas of a workload that does not say how many it has."""
+"""The replicas of a workload whose number is unknown."""
 
 NODE_KIND: GroupKind = ("", "Node")
-"""The kind that controls static pods. It is in no namespace, and has no scale."""
+"""The kind that controls static pods. It has neither a namespace nor a scale."""
 
 
 class Reference(NamedTuple):
-    """A workload of a kind that is not mirrored. `uid` is empty where any object of the name is meant."""
+    """A workload of a kind that is not mirrored. An empty `uid` means any object of the name."""
 
     api_version: str
     kind: str
@@ -51,19 +51,19 @@ class Reference(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A mirrored object that is read from the apiserver into its table."""
+    """A mirrored object to be read from the apiserver into its table."""
 
     resource: Resource
     name: str
-    occasion: str = ""  # an answer holds for the same one only
+    occasion: str = ""  # an answer is valid for the same occasion only
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A workload, or that there is none (no uid), or why that is not known (`fault`)."""
+    """The result of looking up a workload: not found without a uid, unknown with a `fault`."""
 
     uid: str = ""
     replicas: int = UNKNOWN
-    selector: Selector | None = None  # of its pods, where its scale has one
+    selector: Selector | None = None  # the selector of its pods, if its scale has one
     fault: str = ""
 
 
@@ -94,24 +94,24 @@ class Session:
         return self._answer.found.get(reference)
 
     def was_read(self, resource: Resource, name: str, occasion: str = "") -> bool:
-        """Return whether the table has the object as the apiserver had it a moment ago."""
+        """Report whether the table has the object as the apiserver had it a moment ago."""
         read = Read(resource, name, occasion)
         self.wanted.add(read)
         return read in self._answer.read
 
     @property
     def complete(self) -> bool:
-        """Return whether there is an answer to everything."""
+        """Report whether all questions have been answered."""
         return all(one in self._answer.read or one in self._answer.found for one in self.wanted)
 
     @property
     def polls(self) -> bool:
-        """Return whether something is not watched."""
+        """Report whether the pass depends on an object that is not watched."""
         return any(isinstance(one, Reference) for one in self.wanted)
 
 
 class _Recorded(Session):
-    """The questions of a pass that is planned again from a recording, which holds mirrored objects alone."""
+    """The questions of a pass that is replayed from a recording, which holds only mirrored objects."""
 
     def workload(self, reference: Reference) -> Found | None:
         return Found(fault=f"{reference.kind} {reference.name}: a recording does not hold it")
@@ -121,11 +121,13 @@ class _Recorded(Session):
 
 
 class Lookups:
-    """The questions of all budgets, and the last answers."""
+    """The open questions of all budgets, and the last answers."""
 
     def __init__(self, wiring: Wiring, whitelist: Callable[[], Collection[GroupKind]]) -> None:
-        """Prepare to read workloads and scales. `whitelist`: the kinds that administrators name, whose objects are read
-        instead of their scales."""
+        """Prepare to read workloads and scales.
+
+        `whitelist`: the configured kinds, whose objects are read instead of their scales.
+        """
         self._wiring = wiring
         self._offline = _is_offline(wiring)
         self._whitelist = whitelist
@@ -141,7 +143,7 @@ class Lookups:
         return self._wiring.clock
 
     def begin(self, key: Key) -> Session:
-        """Return what is known for a pass over the budget."""
+        """Return the session of a pass over the budget, with the answers so far."""
         if self._offline:
             return _Recorded(_NOTHING)
         answer = self._answers.get(key, _NOTHING)
@@ -149,20 +151,22 @@ class Lookups:
         return Session(answer if self._clock.monotonic() < answer.at + kept else _NOTHING)
 
     def end(self, key: Key, session: Session) -> datetime | None:
-        """Ask what the pass did not know. Return when the budget is to be planned again because nobody watches what it
-        depends on; None if that is not so."""
+        """Ask the open questions of the pass.
+
+        Return when to plan the budget again because it depends on an object that is not watched; else None.
+        """
         if not session.wanted:
             self.forget(key)
             return None
         if not session.complete:
             self._ask(key, frozenset(session.wanted))
             return None
-        seconds = FRESH_SECONDS if key in self._used else POLL_SECONDS  # what came after the answer may be newer
+        seconds = FRESH_SECONDS if key in self._used else POLL_SECONDS  # a change after the answer may be newer
         self._used.add(key)
         return self._clock.now() + timedelta(seconds=seconds) if session.polls else None
 
     def forget(self, key: Key) -> None:
-        """Drop what was asked for the budget."""
+        """Drop the questions and answers of the budget."""
         self._open.pop(key, None)
         self._answers.pop(key, None)
         self._used.discard(key)
@@ -198,8 +202,10 @@ class Lookups:
         return Found() if reference.uid and found.uid != reference.uid else found
 
     async def _resolve(self, namespace: str, reference: Reference) -> Found:
-        """Return the workload as the apiserver has it (podunavailablebudget.md §5.3, 2 to 4). Raises ApiError,
-        Unreachable; ValueError for a kind that is not served."""
+        """Read the workload from the apiserver (podunavailablebudget.md §5.3, 2 to 4).
+
+        Raises ApiError, Unreachable, and ValueError for a kind that is not served.
+        """
         group, version = group_of(reference.api_version), reference.api_version.rpartition("/")[2]
         if (group, reference.kind) == NODE_KIND:
             return Found(reference.uid)
@@ -231,7 +237,7 @@ def _replicas_in(body: bytes, absent: int) -> int:
 
 
 def _is_offline(wiring: Wiring) -> bool:
-    """Return whether there is no apiserver to ask: a recording is planned again."""
+    """Report whether there is no apiserver to ask, because a recording is replayed."""
     try:
         wiring.api  # noqa: B018 - raises
     except Unreachable:

@@ -1,8 +1,7 @@
-"""One pass over one PodUnavailableBudget (podunavailablebudget.md §7): its pods get its name, and its status is counted
-anew.
+"""Plans one pass over one PodUnavailableBudget: marks its pods and recounts its status.
 
-Everybody who takes budget writes the same status. It is written on exactly the version that was counted from, so that
-no unit that was taken meanwhile is lost.
+See podunavailablebudget.md §7. All takers of budget write the same status. So it is written on exactly the version from
+which it was counted, so that no unit that was taken meanwhile is lost.
 """
 
 from collections.abc import Iterator
@@ -33,13 +32,13 @@ from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
 from flotilla_policy.podunavailablebudget.why import give_reasons
 
 _ASKING = "asking"
-"""A note: the pass before waited for an answer."""
+"""The key of a note: the previous pass waited for an answer."""
 _NO_PODS = Event("NoPods", "No matching pods found")
 _NUMBERS = ("unavailableAllowed", "currentAvailable", "desiredAvailable", "totalReplicas")
 
 
 def plan(snapshot: BudgetSnapshot, now: datetime) -> Plan:
-    """Return the plan of one pass."""
+    """Plan one pass."""
     draft = Draft()
     draft.waits.until(snapshot.look_again)
     if snapshot.pending:
@@ -58,15 +57,17 @@ def plan(snapshot: BudgetSnapshot, now: datetime) -> Plan:
     patch = _write(snapshot.budget, after)
     return draft.plan(
         status=patch,
-        status_after_success=True,  # a pod that does not name the budget yet is not protected by it
+        status_after_success=True,  # a pod is protected only once it names the budget
         urgent_status=_is_urgent(snapshot.budget.status, after),
         numbers=_numbers(after),
     )
 
 
 def _pending(snapshot: BudgetSnapshot, draft: Draft) -> Plan:
-    """Return the plan of a budget about which the apiserver is asked first. It says so if that takes long: nearly
-    always the next pass has the answer."""
+    """Return the plan of a budget about which the apiserver must be asked first.
+
+    It gets a reason only from the second pass on: nearly always the next pass has the answer.
+    """
     draft.notes |= {**snapshot.notes, _ASKING: snapshot.pending}
     if _ASKING in snapshot.notes:
         draft.reason(State.WAITING, "AskingApiserver", f"the apiserver is asked about {snapshot.pending}")
@@ -83,7 +84,7 @@ def _failed(snapshot: BudgetSnapshot, draft: Draft, fault: str) -> Plan:
 
 
 def _desired(snapshot: BudgetSnapshot) -> int:
-    """Return how many pods have to be available. Raises ValueError."""
+    """Return how many pods must be available. Raises ValueError."""
     if snapshot.fault:
         raise ValueError(snapshot.fault)
     return max(0, _least(snapshot.budget.spec, snapshot.expected))
@@ -98,7 +99,7 @@ def _least(spec: BudgetSpec, expected: int) -> int:
 
 
 def _stampings(snapshot: BudgetSnapshot) -> Iterator[Chain]:
-    """Yield the writes that give pods the name of the budget: of those that name none, or one that does not exist."""
+    """Yield the writes that mark pods with the budget's name, if they name no existing budget."""
     name = snapshot.budget.metadata.name
     nameless = [pod for pod in snapshot.pods if related_budget(pod.metadata) in ("", *snapshot.missing_budgets)]
     body: Json = {"metadata": {"annotations": {RELATED_BUDGET: name, LEGACY_RELATED_BUDGET: name}}}
@@ -124,8 +125,10 @@ def _status(snapshot: BudgetSnapshot, desired: int, entries: Entries) -> BudgetS
 
 
 def _write(budget: PodUnavailableBudget, after: BudgetStatus) -> Patch | None:
-    """Return the write of the status; None if nothing differs. The four numbers are always in it: the first write has
-    to bring them."""
+    """Return the write of the status; None if nothing differs.
+
+    It always holds the four numbers, since the first write has to set them.
+    """
     changes = changes_of(budget.status, after)
     if not changes:
         return None
@@ -135,10 +138,10 @@ def _write(budget: PodUnavailableBudget, after: BudgetStatus) -> Patch | None:
 
 
 def _is_urgent(before: BudgetStatus, after: BudgetStatus) -> bool:
-    """Return whether somebody may be refused or let go wrongly, or for a wrong reason, until the status is written.
+    """Report whether requests may be decided wrongly, or with a wrong message, until the status is written.
 
-    More budget can wait to be written with what follows while at least half of it is there, and so can more available
-    pods where nothing is left, before and after.
+    An increase of budget can wait for the next write while at least half of it is there; so can more available pods if
+    no budget is left, before and after.
     """
     held = before.unavailable_allowed
     is_short = held == after.unavailable_allowed == 0

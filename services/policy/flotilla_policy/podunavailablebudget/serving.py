@@ -1,4 +1,4 @@
-"""Pods that serve, and the reasons why others do not; worked out once for each version of a pod."""
+"""Determines whether pods serve, once per version of a pod, and why others do not."""
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import rfc3339
@@ -9,7 +9,7 @@ _MEMO = "serves a budget"
 
 
 def serves(pod: Pod, gates: Gates) -> bool:
-    """Return whether the pod is ready and runs what its spec says: all that counts besides entries of the budget."""
+    """Report whether the pod is ready and runs what its spec says, which is all that counts besides budget entries."""
     held = pod.memo.get(_MEMO)
     if held is None:
         held = pod.memo[_MEMO] = is_ready(pod) and is_consistent(pod, gates)
@@ -17,7 +17,7 @@ def serves(pod: Pod, gates: Gates) -> bool:
 
 
 def why_not(pod: Pod) -> str:
-    """Return why the pod does not serve, in a few words, and until or since when."""
+    """Describe why the pod does not serve, and until or since when."""
     end = pod.metadata.deletion_timestamp
     if end is not None:
         return f"terminating, due to end by {rfc3339(end)}"

@@ -1,4 +1,4 @@
-"""The snapshot that the plan for a PodUnavailableBudget is made from."""
+"""The input of planning a PodUnavailableBudget."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from flotilla_common.gates import Gates
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """A workload, and how many pods it is to have; -1 where it does not say."""
+    """A workload and its desired number of pods; -1 if unknown."""
 
     kind: str
     name: str
@@ -24,19 +24,19 @@ class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     budget: PodUnavailableBudget
     gates: Gates = Gates()
-    pods: Sequence[Pod] = ()  # those that count: active, and selected or of the workload
-    terminating: Sequence[Pod] = ()  # those that would count if they did not terminate
-    workloads: Sequence[Counted] = ()  # of these pods, or the one that is meant
-    expected: int = 0  # how many pods there are to be
-    named: Mapping[str, Pod] = {}  # pods by whose names the status has entries, whatever their state
-    looked_at: frozenset[str] = frozenset()  # names among the entries that the apiserver was asked about just now
+    pods: Sequence[Pod] = ()  # pods that count: active, and selected or of the workload
+    terminating: Sequence[Pod] = ()  # pods that would count if they were not terminating
+    workloads: Sequence[Counted] = ()  # of these pods, or the target workload
+    expected: int = 0  # the expected number of pods
+    named: Mapping[str, Pod] = {}  # pods that the status names in its entries, in any state
+    looked_at: frozenset[str] = frozenset()  # names among the entries about which the apiserver was asked just now
     missing_budgets: frozenset[str] = frozenset()  # budgets that these pods name and that do not exist
-    pending: str = ""  # what the apiserver is asked before anything can be said
-    fault: str = ""  # why the expected number cannot be told
-    look_again: datetime | None = None  # when what nobody watches is looked at again
-    notes: Mapping[str, str] = {}  # of the pass before
+    pending: str = ""  # the object about which the apiserver must be asked first
+    fault: str = ""  # why the expected number is unknown
+    look_again: datetime | None = None  # when to read objects that are not watched again
+    notes: Mapping[str, str] = {}  # of the previous pass
 
     @property
     def subject(self) -> Subject:
-        """Return the budget as events and the bus name it."""
+        """The budget as events and the bus name it."""
         return Subject.of(POD_UNAVAILABLE_BUDGET, self.budget.metadata)

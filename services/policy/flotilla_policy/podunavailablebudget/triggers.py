@@ -1,4 +1,4 @@
-"""The budgets that are planned after a change (podunavailablebudget.md §7.1)."""
+"""Selects the budgets to plan after a change (podunavailablebudget.md §7.1)."""
 
 import asyncio
 from collections import deque
@@ -20,7 +20,7 @@ from flotilla_common.workload.budget import is_recorded, related_budget
 from flotilla_policy.podunavailablebudget.serving import serves
 
 TERMINATION_SECONDS = 5.0
-"""After a pod for which budget was taken began to terminate. The status says already that it is not available."""
+"""The delay after a pod with taken budget began to terminate. The status already counts it as unavailable."""
 
 _Identity = tuple[str, str, str]
 
@@ -31,7 +31,7 @@ class _Due(NamedTuple):
 
 
 class Triggers:
-    """The budgets that a change concerns, found in the tables of the controller."""
+    """Finds the budgets that a change affects, in the tables of the controller."""
 
     def __init__(
         self,
@@ -42,18 +42,18 @@ class Triggers:
         self._wiring = wiring
         self._budgets = budgets
         self._workloads = workloads
-        self._selectors: dict[str, Selector | None] = {}  # by the uid of the budget: it never changes
+        self._selectors: dict[str, Selector | None] = {}  # by the uid of the budget: its selector never changes
         self._later = Later(wiring)
 
     def of_budget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> list[Key]:
-        """Return the others of the namespace when one is gone: its pods may be theirs."""
+        """Return the other budgets of the namespace when one is gone: its pods may belong to them."""
         if old is None or new is not None:
             return []
         self._selectors.pop(old.metadata.uid, None)
         return [one.metadata.key for one in self._budgets.by_index(IN_NAMESPACE, old.metadata.namespace)]
 
     def of_pod(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
-        """Return the budgets that count the pod, now or before."""
+        """Return the budgets that count the pod, or counted it before."""
         pod = new or old
         if pod is None or not self._budgets.by_index(IN_NAMESPACE, pod.metadata.namespace):
             return []
@@ -68,7 +68,7 @@ class Triggers:
         return [key for key in keys if not self._is_put_off(key, new)]
 
     def of_workload(self, resource: Resource, old: Workload | None, new: Workload | None) -> Iterable[Key]:
-        """Return the budgets that are about the workload, or about its pods."""
+        """Return the budgets that target the workload, or select its pods."""
         workload = new or old
         if workload is None or (old is not None and new is not None and _says(old) == _says(new)):
             return []
@@ -106,7 +106,7 @@ class Triggers:
         return selector is not None and selector.matches(labels)
 
     def _selector(self, budget: PodUnavailableBudget) -> Selector | None:
-        """Return what selects the budget's pods; None where nothing does, or it cannot be read."""
+        """Return the selector of the budget's pods; None if it has none, or an unreadable one."""
         uid, given = budget.metadata.uid, budget.spec.selector
         if uid not in self._selectors:
             try:
@@ -117,7 +117,7 @@ class Triggers:
         return self._selectors[uid]
 
     def _is_put_off(self, key: Key, pod: Pod) -> bool:
-        """Return whether the budget is planned a while later: the pod's end is in its numbers already."""
+        """Delay planning of the budget if its numbers already include the pod's end, and report whether they do."""
         budget = self._budgets.get(*key)
         if budget is None or not is_recorded(budget.status, pod):
             return False
@@ -126,7 +126,7 @@ class Triggers:
 
 
 class Later:
-    """Budgets that are planned when some seconds have passed."""
+    """A queue of budgets to be planned after a delay."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
@@ -135,7 +135,7 @@ class Later:
         wiring.beside(self._run)
 
     def plan(self, key: Key) -> None:
-        """Have the budget planned in `TERMINATION_SECONDS`, unless that has been arranged within the last second."""
+        """Plan the budget in `TERMINATION_SECONDS`, unless that was scheduled within the last second."""
         at = self._wiring.clock.monotonic() + TERMINATION_SECONDS
         if not self._due or self._due[-1].key != key or self._due[-1].at < at - 1:
             self._due.append(_Due(at, key))
@@ -152,11 +152,11 @@ class Later:
 
 
 def _seen(pod: Pod, gates: Gates) -> tuple[object, ...]:
-    """Return the members of a pod that a budget depends on."""
+    """Return the fields of a pod that a budget depends on."""
     meta = pod.metadata
     return meta.labels, related_budget(meta), meta.owner_references, pod.active, serves(pod, gates)
 
 
 def _says(workload: Workload) -> tuple[object, ...]:
-    """Return the members of a workload that a budget depends on."""
+    """Return the fields of a workload that a budget depends on."""
     return workload.replicas, workload.metadata.deletion_timestamp

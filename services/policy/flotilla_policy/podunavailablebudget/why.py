@@ -1,5 +1,4 @@
-"""The reasons of a PodUnavailableBudget: what was counted, which pods hold units and until when, and which pods do not
-serve."""
+"""Explains a PodUnavailableBudget: its counts, the pods that hold units, and the pods that do not serve."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +17,7 @@ from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
 
 
 def give_reasons(snapshot: BudgetSnapshot, status: BudgetStatus, draft: Draft) -> None:
-    """Say what the status means. `status`: as it is written."""
+    """Add reasons that explain the status. `status`: as written."""
     _say_what_is_left(status, draft, snapshot)
     _say_who_holds_it(status, draft)
     _say_who_does_not_serve(snapshot, status, draft)
@@ -103,7 +102,7 @@ def _names(snapshot: BudgetSnapshot) -> Sequence[str]:
 
 
 def _say_who_names_another(snapshot: BudgetSnapshot, draft: Draft) -> None:
-    """Say which pods another budget protects, which they got first."""
+    """Add a note about pods that another budget protects because it marked them first."""
     elsewhere: list[Pod] = [pod for pod in snapshot.pods if _names_another(snapshot, pod)]
     if elsewhere:
         text = f"{pods_word(len(elsewhere))} counted, and protected by another budget: {named(elsewhere)}"

@@ -1,8 +1,8 @@
-"""Writes of results onto pods, and what becomes of those that the apiserver refuses for good: a webhook or a policy of
-the user denies them, or they are invalid.
+"""Writes results to pods, and tracks writes that the apiserver rejects for good.
 
-Such a write is sent again after a back-off of its own, or as soon as it says something else. Meanwhile the other pods
-of the node are written as if nothing had happened, and a reason says in the apiserver's words why the pod is left out.
+A user's webhook or policy denies them, or they are invalid. Such a write is sent again after a backoff of its own, or
+as soon as its content changes. Meanwhile the other pods of the node are written as usual, and a reason quotes the
+apiserver's message.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,31 +19,31 @@ from flotilla_common.control.refusals import Refusal
 from flotilla_common.control.wording import first_names, named, pods_word
 
 FIRST, LONGEST = timedelta(seconds=1), timedelta(minutes=5)
-"""Before the first try after a refusal; doubling up to the longest."""
+"""The first backoff after a rejection; it doubles up to the longest."""
 
 _PHASE = "pod "
-"""Marks the writes of pods, by uid, in what a pass leaves for the next one."""
+"""The prefix of phases and notes of pod writes; the pod's uid follows."""
 
 _TIMES = ("lastProbeTime", "lastTransitionTime")
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A write of a pod that was sent, and that may have been refused."""
+    """A write of a pod that was sent, and may have been rejected."""
 
     gist: str
     refusals: int = 0
-    text: str = ""  # the apiserver's own words
+    text: str = ""  # the apiserver's message
     until: datetime | None = None  # not to be sent again before
 
 
 class Attempts(msgspec.Struct, frozen=True):
-    """The notes of earlier passes: attempts by uid of the pod."""
+    """The attempts that earlier passes have noted, by uid of the pod."""
 
     made: Mapping[str, Attempt] = {}
-    refused: Mapping[str, str] = {}  # those of the last pass that were refused for good, with the apiserver's words
+    refused: Mapping[str, str] = {}  # writes of the last pass that were rejected for good, with the apiserver's message
 
     def of(self, patch: Patch, now: datetime) -> Attempt:
-        """Return how far the write of the pod is, before this pass sends it."""
+        """Return the state of the write before this pass sends it."""
         gist = gist_of(patch.body)
         last = self.made.get(patch.uid)
         if last is None or last.gist != gist:
@@ -55,15 +55,15 @@ class Attempts(msgspec.Struct, frozen=True):
 
 
 class PodWrite(msgspec.Struct, frozen=True):
-    """A write that brings results onto a pod."""
+    """A write of results to a pod."""
 
     patch: Patch
-    pod: str  # as reasons name it
-    markers: tuple[str, ...] = ()  # the PodProbeMarkers whose results it may bring: reasons about others are apart
+    pod: str  # the pod's name in reasons
+    markers: tuple[str, ...] = ()  # the PodProbeMarkers of its results; reasons are grouped by them
 
 
 def attempts_of(memory: Memory) -> Attempts:
-    """Return the attempts that the last pass has noted, and which of its writes were refused for good."""
+    """Return the attempts that the last pass noted, and which of its writes were rejected for good."""
     made = {
         key.removeprefix(_PHASE): msgspec.json.decode(note, type=Attempt)
         for key, note in memory.notes.items()
@@ -79,7 +79,7 @@ def attempts_of(memory: Memory) -> Attempts:
 
 
 def send(writes: Iterable[PodWrite], before: Attempts, draft: Draft, now: datetime) -> None:
-    """Add the writes that may be sent now to the plan, and a reason for those that were refused."""
+    """Add the writes that may be sent now to the plan, and a reason for rejected ones."""
     chains: list[Chain] = []
     refused: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for write in writes:
@@ -100,7 +100,7 @@ def _explain(text: str, pods: Sequence[str], draft: Draft) -> None:
 
 
 def gist_of(body: Json) -> str:
-    """Return a digest of what the write says, but for times."""
+    """Return a digest of the write without its times."""
     conditions = [
         {key: value for key, value in condition.items() if key not in _TIMES}
         for condition in mappings(member(body, "status").get("conditions"))

@@ -1,4 +1,4 @@
-"""From a probe of a PodProbeMarker to the probe of one pod: named ports become numbers (podprobemarker.md §4.4)."""
+"""Resolves the probes of a PodProbeMarker for one pod: named ports become numbers (podprobemarker.md §4.4)."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _WITH_PORT = ("httpGet", "tcpSocket")
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """A probe that a pod does not get."""
+    """A probe that a pod does not get, and why."""
 
     pod: str
     probe: str
@@ -23,11 +23,11 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 class Unresolved(Exception):
-    """Says why a pod cannot have a probe."""
+    """The reason why a pod cannot have a probe."""
 
 
 def probes_of(marker: PodProbeMarker, pod: Pod) -> Iterator[NodeProbe | Skipped]:
-    """Yield the probes that the pod gets of the PodProbeMarker, and those that it cannot have."""
+    """Yield the probes that the pod gets from the PodProbeMarker, and the ones that it cannot have."""
     seen: set[str] = set()
     for probe in marker.spec.probes:
         if probe.name in seen:
@@ -41,11 +41,11 @@ def probes_of(marker: PodProbeMarker, pod: Pod) -> Iterator[NodeProbe | Skipped]
 
 
 def _resolved(marker: PodProbeMarker, probe: ContainerProbe, pod: Pod) -> NodeProbe:
-    """Return the probe as the pod's node runs it: named ports have become numbers. Raises Unresolved."""
+    """Return the probe with port numbers, as the pod's node runs it. Raises Unresolved."""
     raw = bytes(probe.probe)
     if len(raw) > PROBE_BYTES:
         raise Unresolved(f"it is longer than {PROBE_BYTES} bytes")
-    if not raw.lstrip().startswith(b"{"):  # the apiserver would refuse all probes of the node for it
+    if not raw.lstrip().startswith(b"{"):  # the apiserver would reject all probes of the node because of it
         raise Unresolved("it cannot be read: it is no object")
     name = joined(marker.metadata.name, probe.name)
     if not any(handler.encode() in raw for handler in _WITH_PORT):
@@ -84,7 +84,7 @@ def _numbers(container: Container) -> dict[str, int]:
 
 
 def same(one: NodeProbe, other: NodeProbe) -> bool:
-    """Return whether both say the same, however they are written."""
+    """Report whether both probes are the same, regardless of formatting."""
     if (one.name, one.container_name) != (other.name, other.container_name):
         return False
     if bytes(one.probe) == bytes(other.probe):

@@ -1,4 +1,4 @@
-"""Probes without a result, although their containers have run for long enough: the node's agent is silent."""
+"""Finds probes whose results are overdue, because the node's agent is silent."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -11,14 +11,17 @@ from flotilla_common.api.moments import later
 from flotilla_common.control.draft import Waits
 
 ANSWERS_WITHIN = timedelta(seconds=15)
-"""An agent that takes longer for the first result of a probe is reported, but for the time that the probe allows."""
+"""The time within which an agent must report the first result of a probe, besides the probe's own delay and period."""
 
 
 def unanswered(
     found: NodePodProbe, pod: Pod, markers: Iterable[PodProbeMarker], now: datetime, waits: Waits
 ) -> Iterator[NodeProbe]:
-    """Yield the probes of the pod without any result that should have one by now. `waits` gets the moment when the next
-    one should. `markers`: PodProbeMarkers of the pod's namespace; probes of others are left out."""
+    """Yield the probes of the pod whose first result is overdue.
+
+    `waits` gets the moment when the next result is due. `markers`: PodProbeMarkers of the pod's namespace; probes of
+    others are left out.
+    """
     uid = pod.metadata.uid
     known = {state.name for state in found.results_of(uid)}
     asked = {marker.metadata.name: marker.metadata.creation_timestamp for marker in markers}
@@ -39,7 +42,7 @@ def _running_since(pod: Pod, container: str) -> datetime | None:
 
 
 def _allowed(probe: NodeProbe) -> timedelta:
-    """Return how long the first round may take."""
+    """Return how long the first round of the probe may take."""
     try:
         spec = read_json(probe.probe, ProbeSpec)
     except ValueError:
@@ -48,5 +51,5 @@ def _allowed(probe: NodeProbe) -> timedelta:
 
 
 def agent_is_silent(nodes: Sequence[str]) -> str:
-    """Return the sentence about nodes whose agents have reported nothing."""
+    """Return the message about nodes whose agents have reported nothing."""
     return f"no node agent has told a result on {', '.join(nodes)}; see that it runs there and reaches the bus"

@@ -1,4 +1,4 @@
-"""Parts that the controllers of PodProbeMarkers and NodePodProbes share: indexes, and when they run."""
+"""The indexes and the off switch that the controllers of PodProbeMarkers and NodePodProbes share."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 
 MARKER = "marker"
-"""Index: NodePodProbes by namespace and name of the PodProbeMarkers that they have probes of."""
+"""Index: NodePodProbes by namespace and name of the PodProbeMarkers of their probes."""
 
 ON_NODE = "on node"
 """Index: pods by the node that they run on."""
@@ -27,6 +27,6 @@ def node_of(pod: Pod) -> Iterable[str]:
 
 
 def probes_off(settings: Settings, gates: Gates) -> str:
-    """Return why nothing is probed; empty when either kind is served: neither does anything without the other."""
+    """Return why nothing is probed; empty if either kind is served, since neither works without the other."""
     whys = [served(kind)(settings, gates) for kind in (POD_PROBE_MARKER, NODE_POD_PROBE)]
     return "" if "" in whys else whys[0]
