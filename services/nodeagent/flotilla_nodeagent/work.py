@@ -62,7 +62,7 @@ class Work(Generic[K]):
         except (CriError, NotTaken) as error:
             delay = self._queue.retry(key)
             self._log.info("trying again later", key=str(key), why=str(error), seconds=round(delay, 1))
-        except Exception:  # noqa: BLE001 - whatever one bad object provokes must not stop the others
+        except Exception:  # noqa: BLE001 - one bad object must not stop the others
             self._queue.retry(key)
             self._log.exception("unexpected failure", key=str(key))
         else:

@@ -1,8 +1,8 @@
-"""The webhook service on one page: what it answers, with which certificate, and how the apiserver finds it.
+"""The webhook service: its handlers, its certificate, and its registration with the apiserver.
 
-It tells the bus who changes what (`audit`), and needs neither the bus nor a mirror: it answers from the request, keeps
-what it needs for each pod by watches of its own (`cache`), and asks the apiserver directly where a rule looks further.
-So it serves while NATS is down. It stands in the path of pods only while something makes that necessary.
+It publishes changes to the bus (`audit`), but needs neither the bus nor a mirror: it answers from the request, keeps
+data for pods by its own watches (`cache`), and reads from the apiserver directly for rules that need more. So it serves
+while NATS is down. It is in the path of pods only while some object requires that.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ _PROBE_SECONDS = 10.0
 
 
 async def run(context: Context) -> None:
-    """Serve admission and conversion until cancelled; fail if certificate or registration is not right in time."""
+    """Serve admission and conversion until cancelled; fail if certificate or registration is not ready in time."""
     bind_contextvars(service=context.service, replica=context.replica)
     settings, clock = context.settings, context.clock
     metrics = process_metrics()
@@ -99,17 +99,17 @@ async def run(context: Context) -> None:
             group.create_task(follower.run())
         await _in_time(settings, rotator, rotator.certified)
         context.health.ready("webhook-ready", ok=False, why="not serving yet")
-        # It ends before all else: requests that come to it to the last rest on what is watched.
+        # It stops before all else: requests until then rely on the watches.
         server = await stack.enter_async_context(tls.serving(app, certificate, sock, clock))
         group.create_task(_report(context, rotator, certificate, sock.getsockname()[1]))
         await _in_time(settings, rotator, rotator.initialised)
-        gc.freeze()  # the application is there to stay: looking through it would keep calls waiting
+        gc.freeze()  # the application's objects are permanent: collecting them would delay calls
         context.started()
         await server
 
 
 def handlers_of(api: Api, clock: Clock, settings: Settings, gates: Gates, metrics: Metrics) -> dict[str, Handler]:
-    """Every admission path that is served but that of pods, with its handler."""
+    """Return the handler of every admission path except those of pods."""
     protection = Protection(gates, LiveCounts(api), metrics, recorder(settings.protection_log_path))
     kinds = kind_handlers(LiveTools(api, clock, gates, protection, settings.namespace))
     return kinds | protection.handlers()
@@ -127,7 +127,7 @@ def _store(context: Context) -> Store:
 def _using(
     certificate: tls.Certificate, metrics: Metrics, vitals: dict[str, Callable[[], object]]
 ) -> Callable[[Path], None]:
-    """What takes the certificate of a directory into use, and tells when it ends."""
+    """Return a function that loads the certificate of a directory and reports when it ends."""
 
     def use(directory: Path) -> None:
         certificate.use(directory)
@@ -139,21 +139,20 @@ def _using(
 
 
 def _url(settings: Settings) -> str:
-    """Where the apiserver calls us from outside the cluster; empty inside."""
+    """Return the URL at which the apiserver calls us from outside the cluster, "" inside."""
     if settings.webhook_host:
         return f"https://{settings.webhook_host}:{settings.webhook_port}"
     return settings.webhook_url.rstrip("/")
 
 
 def _host(settings: Settings) -> str:
-    """The name that the certificate must be for."""
+    """Return the host name that the certificate must be for."""
     service = f"{settings.webhook_service}.{settings.namespace}.svc"
     return settings.webhook_host or urlsplit(settings.webhook_url).hostname or service
 
 
 def _followers(context: Context, rotator: CertificateRotator) -> list[Follower]:
-    """Everything whose change calls for a pass: the configurations, the CRDs, the kinds of workloads that pods may
-    belong to, the Secret."""
+    """Return watches that wake the rotator: configurations, CRDs, the ConfigMap with the white lists, the Secret."""
 
     def follow(resource: Resource, interesting: Callable[[str], bool], namespace: str = "", only: str = "") -> Follower:
         return Follower(context.api, context.clock, resource, rotator.wake, interesting, namespace, only)
@@ -178,7 +177,7 @@ async def _in_time(settings: Settings, rotator: CertificateRotator, event: async
 
 
 async def _report(context: Context, rotator: CertificateRotator, certificate: tls.Certificate, port: int) -> None:
-    """Readiness: everything has been right once, and the server answers over TLS."""
+    """Report readiness: everything has been right once, and the server answers over TLS."""
     ca_file = Path(context.settings.webhook_cert_dir) / CA_FILE
     while True:
         why = "" if rotator.initialised.is_set() else rotator.failure
@@ -188,7 +187,7 @@ async def _report(context: Context, rotator: CertificateRotator, certificate: tl
 
 
 def _believed(certificate: tls.Certificate) -> str:
-    """Take new authorities of clients into use. Return why that cannot be; empty if it can."""
+    """Load new authorities of clients; return why that fails, or ""."""
     try:
         certificate.believe()
     except OSError as fault:
@@ -197,10 +196,10 @@ def _believed(certificate: tls.Certificate) -> str:
 
 
 def service() -> Service:
-    """The service, for `flotilla run` and for its own process."""
+    """Return the service, for `flotilla run` and for its own process."""
     return Service("webhook", run, access=access(), permissions=webhook_permissions(), called=True)
 
 
 def main() -> int:
-    """Run the service as a process of its own; returns the exit code."""
+    """Run the service as its own process and return the exit code."""
     return run_alone(service())

@@ -1,8 +1,7 @@
-"""Who creates an object that makes the pod webhook necessary is answered once the apiserver uses the rule (ADR 15).
+"""Delays the admission of an object that requires the pod webhook until the apiserver uses its rule (ADR 15).
 
-A dry run of an object that only this rule lets through shows it: the pod webhook, wherever it runs, marks its answer,
-and the checks of pods refuse it.
-Of several apiservers the one that answers us is asked; the others follow within moments.
+A dry run of an object that only this rule matches shows it: the pod webhook of any replica marks its answer, and the
+checks of pods refuse it. Of several apiservers, one answers the dry run; the others follow within moments.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -23,16 +22,16 @@ from flotilla_webhook.standing import Standing
 from flotilla_webhook.wire import Handler
 
 PATIENCE_SECONDS = 5.0
-"""How long an admission waits. An apiserver takes a changed configuration up within a tenth of a second."""
+"""Timeout of an admission. An apiserver applies a changed configuration within a tenth of a second."""
 
 PROBED_NAMESPACE = "default"
-"""Where the dry run takes place. It always exists, and the entry asks about it."""
+"""Namespace of the dry run. It always exists, and the webhook's entry includes it."""
 
 _FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 0.02, 0.1
 _log = structlog.get_logger()
 
 RulesOf = Callable[[Json, str], Awaitable[Collection[PodRule]]]
-"""What an object makes necessary, given the document and its namespace. Raises ValueError for an unreadable one."""
+"""Returns the rules that an object requires, from the document and its namespace. Raises ValueError if unreadable."""
 
 
 class Arming(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,11 +41,13 @@ class Arming(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     standing: Standing
     register: Callable[[], Awaitable[object]]
-    """Brings the webhook configuration into step with the need. Raises what stands in the way of it."""
+    """Updates the webhook configuration to the required rules. Raises the reason when that fails."""
 
     def before(self, handler: Handler, rules_of: RulesOf, admitted: Callable[[Json], None]) -> Handler:
-        """The handler; what it allows to be stored is `admitted`, and arms its rules first. A dry run changes
-        nothing."""
+        """Wrap a handler: an object that it allows is passed to `admitted`, and its rules are in use before the answer.
+
+        A dry run changes nothing.
+        """
 
         async def answer(request: Request) -> Answer:
             answer = await handler(request)
@@ -64,7 +65,7 @@ class Arming(msgspec.Struct, frozen=True, kw_only=True):
         return answer
 
     async def arm(self, rules: Collection[PodRule]) -> bool:
-        """True once pods of these rules are asked about; False if that takes too long."""
+        """Bring the rules into use; return whether the apiserver uses all of them in time."""
         waiting = set(rules)
         self.standing.expect(waiting)
         end, pause = self.clock.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
@@ -84,7 +85,7 @@ class Arming(msgspec.Struct, frozen=True, kw_only=True):
         return not waiting
 
     async def _unused(self, rules: Collection[PodRule]) -> set[PodRule]:
-        """Return those that no rule stands for that is in use. One that stands for many is looked for once."""
+        """Return the rules without a standing rule in use. A rule that covers several is probed once."""
         by_standing: dict[PodRule, set[PodRule]] = {}
         for rule in rules:
             by_standing.setdefault(self.standing.standing_for(rule), set()).add(rule)

@@ -1,7 +1,7 @@
-"""Who changed what: the webhook sees each write of our kinds before it is stored, and says so on the bus.
+"""Publishes changes of our kinds by users: the webhook sees each write before it is stored.
 
-It says so without waiting: the answer does not come later for it, and comes as well when the bus is away. What is
-admitted may still fail (a conflict) and be admitted again: the generation tells whether it came to be.
+It never waits: the answer is not delayed, and does not depend on the bus. An admitted write may still fail (a conflict)
+and be admitted again: the generation shows whether it was stored.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from flotilla_common.control.journal import Admission, Journal
 from flotilla_webhook.wire import Handler
 
 MESSAGE_LENGTH = 500
-"""Characters of a refusal that are published."""
+"""Length limit of a published refusal."""
 
 _log = structlog.get_logger()
 
@@ -30,13 +30,13 @@ class Audit:
     """Publishes what users do to objects of our kinds."""
 
     def __init__(self, journal: Journal, clock: Clock, namespace: str) -> None:
-        """`namespace` is Flotilla's own, with the accounts of its services."""
+        """Publish with the journal; `namespace` is Flotilla's own, with the accounts of its services."""
         self._journal = journal
         self._clock = clock
         self._own = f"system:serviceaccount:{namespace}:flotilla-"
 
     def around(self, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
-        """The handlers of our kinds, by path, with each admission and refusal published."""
+        """Wrap the handlers of our kinds, by path, so that each admission and refusal is published."""
         found: dict[str, Handler] = {}
         for kind in catalogue.KINDS:
             verbs = list(kind.rules().admission.handlers)
@@ -46,7 +46,7 @@ class Audit:
         return found
 
     def _watched(self, kind: Kind, handler: Handler, *, last: bool) -> Handler:
-        """`last`: what this handler admits is admitted."""
+        """Wrap a handler. With `last`, no further handler can refuse what it admits."""
 
         async def answer(request: Request) -> Answer:
             began = self._clock.monotonic()
@@ -54,7 +54,7 @@ class Audit:
             if not request.dry_run and not request.sub_resource and (last or not answer.allowed):
                 try:
                     self._tell(kind, request, answer, self._clock.monotonic() - began)
-                except Exception:  # noqa: BLE001 - whatever is wrong with the record, the answer stands
+                except Exception:  # noqa: BLE001 - a faulty record must not affect the answer
                     _log.exception("a change is not told", kind=kind.name, name=request.name)
             return answer
 
@@ -83,13 +83,13 @@ class Audit:
         )
 
     def _matters(self, kind: Kind, request: Request, told: list[Json]) -> bool:
-        """Whether somebody wants something else now. Our services keep labels and annotations all the time."""
+        """Report whether the change is a user's intent. Our services keep labels and annotations all the time."""
         ours = kind.made_by_us or request.user_info.username.startswith(self._own)
         return any(not ours or change["path"].startswith(("spec", "and ")) for change in told)
 
 
 def manager_of(request: Request) -> str:
-    """With what the user writes: the field manager of the request, or of the newest entry that the object has."""
+    """Return the field manager of the request, or of the newest entry of the object."""
     named = text((request.options or {}).get("fieldManager"))
     if named or request.object is None:
         return named

@@ -1,4 +1,4 @@
-"""Places of one WorkloadSpread, as this process takes them and gives them back (workloadspread.md §5.3 and §5.5)."""
+"""Places of one WorkloadSpread, as this process takes and returns them (workloadspread.md §5.3 and §5.5)."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -26,14 +26,14 @@ from flotilla_webhook.reserve import TICK_SECONDS, Reserve
 from flotilla_webhook.subsets import try_patch
 
 AWAITED_SECONDS = 1.5
-"""The longest time that a pod waits for places that replicas have taken ahead; then it goes to a later subset."""
+"""Limit of waiting for places that replicas have taken ahead; after it the pod goes to a later subset."""
 
 PLACES = Counter("flotilla_webhook_places_total", "Places of WorkloadSpreads that pods got.", ["source"])
 _AHEAD, _LENT, _BOOK = (PLACES.labels(source) for source in ("ahead", "lent", "book"))
 
 
 class _Request(msgspec.Struct, frozen=True):
-    """A pod that asks for a place. Both of its keys are unique among the pods of the book's version."""
+    """A pod that requests a place. Both of its keys are unique among the pods of the book's version."""
 
     pod: Json
     name: str  # empty where the apiserver will choose one
@@ -42,7 +42,7 @@ class _Request(msgspec.Struct, frozen=True):
 
 
 class Booking:
-    """Takes places and gives them back, each request by itself."""
+    """Takes and returns places, each request by itself."""
 
     def __init__(self, ledger: BookLedger, clock: Clock, entropy: Entropy, peers: Peers) -> None:
         self._ledger = ledger
@@ -56,9 +56,11 @@ class Booking:
         await self._reserve.close()
 
     async def take(self, pod: Json, version: str, replicas: Callable[[], Awaitable[int | None]]) -> Matched | None:
-        """Return the place of the pod, or None if no subset has room. `replicas` reads the workload's number of
-        replicas if a new book needs it. Raise Gone, ApiError, Unreachable, or ValueError if the book cannot be opened
-        or the subset's patch does not apply."""
+        """Return the place of the pod, or None if no subset has room.
+
+        `replicas` reads the workload's number of replicas if a new book needs it. Raises Gone, ApiError, Unreachable,
+        or ValueError if the book cannot be opened or the subset's patch does not apply.
+        """
         request = _Request(pod, name_of(pod), self._entropy.uuid(), version)
         if not self._has_place(request):
             self._reserve.came(version)
@@ -78,10 +80,12 @@ class Booking:
             await self._clock.sleep(TICK_SECONDS)
 
     async def lend(self, version: str, subset: str, pod: str) -> Grant | None:
-        """Return the place that another replica gets for a pod; an empty one if this replica has none to give, and None
-        if it is about to get some."""
+        """Return the place that another replica gets for a pod.
+
+        It is empty if this replica has none to give, and None if it is about to get some.
+        """
         given = self._reserve.given_to(version, pod)
-        if given is not None:  # the request comes again
+        if given is not None:  # a repeated request
             return given
         self._reserve.came(version)
         settled = self._reserve.holds(version, subset) or await self._reserve.is_settled(version, subset)
@@ -90,12 +94,11 @@ class Booking:
         return Grant() if settled else None
 
     async def give(self, version: str, subset: str, name: str) -> bool:
-        """Give the place of a pod back; return whether that was written down. Raises Gone, ApiError, Unreachable,
-        ValueError."""
+        """Give a pod's place back; return whether that was stored. Raises Gone, ApiError, Unreachable, ValueError."""
 
         def give(spread: WorkloadSpread, books: Books) -> bool:
             del spread
-            # Where no book is open nobody has a place: one that is opened later begins with all of them.
+            # Without an open book no pod has a place: one that is opened later begins with all of them.
             changed = without_pod(books.get(version, []), subset, name, self._clock.now().replace(microsecond=0))
             if changed is not None:
                 books[version] = changed
@@ -104,8 +107,7 @@ class Booking:
         return await self._ledger.write(give)
 
     async def keep(self, version: str, subset: str, name: str) -> None:
-        """Write down that the pod, whose place was given back, stays after all. Raises Gone, ApiError, Unreachable,
-        ValueError."""
+        """Restore the place of a pod that stays after all. Raises Gone, ApiError, Unreachable, ValueError."""
 
         def keep(spread: WorkloadSpread, books: Books) -> None:
             del spread
@@ -115,13 +117,15 @@ class Booking:
         await self._ledger.write(keep)
 
     def _at_once(self, request: _Request) -> Matched | None:
-        """Return a place that needs no write: one that was taken ahead, or one of an unlimited subset. Return None if a
-        write is needed. Raise ValueError if the subset's patch does not apply."""
+        """Return a place that needs no write: one taken ahead, or of an unlimited subset; None if a write is needed.
+
+        Raises ValueError if the subset's patch does not apply.
+        """
         spread = self._ledger.known()
         if spread is None or _is_known(spread, request):
             return None
         given = self._reserve.given_to(request.version, request.name)
-        if given is not None:  # the request comes again
+        if given is not None:  # a repeated request
             return _granted(spread, given)
         place = self._best(spread, request)
         if place is None:
@@ -135,8 +139,10 @@ class Booking:
         return _granted(spread, self._reserve.give(request.version, place.name, request.name))
 
     async def _borrow(self, request: _Request) -> Matched | None:
-        """Return a place that another replica gives to the pod, or one that needs no write once no other has any; None
-        if a write is needed. Raise ValueError if the subset's patch does not apply."""
+        """Return a place from another replica, or one that needs no write once no other has any.
+
+        Returns None if a write is needed. Raises ValueError if the subset's patch does not apply.
+        """
         found: Matched | None = None
         while found is None and (spread := self._ledger.known()) is not None:
             subset, replica = self._lender(spread, request)
@@ -154,15 +160,14 @@ class Booking:
         return found
 
     def _lender(self, spread: WorkloadSpread, request: _Request) -> tuple[str, str]:
-        """Return the best subset for the pod, and a replica that may have a place of it to give; both are empty if
-        there is none."""
+        """Return the best subset for the pod, and a replica that may have a place of it to give, or ("", "")."""
         place = None if _is_known(spread, request) else self._best(spread, request)
         lenders = [] if place is None else self._reserve.lenders(request.version, place)
         found = ((place.name, one) for one in lenders if place is not None and self._peers.answers(one))
         return next(found, ("", ""))
 
     def _has_place(self, request: _Request) -> bool:
-        """Return whether the pod has a place already, because its request comes again."""
+        """Report whether the pod has a place already, because its request is repeated."""
         spread = self._ledger.known()
         known = spread is not None and _is_known(spread, request)
         return known or self._reserve.given_to(request.version, request.name) is not None
@@ -175,12 +180,14 @@ class Booking:
     def _take(
         self, spread: WorkloadSpread, books: Books, *, request: _Request, replicas: int | None, patient: bool
     ) -> Matched | None:
-        """Take a place and return it; its subset is empty if no subset has room. Return None if that is not certain
-        yet. Raise ValueError if the book cannot be opened or the subset's patch does not apply."""
+        """Take a place and return it; its subset is empty if no subset has room, and None if that is not certain yet.
+
+        Raises ValueError if the book cannot be opened or the subset's patch does not apply.
+        """
         book, name = _book_of(spread, books, request.version, replicas), spread.metadata.name
         for key in (request.name, request.token):
             held = awaiting(book, key)
-            if held is not None:  # by an earlier request about the pod, or by this very one, which is decided again
+            if held is not None:  # taken by an earlier request for the pod, or by this one, decided again
                 return _matched(name, held, key, request)
         place = chosen(book, request.name, partial(self._may_take, request, patient=patient))
         if place is None:
@@ -190,25 +197,25 @@ class Booking:
         if not has_room(place) or self._reserve.holds(request.version, place.name):
             return None
         try_patch(request.pod, spread, place.name)
-        # Of two pods of one name, one of which goes, the controller could not tell which of them has come.
+        # Of two pods of one name, one of which is leaving, the controller could not see which one has appeared.
         key = request.name if request.name and place_of(book, request.name) is None else request.token
         now = self._clock.now().replace(microsecond=0)
         books[request.version] = with_pod(book, place.name, key, now, request.name)
         return _matched(name, place, key, request)
 
     def _may_take(self, request: _Request, entry: SubsetStatus, *, patient: bool) -> bool:
-        """Return whether the subset has room. For a patient request, also return True if it may have room soon."""
+        """Report whether the subset has room or, for a patient request, may have room soon."""
         holds = self._reserve.holds(request.version, entry.name)
         return has_room(entry) or holds or (patient and self._reserve.is_awaited(request.version, entry))
 
 
 def name_of(pod: Json) -> str:
-    """Return the name of a pod; empty if the apiserver will choose one."""
+    """Return the name of a pod, "" if the apiserver will choose one."""
     return text(member(pod, "metadata").get("name"))
 
 
 def _is_known(spread: WorkloadSpread, request: _Request) -> bool:
-    """Return whether the book has a pod of this name already."""
+    """Report whether the book has a pod of this name already."""
     return place_of(spread.status.versioned_subset_statuses.get(request.version, []), request.name) is not None
 
 
@@ -221,8 +228,11 @@ def _matched(name: str, place: SubsetStatus, key: str, request: _Request) -> Mat
 
 
 def _book_of(spread: WorkloadSpread, books: Books, version: str, replicas: int | None) -> list[SubsetStatus]:
-    """Return the book of the version, or a new one. Raise ValueError if a new one needs the number of replicas and the
-    caller has not read it, because the book existed a moment ago."""
+    """Return the book of the version, or a new one.
+
+    Raises ValueError if a new one needs the number of replicas and the caller has not read it, because the book existed
+    a moment ago.
+    """
     held = books.get(version)
     if held:
         return held

@@ -1,5 +1,4 @@
-"""The books of places of a WorkloadSpread, as they are written (workloadspread.md §7): one for each version of its
-workload's pods."""
+"""The stored books of a WorkloadSpread's places (workloadspread.md §7), one per version of the workload's pods."""
 
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.workloadspread.book import stored
@@ -7,7 +6,7 @@ from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, Subs
 from flotilla_webhook.ledger import Ledger, Page
 
 Books = dict[str, list[SubsetStatus]]
-"""By version."""
+"""Books by version."""
 
 BookLedger = Ledger[WorkloadSpread, Books]
 

@@ -1,8 +1,8 @@
-"""Connections that may not be held open for nothing.
+"""Limits the number and the duration of connections.
 
-The apiserver keeps a handful of connections and asks at once. Whoever else reaches the port could connect, say nothing
-or send a body byte by byte, and keep sockets and memory for ever: uvicorn only ends connections that are idle after an
-answer.
+The apiserver keeps a handful of connections and sends its requests at once. Other clients of the port could connect,
+send nothing or a body byte by byte, and hold sockets and memory indefinitely: uvicorn only closes connections that are
+idle after an answer.
 """
 
 import asyncio
@@ -13,20 +13,24 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 REQUEST_SECONDS = 10.0
-"""From the connection to its first request, and from a request's first byte to its last: a third of what the apiserver
-waits for an answer."""
+"""Timeout from the connection to its first request, and from a request's first byte to its last.
+
+It is a third of the apiserver's timeout for an answer.
+"""
 
 MAX_CONNECTIONS = 512
-"""At once: an apiserver keeps a few, and a large control plane has five of them."""
+"""Limit of connections: an apiserver keeps a few, and a large control plane has five of them."""
 
 
 CALLER = "caller"
-"""In the state of a request: the common names of the certificate that its sender has shown and that we believe; none
-without such a certificate. It is not there where nobody is asked for one."""
+"""Key in the state of a request: the common names of the sender's verified certificate, none without one.
+
+It is missing where client certificates are not requested.
+"""
 
 
 def common_names(certificate: Mapping[str, Any] | None) -> frozenset[str]:
-    """Return the names in a certificate as Python describes it, an empty one if it has none; none without one."""
+    """Return the common names of a certificate in Python's form, {""} if it has none; none without a certificate."""
     if not certificate:
         return frozenset()
     parts = [part for name in certificate.get("subject", ()) for part in name]
@@ -34,7 +38,7 @@ def common_names(certificate: Mapping[str, Any] | None) -> frozenset[str]:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """HTTP as uvicorn speaks it, with a time for each request."""
+    """HTTP as in uvicorn, with a timeout for each request."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -1,9 +1,8 @@
-"""Units of one PodUnavailableBudget that are taken ahead, so that requests need not wait for a write of the status (ADR
-33).
+"""Takes units of one PodUnavailableBudget ahead, so that requests need not wait for a write of the status (ADR 33).
 
 While many requests come, a replica takes more units than it has requests for, but never more than a part of what is
-left. A request gets one of them at once, and the next write names its pod. What is left when requests stop coming, or
-when the budget gets short, is returned. What a replica leaves behind that dies is free again when its time is over.
+left. A request gets one of them at once, and the next write names its pod. Units that are left when requests stop
+coming, or when the budget gets short, are returned. The units of a replica that dies are free again when they expire.
 """
 
 import asyncio
@@ -28,30 +27,31 @@ from flotilla_webhook.ledger import Gone
 from flotilla_webhook.pace import Held, Pace
 
 MANY = 2
-"""The number of requests within a second from which on units are taken ahead."""
+"""Number of requests within a second from which on units are taken ahead."""
 
 AHEAD_SECONDS = 1.0
-"""The time that the units of a replica should last at the current rate. A replica takes more when it has used half of
-them, because a write may be slow or conflict."""
+"""Seconds for which the units of a replica should last at the current rate.
+
+A replica takes more when it has used half of them, because a write may be slow or conflict.
+"""
 
 FRESH_SECONDS = 2.0
-"""The age up to which a unit is given to a pod: what it was counted by gets old."""
+"""Age up to which a unit is given to a pod: the count behind it gets old."""
 
 NAMED_SECONDS = 0.5
-"""The time after which the pods that got units are written down. Until then a pod that is seen to go counts twice."""
+"""Delay of writing down the pods that got units. Until then a pod that is seen to go counts twice."""
 
 ALIVE_SECONDS = FRESH_SECONDS + 2.0
-"""The age up to which a unit may be returned or named by a replica that is alive: entries have whole seconds, and a
-write may be slow."""
+"""Age up to which a live replica may return or name a unit: entries have whole seconds, and a write may be slow."""
 
 RECOUNTED_SECONDS = 5.0
-"""The longest time in which the controller counts units that were returned, or counted twice."""
+"""Longest time in which the controller counts units that were returned, or counted twice."""
 
 TICK_SECONDS = 0.02
-"""The interval between two checks for something to write."""
+"""Interval between two checks for something to write."""
 
 FAILED_SECONDS = 1.0
-"""The pause after a write that failed."""
+"""Pause after a failed write."""
 
 _log = structlog.get_logger()
 
@@ -67,7 +67,7 @@ class _Given(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """The changes of one write, applied to the memory of this replica once it is stored."""
+    """The changes of one write, applied to this replica's records once it is stored."""
 
     taken: list[Held]
     given: int
@@ -80,7 +80,7 @@ class UnitsAhead:
         self._ledger = ledger
         self._clock = clock
         self._entropy = entropy
-        self._own = f"{AHEAD}{replica}/"  # how the keys of this replica begin
+        self._own = f"{AHEAD}{replica}/"  # prefix of the keys of this replica
         self._pace = Pace(clock, MANY)
         self._held: deque[Held] = deque()  # the oldest first
         self._given: deque[_Given] = deque()  # the oldest first
@@ -89,8 +89,8 @@ class UnitsAhead:
         self._is_writing = False
         self._has_failed = False
         self._is_ending = False
-        self._seen = float("-inf")  # when the status had units ahead, of whatever replica
-        self._count_seen = _count(BudgetStatus())  # by the controller, as it was then
+        self._seen = float("-inf")  # when the status last had units ahead, of any replica
+        self._count_seen = _count(BudgetStatus())  # the controller's count at that time
 
     @property
     def busy(self) -> bool:
@@ -110,8 +110,8 @@ class UnitsAhead:
             self._hurried = asyncio.create_task(self._sync())
 
     def give(self, pod: Pod, operation: str) -> bool:
-        """Give a unit to the pod; return whether there was one. Only a unit counts that the newest status has: others
-        may have come to an end."""
+        """Give a unit to the pod; return whether there was one."""
+        # Only units in the newest status count: others may have expired.
         now, stored = self._clock.monotonic(), self._status().disrupted_pods
         while self._held:
             unit = self._held.popleft()
@@ -121,12 +121,14 @@ class UnitsAhead:
         return False
 
     def has_given(self, pod: Pod) -> bool:
-        """Return whether the pod has just got a unit: its request comes again."""
+        """Report whether the pod has just got a unit, and its request is repeated."""
         return any(given.pod.metadata.uid == pod.metadata.uid for given in self._given)
 
     def take_back(self, pod: Pod) -> bool:
-        """Take the unit back from a pod that stays as it is after all; return whether that was possible. It is not once
-        a write names the pod."""
+        """Take the unit back from a pod that stays as it is after all; return whether that was possible.
+
+        It is not after a write has named the pod.
+        """
         kept = [given for given in self._given if given.pod.metadata.uid != pod.metadata.uid]
         if self._is_writing or len(kept) == len(self._given):
             return False
@@ -134,8 +136,10 @@ class UnitsAhead:
         return True
 
     def is_awaited(self) -> bool:
-        """Return whether units of any replica are in the status, or were when the controller counted last. Until it has
-        counted without them, it is not certain that no budget is left."""
+        """Report whether units of any replica are in the status, or were at the controller's last count.
+
+        Until it has counted without them, it is not certain that no budget is left.
+        """
         status = self._status()
         self._look(status)
         is_counted = _count(status) != self._count_seen
@@ -143,20 +147,20 @@ class UnitsAhead:
         return since <= 0 or (since <= RECOUNTED_SECONDS and not is_counted)
 
     async def close(self) -> None:
-        """Return all units. If that fails, they are free again when their time is over."""
+        """Return all units. If that fails, they are free again when they expire."""
         self._pace.stop()
         self._is_ending = True
         if self._keeper is not None:
             await self._keeper
 
     def _look(self, status: BudgetStatus) -> None:
-        """Look whether any replica holds units by this status. Each status that is seen is looked at: one that was
-        counted with units need not be the one that a request finds."""
+        """Record whether any replica holds units by this status."""
+        # Every status seen is checked: one that was counted with units need not be the one that a request finds.
         if is_any_fresh(status, ALIVE_SECONDS, self._clock.now()):
             self._seen, self._count_seen = self._clock.monotonic(), _count(status)
 
     async def _keep(self) -> None:
-        """Take units ahead while many requests come, write down who got them, and return what is left."""
+        """Take units ahead while many requests come, write down their pods, and return the rest."""
         while self._pace.rates() or self._held or self._given or self._left_behind():
             await self._sync()
             if self._has_failed and self._is_ending:
@@ -164,7 +168,7 @@ class UnitsAhead:
             await self._clock.sleep(FAILED_SECONDS if self._has_failed else TICK_SECONDS)
 
     async def _sync(self) -> None:
-        """Write what is due. After a failure nothing is held: nobody knows what the status has."""
+        """Write what is due. After a failure nothing is held, as the content of the status is unknown."""
         self._look(self._status())
         self._let_go()
         if self._is_writing or not self._is_due():
@@ -184,9 +188,11 @@ class UnitsAhead:
             self._is_writing = False
 
     def _let_go(self) -> None:
-        """Let go of the units that are too old, of all of them if no request comes, and of those that are more than
-        there is for others. The next write returns them. Forget pods that could not be written down in time: they are
-        gone, or the request that took their unit failed."""
+        """Release the units that are too old, or more than is left for others, or all of them if no request comes.
+
+        The next write returns them. Pods that could not be written down in time are dropped: they are gone, or the
+        request that took their unit failed.
+        """
         now, left = self._clock.monotonic(), self._status().unavailable_allowed
         while self._held and (self._pace.is_idle or self._held[0].until <= now or len(self._held) > left):
             self._held.popleft()
@@ -194,7 +200,7 @@ class UnitsAhead:
             self._given.popleft()
 
     def _is_due(self) -> bool:
-        """Return whether a write is needed now."""
+        """Report whether a write is needed now."""
         is_late = bool(self._given) and self._given[0].since <= self._clock.monotonic() - NAMED_SECONDS
         wanted = self._wanted(self._status())
         return is_late or (wanted > 0 and 2 * len(self._held) <= wanted) or bool(self._left_behind())
@@ -219,7 +225,7 @@ class UnitsAhead:
         return BudgetStatus() if budget is None else budget.status
 
     def _write(self, budget: PodUnavailableBudget, draft: Draft) -> _Written:
-        """Bring the status in line with what this replica knows, and take what is lacking."""
+        """Update the status to this replica's records, and take what is lacking."""
         self._look(budget.status)
         status, given = draft.status, list(self._given)
         for one in given:
@@ -232,12 +238,12 @@ class UnitsAhead:
         return _Written(taken, len(given))
 
     def _settle(self, written: _Written) -> None:
-        """Apply what was written to the memory of this replica."""
+        """Apply the stored write to this replica's records."""
         self._held.extend(written.taken)
         for _ in range(written.given):
             self._given.popleft()
 
 
 def _count(status: BudgetStatus) -> tuple[int, int, int]:
-    """Return what the controller has counted."""
+    """Return the controller's counts."""
     return status.current_available, status.desired_available, status.total_replicas

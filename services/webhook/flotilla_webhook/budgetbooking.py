@@ -1,4 +1,4 @@
-"""Units of one PodUnavailableBudget, as this process takes them and takes them back (podunavailablebudget.md §8.6)."""
+"""Units of one PodUnavailableBudget, as this process takes and returns them (podunavailablebudget.md §8.6)."""
 
 from contextlib import suppress
 
@@ -15,7 +15,7 @@ from flotilla_webhook.budgetledger import BudgetLedger, Draft
 from flotilla_webhook.ledger import Gone
 
 AWAITED_SECONDS = 1.0
-"""The longest time that a request waits for units that replicas have taken ahead; then it is refused."""
+"""Limit of waiting for units that replicas have taken ahead; after it the request is refused."""
 
 _UNITS = Counter("flotilla_webhook_budget_units_total", "Units of PodUnavailableBudgets that were taken.", ["source"])
 _AHEAD, _STATUS = (_UNITS.labels(source) for source in ("ahead", "status"))
@@ -30,7 +30,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class BudgetBooking:
-    """Takes units and takes them back, each request by itself."""
+    """Takes and returns units, each request by itself."""
 
     def __init__(self, ledger: BudgetLedger, clock: Clock, entropy: Entropy, gates: Gates, replica: str) -> None:
         self._ledger = ledger
@@ -49,7 +49,9 @@ class BudgetBooking:
 
     async def take(self, wanted: Wanted) -> Pass | Refusal | None:
         """Return why the pod needs no budget, why there is none, or None once a unit is taken. A dry run takes none.
-        Raises Gone, ApiError, Unreachable, and ValueError for a budget that cannot be read."""
+
+        Raises Gone, ApiError, Unreachable, and ValueError for a budget that cannot be read.
+        """
         if self._comes_again(wanted):
             return Pass.JUST_RECORDED
         if self._is_given(wanted):
@@ -78,13 +80,13 @@ class BudgetBooking:
                 await self._ledger.write(remove)
 
     def _comes_again(self, wanted: Wanted) -> bool:
-        """Return whether the pod has just got its unit. The apiserver often asks twice about one request."""
+        """Report whether the pod has just got its unit. The apiserver often sends a request twice."""
         budget = self._ledger.known()
         is_stored = budget is not None and has_just_taken(budget.status, wanted.pod, self._clock.now())
         return is_stored or self._ahead.has_given(wanted.pod)
 
     def _is_given(self, wanted: Wanted) -> bool:
-        """Return whether the pod has got a unit that was taken ahead."""
+        """Report whether the pod gets a unit that was taken ahead."""
         budget = self._ledger.known()
         is_free = budget is None or why_free(wanted.pod, budget, wanted.operation, self._gates) is not None
         if is_free or wanted.dry_run:
@@ -97,11 +99,11 @@ class BudgetBooking:
         return False
 
     def _may_be_left(self, refusal: Refusal) -> bool:
-        """Return whether replicas may return units of a budget of which all is taken."""
+        """Report whether replicas may return units of an exhausted budget."""
         return refusal.exhausted and self._ahead.is_awaited()
 
     def _decide(self, wanted: Wanted, budget: PodUnavailableBudget, draft: Draft) -> Pass | Refusal | None:
-        """Decide as `take` returns it. Raises ValueError."""
+        """Decide; the result is that of `take`. Raises ValueError."""
         now = msgspec.structs.replace(budget, status=draft.status)
         free = why_free(wanted.pod, now, wanted.operation, self._gates)
         if free is Pass.RECORDED and has_just_taken(draft.status, wanted.pod, self._clock.now()):
@@ -117,6 +119,8 @@ class BudgetBooking:
 
 
 def _is_sure(outcome: Pass | Refusal | None, wanted: Wanted) -> bool:
-    """Return whether the outcome holds although the copy it was decided on may be old: a unit counts once it is
-    written, and one that was taken a moment ago is there still."""
+    """Report whether the outcome holds although its copy of the budget may be old.
+
+    A unit counts once it is written, and one that was taken a moment ago is still there.
+    """
     return outcome is Pass.JUST_RECORDED or (outcome is None and not wanted.dry_run)

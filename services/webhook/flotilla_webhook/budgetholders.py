@@ -1,9 +1,9 @@
-"""Find out for refusals which pods of a budget are not available, besides those that its status names.
+"""Names the unavailable pods of a budget in refusals, besides those in its status.
 
-Pods that terminate, are not ready or do not exist use a budget up without an entry in its status. Only the controller
-of budgets knows them without a LIST of pods for each refusal, and its last record is on the bus (docs/bus.md, why.v1).
-One request reads it, within a millisecond or two. It only makes a text longer: a refusal waits for it a short while at
-most, and not at all while the bus is away.
+Pods that terminate, are not ready or do not exist use up a budget without an entry in its status. Only the controller
+of budgets has them without a LIST of pods for each refusal, and its last record is on the bus (docs/bus.md, why.v1).
+One request reads it, within a millisecond or two. It only makes a text longer: a refusal waits for it briefly, and not
+at all while the bus is away.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.clock import Clock
 
 WAIT_SECONDS = 0.05
-"""The longest time that a refusal waits for the record."""
+"""Timeout of reading the record."""
 
 REST_SECONDS = 5.0
-"""The time without a question after a record did not come in time."""
+"""Pause of requests after a record did not come in time."""
 
 MOST_CHARACTERS = 1000
-"""Length of the text that a refusal gets at most."""
+"""Length limit of the text in a refusal."""
 
 _RECORD_BYTES = 64 << 10
 _CODES = ("PodsUnavailable", "PodsMissing")
@@ -44,7 +44,7 @@ class _Record(msgspec.Struct):
 
 
 class BudgetHolders:
-    """The records that are being read. Requests that come together share a read."""
+    """The records that are being read. Concurrent requests share a read."""
 
     def __init__(self, bus: Bus, clock: Clock) -> None:
         self._bus = bus
@@ -53,8 +53,10 @@ class BudgetHolders:
         self._rests_until = 0.0
 
     async def told(self, budget: PodUnavailableBudget | None) -> str:
-        """Return the sentences of the record that name pods of the budget which are not available, each after a
-        semicolon. Empty where no record of this very budget comes in time."""
+        """Return the sentences of the record about unavailable pods of the budget, each after a semicolon.
+
+        Returns "" if no record of this very budget comes in time.
+        """
         if budget is None:
             return ""
         record = await self._record(*budget.metadata.key)
@@ -74,7 +76,7 @@ class BudgetHolders:
         return await asyncio.shield(reading)
 
     async def _read(self, namespace: str, name: str) -> _Record:
-        """Return the record; an empty one where there is none, or none that can be read."""
+        """Return the record, an empty one if it does not exist or cannot be read."""
         subject = subjects.last_why(POD_UNAVAILABLE_BUDGET, namespace, name)
         try:
             async with asyncio.timeout(WAIT_SECONDS):

@@ -1,4 +1,4 @@
-"""The status of a PodUnavailableBudget, as requests write it that take budget (podunavailablebudget.md §8.6)."""
+"""The ledger of a PodUnavailableBudget's status, for requests that take budget (podunavailablebudget.md §8.6)."""
 
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.podunavailablebudget.types import (
@@ -11,7 +11,7 @@ from flotilla_webhook.ledger import Ledger, Page
 
 
 class Draft:
-    """The status as the requests of one write leave it."""
+    """The status after the requests of one write."""
 
     def __init__(self, status: BudgetStatus) -> None:
         self.status = status

@@ -1,5 +1,7 @@
-"""Publish what the check of budgets has decided: events, a metric, the protection log, records on the bus
-(podunavailablebudget.md §10)."""
+"""Publishes decisions about budgets: events, a metric, the protection log, records on the bus.
+
+See podunavailablebudget.md §10.
+"""
 
 from collections.abc import Callable
 
@@ -21,7 +23,7 @@ PREVENTED = Event("PubPreventPodDeletion", "openkruise pub prevents pod deletion
 
 
 class BudgetRecords(msgspec.Struct, frozen=True):
-    """The places where units that were taken, and requests that found none, are recorded. No method waits."""
+    """The outputs for units that were taken, and for requests that found none. No method waits."""
 
     journal: Journal
     events: Recorder
@@ -30,12 +32,12 @@ class BudgetRecords(msgspec.Struct, frozen=True):
     """Appends a line to the protection log."""
 
     def taken(self, change: PodChange, pod: ObjectMeta, budget: str, seconds: float) -> None:
-        """Record that a unit was taken. `seconds`: how long the answer took."""
+        """Record that a unit was taken; `seconds` is the duration of the answer."""
         self.metrics.budget_requests.labels(change.operation.lower(), "taken").inc()
         self._publish(change, pod, budget, "", seconds)
 
     def refused(self, change: PodChange, pod: ObjectMeta, budget: str, message: str, seconds: float) -> None:
-        """Record a request that was refused because there was no unit. `seconds`: how long the answer took."""
+        """Record a request that was refused because there was no unit; `seconds` is the duration of the answer."""
         user = change.request.user_info.username
         self._publish(change, pod, budget, message, seconds)
         self.events.record(Subject.of(POD, pod), PREVENTED)

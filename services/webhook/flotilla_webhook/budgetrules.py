@@ -20,15 +20,17 @@ from flotilla_common.api.podrules import PodRule, controlled_by, labels_match, o
 from flotilla_common.workload.budget import TRUE_TEXTS
 
 NAMESPACE_CONTROLLER = "system:serviceaccount:kube-system:namespace-controller"
-"""The user that deletes what is left in a namespace that is being deleted."""
+"""The user that deletes the content of a namespace that is being deleted."""
 
 _WHY = "PodUnavailableBudgets"
 _KEYS = (RELATED_BUDGET, LEGACY_RELATED_BUDGET)
 
 
 def going_rule(namespace: str, names: Collection[str] = ()) -> PodRule:
-    """Return the rule of pods of a namespace that are deleted or evicted. `names`: its budgets, none if they are too
-    many to name."""
+    """Return the rule of pods of a namespace that are deleted or evicted.
+
+    `names` are its budgets, none if they are too many to name.
+    """
     somebody = f"request.userInfo.username != {quoted(NAMESPACE_CONTROLLER)}"
     return PodRule(_WHY, f"{somebody} && {_is_protected(names)}", namespace)
 
@@ -41,7 +43,7 @@ def updated_rule(namespace: str, names: Collection[str] = ()) -> PodRule:
 
 
 def created_rule(namespace: str, spec: BudgetSpec) -> PodRule | None:
-    """Return the rule of new pods that the budget is for; None if it is for none."""
+    """Return the rule of new pods that the budget selects, or None if it selects none."""
     if spec.selector is not None and spec.selector != LabelSelector():
         return PodRule(_WHY, labels_match(spec.selector), namespace)
     if spec.target_ref is None:

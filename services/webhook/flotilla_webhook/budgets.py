@@ -1,10 +1,9 @@
-"""The check of PodUnavailableBudgets: a request that deletes, evicts or updates an available pod takes a unit of its
-budget, or is refused (podunavailablebudget.md §8).
+"""The check of PodUnavailableBudgets: a request that disrupts an available pod takes a unit of its budget.
 
-Requests that the pod alone decides need no look at the budget. All others are decided in the budget's ledger: a unit
-counts once it is written, and every outcome without such a write (a refusal, a budget that lets the pod pass, a dry
-run) is decided on a copy that was read after the request came. So neither a watch that lags nor another replica changes
-the outcome.
+Requests to delete, evict or update are refused without a unit (podunavailablebudget.md §8). Those that the pod alone
+decides do not read the budget. All others are decided in the budget's ledger: a unit counts once it is written, and
+every outcome without such a write (a refusal, a budget that lets the pod pass, a dry run) is decided on a copy that was
+read after the request came. So neither a watch that lags nor another replica changes the outcome.
 """
 
 import asyncio
@@ -41,10 +40,10 @@ from flotilla_webhook.ledger import Gone, Ledger
 from flotilla_webhook.podchecks import EVICT, UPDATE, Check, PodChange, Verdict
 
 TOLD_APART = 64
-"""Up to how many budgets are named in the rules: each of them makes the configuration longer."""
+"""Limit of the budgets that are named in the rules: each of them makes the configuration longer."""
 
 _BOOKINGS = 1000
-"""Bookings that are kept, beyond those of budgets that exist."""
+"""Limit of bookings that are kept, beyond those of budgets that exist."""
 
 _TOO_MANY_REQUESTS = 429
 
@@ -60,7 +59,7 @@ class _Wanted(msgspec.Struct, frozen=True):
 
 
 class Budgets:
-    """The check, and the budgets that make it necessary."""
+    """The check, and the budgets that require it."""
 
     def __init__(
         self,
@@ -73,7 +72,7 @@ class Budgets:
         *,
         eviction_code: int,
     ) -> None:
-        """Prepare the check. `eviction_code`: the HTTP code of evictions that are refused."""
+        """Prepare the check; `eviction_code` is the HTTP code of refused evictions."""
         self.cache = Cache(POD_UNAVAILABLE_BUDGET, _readable, _needed)
         self._api = api
         self._clock = clock
@@ -87,7 +86,7 @@ class Budgets:
         self._bookings: dict[tuple[str, str], BudgetBooking] = {}  # by namespace and name
 
     async def close(self) -> None:
-        """Return the units that were taken ahead, so that nobody waits for their time-out."""
+        """Return the units that were taken ahead, so that requests need not wait until they expire."""
         await asyncio.gather(*(booking.close() for booking in self._bookings.values()))
 
     @property
@@ -110,12 +109,12 @@ class Budgets:
         return [rule for namespace in sorted({of for of, _ in keys}) for rule in self._rules(namespace, keys)]
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
-        """Return the rules that a budget that is about to be stored makes necessary."""
+        """Return the rules that a budget about to be stored requires."""
         keys = {budget.metadata.key for budget in self.cache.values()}
         return self._rules(namespace, {*keys, (namespace, text(member(document, "metadata").get("name")))})
 
     def _rules(self, namespace: str, budgets: Collection[tuple[str, str]]) -> list[PodRule]:
-        """Return the rules of pods of a namespace. `budgets`: namespaces and names of all budgets."""
+        """Return the rules of pods of a namespace; `budgets` are namespaces and names of all budgets."""
         names = [name for of, name in budgets if of == namespace] if len(budgets) <= TOLD_APART else ()
         going = [going_rule(namespace, names)] if self._gates.on(DELETE_GATE) else []
         return [*going, *([updated_rule(namespace, names)] if self._gates.on(UPDATE_GATE) else [])]
@@ -133,7 +132,7 @@ class Budgets:
             return Verdict()
         except (ApiError, Unreachable) as failure:
             return Verdict(self._denied(change, str(failure)))
-        except ValueError as fault:  # NotRead, too
+        except ValueError as fault:  # and NotRead
             return Verdict(error(400, str(fault)))
         if isinstance(outcome, Refusal):
             return await self._refused(wanted, outcome, began)
@@ -143,8 +142,10 @@ class Budgets:
         return Verdict(take_back=partial(booking.take_back, wanted.unit))
 
     def _wanted(self, change: PodChange) -> _Wanted | None:
-        """Return the pod, the operation and the budget to look at; None where the pod alone shows that it needs no
-        budget. Raises ValueError: the pod cannot be read."""
+        """Return the needed unit and its budget, or None if the pod alone shows that it needs none.
+
+        Raises ValueError if the pod cannot be read.
+        """
         if not self._gates.on(UPDATE_GATE if change.operation == UPDATE else DELETE_GATE):
             return None
         operation, after = change.operation, change.request.object
@@ -162,7 +163,7 @@ class Budgets:
 
     async def _refused(self, wanted: _Wanted, refusal: Refusal, began: float) -> Verdict:
         change = wanted.change
-        if await self._endings.has_begun(change.namespace):  # everything in it may go
+        if await self._endings.has_begun(change.namespace):  # all of its pods may go
             return Verdict()
         budget = self.cache.get(change.namespace, wanted.budget) if refusal.exhausted else None
         message = f"{refusal.message}{await self._holders.told(budget)}"
@@ -175,14 +176,13 @@ class Budgets:
         return Verdict(answer)
 
     def _denied(self, change: PodChange, message: str) -> Answer:
-        """Return the refusal: eviction clients wait and try again after 429."""
+        """Return the refusal: eviction clients retry after 429."""
         if change.operation == EVICT and self._eviction_code == _TOO_MANY_REQUESTS:
             return Answer(allowed=False, code=_TOO_MANY_REQUESTS, message=message, reason="TooManyRequests")
         return Answer(allowed=False, code=403, message=message, reason="Forbidden")
 
     def _booking(self, namespace: str, name: str) -> BudgetBooking:
-        """Return what takes units of a budget, which need not exist: pods may name anything, and the first read shows
-        it."""
+        """Return the booking of a budget, which need not exist: pods may name any, and the first read shows it."""
         key = namespace, name
         if key not in self._bookings:
             if len(self._bookings) >= _BOOKINGS:
@@ -200,12 +200,12 @@ class _Named(msgspec.Struct):
 
 
 def _metadata(pod: Json) -> ObjectMeta:
-    """Return the metadata of a pod. Raises ValueError: they cannot be read."""
+    """Return the metadata of a pod. Raises ValueError if they cannot be read."""
     return typed(pod, _Named).metadata
 
 
 def _readable(item: msgspec.Raw) -> PodUnavailableBudget | None:
-    """Return a stored budget; one that cannot be read makes nothing necessary."""
+    """Decode a stored budget; one that cannot be decoded requires no rules."""
     try:
         return msgspec.json.decode(item, type=PodUnavailableBudget)
     except msgspec.MsgspecError as fault:
@@ -214,7 +214,7 @@ def _readable(item: msgspec.Raw) -> PodUnavailableBudget | None:
 
 
 def _needed(budget: PodUnavailableBudget) -> tuple[str, ...]:
-    """Return the members of the budget that the rules are made of."""
+    """Return the fields of the budget that its rules depend on."""
     target, selector = budget.spec.target_ref, budget.spec.selector
     chosen = msgspec.json.encode(selector).decode()
     return *budget.metadata.key, *(target.identity if target is not None else ()), chosen

@@ -1,4 +1,4 @@
-"""What the webhook remembers of a resource: kept right by a watch of its own, so that it serves while NATS is down."""
+"""A cache of one resource for the webhook, kept current by its own watch, so that it serves while NATS is down."""
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -24,39 +24,41 @@ class _Held(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Cache(Generic[T]):
-    """The objects of one resource, as a `Sink` of the watch: what `read` makes of each. One that is being deleted, or
-    that `read` makes None of, is none."""
+    """The objects of one resource, decoded by `read`, as a `Sink` of the watch.
+
+    Objects being deleted, or for which `read` returns None, are excluded.
+    """
 
     def __init__(
         self, resource: Resource, read: Callable[[msgspec.Raw], T | None], needs: Callable[[T], Hashable]
     ) -> None:
-        """`needs` is what of an object listeners depend on: statuses change many times a second."""
+        """Create an empty cache; `needs` is what listeners need of an object: statuses change many times a second."""
         self.resource = resource
         self.known = False
-        """It is known what there is."""
+        """Is the LIST complete?"""
         self.trouble = ""
-        """What keeps the watch from showing what changes."""
+        """Why the watch does not show changes, or ""."""
         self._read = read
         self._needs = needs
         self.needed: frozenset[Hashable] = frozenset()
-        """What is needed of all of them."""
+        """The needed values of all objects."""
         self._listeners: list[Callable[[], None]] = []
-        self._seen = 0  # the version up to which the watch has shown everything
+        self._seen = 0  # all versions up to this one are applied
         self._held: dict[_Key, _Held[T]] = {}
-        self._listed: dict[_Key, _Held[T]] = {}  # those of the LIST under way
+        self._listed: dict[_Key, _Held[T]] = {}  # objects of the current LIST
 
     def values(self) -> list[T]:
-        """All of them, by namespace and name."""
+        """Return all objects, by namespace and name."""
         held = (self._held[key].value for key in sorted(self._held))
         return [value for value in held if value is not None]
 
     def get(self, namespace: str, name: str) -> T | None:
-        """One of them; None if there is none."""
+        """Return an object, or None."""
         held = self._held.get((namespace, name))
         return None if held is None else held.value
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when what is needed has changed."""
+        """Call `listener` when the needed values have changed."""
         self._listeners.append(listener)
 
     async def follow(self, api: Api, clock: Clock) -> None:
@@ -64,14 +66,17 @@ class Cache(Generic[T]):
         await Reflector(api, self.resource, self, clock).run()
 
     def take(self, item: bytes) -> None:
-        """Take an object as it is now, from elsewhere. A version that is older than the known one says nothing, and so
-        does one of an object that the watch has shown to be gone since."""
+        """Apply the present version of an object from elsewhere.
+
+        A version that is older than the known one is ignored, and so is one of an object whose deletion the watch has
+        shown.
+        """
         key, found = self._reading(msgspec.Raw(item))
         if key in self._held or found.version > self._seen:
             self._hold(key, found)
 
     def forget(self, namespace: str, name: str) -> None:
-        """Forget an object that the apiserver has just said not to exist."""
+        """Remove an object that does not exist at the apiserver."""
         if self._held.pop((namespace, name), None) is not None:
             self._tell()
 
@@ -90,17 +95,17 @@ class Cache(Generic[T]):
         self._seen = version_number(head.resource_version)
         if kind == "DELETED":
             held = self._held.get((head.namespace, head.name))
-            if held is not None and held.version <= self._seen:  # no namesake that came after
+            if held is not None and held.version <= self._seen:  # not a later object of this name
                 del self._held[head.namespace, head.name]
                 self._tell()
         else:
             self._hold(*self._reading(item))
 
     async def progress(self, version: str) -> None:
-        """Nothing new."""
+        """Ignore bookmarks: they contain no objects."""
 
     def state(self, trouble: str) -> None:
-        """What is known stays until there is something better."""
+        """Record the trouble; the cached objects stay until the watch works again."""
         self.trouble = trouble
         if trouble:
             structlog.get_logger().info("cannot follow", resource=self.resource.id, why=trouble)

@@ -24,7 +24,7 @@ PrivateKey = EllipticCurvePrivateKey | RSAPrivateKey
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """A CA and the server certificate that it signed, all PEM. The CA's key is empty where others keep it."""
+    """A CA and the server certificate that it signed, all PEM. The CA's key is empty if it is managed elsewhere."""
 
     ca_key: bytes
     ca_cert: bytes
@@ -33,7 +33,7 @@ class Bundle(msgspec.Struct, frozen=True):
 
 
 def issue(host: str, now: datetime, previous: Bundle | None = None) -> Bundle:
-    """A server certificate for the host; the previous CA is kept if it is good for another year."""
+    """Issue a server certificate for the host; the previous CA is kept if it is good for another year."""
     ca = _reusable_ca(previous, now) if previous else None
     ca_key, ca_cert = ca or _new_ca(now)
     key = generate_private_key(SECP256R1())
@@ -51,7 +51,7 @@ def issue(host: str, now: datetime, previous: Bundle | None = None) -> Bundle:
 
 
 def problem(bundle: Bundle, host: str, at: datetime) -> str:
-    """Why the bundle cannot serve the host at this time; empty if it can."""
+    """Return why the bundle cannot serve the host at this time, or "" if it can."""
     try:
         ca = x509.load_pem_x509_certificate(bundle.ca_cert)
         cert = x509.load_pem_x509_certificate(bundle.cert)
@@ -71,7 +71,7 @@ def problem(bundle: Bundle, host: str, at: datetime) -> str:
 
 
 def end(cert: bytes) -> datetime:
-    """When a certificate ends. Raises ValueError for what is none."""
+    """Return when a certificate ends. Raises ValueError if it cannot be parsed."""
     return x509.load_pem_x509_certificate(cert).not_valid_after_utc
 
 
@@ -111,7 +111,7 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: PrivateKey, now: dateti
 
 
 def _alternative_names(host: str) -> list[x509.GeneralName]:
-    """`localhost`, for the readiness check, and last the host itself."""
+    """Return `localhost`, for the readiness check, and last the host itself."""
     try:
         return [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(host))]
     except ValueError:
@@ -119,7 +119,7 @@ def _alternative_names(host: str) -> list[x509.GeneralName]:
 
 
 def _name(common: str) -> x509.Name:
-    limit = 64  # X.509's bound for a common name; the alternative names are what counts
+    limit = 64  # X.509's bound for a common name; only the alternative names are checked
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:limit])])
 
 

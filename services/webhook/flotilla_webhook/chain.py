@@ -1,4 +1,4 @@
-"""What is done to pods, in which order (webhooks.md §7), and which objects make it necessary."""
+"""Builds the chain of steps on new pods, in order (webhooks.md §7), and the kinds whose objects require it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -41,17 +41,17 @@ from flotilla_webhook.wire import Handler
 
 
 class Armed(msgspec.Struct, frozen=True):
-    """A kind whose objects make the pod webhook necessary."""
+    """A kind whose objects require the pod webhook."""
 
     rules_of: RulesOf
     admitted: Callable[[Json], None]
-    """Told of an object that is about to be stored."""
+    """Called with an object that is about to be stored."""
     checks_of: RulesOf | None = None
-    """The rules that it makes necessary for pods that go or are updated, if that must be in use before it is stored."""
+    """Returns its rules for pods that go or are updated, if they must be in use before it is stored."""
 
 
 class Chain(msgspec.Struct, frozen=True):
-    """The pod webhook with all that it rests on."""
+    """The pod webhook with everything it depends on."""
 
     pods: PodAdmission
     checks: PodChecks
@@ -63,8 +63,10 @@ class Chain(msgspec.Struct, frozen=True):
     """Called when the webhook stops serving."""
 
     def armed_by(self, arming: Arming, checks: Arming, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
-        """Return the handlers of those kinds, by path, which arm the webhook before they answer. `arming` brings rules
-        of new pods into use, `checks` those of pods that go or are updated."""
+        """Wrap the handlers of those kinds, by path, to arm the webhook before they answer.
+
+        `arming` brings rules of new pods into use, `checks` those of pods that go or are updated.
+        """
         return {
             path: _armed(self.armed[kind.resource], arming, checks, handlers[path])
             for kind in catalogue.KINDS
@@ -81,7 +83,7 @@ def _armed(armed: Armed, arming: Arming, checks: Arming, handler: Handler) -> Ha
 def chain_of(
     api: Api, bus: Bus, clock: Clock, entropy: Entropy, settings: Settings, gates: Gates, records: BudgetRecords
 ) -> Chain:
-    """The pod webhook."""
+    """Return the pod webhook."""
     states = PersistentStates(api, clock, settings.namespace)
     sidecars = Sidecars(api, clock, entropy, gates, settings.namespace)
     spreads = Spreads(api, bus, clock, entropy, on=gates.on("WorkloadSpread"), settings=settings)
@@ -119,9 +121,10 @@ def chain_of(
 
 
 def readiness_step(gates: Gates) -> Step:
-    """Step 1: the KruisePodReady readiness gate; idle without the feature gate that asks for it on every pod.
+    """Return step 1, the KruisePodReady readiness gate; idle without the feature gate that requires it on every pod.
 
-    Our controllers write it into the pods that they create, so only that gate makes the step necessary."""
+    Our controllers write it into the pods that they create, so only that feature gate requires the step.
+    """
     on = gates.on("KruisePodReadinessGate")
 
     async def rules() -> list[PodRule]:

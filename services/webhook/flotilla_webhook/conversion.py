@@ -1,4 +1,4 @@
-"""ConversionReview: every object of a request into the wanted version, or none (webhooks.md §6)."""
+"""Converts the objects of a ConversionReview into the wanted version, all or none (webhooks.md §6)."""
 
 from contextlib import suppress
 
@@ -26,7 +26,7 @@ _decoder = msgspec.json.Decoder(_Review)
 
 
 def convert(body: bytes) -> bytes:
-    """The answer to a ConversionReview. Raises ValueError for anything that is none of ours."""
+    """Return the answer to a ConversionReview. Raises ValueError for other documents."""
     review = _decoder.decode(body)
     if review.api_version not in _VERSIONS:
         raise ValueError(f"unsupported ConversionReview version {review.api_version!r}")

@@ -1,8 +1,8 @@
-"""Looking for what lives below an object, straight from the apiserver, page by page.
+"""Counts the objects below an object, straight from the apiserver, page by page.
 
-One living object is enough to protect what is above it, so the first page that has any ends the search: what is said to
-be there is what that page has. A search that takes too long fails, and who asked refuses. Of custom resources only
-their metadata comes here: they may be large, and what is in them is nobody's business.
+One live object is enough to protect its parent, so the first page that has any ends the search: its objects are the
+count. A search that times out fails, and the caller refuses. Of custom resources only the metadata are read: objects
+may be large, and their content is private.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from flotilla_common.api.webhooks import COUNTED_LABEL
 from flotilla_common.kube.interface import Api, ApiError, Unreachable, pages
 
 SEARCH_SECONDS = 10.0
-"""How long a search may take: the apiserver waits for 30 seconds, and would then let the deletion happen."""
+"""Timeout of a search: the apiserver waits for 30 seconds, and would then let the deletion happen."""
 
 _ALLOW = f"a ClusterRole that allows it needs the label {COUNTED_LABEL}=true"
 
@@ -28,7 +28,7 @@ _UNFINISHED = ",".join(f"status.phase!={phase}" for phase in _FINISHED)
 
 
 class CountError(Exception):
-    """What lives there could not be found out."""
+    """The objects could not be counted."""
 
 
 class _Metadata(Model):
@@ -56,14 +56,13 @@ _Item = TypeVar("_Item", _Phased, _Custom)
 
 
 class LiveCounts:
-    """Counts of live objects: those of the first page that has any; 0 if there are none. Every method raises
-    CountError."""
+    """Counts of live objects: those of the first page that has any, or 0. Every method raises CountError."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
 
     async def definition(self, name: str, uid: str) -> Json:
-        """The CRD of this name and uid, as it is stored."""
+        """Return the stored CRD of this name and uid."""
         try:
             stored = msgspec.json.decode(await self.api.get(CRD, "", name), type=Json)
         except (ApiError, Unreachable, msgspec.MsgspecError, ValueError) as failure:
@@ -73,15 +72,15 @@ class LiveCounts:
         return stored
 
     async def active_pods(self, namespace: str) -> int:
-        """Pods of the namespace that are neither finished nor terminating."""
+        """Count the pods of the namespace that are neither finished nor terminating."""
         return await self._count(POD, namespace, _Phased, lambda pod: pod.status.phase not in _FINISHED, _UNFINISHED)
 
     async def bound_claims(self, namespace: str) -> int:
-        """Bound claims of the namespace that are not terminating."""
+        """Count the bound claims of the namespace that are not terminating."""
         return await self._count(CLAIM, namespace, _Phased, lambda claim: claim.status.phase == "Bound")
 
     async def custom_resources(self, group: str, version: str, plural: str) -> int:
-        """Objects of all namespaces that are not terminating."""
+        """Count the objects of all namespaces that are not terminating."""
         resource = Resource(group, version, plural, kind="")
         try:
             return await self._count(resource, "", _Custom, lambda one: True, metadata_only=True)

@@ -163,7 +163,7 @@ class Ledger(Generic[V, D]):
             entries, self._waiting = self._waiting, []
             try:
                 writes += await self._write(entries)
-            except Exception as failure:  # noqa: BLE001 - whatever it is, those who wait for the write get it
+            except Exception as failure:  # noqa: BLE001 - all who wait for the write get any failure
                 for entry in entries:
                     entry.fail(failure)
             else:

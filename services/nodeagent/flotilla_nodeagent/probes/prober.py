@@ -195,7 +195,7 @@ class Prober:
             await self._round(worker)
         except (CriError, Impossible) as error:
             self._lament(worker, str(error))
-        except Exception:  # noqa: BLE001 - whatever one probe provokes must not stop the others
+        except Exception:  # noqa: BLE001 - one bad probe must not stop the others
             self._log.exception("unexpected failure", pod=worker.probe.pod, probe=worker.probe.name)
 
     async def _round(self, worker: Worker) -> None:
