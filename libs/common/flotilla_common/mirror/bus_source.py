@@ -1,9 +1,9 @@
-"""Objects from the watcher's stream.
+"""Reads objects from the watcher's stream.
 
-Objects carry the epoch of the LIST that they belong to. When the marker says that an epoch is complete up to a version,
-objects that are not newer and were not published in that epoch do not exist any more. So a late joiner, a watcher that
-started over and a wiped bus all end in the same table. An object of which the stream holds a message of another epoch
-is the exception: a watcher that was replaced may have had it on its way, and it hides the one of this epoch. Then the
+Objects carry the epoch of the LIST that they belong to. When the marker shows that an epoch is complete up to a
+version, objects that are not newer and were not published in that epoch do not exist any more. So a late joiner, a
+watcher that started over and a wiped bus all end with the same table. The exception is an object with a message of
+another epoch in the stream: a replaced watcher may have sent it late, and it hides the message of this epoch. Then the
 apiserver is asked.
 """
 
@@ -25,18 +25,18 @@ from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import VersionsWentBack, version_number, version_of
 
 FETCH_SECONDS = 1.0
-"""Between attempts to fetch an object of which the bus does not tell enough."""
+"""Delay between attempts to fetch an object that the bus does not carry in full."""
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """The last word on a subject, in an epoch that is not complete yet."""
+    """The last message on a subject, in an epoch that is not complete yet."""
 
     epoch: str
     uid: str  # empty when the object is gone
 
 
 class BusSource:
-    """Follows the stream of one resource."""
+    """A follower of one resource's stream."""
 
     def __init__(self, bus: Bus, api: Api, intake: Intake[Any], clock: Clock, on_synced: Callable[[], None]) -> None:
         self._bus = bus
@@ -47,20 +47,20 @@ class BusSource:
         self._marker_subject = subjects.kube_marker(intake.resource)
         self._epoch = ""  # the epoch that was completed last
         self._told: dict[str, _Told] = {}  # by subject
-        self._line: str | None = None  # of versions, as told first
-        self._other_line = ""  # that was told of since: etcd was restored
+        self._line: str | None = None  # the first line of versions that was seen
+        self._other_line = ""  # another line that was seen since: etcd was restored
         self.synced = False
-        """Everything that existed when the source began has been taken in."""
+        """True once everything that existed when the source began is in the table."""
         self._awaited = Awaited()
         self.heard = clock.monotonic()
-        """When (monotonic) the source last had proof that it is up to date."""
+        """Time (monotonic) of the last proof that the source is up to date."""
         self._follow: Follow | None = None
         self._fetches: set[asyncio.Task[None]] = set()
         self._log = structlog.get_logger(resource=intake.resource.id)
 
     @property
     def healthy(self) -> bool:
-        """The follow is whole, as far as it knows."""
+        """Report whether the follow is complete, to its own knowledge."""
         return self._follow is not None and self._follow.healthy
 
     async def start(self) -> None:
@@ -75,8 +75,7 @@ class BusSource:
         await asyncio.gather(*self._fetches, return_exceptions=True)
 
     def tend(self) -> None:
-        """Raises VersionsWentBack when versions of two lines were told of: whichever is the older, objects of it may
-        hide those of the other."""
+        """Raise VersionsWentBack after messages of two lines of versions, because objects of one may hide others."""
         if self._other_line:
             raise VersionsWentBack(
                 f"the watcher tells of line {self._other_line} of versions, this process began in line {self._line}:"
@@ -84,7 +83,7 @@ class BusSource:
             )
 
     def _reset(self) -> None:
-        """The stream is read again from its start, or it is another one. Nothing in the table is doubted yet."""
+        """Start over, because the stream is read again or is another one; the table's objects remain for now."""
         self._epoch = ""
         self._told.clear()
         self.synced = False
@@ -146,7 +145,7 @@ class BusSource:
         self._told.clear()
 
     def _fetch(self, head: HeadMeta | ObjectMeta) -> None:
-        """Ask the apiserver for an object, beside everything else."""
+        """Fetch an object from the apiserver, in the background."""
         task = asyncio.get_running_loop().create_task(self._fetch_until_known(head))
         self._fetches.add(task)
         task.add_done_callback(self._fetches.discard)
@@ -170,5 +169,5 @@ class BusSource:
             await self._clock.sleep(FETCH_SECONDS)
 
     def _gone(self, head: HeadMeta | ObjectMeta) -> None:
-        """The apiserver does not have it."""
+        """Remove an object that the apiserver does not have."""
         self._intake.drop(HeadMeta(name=head.name, namespace=head.namespace, uid=head.uid))

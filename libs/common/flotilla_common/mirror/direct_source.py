@@ -1,4 +1,4 @@
-"""Objects from a LIST and WATCH of our own: while the bus cannot be trusted, or where it must not carry them."""
+"""Lists and watches objects directly: while the bus cannot be trusted, or where it must not carry them."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from flotilla_common.mirror.table import version_number
 
 
 class DirectSource:
-    """Lists and watches by itself."""
+    """A LIST and WATCH of one resource into its table."""
 
     def __init__(
         self,
@@ -28,19 +28,19 @@ class DirectSource:
         namespace: str = "",
         name: str = "",
     ) -> None:
-        """All objects; or those of one `namespace`, or of one `name`."""
+        """Watch all objects, those of one `namespace`, or those of one `name`."""
         self._intake = intake
         self._only = name
         self._clock = clock
         self._on_synced = on_synced
         self._listed: set[str] = set()
-        self._as_of = -1  # the LIST under way knows at least this version
+        self._as_of = -1  # the LIST under way is at least as new as this version
         self.synced = False
-        """Everything that existed when the source began has been taken in."""
+        """True once everything that existed when the source began is in the table."""
         self.heard = clock.monotonic()
-        """When (monotonic) the source last had proof that it is up to date."""
+        """Time (monotonic) of the last proof that the source is up to date."""
         self.trouble = ""
-        """What ended the watch, until something is heard again."""
+        """The error that ended the watch, until it works again."""
         self._reflector = Reflector(api, intake.resource, self, clock, namespace, name)
         self._task: asyncio.Task[None] | None = None
         self._log = structlog.get_logger(resource=intake.resource.id)
@@ -49,11 +49,11 @@ class DirectSource:
         self.begin()
 
     def begin(self) -> None:
-        """Start, without waiting for anything."""
+        """Start in the background."""
         self._task = asyncio.get_running_loop().create_task(self._reflector.run())
 
     async def tend(self) -> None:
-        """Begin again if the watch has ended: only a defect ends it. To be called every second or so."""
+        """Restart the watch if a defect has ended it. Call it every second or so."""
         if self._task is not None and self._task.done():
             error = self._task.exception()
             self.trouble = f"{type(error).__name__}: {error}"
@@ -74,7 +74,7 @@ class DirectSource:
         self._intake.take(item, self._as_of)
 
     async def complete(self, version: str) -> None:
-        """What the LIST lacks and is not newer is gone."""
+        """Remove the objects that the LIST lacks, unless they are newer."""
         self._intake.table.replace((), version_number(version), self._is_gone)
         self._intake.forget_unlisted(self._listed, version_number(version), self._only)
         self._listed.clear()
@@ -84,7 +84,7 @@ class DirectSource:
             self._on_synced()
 
     def _is_gone(self, obj: Object) -> bool:
-        """The LIST would have it."""
+        """Report whether an object that should be in the LIST is not."""
         return obj.metadata.uid not in self._listed and self._only in ("", obj.metadata.name)
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
@@ -102,4 +102,4 @@ class DirectSource:
         self.trouble = ""
 
     def state(self, trouble: str) -> None:
-        """Trouble shows in what was heard last."""
+        """Ignore it: `heard` shows trouble."""

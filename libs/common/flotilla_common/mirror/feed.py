@@ -1,6 +1,6 @@
-"""One resource's way into its table: the bus while it can be trusted, the apiserver directly while it cannot.
+"""Feeds one resource's table: from the bus while it can be trusted, from the apiserver directly otherwise.
 
-A dead bus is not a blind system (DESIGN §3). The bus is trusted as long as its follow is whole and the watcher's
+A dead bus does not make the system blind (DESIGN §3). The bus is trusted while its follow is complete and the watcher's
 marker keeps coming. Without such proof for `fallback_after` seconds the direct source starts; when the proof is back it
 stops. Tables only move forward, so both may run at once.
 """
@@ -19,7 +19,7 @@ from flotilla_common.mirror.intake import Intake
 
 
 class Feed:
-    """Keeps one table up to date. Objects of a single `namespace` are private: they never go over the bus."""
+    """The feed of one table. Objects of a single `namespace` are private: they never go over the bus."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Feed:
     ) -> None:
         self.namespace = namespace
         self.optional = False
-        """The cluster may not serve the kind, now or later: nobody waits for it."""
+        """The cluster may not serve the kind, now or later, so readiness does not wait for it."""
         self._api = api
         self._clock = clock
         self._intake = intake
@@ -47,27 +47,27 @@ class Feed:
 
     @property
     def direct(self) -> bool:
-        """The apiserver is watched directly."""
+        """Report whether the apiserver is watched directly."""
         return self._source is not self._bus
 
     @property
     def fallen_back(self) -> bool:
-        """The apiserver is watched because the bus cannot be trusted."""
+        """Report whether the apiserver is watched because the bus cannot be trusted."""
         return self._bus is not None and self.direct
 
     @property
     def synced(self) -> bool:
-        """A source has delivered everything that existed."""
+        """Report whether a source has delivered everything that existed."""
         return self._source.synced
 
     @property
     def trouble(self) -> str:
-        """What ended the direct watch, until it works again; empty while nothing is wrong."""
+        """The error that ended the direct watch, until it works again; empty otherwise."""
         return self._source.trouble if isinstance(self._source, DirectSource) else ""
 
     @property
     def lag(self) -> float:
-        """Seconds since the last proof that the table is up to date; 0 while a kind that may be missing is."""
+        """Seconds since the last proof that the table is up to date; 0 for an optional kind that is not synced."""
         if self.optional and not self.synced:
             return 0.0
         return self._clock.monotonic() - self._source.heard
@@ -83,8 +83,10 @@ class Feed:
             await self._source.stop()
 
     async def tend(self) -> None:
-        """Start or stop the direct source, as the state of the bus demands. To be called every second or so. Raises
-        VersionsWentBack when the bus says that etcd was restored."""
+        """Start or stop the direct source, depending on the state of the bus. Call it every second or so.
+
+        Raises VersionsWentBack when the bus shows that etcd was restored.
+        """
         if isinstance(self._source, DirectSource):
             await self._source.tend()
         if self._bus is None:

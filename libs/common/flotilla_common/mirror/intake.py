@@ -1,8 +1,7 @@
-"""The way into a table: raw bytes are decoded here, whichever source or reply they come from.
+"""Decodes objects into tables, from any source or response.
 
 An object that does not fit its type, or that an indexer or a listener of the table cannot handle, never stops anything:
-it is set aside with the reason, and a listener may report it. When a later version of it is taken, or it is deleted, it
-is forgotten.
+it is set aside with the error, and a listener may report it. A later version, or its deletion, clears that entry.
 """
 
 from collections.abc import Callable, Container
@@ -20,7 +19,7 @@ T = TypeVar("T", bound=Object)
 
 
 class Undecodable(msgspec.Struct, frozen=True, kw_only=True):
-    """An object that cannot be decoded or handled, and why."""
+    """An object that cannot be decoded or handled, and the error."""
 
     resource: Resource
     namespace: str
@@ -34,7 +33,7 @@ OnUndecodable = Callable[[Undecodable], None]
 
 
 class Intake(Generic[T]):
-    """Decodes objects of one resource into its table."""
+    """A decoder of one resource's objects into its table."""
 
     def __init__(self, resource: Resource, kind: type[T], table: Table[T]) -> None:
         self.resource = resource
@@ -50,17 +49,17 @@ class Intake(Generic[T]):
         self._listeners.append(listener)
 
     def take(self, raw: bytes | msgspec.Raw, as_of: int = -1) -> T | None:
-        """Decode and apply (`as_of`: see `Table.apply`); returns the decoded object, or None when it was set aside."""
+        """Decode and apply an object (`as_of`: see `Table.apply`); return it, or None when it was set aside."""
         obj = self.decode(raw)
         if obj is not None:
             self.table.apply(obj, as_of)
         return obj
 
     def decode(self, raw: bytes | msgspec.Raw) -> T | None:
-        """Decode only; None when the object was set aside.
+        """Decode an object without applying it; return None when it was set aside.
 
-        Raw members of a decoded object point into the buffer that it came from. A slice of a LIST page is copied
-        first, or one small object would keep the whole page in memory.
+        Raw members of a decoded object point into the buffer that it came from. A slice of a LIST page is copied first,
+        or one small object would keep the whole page in memory.
         """
         if isinstance(raw, msgspec.Raw):
             raw = bytes(raw)
@@ -74,7 +73,7 @@ class Intake(Generic[T]):
         return obj
 
     def _decode(self, raw: bytes) -> T:
-        """Read the object as Kubernetes does: a member that is null is absent. Hardly any has one that matters."""
+        """Decode as Kubernetes does: a null member is absent. Few objects have one that matters."""
         try:
             return self._decoder.decode(raw)
         except msgspec.ValidationError as error:
@@ -88,20 +87,22 @@ class Intake(Generic[T]):
                 raise error from None
 
     def drop(self, head: HeadMeta) -> None:
-        """The object of that name and uid is gone."""
+        """Remove the object of that name and uid, which is gone."""
         self.undecodable.pop(head.uid, None)
         self.table.remove(head.namespace, head.name, head.uid, version_number(head.resource_version))
 
     def forget_unlisted(self, listed: Container[str], version: int, name: str = "") -> None:
-        """A LIST at `version` is complete: what was set aside, is not newer and is not listed (by uid) is gone. `name`:
-        it was a LIST of objects of this name."""
+        """Drop set-aside objects that a complete LIST at `version` lacks (by uid), unless they are newer.
+
+        With `name` it was a LIST of objects of this name.
+        """
         aside = [one for one in self.undecodable.values() if name in ("", one.name)]
         gone = [one.uid for one in aside if one.uid not in listed and version_number(one.version) <= version]
         for uid in gone:
             del self.undecodable[uid]
 
     def _is_newer(self, obj: T) -> bool:
-        """Newer than what was set aside of it: an old message that comes late makes nothing good."""
+        """Report whether the object is newer than the set-aside version: a late old message repairs nothing."""
         aside = self.undecodable.get(obj.metadata.uid)
         return aside is not None and version_of(obj) > version_number(aside.version)
 
@@ -109,7 +110,7 @@ class Intake(Generic[T]):
         try:
             head = decode_head(raw).metadata
         except (msgspec.MsgspecError, RecursionError):
-            head = HeadMeta()  # not even an object: nothing to report it under but its error
+            head = HeadMeta()  # not even an object: there is only its error to report
         self._set_aside(head, str(error))
 
     def _cannot_handle(self, obj: T, error: Exception) -> None:

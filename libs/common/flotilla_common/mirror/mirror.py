@@ -1,8 +1,8 @@
-"""The mirror: typed tables of what exists, fed from outside and by our own writes (DESIGN §4).
+"""The mirror: typed tables of the cluster's objects, fed by watches and by our own writes (DESIGN §4).
 
-A service adds its tables, runs the mirror, waits until it is synced, and before it writes for a shard calls
-`resync`. Replies to its writes go through `written` and `deleted`; what became of a doubtful write is looked up with
-`read` and `read_owned`. All of these end at the same intake, so a controller always sees at least its own writes.
+A service adds its tables, runs the mirror, waits until it is synced, and before it writes for a shard calls `resync`.
+Responses to its writes go through `written` and `deleted`; after a write of unknown outcome `read` and `read_owned`
+look it up. All of these end at the same intake, so a controller always sees at least its own writes.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ DIRECT = Gauge("flotilla_mirror_direct", "1 while a resource is watched directly
 T = TypeVar("T", bound=Object)
 
 TEND_SECONDS = 1.0
-"""How often the feeds look at the state of the bus."""
+"""Interval at which the feeds check the state of the bus."""
 
 
 class Mirror:
@@ -47,10 +47,10 @@ class Mirror:
         self._fallback_after = fallback_after
         self._intakes: dict[Resource, Intake[Any]] = {}
         self._feeds: dict[Resource, Feed | NamedFeed] = {}
-        self._named: dict[Resource, NamedFeed] = {}  # those of them whose names are asked for
-        self._once: set[Resource] = set()  # kinds that may be missing, once they have been there
-        self._come: dict[Resource, list[Callable[[], None]]] = {}  # to be called when the kind is there again
-        self._there: set[Resource] = set()  # of these, as far as was told
+        self._named: dict[Resource, NamedFeed] = {}  # the feeds that are read by name
+        self._once: set[Resource] = set()  # optional kinds that are required until they are synced once
+        self._come: dict[Resource, list[Callable[[], None]]] = {}  # to be called when the kind becomes available
+        self._there: set[Resource] = set()  # the available ones of these, after the last call
         self._all_synced = asyncio.Event()
 
     def add(
@@ -62,9 +62,9 @@ class Mirror:
         *,
         named: bool = False,
     ) -> Table[T]:
-        """A table of the resource's objects, decoded as `kind`; one for all who ask. To be called before `run`.
+        """Return the table of the resource's objects, decoded as `kind`, shared by all callers. Call it before `run`.
 
-        Objects of a single `namespace`, or only those whose names are asked for (`named`), are listed and watched
+        Objects of a single `namespace`, or only those with names that are asked for (`named`), are listed and watched
         directly: they must not go over the bus.
         """
         intake = self._intakes.get(resource)
@@ -94,7 +94,7 @@ class Mirror:
         )
 
     def named(self, resource: Resource, reader: Reader) -> NamedFeed:
-        """Where names are asked for, of a resource that was added as `named`. Raises KeyError for another."""
+        """Return the feed to ask for names, of a resource that was added as `named`. Raises KeyError for another."""
         feed = self._named[resource]
         feed.join(reader)
         return feed
@@ -114,27 +114,30 @@ class Mirror:
                 await feed.stop()
 
     def may_be_missing(self, resource: Resource, *, now: bool) -> None:
-        """The cluster may serve the kind or not, and that may change. If it is not missing `now`, it is waited for
-        once, so that nothing is planned without its objects."""
+        """Mark a kind as optional, which the cluster may serve or not, and start or stop serving.
+
+        If it is not missing `now`, it is required until it is synced once, so that nothing is planned without its
+        objects.
+        """
         self._feeds[resource].optional = now
         if not now:
             self._once.add(resource)
 
     def must_be_there(self, resource: Resource) -> None:
-        """Somebody cannot do without the kind: it is waited for, whoever else asked for it."""
+        """Mark a kind as required, overriding `may_be_missing`."""
         self._feeds[resource].optional = False
         self._once.discard(resource)
 
     def waits_for(self, resource: Resource) -> bool:
-        """Nothing can be done without the kind."""
+        """Report whether the kind is required."""
         return not self._feeds[resource].optional
 
     def on_served(self, resource: Resource, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever a kind that was missing is there."""
+        """Call `listener` whenever a missing kind becomes available."""
         self._come.setdefault(resource, []).append(listener)
 
     def serves(self, resource: Resource) -> bool:
-        """The table holds what there is of the kind; False while the cluster does not serve it."""
+        """Report whether the table holds the kind's objects; False while the cluster does not serve it."""
         return resource in self._feeds and self._feeds[resource].synced
 
     async def synced(self, timeout: float | None = None) -> None:
@@ -144,32 +147,32 @@ class Mirror:
 
     @property
     def resources(self) -> Sequence[Resource]:
-        """What there are tables of."""
+        """The resources that have tables."""
         return list(self._intakes)
 
     def namespace_of(self, resource: Resource) -> str:
-        """The one namespace whose objects are mirrored; empty for all."""
+        """Return the one namespace whose objects are mirrored; empty for all."""
         return self._feeds[resource].namespace if resource in self._feeds else ""
 
     def lag(self, resource: Resource) -> float:
-        """Seconds since the last proof that the table is up to date."""
+        """Return the seconds since the last proof that the table is up to date."""
         return self._feeds[resource].lag
 
     def is_direct(self, resource: Resource) -> bool:
-        """The apiserver is watched for want of a bus; what never goes over the bus does not count."""
+        """Report whether the apiserver is watched instead of the bus; False for resources that are never on the bus."""
         feed = self._feeds[resource]
         return isinstance(feed, Feed) and feed.fallen_back
 
     def undecodable(self, resource: Resource) -> Sequence[Undecodable]:
-        """Objects that could not be decoded and are therefore in no table."""
+        """Return the objects that could not be decoded, and are therefore in no table."""
         return list(self._intakes[resource].undecodable.values())
 
     def is_undecodable(self, resource: Resource, uid: str) -> bool:
-        """The newest version of the object could not be decoded; its table at best holds an older one."""
+        """Report whether the newest version of the object could not be decoded; its table has an older one at best."""
         return uid in self._intakes[resource].undecodable
 
     def holds(self, resource: Resource, key: tuple[str, str], uid: str) -> bool:
-        """The object with this uid is there under its namespace and name, readable or not."""
+        """Report whether the object with this uid exists under its namespace and name, even if undecodable."""
         held = self._intakes[resource].table.get(*key)
         return (held is not None and held.metadata.uid == uid) or self.is_undecodable(resource, uid)
 
@@ -178,13 +181,17 @@ class Mirror:
         self._intakes[resource].listen(listener)
 
     async def resync(self, resources: Sequence[Resource]) -> None:
-        """One consistent LIST of each resource: afterwards the tables are at least as new as this call. Raises ApiError
-        or Unreachable when one is not answered."""
+        """Run one consistent LIST of each resource: afterwards the tables are at least as new as this call.
+
+        Raises ApiError or Unreachable when a LIST fails.
+        """
         await asyncio.gather(*(self.read_owned(resource, self.namespace_of(resource)) for resource in resources))
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object | None:
-        """Read one object directly; None when it does not exist (or does not decode). Raises ApiError or Unreachable
-        when there is no answer. What no table is to hold is ignored."""
+        """Read one object directly; return None when it does not exist (or cannot be decoded).
+
+        Objects for which there is no table are ignored. Raises ApiError or Unreachable.
+        """
         intake = self._intake_of(resource, name)
         if intake is None:
             return None
@@ -194,15 +201,17 @@ class Mirror:
         except ApiError as error:
             if error.code != 404:
                 raise
-            if held is not None:  # a namesake that was made meanwhile has another uid
+            if held is not None:  # another object that took the name meanwhile has another uid
                 self.deleted(resource, namespace, name, held.metadata.uid)
             return None
         return intake.take(body, as_of)
 
     async def read_owned(self, resource: Resource, namespace: str = "", *, name: str = "") -> None:
-        """One consistent LIST of a namespace (all of them when empty), or of one `name` in all of them, taken in as a
-        whole: what it lacks is gone. Raises ApiError or Unreachable when there is no answer, VersionsWentBack when etcd
-        was restored."""
+        """Run one consistent LIST of a namespace (empty: all), or of one `name`, and apply it as a whole.
+
+        Objects that the LIST lacks are removed. Raises ApiError or Unreachable when it fails, VersionsWentBack when
+        etcd was restored.
+        """
         intake = self._intakes[resource]
         known = intake.table.newest
         objects: list[Any] = []
@@ -214,9 +223,9 @@ class Mirror:
                 version = page.resource_version
         except ApiError as error:
             if error.code == 404 and self._feeds[resource].optional:
-                return  # the kind is gone; its objects are when it comes back without them
+                return  # the kind is gone; its objects are dropped when it comes back without them
             raise
-        aside = set(intake.undecodable)  # they exist, though we cannot read them
+        aside = set(intake.undecodable)  # they exist, although we cannot decode them
 
         def scope(obj: Object) -> bool:
             there = obj.metadata
@@ -225,18 +234,18 @@ class Mirror:
         intake.table.replace(objects, version_number(version), scope, known=known)
 
     def written(self, resource: Resource, body: bytes) -> object | None:
-        """Take in the object that a write returned; returns it decoded. What no table is to hold is ignored."""
+        """Apply the object that a write returned, and return it decoded; None if there is no table for it."""
         intake = self._intake_of(resource, metadata_of(body).name if resource in self._named else "")
         return intake.take(body) if intake is not None else None
 
     def deleted(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
-        """The object is surely gone."""
+        """Remove an object that is surely gone."""
         intake = self._intakes.get(resource)
         if intake is not None:
             intake.drop(HeadMeta(namespace=namespace, name=name, uid=uid))
 
     def _intake_of(self, resource: Resource, name: str) -> Intake[Any] | None:
-        """Where objects of the resource are taken in; of those that are only followed by name, the followed ones."""
+        """Return the intake for objects of the resource; None for a name that a table by names does not follow."""
         named = self._named.get(resource)
         return None if named is not None and not named.follows(name) else self._intakes.get(resource)
 
@@ -266,7 +275,7 @@ class Mirror:
 
 
 def _show(intake: Intake[Any], feed: Feed | NamedFeed) -> None:
-    """Let the series of one resource follow its table; they are computed when somebody asks."""
+    """Make the metrics of one resource follow its table; they are computed on request."""
     resource = intake.resource.id
     OBJECTS.labels(resource).set_function(lambda: len(intake.table))
     LAG.labels(resource).set_function(lambda: feed.lag)

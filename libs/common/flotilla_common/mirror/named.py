@@ -1,9 +1,8 @@
-"""One resource's way into its table where only objects of certain names matter: a LIST and WATCH for each name, in all
-namespaces.
+"""Feeds one resource's table where only certain names matter: a LIST and WATCH per name, in all namespaces.
 
-It is for objects that must not go over the bus, and of which a service is to hold no more than it works with. Whoever
-reads the table asks for names when it needs them, and says at any time which ones it still needs; the others are let
-go. The apiserver keeps an index of such watches for Secrets and ConfigMaps, so that each costs it next to nothing.
+It is for objects that must not go over the bus, and of which a service should hold only those that it needs. Readers of
+the table ask for names when they need them, and list at any time the names that they still need; other names are
+dropped. The apiserver keeps an index of such watches for Secrets and ConfigMaps, so each is very cheap.
 """
 
 from collections.abc import Callable, Collection
@@ -19,29 +18,29 @@ from flotilla_common.mirror.intake import Intake
 
 
 class Followed(msgspec.Struct, frozen=True):
-    """How far a name is known."""
+    """The state of a name."""
 
     synced: bool = False  # the table holds all objects of this name
     trouble: str = ""  # why it does not
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """Somebody who reads the table."""
+    """A reader of the table."""
 
     wanted: Callable[[], Collection[str]]
-    """The names that matter now."""
+    """Returns the names that matter now."""
     changed: Callable[[str], None]
-    """Is told of a name when that is known, or cannot be read."""
+    """Called with a name when it becomes known, or cannot be read."""
 
 
 class NamedFeed:
-    """Keeps a table of chosen names up to date. To a mirror it is a feed like others."""
+    """The feed of a table of certain names. To a mirror it is a feed like others."""
 
     namespace = ""
     optional = False
     direct = True
     synced = True
-    """Nobody waits for all names: who asks for one is told when it is known."""
+    """Always True: readers wait for single names, and are called when one becomes known."""
 
     def __init__(self, *, api: Api, clock: Clock, intake: Intake[Any]) -> None:
         self._api = api
@@ -51,11 +50,11 @@ class NamedFeed:
         self._sources: dict[str, _Source] = {}
 
     def join(self, reader: Reader) -> None:
-        """Somebody reads the table."""
+        """Add a reader of the table."""
         self._readers.append(reader)
 
     def follow(self, name: str) -> Followed:
-        """How far the name is known; it is followed from now on, until no reader wants it."""
+        """Return the state of the name, which is followed from now on until no reader wants it."""
         source = self._sources.get(name)
         if source is None:
             source = _Source(self._api, self._intake, self._clock, name, self._changed)
@@ -64,29 +63,29 @@ class NamedFeed:
         return Followed(source.synced, "" if source.synced else source.refusal)
 
     def follows(self, name: str) -> bool:
-        """The name was asked for, and somebody wants it still."""
+        """Report whether the name is followed."""
         return name in self._sources
 
     @property
     def trouble(self) -> str:
-        """What ended a watch, until it works again; empty while nothing is wrong."""
+        """The error that ended a watch, until it works again; empty otherwise."""
         return next((source.trouble for source in self._sources.values() if source.trouble), "")
 
     @property
     def lag(self) -> float:
-        """Seconds since the last proof that everything followed is up to date."""
+        """Seconds since the last proof that every followed name is up to date."""
         now = self._clock.monotonic()
         return max((now - source.heard for source in self._sources.values()), default=0.0)
 
     async def start(self) -> None:
-        """Sources start when their names are asked for."""
+        """Do nothing: sources start when their names are asked for."""
 
     async def stop(self) -> None:
         for source in self._sources.values():
             await source.stop()
 
     async def tend(self) -> None:
-        """Let go what nobody wants, and begin anew what has ended. To be called every second or so."""
+        """Drop names that no reader wants, and restart watches that ended. Call it every second or so."""
         wanted = {name for reader in self._readers for name in reader.wanted()}
         for name in self._sources.keys() - wanted:
             await self._sources.pop(name).stop()
@@ -100,7 +99,7 @@ class NamedFeed:
 
 
 class _Source(DirectSource):
-    """The objects of one name, and why they are not known."""
+    """The objects of one name, and the reason why they are not known."""
 
     def __init__(self, api: Api, intake: Intake[Any], clock: Clock, name: str, changed: Callable[[str], None]) -> None:
         super().__init__(api, intake, clock, lambda: changed(name), name=name)
@@ -109,7 +108,7 @@ class _Source(DirectSource):
         self.refusal = ""
 
     def state(self, trouble: str) -> None:
-        """The apiserver refuses, or answers again."""
+        """Store why the apiserver refuses; empty when it responds again."""
         news, self.refusal = trouble != self.refusal, trouble
         if news and trouble:
             resource = self._intake.resource.plural

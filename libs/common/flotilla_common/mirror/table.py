@@ -1,10 +1,9 @@
 """One resource's objects in memory, always moving forward (DESIGN §4).
 
-A table takes objects from four ways in (the bus, a direct watch, the replies to our own writes, consistent LISTs) and
-keeps the newest: for one uid an object with a lower resourceVersion than the held one is dropped, and a uid that was
-deleted stays deleted. What is only inferred, because nobody speaks of an object any more, holds up to a version, and
-until the apiserver itself says otherwise. So whoever reads a table sees at least everything that this process has
-written.
+A table receives objects in four ways (the bus, a direct watch, responses to our own writes, consistent LISTs) and keeps
+the newest: for one uid an object with a lower resourceVersion than the held one is dropped, and a uid that was deleted
+stays deleted. An absence that is only inferred, because an object was not mentioned, holds up to a version, and until
+the apiserver contradicts it. So readers of a table see at least everything that this process has written.
 """
 
 import math
@@ -19,44 +18,44 @@ T = TypeVar("T", bound=Object)
 Indexer = Callable[[T], Iterable[Hashable]]
 Listener = Callable[[T | None, T | None], None]
 Filing = list[frozenset[Hashable]]
-"""The keys under which each index files one object. They are kept, so that an indexer is asked once per version."""
+"""The keys under which each index files one object, kept so that an indexer is called once per version."""
 
 ABSENT_MEMORY = 100_000
-"""Uids of objects that are gone which are remembered so that a late message cannot revive one: more than can be on the
-way."""
+"""Number of deleted uids that are kept, so that a late message cannot revive one: more than can be in flight."""
 
 
 def version_number(text: str) -> int:
-    """A resourceVersion as a number (comparable since KEP-5504); 0 when absent."""
+    """Parse a resourceVersion to a number (comparable since KEP-5504); 0 when absent."""
     return int(text or 0)
 
 
 def version_of(obj: Object) -> int:
-    """The object's resourceVersion; 0 when absent."""
+    """Return the object's resourceVersion; 0 when absent."""
     return version_number(obj.metadata.resource_version)
 
 
 class VersionsWentBack(Exception):
-    """The apiserver's state is older than what this process has seen: etcd was restored from a backup. Everything that
-    is remembered by version is wrong then, and the process has to begin anew."""
+    """The apiserver's state is older than what this process has seen: etcd was restored from a backup.
+
+    Everything that is cached by version is wrong then, and the process has to restart.
+    """
 
 
 class Table(Generic[T]):
-    """Objects by namespace and name, with named indexes. Listeners hear (old, new) of every change; None is absence.
+    """Objects by namespace and name, with named indexes and listeners for changes (old, new); None means absence.
 
-    What an indexer or a listener cannot handle concerns nobody else: an object that cannot be indexed is not taken in,
-    the other listeners hear of a change nevertheless, and `on_failure` is told.
+    A failing indexer or listener affects nothing else: an object that cannot be indexed is not added, other listeners
+    still receive a change, and `on_failure` is called.
     """
 
     def __init__(self, indexes: Mapping[str, Indexer[T]] | None = None) -> None:
         self._objects: dict[tuple[str, str], T] = {}
         self._by_uid: dict[str, T] = {}
-        self._absent: dict[str, float] = {}  # by uid: up to which version; for ever if it was deleted
+        self._absent: dict[str, float] = {}  # by uid: up to which version; infinite if it was deleted
         self.newest = 0
-        """The highest version that was heard of. What the apiserver is asked for from now on is no older."""
+        """The highest version seen. Responses to later requests to the apiserver are no older."""
         self.inferred = -1
-        """The highest version as of which an object was presumed absent. Who asks the apiserver for an object hears of
-        a state that is no older."""
+        """The highest version as of which an object was presumed absent. Reads after that return no older state."""
         self._indexers: dict[str, Indexer[T]] = {}
         self._indexes: dict[str, dict[Hashable, dict[str, T]]] = {}
         self._filed: dict[str, Filing] = {}  # by uid
@@ -66,7 +65,7 @@ class Table(Generic[T]):
             self.add_index(name, indexer)
 
     def add_index(self, name: str, indexer: Indexer[T]) -> None:
-        """Another index; no effect for one that is there. To be added before the first object."""
+        """Add an index, before the first object; no effect if it exists."""
         if self._indexers.get(name) is indexer:
             return
         if name in self._indexers or self._objects:
@@ -81,31 +80,31 @@ class Table(Generic[T]):
         return iter(self._objects.values())
 
     def get(self, namespace: str, name: str) -> T | None:
-        """The object of that name, if it exists."""
+        """Return the object of that name, or None."""
         return self._objects.get((namespace, name))
 
     def by_uid(self, uid: str) -> T | None:
-        """The object with that uid, if it exists."""
+        """Return the object with that uid, or None."""
         return self._by_uid.get(uid)
 
     def was_deleted(self, uid: str) -> bool:
-        """The object with that uid was here, and is surely gone (as long as that is remembered)."""
+        """Report whether the object with that uid was deleted, if recently enough."""
         return self._absent.get(uid) == math.inf
 
     def is_presumed_absent(self, uid: str) -> bool:
-        """The object with that uid was here, and nobody has spoken of it when everything was told."""
+        """Report whether the object with that uid was in the table, and a complete state did not include it."""
         return self._absent.get(uid, math.inf) < math.inf
 
     def by_index(self, index: str, key: Hashable) -> Collection[T]:
-        """The objects that the index files under `key`, in the order in which they were first seen."""
+        """Return the objects that the index files under `key`, in the order in which they were first seen."""
         return self._indexes[index].get(key, {}).values()
 
     def keys(self) -> list[tuple[str, str]]:
-        """Namespace and name of all objects."""
+        """Return namespace and name of all objects."""
         return list(self._objects)
 
     def names(self, namespace: str) -> "Names":
-        """The names of all objects of one namespace, as they are at each question."""
+        """Return a live view of the names in one namespace."""
         return Names(self, namespace)
 
     def listen(self, listener: Listener[T]) -> None:
@@ -113,8 +112,10 @@ class Table(Generic[T]):
         self._listeners.append(listener)
 
     def apply(self, obj: T, as_of: int = -1) -> bool:
-        """Take an object in, unless it is older than what is known. True when the table changed. `as_of`: the apiserver
-        itself said that the object exists, no earlier than at this version; that weighs more than an inferred absence.
+        """Add or update an object, unless it is older than what is known; return whether the table changed.
+
+        `as_of` is set when the apiserver itself returned the object, at this version or later; that overrides an
+        inferred absence.
         """
         meta = obj.metadata
         self.newest = max(self.newest, version_of(obj))
@@ -127,7 +128,7 @@ class Table(Generic[T]):
             return False
         try:
             filing = self._keys(obj)
-        except Exception as error:  # noqa: BLE001 - an object may hold what no indexer expected
+        except Exception as error:  # noqa: BLE001 - the object may have content that no indexer expected
             self.on_failure(obj, error)
             return False
         if held is not None and held.metadata.uid != meta.uid:
@@ -144,7 +145,7 @@ class Table(Generic[T]):
         return True
 
     def remove(self, namespace: str, name: str, uid: str = "", version: int = 0) -> bool:
-        """The object is gone. A newer object of the same name (other uid, version above `version`) is left alone."""
+        """Remove the object, unless a newer one has its name (other uid, version above `version`)."""
         self.newest = max(self.newest, version)
         if uid:
             self._remember_absent(uid, math.inf)
@@ -156,24 +157,27 @@ class Table(Generic[T]):
         return True
 
     def presume_absent(self, held: T, version: int) -> None:
-        """Nobody speaks of the object as of `version`: it is gone, unless a newer version of it turns up, or the
-        apiserver says that it is there."""
+        """Remove an object that a complete state at `version` does not include.
+
+        It comes back with a newer version, or when the apiserver returns it.
+        """
         self.inferred = max(self.inferred, version)
         self._forget(held, version)
         self._notify(held, None)
 
     def let_go(self, name: str) -> None:
-        """Nobody looks at objects of this name any more: they are forgotten, which says nothing about whether they
-        exist. Listeners do not hear of it."""
+        """Drop all objects of a name that is no longer followed, without calling listeners: they may still exist."""
         for held in [obj for obj in self._objects.values() if obj.metadata.name == name]:
             self._forget(held, version=-1)
 
     def replace(
         self, objects: Iterable[T], version: int, scope: Callable[[T], bool] = lambda _: True, *, known: int = 0
     ) -> None:
-        """A consistent LIST at `version`: apply all, and drop what lies in `scope`, is not newer, and is not listed.
-        `known`: the newest version that was heard of when it was asked for. Raises VersionsWentBack when the LIST is
-        older, or has older objects than are known of its own past."""
+        """Apply a consistent LIST at `version`, and drop objects in `scope` that it lacks, unless they are newer.
+
+        `known` is the newest version seen before the request. Raises VersionsWentBack when the LIST is older, or has an
+        older version of an object than its own past had.
+        """
         if 0 < version < known:
             raise VersionsWentBack(
                 f"resourceVersion {known} was heard of, and a LIST is at {version}: etcd was restored, beginning anew"
@@ -192,7 +196,7 @@ class Table(Generic[T]):
             self.remove(held.metadata.namespace, held.metadata.name, held.metadata.uid)
 
     def _contradict(self, obj: T, version: int) -> None:
-        """As of `version` the object is as told; then no other version of it between the two can ever have been."""
+        """Raise if the LIST at `version` has an older version of the object than was seen up to that version."""
         held = self._by_uid.get(obj.metadata.uid)
         if held is not None and version_of(obj) < version_of(held) <= version:
             name = f"{obj.metadata.namespace}/{obj.metadata.name}"
@@ -217,8 +221,7 @@ class Table(Generic[T]):
         return [frozenset(indexer(obj)) for indexer in self._indexers.values()]
 
     def _file(self, obj: T, filing: Filing) -> None:
-        """Put the object into the indexes under these keys, and take it out of where it was filed before. Where it
-        stays, it keeps its place."""
+        """File the object in the indexes under these keys only; where it stays, it keeps its place."""
         uid = obj.metadata.uid
         before = self._filed.get(uid)
         self._filed[uid] = filing
@@ -236,13 +239,13 @@ class Table(Generic[T]):
         for listener in self._listeners:
             try:
                 listener(old, new)
-            except Exception as error:  # noqa: BLE001 - the others have to hear of it
+            except Exception as error:  # noqa: BLE001 - the other listeners still have to run
                 if (obj := new or old) is not None:
                     self.on_failure(obj, error)
 
 
 def log_failure(obj: Object, error: Exception) -> None:
-    """Say that an object could not be handled, with the place in the code."""
+    """Log that an object could not be handled, with a traceback."""
     name = f"{obj.metadata.namespace}/{obj.metadata.name}"
     structlog.get_logger().error("an object cannot be handled", object=name, exc_info=error)
 
