@@ -1,17 +1,19 @@
-"""Limits of how often each source may do something: so many times at once, and then so many times per second."""
+"""Rate limits per source: a burst, and a number of uses per second."""
 
 from collections import OrderedDict
 
 SOURCES = 10_000
-"""Sources that are known at a time, those that were active last: more than a cluster has nodes."""
+"""Number of sources that are kept, the most recently active ones: more than a cluster has nodes."""
 
 LEAST_WAIT = 0.02
-"""Seconds. What is left to wait may be too little for a clock to advance: a source that waits for exactly that would
-try again at the same moment, for ever."""
+"""Shortest wait in seconds.
+
+A remaining wait may be too short for a clock to advance; the source would retry at the same moment again and again.
+"""
 
 
 class Quota:
-    """The quota of one thing, for many sources."""
+    """A token bucket for each of many sources."""
 
     def __init__(self, burst: int, per_second: float) -> None:
         self._burst = burst
@@ -19,11 +21,11 @@ class Quota:
         self._used: OrderedDict[str, tuple[float, float]] = OrderedDict()  # how much was used, and when (monotonic)
 
     def left(self, source: str, now: float) -> bool:
-        """Return whether the source may do it at this moment (monotonic)."""
+        """Return whether the source may act at this moment (monotonic)."""
         return self._level(source, now) + 1 <= self._burst
 
     def take(self, source: str, now: float) -> bool:
-        """Return the same, and count it if so."""
+        """Return whether the source may act, and count it if so."""
         level = self._level(source, now)
         allowed = level + 1 <= self._burst
         self._used[source] = (level + 1 if allowed else level, now)
@@ -33,7 +35,7 @@ class Quota:
         return allowed
 
     def wait(self, source: str, now: float) -> float:
-        """Return in how many seconds the source should try again: 0 if it may do it now, else `LEAST_WAIT` or more."""
+        """Return the seconds until the source should try again: 0 if it may act now, else `LEAST_WAIT` or more."""
         lacking = self._level(source, now) + 1 - self._burst
         return max(lacking / self._per_second, LEAST_WAIT) if lacking > 0 else 0.0
 

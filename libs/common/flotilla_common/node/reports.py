@@ -1,8 +1,8 @@
-"""What an agent says on `report.v1.<node>.<kind>.<namespace>.<name>`, and the answer.
+"""Messages of agents on `report.v1.<node>.<kind>.<namespace>.<name>`, and the answers.
 
-A report tells how things stand now, not what has changed, so it may be sent again at any time; it carries the uid and
-the resourceVersion of the object as the agent saw it. An answer comes only after what was reported is written (or needs
-no writing). Without an answer, or with one that says `again`, the agent repeats the report.
+A report contains the current state, not a change, so it may be sent again at any time; it carries the uid and the
+resourceVersion of the object as the agent saw it. It is answered only after its content is written (or needs no
+writing). Without an answer, or with `again` set, the agent repeats the report.
 """
 
 from flotilla_common.api.kinds.containerrecreaterequest.types import RecreateState
@@ -15,42 +15,42 @@ NODE_POD_PROBES = "nodepodprobes"
 """Kinds of reports that end in an object's status: the plural of the object."""
 
 SECRETS, EVENTS, FOLLOW = "secrets", "events", "follow"
-"""Kinds of requests of other sorts: pull secrets of a NodeImage, an event, reading a stream of `node.v1`."""
+"""Kinds of other requests: pull secrets of a NodeImage, an event, reading a stream of `node.v1`."""
 
 
 class Answer(Model):
-    """What became of a report."""
+    """The result of a report."""
 
     accepted: bool = False
-    why: str = ""  # of a refusal, one sentence
-    again: bool = False  # the refusal is not the report's fault: send it again later
-    resource_version: str = ""  # of the object after the write, when there was one
+    why: str = ""  # one sentence, if it was refused
+    again: bool = False  # the refusal is temporary: send the report again later
+    resource_version: str = ""  # of the object after the write, if there was one
 
 
 class Report(Model):
-    """About one object, which exists for the agent under this uid."""
+    """A report about one object, which the agent knows under this uid."""
 
     uid: str = ""
     resource_version: str = ""  # of the newest copy that the agent has seen
 
 
 class NodeImageReport(Report):
-    """The NodeImage's status as the agent wants it: the whole of it."""
+    """The complete status of the NodeImage as the agent wants it."""
 
     status: NodeImageStatus = NodeImageStatus()
 
 
 class NodePodProbeReport(Report):
-    """The results of all probes of the node, as the agent wants them in the NodePodProbe's status: the whole of it."""
+    """The complete status of the NodePodProbe as the agent wants it: the results of all probes of the node."""
 
     status: NodePodProbeStatus = NodePodProbeStatus()
 
 
 class RecreateReport(Report):
-    """How far a ContainerRecreateRequest is. The receiver sets the completion time.
+    """The progress of a ContainerRecreateRequest. The receiver sets the completion time.
 
-    An empty phase and a missing list mean that they stay as they are. A kill that ends after the request was completed
-    is still reported by its states (containerrecreaterequest.md §7.5).
+    An empty phase and a missing list mean no change. A kill that ends after the request was completed is still reported
+    in its states (containerrecreaterequest.md §7.5).
     """
 
     phase: str = ""
@@ -59,13 +59,13 @@ class RecreateReport(Report):
 
 
 class PodReport(Report):
-    """What the containers of a pod were started with (common.md §9.8)."""
+    """The environment and metadata that the containers of a pod were started with (common.md §9.8)."""
 
     runtime_containers_meta: str = ""  # the annotation's value
 
 
 class EventReport(Model):
-    """A Kubernetes Event that the agent wants recorded on a pod or NodeImage of its node (nodeagent.md §8)."""
+    """A request to record a Kubernetes Event on a pod or NodeImage of the agent's node (nodeagent.md §8)."""
 
     kind: str = ""
     uid: str = ""
@@ -77,14 +77,14 @@ class EventReport(Model):
 
 
 class SecretsRequest(Model):
-    """Asks for pull secrets that the node's NodeImage refers to, sealed to the key of this agent's process."""
+    """A request for pull secrets that the node's NodeImage refers to, sealed to the key of this agent's process."""
 
     public_key: str = ""  # X25519, base64
     references: list[SecretReference] = []
 
 
 class PullSecret(Model):
-    """A secret as it is sealed: the values are base64, as in Kubernetes."""
+    """The content of a sealed secret; the values are base64, as in Kubernetes."""
 
     namespace: str = ""
     name: str = ""
@@ -93,22 +93,22 @@ class PullSecret(Model):
 
 
 class SecretsAnswer(Answer):
-    """The secrets that exist and that the node may have; the others are left out."""
+    """The secrets that exist and are permitted for the node; others are left out."""
 
     sealed: str = ""  # a sealed box over a JSON list of PullSecret, base64
 
 
 class FollowRequest(Model):
-    """Asks for a reader of one stream of `node.v1`: the last message per subject, or from a sequence on."""
+    """A request for delivery of one stream of `node.v1`: the last message per subject, or from a sequence on."""
 
     plural: str = ""
     inbox: str = ""  # where to deliver; it must be one of the node's own
-    created: str = ""  # the stream that was read so far; empty: none
-    last_sequence: int = 0  # of the last message that came from it
+    created: str = ""  # creation time of the stream that was read so far; empty: none
+    last_sequence: int = 0  # sequence of the last message that was received
 
 
 class FollowAnswer(Answer):
-    """Which stream is read: one that was lost and made again has another `created`."""
+    """The stream that is delivered; after a loss it has another `created`."""
 
     created: str = ""
-    resumed: bool = False  # delivery goes on after `last_sequence`; else it begins with the last of every subject
+    resumed: bool = False  # delivery continues after `last_sequence`; else it starts with the last messages

@@ -1,7 +1,7 @@
-"""Pull secrets on their way to one agent: a sealed box for the key that this agent's process has made for itself.
+"""Encryption of pull secrets for one agent: a sealed box for the key that this agent's process has created.
 
-The bus, whoever listens on it, and a later process of the same agent cannot open it. Nothing is kept: an agent that
-starts anew asks anew.
+The bus, its other clients, and a later process of the same agent cannot open it. Nothing is stored: a restarted agent
+asks again.
 """
 
 import base64
@@ -16,7 +16,7 @@ _decode = msgspec.json.Decoder(list[PullSecret]).decode
 
 
 def seal(public_key: str, secrets: list[PullSecret]) -> str:
-    """The secrets for the owner of the key, as base64. Raises ValueError for what is no key."""
+    """Seal the secrets for the owner of the key, as base64. Raises ValueError for an invalid key."""
     try:
         key = PublicKey(base64.b64decode(public_key, validate=True))
     except (CryptoError, TypeError) as error:
@@ -25,18 +25,18 @@ def seal(public_key: str, secrets: list[PullSecret]) -> str:
 
 
 class Opener:
-    """A key of this process, and what was sealed for it."""
+    """The private key of this process, which opens what is sealed for it."""
 
     def __init__(self) -> None:
         self._key = PrivateKey.generate()
 
     @property
     def public_key(self) -> str:
-        """What others seal for, as base64."""
+        """The key that secrets have to be sealed for, as base64."""
         return base64.b64encode(bytes(self._key.public_key)).decode()
 
     def open(self, sealed: str) -> list[PullSecret]:
-        """What was sealed. Raises ValueError when it was not for us, or is damaged."""
+        """Open a sealed box. Raises ValueError when it is sealed for another key, or damaged."""
         try:
             plain = SealedBox(self._key).decrypt(base64.b64decode(sealed, validate=True))
         except CryptoError as error:

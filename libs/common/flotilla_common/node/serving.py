@@ -1,9 +1,9 @@
-"""Receiving reports: which node sent it, is it readable, who answers.
+"""Receives reports of node agents: checks sender, size and quota, decodes, and has the right replica answer.
 
-NATS lets a client ask for the answer anywhere. An agent's answer goes only to an inbox of its own node, so that nobody
-can have us write to a subject that he may not write to himself.
+NATS lets a client ask for the reply on any subject. An agent's answer goes only to an inbox of its own node, so that no
+agent can make us write to a subject that it may not write to.
 
-Nor does NATS bound what one user sends. So each node has a quota here, and what is beyond it is not even read.
+Nor does NATS limit the traffic of one user. So each node has a quota here, and messages beyond it are not even decoded.
 """
 
 import asyncio
@@ -22,19 +22,17 @@ from flotilla_common.node.reports import Answer
 T = TypeVar("T", bound=msgspec.Struct)
 
 UNDER_WAY = 256
-"""Reports of one kind that one node may have under way: more than it has pods, and few enough that other nodes are
-answered beside it."""
+"""Concurrent reports of one kind from one node: more than it has pods, few enough to leave room for other nodes."""
 
 BURST, PER_SECOND = 512, 64.0
-"""Reports of one kind that one node may send: twice what may be under way at once, and then more per second than a node
-has to tell."""
+"""Quota of reports of one kind from one node: twice UNDER_WAY at once, and then more per second than a node needs."""
 
 REPORT_BYTES = 1 << 20
-"""The largest report: what it says goes into an object, and etcd takes 1.5 MiB of these."""
+"""The largest report: its content goes into an object, and etcd accepts 1.5 MiB of these."""
 
 
 class Sender(msgspec.Struct, frozen=True):
-    """Where a report comes from and what it is about. The bus vouches for the node, and for nothing else."""
+    """The sender and the object of a report. The bus authenticates the node, and nothing else."""
 
     node: str
     namespace: str
@@ -42,7 +40,7 @@ class Sender(msgspec.Struct, frozen=True):
 
 
 Handler = Callable[[Sender, T], Awaitable[Answer | None]]
-"""Judges a report and returns the answer; None when another replica is to answer."""
+"""Checks a report and returns the answer; None when another replica has to answer."""
 
 
 async def serve_reports(
@@ -50,8 +48,8 @@ async def serve_reports(
 ) -> Follow:
     """Answer the reports of one kind from all nodes; each node has the usual quota, unless another one is given.
 
-    Without a queue every replica sees every report, and the one that owns the object's shard answers. With a queue any
-    one of its members does. An unreadable report is refused by whoever sees it.
+    Without a queue every replica receives every report, and the owner of the object's shard answers. With a queue one
+    of its members does. An undecodable report is refused by each replica that receives it.
     """
     decode = msgspec.json.Decoder(body).decode
     log = structlog.get_logger(report=kind)
