@@ -1,4 +1,4 @@
-"""Find out at the apiserver whether namespaces are being deleted. Requests at the same time share a read."""
+"""Reads from the apiserver whether namespaces are being deleted. Concurrent requests share a read."""
 
 import asyncio
 
@@ -13,14 +13,14 @@ _log = structlog.get_logger()
 
 
 class Endings:
-    """The reads under way."""
+    """The reads in progress."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._reading: dict[str, asyncio.Task[bool]] = {}  # by namespace
 
     async def has_begun(self, namespace: str) -> bool:
-        """Return whether the namespace is being deleted, or is gone; False where it cannot be read."""
+        """Report whether the namespace is being deleted or is gone; False if it cannot be read."""
         reading = self._reading.get(namespace)
         if reading is None:
             reading = self._reading[namespace] = asyncio.create_task(self._read(namespace))

@@ -15,11 +15,11 @@ from flotilla_common.workload.newpods import suffix
 from flotilla_webhook.pods import Step
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_PREFIX_LIMIT = 58  # as the apiserver makes names of generateName
+_PREFIX_LIMIT = 58  # as in the apiserver's names from generateName
 
 
 def launch_step(gates: Gates, entropy: Entropy) -> Step:
-    """The step; idle without the gate PodWebhook."""
+    """Return the step; idle without the gate PodWebhook."""
     on = gates.on("PodWebhook")
 
     async def rules() -> list[PodRule]:
@@ -33,8 +33,10 @@ def launch_step(gates: Gates, entropy: Entropy) -> Step:
 
 
 def order_launch(pod: Json, entropy: Entropy) -> None:
-    """Have the containers wait for their turn, if they have different ones. Raises ValueError for a priority that is no
-    integer."""
+    """Make containers of different priorities wait for their turn.
+
+    Raises ValueError for a priority that is not an integer.
+    """
     containers = mappings(mapping(pod["spec"]).get("containers"))
     priorities = _priorities(pod, containers)
     if len(containers) < 2 or len(set(priorities)) < 2:
@@ -66,13 +68,14 @@ def _priority(container: Json) -> int:
 
 
 def _is_barrier(entry: object) -> bool:
-    """One that was written here before: the pod was copied from a live one, or is seen for the second time."""
+    """Report whether the entry is a barrier of ours: the pod is a copy of a live one, or is admitted again."""
     env = mapping(entry)
     return env.get("name") == CONTAINER_BARRIER_ENV and "configMapKeyRef" in member(env, "valueFrom")
 
 
 def _named(metadata: Json, entropy: Entropy) -> str:
-    """The pod's name; it is chosen now if the apiserver would choose it later, for the ConfigMap is named after it."""
+    """Return the pod's name."""
+    # The ConfigMap is named after the pod, so its name cannot be left to the apiserver.
     if not text(metadata.get("name")):
         metadata["name"] = text(metadata.get("generateName"))[:_PREFIX_LIMIT] + suffix(entropy.token().encode(), 0)
     return text(metadata["name"])

@@ -1,15 +1,17 @@
-"""Writes to a status that many requests share: the places of a WorkloadSpread (workloadspread.md §7), the budget of a
-PodUnavailableBudget (podunavailablebudget.md §8.6).
+"""Serializes writes to a status that many requests share.
 
-Each write is conditional on the version that it was decided on; after a conflict, its requests are decided anew on the
-newest version. Requests that come while a write is under way share the next one: a burst of pods costs few writes, and
-two replicas seldom conflict.
+These are the places of a WorkloadSpread (workloadspread.md §7) and the budget of a PodUnavailableBudget
+(podunavailablebudget.md §8.6).
 
-An outcome without a write, above all a refusal, could rest on an old copy. Where that matters, all requests that wait
-for the write are decided anew on a copy that is read after they came: they share one read.
+Each write is conditional on the version that it was decided on; after a conflict, its requests are decided again on the
+newest version. Requests that come during a write share the next one: a burst of pods costs few writes, and two replicas
+seldom conflict.
 
-Where the outcome of a write is unknown, the object is read from the apiserver, and the requests are decided anew: what
-a request has taken already is found in the status.
+An outcome without a write, above all a refusal, could be based on an old copy. Where that matters, all requests that
+wait for the write are decided again on a copy that is read after they came: they share one read.
+
+If the outcome of a write is unknown, the object is read from the apiserver, and the requests are decided again: what a
+request has already taken is in the status.
 """
 
 import asyncio
@@ -31,43 +33,51 @@ D = TypeVar("D")
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 5.0
-"""Seconds after which a write that keeps meeting conflicts fails. The apiserver waits for thirty seconds."""
+"""Seconds after which a write with repeated conflicts fails. The apiserver waits for thirty seconds."""
 
 _FIRST_PAUSE, _LAST_PAUSE, _JITTER = 0.005, 0.08, 0.5
-"""Seconds before the apiserver is asked again what there is. At first it is asked at once, and where the watch has
-shown it meanwhile, it is not asked at all."""
+"""Seconds before the object is read again.
+
+The first read is immediate, and is skipped if the watch has shown a newer version.
+"""
 
 _LOOKS, _LOOK_SECONDS = 4, 0.002
-"""After a conflict, the number of looks at the watch cache, and the seconds between them, before a GET."""
+"""After a conflict: the number of checks of the watch cache, and the seconds between them, before a GET."""
 
 _AT_ONCE, _LEAST_SHARE, _MOST_SHARE = 2, 1.0, 2.0
-"""The number of writes that follow each other at once, and the pause before each further one, in multiples of the time
-that the last write took. A replica that has just written has the newest version before all others: without a pause, one
-that always has something to write would win every time."""
+"""The number of consecutive writes, and the pause before each further one as a multiple of the last write's duration.
+
+A replica that has just written has the newest version before all others: without a pause, one that always has something
+to write would win every time.
+"""
 
 Decide = Callable[[V, D], T]
-"""Decides on an object and a draft of its status, which it changes in place. Raises ValueError: this request cannot be
-decided."""
+"""Decides on an object and a draft of its status, which it changes in place.
+
+Raises ValueError if this request cannot be decided.
+"""
 
 
 class Gone(Exception):
-    """The object does not exist any more."""
+    """The object no longer exists."""
 
 
 class NotRead(ValueError):
-    """The object could not be read from the apiserver; the text says why. A failed write raises ApiError or
-    Unreachable instead: the two are answered differently (podunavailablebudget.md §8.7)."""
+    """The object could not be read from the apiserver; the text gives the reason.
+
+    A failed write raises ApiError or Unreachable instead: the two get different answers (podunavailablebudget.md §8.7).
+    """
 
 
 class Page(msgspec.Struct, Generic[V, D], frozen=True):
-    """The part of the objects of a resource that is written."""
+    """The part of a resource's objects that is written."""
 
     resource: Resource
     type: type[V]
     draft: Callable[[V], D]
-    """Makes the draft that requests change."""
+    """Creates the draft that requests change."""
     changes: Callable[[V, D], Json]
-    """The merge patch of the status that the draft comes to; empty if it changes nothing."""
+    """Returns the draft's merge patch of the status, empty if it changes nothing."""
 
 
 class _Entry(Generic[V, D, T]):
@@ -81,7 +91,7 @@ class _Entry(Generic[V, D, T]):
         self.answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     def decide(self, value: V, draft: D) -> None:
-        if self.answer.done():  # its caller is gone: nobody would use what it takes
+        if self.answer.done():  # the request was cancelled and must take nothing
             return
         try:
             self._result = self._decide(value, draft)
@@ -99,7 +109,7 @@ class _Entry(Generic[V, D, T]):
             self.answer.set_exception(failure)
 
     def done(self) -> None:
-        """Answer with what was decided last."""
+        """Answer with the last decision."""
         if isinstance(self._result, Exception):
             self.fail(self._result)
         elif not self.answer.done():
@@ -136,7 +146,7 @@ class Ledger(Generic[V, D]):
         return self._writer is not None and not self._writer.done()
 
     def known(self) -> V | None:
-        """Return the newest copy of the object that this process has; None if it has none."""
+        """Return this process's newest copy of the object, or None."""
         return self._cache.get(*self._place)
 
     async def write(
@@ -145,10 +155,12 @@ class Ledger(Generic[V, D]):
         stored: Callable[[T], None] = lambda _: None,
         is_sure: Callable[[T], bool] = lambda _: True,
     ) -> T:
-        """Wait for the write of what `decide` decides, and return that; also where there is nothing to write. `stored`
-        is called with it before anything else is decided. Outcomes that `is_sure` rejects are decided anew on a copy
-        that is read after this call. Raises Gone, ApiError and Unreachable for a write that fails, NotRead, and
-        ValueError for a request that cannot be decided."""
+        """Decide, wait for the write if there is something to write, and return the outcome.
+
+        `stored` is called with the outcome before anything else is decided. Outcomes that `is_sure` rejects are decided
+        again on a copy that is read after this call. Raises Gone, ApiError and Unreachable for a write that fails,
+        NotRead, and ValueError for a request that cannot be decided.
+        """
         entry = _Entry(decide, stored, is_sure)
         self._waiting.append(entry)
         if not self.busy:
@@ -171,8 +183,11 @@ class Ledger(Generic[V, D]):
                     entry.done()
 
     async def _write(self, entries: Sequence[_Entry[V, D, Any]]) -> bool:
-        """Decide, and store it; return whether there was something to store. Raises Gone, ApiError (409 when others
-        keep being faster) and Unreachable for the write, NotRead, and ValueError for an object that is not readable."""
+        """Decide the requests and store the result; return whether there was something to store.
+
+        Raises Gone, ApiError (409 after repeated conflicts) and Unreachable for the write, NotRead, and ValueError for
+        an object that cannot be decoded.
+        """
         value, pause = self.known(), 0.0
         is_newest = False
         end = self._clock.monotonic() + PATIENCE_SECONDS
@@ -201,8 +216,7 @@ class Ledger(Generic[V, D]):
                 pause = min(max(pause * 2, _FIRST_PAUSE), _LAST_PAUSE)
 
     async def _newer(self, tried: V) -> V | None:
-        """Return what the watch shows now, or within the time that a request would take; None if that is the version
-        that was tried."""
+        """Return a version other than the tried one if the watch shows it within the time of a request, or None."""
         for _ in range(_LOOKS):
             known = self.known()
             if known is not None and known.metadata.resource_version != tried.metadata.resource_version:
@@ -219,7 +233,7 @@ class Ledger(Generic[V, D]):
         return msgspec.json.decode(body, type=self._page.type)
 
     def _decided(self, entries: Sequence[_Entry[V, D, Any]], value: V) -> Json:
-        """Return the merge patch of the status that all of these requests come to; empty if it changes nothing."""
+        """Return the merge patch of the status for all of these requests, empty if it changes nothing."""
         draft = self._page.draft(value)
         for entry in entries:
             entry.decide(value, draft)

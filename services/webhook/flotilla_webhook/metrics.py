@@ -1,4 +1,4 @@
-"""What the webhook counts (install.md §10), under the names that dashboards know."""
+"""The webhook's metrics (install.md §10), under the names that dashboards use."""
 
 from functools import cache
 
@@ -50,5 +50,5 @@ class Metrics:
 
 @cache
 def process_metrics() -> Metrics:
-    """The metrics that this process exposes: a registry takes each name once, however often the service starts."""
+    """Return the metrics of this process: a registry accepts each name once, even if the service starts again."""
     return Metrics()

@@ -1,4 +1,4 @@
-"""The way from a pod up to the workload that it belongs to (workloadspread.md §5.2, podunavailablebudget.md §5.1)."""
+"""Follows controllers from a pod up to its workload (workloadspread.md §5.2, podunavailablebudget.md §5.1)."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -12,21 +12,21 @@ from flotilla_common.kube.discovery import served
 from flotilla_common.kube.interface import Api
 
 SECONDS = 10.0
-"""How long an owner is not asked again for its own: a Deployment may adopt a ReplicaSet, or let it go."""
+"""Time for which an owner's controller is cached: a Deployment may adopt or release a ReplicaSet."""
 
 _MOST = 10_000
 _RESOURCES = {(one.group, one.kind): one for one in SPREAD}
 
 
 class _Above(NamedTuple):
-    """The controller of an owner, and until when it is believed."""
+    """The controller of an owner, cached until a time."""
 
     until: float
     controller: OwnerReference | None
 
 
 class Owners:
-    """Whom pods belong to, by what the apiserver says."""
+    """The controllers of pods and their owners, read from the apiserver."""
 
     def __init__(self, api: Api, clock: Clock) -> None:
         self._api = api
@@ -36,8 +36,11 @@ class Owners:
     async def lead_to(
         self, target: TargetRef, owner: OwnerReference, namespace: str, custom: Collection[CustomWorkload]
     ) -> bool:
-        """Return whether the owner is the target, or belongs to it. Raises ApiError (404 for an owner that is not
-        seen yet), Unreachable, and ValueError for a kind that nobody serves."""
+        """Report whether the owner is the target, or belongs to it.
+
+        Raises ApiError (404 for an owner that cannot be seen yet), Unreachable, and ValueError for a kind that is not
+        served.
+        """
         between = kinds_between(target.identity[:2], custom)
         current: OwnerReference | None = owner
         while current is not None:
@@ -50,7 +53,7 @@ class Owners:
         return False
 
     async def _controller_of(self, owner: OwnerReference, namespace: str) -> OwnerReference | None:
-        """Return the controller of an owner. It hardly ever changes, so it is not asked for with each pod."""
+        """Return the controller of an owner. It hardly ever changes, so it is not read for each pod."""
         now, held = self._clock.monotonic(), self._above.get(owner.uid)
         if held is None or held.until <= now:
             if len(self._above) >= _MOST:
@@ -61,8 +64,7 @@ class Owners:
         return held.controller
 
     async def resource(self, api_version: str, kind: str) -> Resource:
-        """Return the resource of a kind, which may be one that only the cluster knows. Raises ValueError, ApiError,
-        Unreachable."""
+        """Return the resource of a kind, which may be a custom one. Raises ValueError, ApiError, Unreachable."""
         group, _, version = api_version.rpartition("/")
         known = _RESOURCES.get((group, kind))
         if known is not None:
@@ -71,7 +73,7 @@ class Owners:
 
 
 def controller_in(pod: Json) -> OwnerReference | None:
-    """Return the controller of a pod; None without one."""
+    """Return the controller of a pod, or None."""
     for owner in mappings(member(pod, "metadata").get("ownerReferences")):
         if owner.get("controller") is True:
             return OwnerReference(

@@ -1,4 +1,4 @@
-"""The pace at which requests come: while many come, what they need is taken ahead (ADR 29, ADR 33)."""
+"""Measures the pace of requests: while many come, their needs are taken ahead (ADR 29, ADR 33)."""
 
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -8,43 +8,45 @@ from flotilla_common.clock import Clock
 
 WINDOW_SECONDS = 1.0
 MANY = 3
-"""The number of requests within the window from which on something is taken ahead. Fewer wait for their writes."""
+"""Number of requests within the window from which on something is taken ahead. Fewer wait for their writes."""
 
 LEAST_SECONDS = 0.1
-"""The shortest time that a rate is computed from."""
+"""Shortest time that a rate is computed from."""
 
 IDLE_SECONDS = 1.0
-"""The time without a request after which what is left is returned. The apiserver reuses connections, so the requests of
-one replica come in bursts."""
+"""Time without a request after which the rest is returned.
+
+The apiserver reuses connections, so the requests of one replica come in bursts.
+"""
 
 
 class Held(NamedTuple):
     """A place or a unit that was taken ahead."""
 
     key: str  # in the status
-    until: float  # when it is too old to be given to a pod
+    until: float  # when it gets too old for a pod
 
 
 class Pace:
-    """The requests of the last second, by what they are about."""
+    """The requests of the last second, by subject."""
 
     def __init__(self, clock: Clock, many: int = MANY) -> None:
         self._clock = clock
         self._many = many
-        self._came: deque[tuple[float, str]] = deque()  # when requests came lately, and what they were about
+        self._came: deque[tuple[float, str]] = deque()  # times and subjects of recent requests
 
     def came(self, about: str = "") -> None:
         """Count a request."""
         self._came.append((self._clock.monotonic(), about))
 
     def rates(self) -> Mapping[str, float]:
-        """Return requests per second by what they are about; empty while few come."""
+        """Return requests per second by subject, empty while few come."""
         now = self._clock.monotonic()
         while self._came and self._came[0][0] <= now - WINDOW_SECONDS:
             self._came.popleft()
         if len(self._came) < self._many:
             return {}
-        seconds = max(now - self._came[0][0], LEAST_SECONDS)  # a storm has its pace from its beginning on
+        seconds = max(now - self._came[0][0], LEAST_SECONDS)  # a burst has a rate from its beginning on
         return {about: count / seconds for about, count in Counter(one for _, one in self._came).items()}
 
     @property
@@ -53,5 +55,5 @@ class Pace:
         return not self._came or self._came[-1][0] <= self._clock.monotonic() - IDLE_SECONDS
 
     def stop(self) -> None:
-        """Forget the requests: no more will come."""
+        """Drop the requests: no more will come."""
         self._came.clear()

@@ -1,7 +1,7 @@
-"""Lend places of WorkloadSpreads between replicas of the webhook, over the bus (ADR 29).
+"""Lends places of WorkloadSpreads between replicas of the webhook, over the bus (ADR 29).
 
-A question costs a millisecond or two, and a write of the book twenty. Without the bus questions are not answered, and
-pods wait for a write: the webhook serves while NATS is down.
+A request to a replica takes a millisecond or two, and a write of the book twenty. Without the bus there are no answers,
+and pods wait for a write: the webhook serves while NATS is down.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,10 +14,10 @@ from flotilla_common.bus.interface import Bus, BusError, Follow, Message
 from flotilla_common.clock import Clock, Entropy
 
 ASK_SECONDS = 0.25
-"""The longest time that an answer is waited for."""
+"""Timeout of an answer."""
 
 SILENT_SECONDS = 1.0
-"""The time for which a replica that has not answered is not asked."""
+"""Time for which a replica that has not answered is skipped."""
 
 _log = structlog.get_logger()
 
@@ -28,29 +28,29 @@ class Question(msgspec.Struct, frozen=True):
     uid: str  # of the WorkloadSpread
     version: str
     subset: str
-    pod: str  # empty where the apiserver will choose a name
+    pod: str  # empty if the apiserver will choose a name
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """A place that a pod gets. Both members are empty if there is none."""
+    """A place for a pod. Both fields are empty if there is none."""
 
     subset: str = ""
     token: str = ""
 
 
 class Peers:
-    """The replicas of the webhook, as one of them reaches the others."""
+    """The replicas of the webhook, and the requests between them."""
 
     def __init__(self, bus: Bus, clock: Clock, entropy: Entropy) -> None:
         self.own = entropy.token()
         """The name of this process among the replicas."""
         self._bus = bus
         self._clock = clock
-        self._silent: dict[str, float] = {}  # replicas that have not answered, and until when they are not asked
+        self._silent: dict[str, float] = {}  # replicas that have not answered, each skipped until a time
         self._serving: Follow | None = None
 
     async def serve(self, lend: Callable[[Question], Awaitable[Grant | None]]) -> None:
-        """Answer the others from now on; not at all where `lend` returns None."""
+        """Serve the other replicas from now on, without an answer where `lend` returns None."""
 
         async def answer(message: Message) -> bytes | None:
             grant = await lend(msgspec.json.decode(message.data, type=Question))
@@ -59,16 +59,16 @@ class Peers:
         self._serving = await self._bus.serve(subjects.places(self.own), "", answer)
 
     async def close(self) -> None:
-        """Answer no more."""
+        """Stop serving."""
         if self._serving is not None:
             await self._serving.stop()
 
     def answers(self, replica: str) -> bool:
-        """Return whether it makes sense to ask the replica now."""
+        """Report whether the replica may answer now."""
         return self._silent.get(replica, 0.0) <= self._clock.monotonic()
 
     async def ask(self, replica: str, question: Question) -> Grant | None:
-        """Ask a replica for a place. Return None if there is no answer; whether the place is given is unknown then."""
+        """Ask a replica for a place. Return None without an answer; whether the place is given is unknown then."""
         try:
             answer = await self._bus.request(subjects.places(replica), msgspec.json.encode(question), ASK_SECONDS)
             return msgspec.json.decode(answer, type=Grant)

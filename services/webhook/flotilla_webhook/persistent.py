@@ -1,8 +1,8 @@
-"""Step 6 of the pod webhook: a pod that comes back goes where it was (persistentpodstate.md §6).
+"""Step 6 of the pod webhook: a pod that is created again goes where it was (persistentpodstate.md §6).
 
-The PersistentPodStates of the pod's namespace are listed at the apiserver for each pod: a pod may be made anew
-milliseconds after its record, and a mirror that is late would send it elsewhere for good. Only pods of workloads that
-have a PersistentPodState cost this.
+The PersistentPodStates of the pod's namespace are listed at the apiserver for each pod: a pod may be created again
+milliseconds after its record, and a stale mirror would place it elsewhere for good. Only pods of workloads that have a
+PersistentPodState cost this.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ from flotilla_webhook.tools import read_all
 INJECTED = "kruise.io/injected-persistent-pod-state"
 
 UNSEEN_SECONDS = 10.0
-"""How long a namespace counts as one with a PersistentPodState that the watch has not shown yet."""
+"""Time for which a namespace counts as one with a PersistentPodState that the watch has not shown yet."""
 
 _STATEFUL_SETS = (CustomWorkload("apps", "v1", "StatefulSet"), CustomWorkload("apps.kruise.io", "v1", "StatefulSet"))
 
@@ -42,31 +42,31 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class PersistentStates:
-    """The step, and what PersistentPodStates make necessary."""
+    """The step, and the rules that PersistentPodStates require."""
 
     def __init__(self, api: Api, clock: Clock, namespace: str) -> None:
-        """`namespace` is Flotilla's own, where administrators name more kinds of workloads."""
+        """Read further kinds of workloads from `namespace`, Flotilla's own."""
         self.api = api
         self._clock = clock
-        self._admitted: dict[str, float] = {}  # until when namespaces count whose first one is about to be stored
+        self._admitted: dict[str, float] = {}  # namespaces whose first one is about to be stored, each until a time
         self._namespace = namespace
         self.namespaces = Cache(PERSISTENT_POD_STATE, lambda item: metadata_of(item).namespace, lambda one: one)
-        """Of every PersistentPodState."""
+        """Namespaces of all PersistentPodStates."""
 
     def step(self) -> Step:
-        """The step."""
+        """Return the step."""
         return Step("PersistentPodState", self.rules, self.change, lambda: self.namespaces.known)
 
     async def rules(self) -> list[PodRule]:
-        """Pods of StatefulSets and of kinds like them, in the namespaces that have a PersistentPodState."""
+        """Return the rules of pods of StatefulSets and similar kinds, in namespaces with a PersistentPodState."""
         return await self._rules_in(self.namespaces.values())
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
-        """What a PersistentPodState that is about to be stored makes necessary."""
+        """Return the rules that a PersistentPodState about to be stored requires."""
         return await self._rules_in([namespace])
 
     def admitted(self, document: Json) -> None:
-        """It is about to be stored."""
+        """Count the namespace of an object that is about to be stored."""
         now = self._clock.monotonic()
         self._admitted = {namespace: until for namespace, until in self._admitted.items() if until > now}
         self._admitted[text(member(document, "metadata").get("namespace"))] = now + UNSEEN_SECONDS
@@ -79,14 +79,16 @@ class PersistentStates:
     async def _expression(self) -> str:
         try:
             custom = await self._named()
-        except ValueError as fault:  # pods of StatefulSets must not suffer from it
+        except ValueError as fault:  # must not affect pods of StatefulSets
             _log.warning("cannot read which workloads are like StatefulSets", why=str(fault))
             custom = []
         return controlled_by(dict.fromkeys((one.group, one.kind) for one in (*_STATEFUL_SETS, *custom)))
 
     async def change(self, pod: Json, request: Request) -> None:
-        """Bind the pod to where it was, if there is a record of it. Raises ApiError, Unreachable or ValueError when it
-        cannot be said whether its workload is one of these."""
+        """Bind the pod to its former place, if there is a record of it.
+
+        Raises ApiError, Unreachable or ValueError when it is unknown whether its workload is supported.
+        """
         owner = _controller(pod)
         if owner is None or not self._may_have_one(request.namespace) or not await self._is_supported(owner):
             return
@@ -95,8 +97,10 @@ class PersistentStates:
             inject(pod, state, await self._existing(required_labels(pod, state)))
 
     async def _named(self) -> list[CustomWorkload]:
-        """The kinds of workloads that administrators name beside StatefulSets (§7); none without the ConfigMap. Raises
-        ApiError, Unreachable, and ValueError for one that cannot be read."""
+        """Return the kinds of workloads that administrators list beside StatefulSets (§7), none without the ConfigMap.
+
+        Raises ApiError, Unreachable, and ValueError for one that cannot be parsed.
+        """
         body = await found_or_none(self.api.get(CONFIG_MAP, self._namespace, CONFIGURATION))
         return [] if body is None else custom_workloads(strings(member(msgspec.json.decode(body, type=Json), "data")))
 
@@ -106,22 +110,25 @@ class PersistentStates:
         return supported(owner.api_version, owner.kind, await self._named())
 
     def _may_have_one(self, namespace: str) -> bool:
-        """Return whether anything has to be asked: pods that other steps have to see, or that a rule about many
+        """Report whether the namespace may have a PersistentPodState."""
+        # that holds a record has been there for a while.
         namespaces lets through, cost nothing elsewhere. One that holds a record has been there for a while."""
         if not self.namespaces.known or namespace in self.namespaces.needed:
             return True
         return self._admitted.get(namespace, 0.0) > self._clock.monotonic()
 
     async def _existing(self, labels: dict[str, str]) -> dict[str, str]:
-        """Return what can still be required: a pod must not wait for ever for a node that is gone for good. Where no
-        node has all of the labels, those stay that some node has."""
+        """Return the labels that can still be required: a pod must not wait endlessly for a node that is gone for good.
+
+        If no node has all of the labels, those remain that some node has.
+        """
         if not labels or await self._is_there(labels):
             return labels
         kept = {key: value for key, value in labels.items() if await self._is_there({key: value})}
         return kept if kept and await self._is_there(kept) else {}
 
     async def _is_there(self, labels: dict[str, str]) -> bool:
-        """Return whether a node has the labels; where that cannot be found out, it is supposed to."""
+        """Report whether a node has the labels; True if nodes cannot be listed."""
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
         try:
             page = await self.api.list(NODE, label_selector=selector, limit=1, metadata_only=True)
@@ -131,7 +138,7 @@ class PersistentStates:
         return bool(page.items)
 
     async def _state_of(self, owner: TargetRef, namespace: str) -> PersistentPodState | None:
-        """The first one that is about the workload and stays. What cannot be read counts as none (§6)."""
+        """Return the first state for the workload that is not being deleted. Unreadable states are skipped (§6)."""
         try:
             stored = await read_all(self.api, PERSISTENT_POD_STATE, namespace)
         except (ApiError, Unreachable) as failure:
@@ -152,14 +159,16 @@ def _readable(stored: Iterable[msgspec.Raw]) -> Iterator[PersistentPodState]:
 
 
 def required_labels(pod: Json, state: PersistentPodState) -> dict[str, str]:
-    """Return the labels of the node that is recorded under the pod's name, as far as the spec still requires them."""
+    """Return the labels of the node recorded under the pod's name that the spec still requires."""
     required, labels = state.spec.required_persistent_topology, _recorded(pod, state)
     return {key: labels[key] for key in (required.keys if required is not None else ()) if key in labels}
 
 
 def inject(pod: Json, state: PersistentPodState, selector: dict[str, str]) -> None:
-    """Bind the pod to nodes with the labels of the selector, and have it prefer the place that is recorded under its
-    name, as far as the spec asks for that still."""
+    """Bind the pod to nodes with the labels of the selector, and make it prefer the place recorded under its name.
+
+    Only preferences that the spec still has are used.
+    """
     preferences = list(_preferences(state.spec, _recorded(pod, state)))
     if not selector and not preferences:
         return
@@ -177,7 +186,7 @@ def _recorded(pod: Json, state: PersistentPodState) -> dict[str, str]:
 
 
 def _preferences(spec: PersistentPodStateSpec, labels: dict[str, str]) -> Iterator[Json]:
-    """A term whose keys are all unrecorded would match nothing, and is left out."""
+    """Yield the preferred terms. One whose keys are all unrecorded would match nothing, and is left out."""
     for term in spec.preferred_persistent_topology:
         keys = [key for key in term.preference.keys if key in labels]
         if keys:

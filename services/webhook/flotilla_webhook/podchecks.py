@@ -1,8 +1,8 @@
-"""The checks before a pod is deleted, evicted or updated (webhooks.md §8). They are asked one after the other, and each
-may refuse. What one has written down for the request is taken back where a later one refuses it.
+"""The checks before a pod is deleted, evicted or updated (webhooks.md §8).
 
-The webhook entries for these requests are made of rules, as those for creations are, and stand only while some object
-needs them.
+The checks run one after the other, and each may refuse. Records of earlier checks for the request are undone when a
+later one refuses it. The webhook entries for these requests are built from rules, as those for creations are, and exist
+only while some object requires them.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 
 
 class PodChange(msgspec.Struct, frozen=True):
-    """A change that somebody wants to make to a pod."""
+    """A requested change of a pod."""
 
     operation: str  # DELETE, EVICT or UPDATE
     pod: Json  # as it is stored
@@ -44,7 +44,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     answer: Answer = ALLOWED
     take_back: Callable[[], Awaitable[None]] | None = None
-    """Undoes what was written down for it. Raises ApiError, Unreachable, ValueError."""
+    """Undoes the records for the change. Raises ApiError, Unreachable, ValueError."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -52,15 +52,15 @@ class Check(msgspec.Struct, frozen=True):
 
     name: str
     rules: Callable[[], Awaitable[Collection[PodRule]]]
-    """The pods whose changes it has to see now, by what needs it."""
+    """Returns the rules of the pods whose changes it has to see now."""
     judge: Callable[[PodChange], Awaitable[Verdict]]
-    """Return whether the change may be made. Nothing is written down for a dry run."""
+    """Decides whether the change may be made. A dry run leaves no record."""
     known: Callable[[], bool] = lambda: True
-    """Return whether its rules are all that there are."""
+    """Reports whether its rules are complete."""
 
 
 class PodChecks:
-    """The handler of the webhook that is asked before pods go or are updated, and the entries that call it."""
+    """The handler of the webhook for pods that go or are updated, and the entries that call it."""
 
     def __init__(self, api: Api, checks: Sequence[Check], standing: Standing) -> None:
         self._api = api
@@ -72,16 +72,16 @@ class PodChecks:
         return {CHECK_PATH: self.validate}
 
     async def entries(self, stored: str) -> tuple[list[Json], str]:
-        """Return the entries as they must be now, without caBundle, and their rules for the annotation that holds those
-        that are `stored`."""
+        """Return the required entries, without caBundle, and their rules for the annotation, given `stored` rules."""
         needed = {rule for check in self._checks for rule in await check.rules()}
         known = all(check.known() for check in self._checks)
         rules = self.standing.rules(needed, decoded(stored), known=known)
         return check_entries(rules), encoded(rules) if rules else ""
 
     async def validate(self, request: Request) -> Answer:
-        """Ask the checks one after the other until one refuses. Refuse the dry runs that show that a rule is in use:
-        unlike a mutation, a check has no other mark to leave."""
+        """Run the checks one after the other until one refuses."""
+        # A dry run that probes whether a rule is in use is refused: unlike a mutation, a check cannot leave another
+        # mark.
         if is_about_probe(request):
             return denied(SEEN)
         try:
@@ -101,7 +101,7 @@ class PodChecks:
         return ALLOWED
 
     async def _change(self, request: Request) -> PodChange | None:
-        """Return the change that the request asks for; None if it is about no pod."""
+        """Return the requested change, or None if it concerns no pod."""
         if (request.operation, request.sub_resource) == ("CREATE", "eviction"):
             return await self._eviction(request)
         if request.operation not in (DELETE, UPDATE) or request.sub_resource or request.old_object is None:
@@ -119,7 +119,7 @@ class PodChecks:
 
 
 async def _take_back(written: Sequence[Verdict]) -> None:
-    """Take back what was written for a pod that stays as it is. What cannot be taken back ends by itself."""
+    """Undo records for a pod that stays as it is. Those that cannot be undone expire."""
     for verdict in reversed(written):
         try:
             if verdict.take_back is not None:

@@ -1,7 +1,8 @@
 """Admission of pods (webhooks.md §7): a chain of steps, each working on the result of the one before.
 
-A step is a value: which pods it has to see now, and how it changes one. `app.py` lists the steps in the order of §7.
-The webhook entries in the path of pods are made of their rules, and stand only while one of them has any (ADR 15).
+A step is a value: the rules of the pods that it has to see now, and a function that changes one. `chain.py` lists the
+steps in the order of §7. The webhook entries in the path of pods are built from their rules, and exist only while there
+are any (ADR 15).
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -25,11 +26,11 @@ class Step(msgspec.Struct, frozen=True):
 
     name: str
     rules: Callable[[], Awaitable[Collection[PodRule]]]
-    """The pods that it has to see now, by what needs it."""
+    """Returns the rules of the pods that it has to see now."""
     change: Callable[[Json, Request], Awaitable[None]]
-    """Change the pod in place. What it raises ends the request."""
+    """Changes the pod in place. An exception ends the request."""
     known: Callable[[], bool] = lambda: True
-    """Whether its rules are all that there are: not before what they depend on has been listed."""
+    """Reports whether its rules are complete, which needs a LIST of the objects behind them."""
 
 
 class PodAdmission:
@@ -40,19 +41,18 @@ class PodAdmission:
         self.standing = standing
 
     def handlers(self) -> dict[str, Handler]:
-        """By path."""
+        """Return the handlers by path."""
         return {POD_PATH: self.mutate}
 
     async def entries(self, stored: str) -> tuple[list[Json], str]:
-        """The entries as they must be now, without caBundle, and their rules for the annotation that holds those that
-        are `stored`."""
+        """Return the required entries, without caBundle, and their rules for the annotation, given `stored` rules."""
         needed = {rule for step in self.steps for rule in await step.rules()}
         known = all(step.known() for step in self.steps)
         rules = self.standing.rules(needed, decoded(stored), known=known)
         return pod_entries(rules), encoded(rules) if rules else ""
 
     async def mutate(self, request: Request) -> Answer:
-        """All changes as one patch. It touches nothing that no step changed, above all no namespace."""
+        """Return the changes of all steps as one patch. It touches nothing else, above all no namespace."""
         if request.operation != "CREATE" or request.sub_resource:
             return ALLOWED
         if is_about_probe(request):
@@ -69,6 +69,6 @@ class PodAdmission:
 
 
 def is_about_probe(request: Request) -> bool:
-    """Return whether the request only shows that a rule is in use."""
+    """Report whether the request is a probe for a rule in use."""
     name = text(member(request.object or {}, "metadata").get("name"))
     return request.resource.resource == "podtemplates" and request.dry_run and is_probe(name)

@@ -1,7 +1,7 @@
 """Deletion protection: a label on an object that refuses its deletion (deletionprotection.md).
 
 The label is read from the stored object in the request, never from a cache: its owner may have removed it a moment ago.
-What is counted below a namespace or a CRD is listed live; it is asked for only when a labelled one is deleted.
+The objects below a namespace or a CRD are listed live, and only when a labelled one is deleted.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.wire import Handler
 
 CASCADING_CRDS = "DeletionProtectionForCRDCascadingGate"
-"""The gate with which CRDs are protected while they have objects."""
+"""The gate that protects CRDs while they have objects."""
 
 _PREFIX = "forbidden by ResourcesProtectionDeletion for "
 _ALWAYS = f"{_PREFIX}{DELETE_PROTECTION}=Always"
@@ -28,13 +28,13 @@ _CASCADING = f"{_PREFIX}{DELETE_PROTECTION}=Cascading and "
 _CRD_VERSIONS = ("v1", "v1beta1")
 
 Check = Callable[[Json], Awaitable[str]]
-"""Why an object labelled Cascading must stay; empty if nothing alive is below it."""
+"""Returns why an object labelled Cascading must stay, or "" if nothing alive is below it."""
 
 _log = structlog.get_logger()
 
 
 class Protection(msgspec.Struct, frozen=True):
-    """The rules, with what they look at and where refusals are recorded."""
+    """The rules, the counts that they need, and the records of refusals."""
 
     gates: Gates
     counts: LiveCounts
@@ -42,7 +42,7 @@ class Protection(msgspec.Struct, frozen=True):
     record: Callable[[bytes], None]
 
     def handlers(self) -> dict[str, Handler]:
-        """The handlers of the native kinds, by path."""
+        """Return the handlers of the native kinds, by path."""
         paths: dict[str, Handler] = {
             "/validate-apps-deployment": self.workload,
             "/validate-apps-replicaset": self.workload,
@@ -55,21 +55,21 @@ class Protection(msgspec.Struct, frozen=True):
         return paths
 
     async def workload(self, request: Request) -> Answer:
-        """Cascading refuses while replicas are wanted, whatever the number of pods."""
+        """Check a workload: Cascading refuses while replicas are wanted, regardless of the number of pods."""
         return await self._decide(request, _replicas_wanted, self.metrics.workloads)
 
     async def namespace(self, request: Request) -> Answer:
-        """Cascading refuses while active pods or bound claims are in it."""
+        """Check a namespace: Cascading refuses while active pods or bound claims are in it."""
         return await self._decide(request, self._occupied, self.metrics.namespaces)
 
     async def definition(self, request: Request) -> Answer:
-        """Cascading refuses while custom resources of it exist."""
+        """Check a CRD: Cascading refuses while custom resources of it exist."""
         if request.kind.version not in _CRD_VERSIONS:
             return ALLOWED
         return await self._decide(request, self._in_use, self.metrics.definitions)
 
     async def unrecorded(self, request: Request) -> Answer:
-        """Services and Ingresses: only Always, no metric, no record."""
+        """Check a Service or Ingress: only Always, no metric, no record."""
         return await self._decide(request, None, None)
 
     async def _decide(self, request: Request, cascading: Check | None, counter: BareCounter | None) -> Answer:
@@ -116,7 +116,7 @@ class Protection(msgspec.Struct, frozen=True):
         if not self.gates.on(CASCADING_CRDS):
             return f"feature-gate {CASCADING_CRDS} is not enabled"
         meta = member(definition, "metadata")
-        try:  # whoever reaches the webhook may have made the request up
+        try:  # never trust the request: any client of the webhook may have made it up
             stored = await self.counts.definition(text(meta.get("name")), text(meta.get("uid")))
         except CountError as failure:
             return f"failed to get the CRD: {failure}"
@@ -138,8 +138,10 @@ async def _replicas_wanted(workload: Json) -> str:
 
 
 def recorder(directory: str) -> Callable[[bytes], None]:
-    """Append the line of each refused deletion to protection.log in the directory (§4); without one, log it. Raises
-    OSError when the directory cannot be made."""
+    """Return a function that appends the record of a refused deletion to protection.log in the directory (§4).
+
+    Without a directory, it logs the record. Raises OSError when the directory cannot be created.
+    """
     if not directory:
         return lambda line: _log.info("deletion refused", record=line.decode())
     path = Path(directory) / "protection.log"

@@ -1,7 +1,7 @@
-"""Keeping the apiserver's view of the webhook right: both webhook configurations, and the CRDs' conversion.
+"""Maintains the webhook's registration: both webhook configurations, and the CRDs' conversion.
 
-webhooks.md §3.4 and §6. Objects are written only when they differ from what they must be, always on the version that
-was read, so that replicas agree instead of overwriting each other.
+See webhooks.md §3.4 and §6. Objects are written only when they differ from the required state, always on the version
+that was read, so that replicas agree instead of overwriting each other.
 """
 
 import asyncio
@@ -26,27 +26,27 @@ from flotilla_common.kube.interface import Api, pages
 
 CONFIGURATIONS = {MUTATING: MUTATING_CONFIGURATION, VALIDATING: VALIDATING_CONFIGURATION}
 GROUPS = frozenset({"apps.kruise.io", "policy.kruise.io"})
-_TEMPLATE = "template"  # the annotation that holds the entries as they were installed
+_TEMPLATE = "template"  # the annotation with the entries as they were installed
 _REVIEW_VERSIONS = ["v1", "v1beta1"]
 
 
 PodEntries = Callable[[str], Awaitable[tuple[list[Json], str]]]
-"""The entries in the path of pods as they must be, and their rules for the annotation, given the stored rules."""
+"""Returns the required entries in the path of pods, and their rules for the annotation, given the stored rules."""
 
 
 class RegistrationError(Exception):
-    """The configuration cannot be brought into the state that it must have."""
+    """The configuration cannot be brought into the required state."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Where the apiserver reaches the webhook: at `url` (https://host:port) if set, else through the Service."""
+    """The address of the webhook: `url` (https://host:port) if set, else the Service."""
 
     namespace: str
     service: str
     url: str = ""
 
     def conversion(self, ca_bundle: str) -> Json:
-        """The client configuration of CRD conversion."""
+        """Return the client configuration of CRD conversion."""
         if self.url:
             return {"url": self.url + CONVERT_PATH, "caBundle": ca_bundle}
         service = {"namespace": self.namespace, "name": self.service, "path": CONVERT_PATH, "port": 443}
@@ -54,7 +54,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 class Registration:
-    """What must be registered, and the writes that make it so."""
+    """The required registration, and the writes to it."""
 
     def __init__(
         self,
@@ -65,17 +65,17 @@ class Registration:
         *,
         external: bool = False,
     ) -> None:
-        """Prepare the writes. `pod_entries`: by configuration. `external`: somebody else keeps the caBundles right."""
+        """Prepare the writes; `pod_entries` are by configuration, `external` caBundles are managed elsewhere."""
         self.api = api
         self.endpoint = endpoint
         self.paths = frozenset(paths)
         self.pod_entries = pod_entries
         self.external = external
-        self._writing = asyncio.Lock()  # passes and admissions of this replica do not conflict with each other
-        self._ca_bundle = ""  # as it was last brought into step
+        self._writing = asyncio.Lock()  # passes and admissions of this replica do not conflict
+        self._ca_bundle = ""  # of the last sync
 
     async def sync(self, ca: bytes) -> list[str]:
-        """Bring everything in step with the CA; what was written. Raises ApiError, Unreachable, RegistrationError."""
+        """Update everything to the CA; return what was written. Raises ApiError, Unreachable, RegistrationError."""
         ca_bundle = self._ca_bundle = base64.b64encode(ca).decode()
         written: list[str] = []
         for resource, name in CONFIGURATIONS.items():
@@ -86,11 +86,11 @@ class Registration:
         return written
 
     async def sync_pods(self) -> list[str]:
-        """Bring the entries in the path of new pods into step with what they are needed for. Raises as `sync` does."""
+        """Update the entries in the path of new pods to the required rules. Raises as `sync` does."""
         return await self._sync_entries(MUTATING)
 
     async def sync_checks(self) -> list[str]:
-        """Do the same with those in the path of pods that go or are updated."""
+        """Update the entries in the path of pods that go or are updated. Raises as `sync` does."""
         return await self._sync_entries(VALIDATING)
 
     async def _sync_entries(self, resource: Resource) -> list[str]:
@@ -118,8 +118,8 @@ class Registration:
         return written
 
     def configuration(self, stored: Json, pods: list[Json], ca_bundle: str) -> Json:
-        """The configuration object as it must be, made from the stored one and its template. The entries in the path of
-        pods stand only while they are needed, so they are ours and not the installer's."""
+        """Return the required configuration object, built from the stored one and its template."""
+        # The entries in the path of pods exist only while they are needed, so they are ours and not the installer's.
         annotations = member(stored, "metadata", "annotations")
         template = text(annotations.get(_TEMPLATE)) or msgspec.json.encode(stored.get("webhooks") or []).decode()
         entries = [entry for entry in _without_pods(_entries(template)) if path_of(entry) in self.paths]
@@ -128,7 +128,7 @@ class Registration:
         return stored | {"metadata": metadata, "webhooks": [*pods, *bound]}
 
     async def _with_pods(self, stored: Json, pod_entries: PodEntries, ca_bundle: str) -> tuple[Json, list[Json]]:
-        """The configuration with the rules of pods in its annotation, and the entries that these rules make."""
+        """Return the configuration with the rules of pods in its annotation, and the entries for these rules."""
         annotations = dict(member(stored, "metadata", "annotations"))
         entries, rules = await pod_entries(text(annotations.pop(RULES, "")))
         if rules:
@@ -171,7 +171,7 @@ class Registration:
 
 
 def _conversion_patch(definition: Json, client: Json, webhook: Json) -> bytes:
-    """A merge patch that also removes the other way of reaching the webhook."""
+    """Return a merge patch that also removes the other way of reaching the webhook."""
     both: Json = {"service": None, "url": None} | client
     return msgspec.json.encode(
         {

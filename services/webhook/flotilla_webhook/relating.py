@@ -1,8 +1,6 @@
-"""Annotate new pods with the PodUnavailableBudget that protects them: step 5 of the pod webhook
-(podunavailablebudget.md §5.1).
+"""Annotates new pods with their PodUnavailableBudget: step 5 of the pod webhook (podunavailablebudget.md §5.1).
 
-Nothing that goes wrong here keeps a pod from being created: the budget's controller gives existing pods their
-annotations, too.
+No failure in this step prevents the creation of a pod: the budget's controller annotates existing pods, too.
 """
 
 import msgspec
@@ -32,7 +30,7 @@ _log = structlog.get_logger()
 
 
 ASKED_SECONDS = 2.0
-"""The seconds for which it counts that the apiserver has no budget for the pods of a namespace."""
+"""Seconds for which the result is cached that the apiserver has no budget for the pods of a namespace."""
 
 
 class Relating:
@@ -43,27 +41,26 @@ class Relating:
         self._clock = clock
         self._budgets = budgets
         self._owners = Owners(api, clock)
-        self._asked: dict[str, float] = {}  # namespaces, and until when the apiserver's answer about them counts
+        self._asked: dict[str, float] = {}  # namespaces, and until when the apiserver's answer is cached
 
     def step(self) -> Step:
         """Return the step; idle without the gates."""
         return Step("PodUnavailableBudget", self.rules, self.change, lambda: self._budgets.known)
 
     async def rules(self) -> list[PodRule]:
-        """Return the rules of new pods that some budget is for."""
+        """Return the rules of new pods that some budget selects."""
         if not self._budgets.on:
             return []
         return [rule for budget in self._budgets.cache.values() for rule in _rules(budget, budget.metadata.namespace)]
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
-        """Return the rules that a budget that is about to be stored makes necessary. Raises ValueError: it cannot be
-        read."""
+        """Return the rules that a budget about to be stored requires. Raises ValueError if it cannot be read."""
         if not self._budgets.on:
             return []
         return _rules(msgspec.convert(without_nulls(document), PodUnavailableBudget), namespace)
 
     async def change(self, pod: Json, request: Request) -> None:
-        """Set both annotations on a pod that a budget is for."""
+        """Set both annotations on a pod that a budget selects."""
         if not self._budgets.on:
             return
         name = await self._budget_of(pod, request.namespace)
@@ -74,8 +71,8 @@ class Relating:
             annotations[RELATED_BUDGET] = annotations[LEGACY_RELATED_BUDGET] = name
 
     async def _has_more(self, namespace: str) -> bool:
-        """Return whether the budgets of the namespace have just been read from the apiserver: the watch of this replica
-        may not show yet what another replica has admitted."""
+        """Read the budgets of the namespace from the apiserver, if not done recently; return whether it did."""
+        # The watch of this replica may not show yet what another replica has admitted.
         now = self._clock.monotonic()
         if self._asked.get(namespace, 0.0) > now:
             return False
@@ -90,8 +87,7 @@ class Relating:
         return True
 
     async def _budget_of(self, pod: Json, namespace: str) -> str:
-        """Return the name of the first budget that is for the pod; empty without one. Budgets for which this cannot be
-        found out are skipped."""
+        """Return the name of the first budget for the pod, or "". Budgets that cannot be checked are skipped."""
         owner, labels = controller_in(pod), strings(member(pod, "metadata").get("labels"))
         for budget in self._budgets.cache.values():
             try:
@@ -102,8 +98,10 @@ class Relating:
         return ""
 
     async def _is_for(self, budget: PodUnavailableBudget, owner: OwnerReference | None, labels: dict[str, str]) -> bool:
-        """Return whether the budget is for a pod of this controller with these labels. Raises ApiError, Unreachable,
-        ValueError."""
+        """Report whether the budget selects a pod of this controller with these labels.
+
+        Raises ApiError, Unreachable, ValueError.
+        """
         spec = budget.spec
         if spec.target_ref is not None:
             namespace = budget.metadata.namespace

@@ -1,9 +1,9 @@
-"""Places of one WorkloadSpread that are taken ahead, so that pods need not wait for a write of the book (ADR 29).
+"""Takes places of one WorkloadSpread ahead, so that pods need not wait for a write of the book (ADR 29).
 
-While many pods come, a replica takes more places than it has pods for. They stand in the book under keys of its own
-until a later write names the pods that have got them. A replica without places asks those that have some. What is left
-when pods stop coming is returned; what a replica leaves behind that dies is free again after the time-out of pods that
-are never seen.
+While many pods come, a replica takes more places than it has pods for. They are in the book under its own keys until a
+later write names the pods that have got them. A replica without places asks those that have some. Places that are left
+when pods stop coming are returned; those of a replica that dies are free again after the timeout of pods that never
+appear.
 """
 
 import asyncio
@@ -25,22 +25,22 @@ from flotilla_webhook.pace import Held, Pace
 from flotilla_webhook.peers import Grant
 
 AHEAD_SECONDS = 0.5
-"""The time that the places of a replica should last at the current rate. A replica takes more when it has used half of
-them, because a write may be slow or conflict."""
+"""Seconds for which the places of a replica should last at the current rate.
+
+A replica takes more when it has used half of them, because a write may be slow or conflict.
+"""
 
 FRESH_SECONDS = 5.0
-"""The age up to which a place that was taken ahead is given to a pod. The controller drops it after thirty seconds."""
+"""Age up to which a place that was taken ahead is given to a pod. The controller drops it after thirty seconds."""
 
 TICK_SECONDS = 0.02
-"""The interval between two checks for something to write."""
+"""Interval between two checks for something to write."""
 
 _LOOKS, _LOOK_SECONDS = 100, 0.002
-"""The number of looks at a write that takes places, and the seconds between them, while another replica waits for one
-of these places."""
+"""The number of checks of a write that takes places, and the seconds between them, while another replica waits."""
 
 _KEY = re.compile(rf"{AHEAD}([0-9a-f]+)/")
-"""The beginning of a key. The name of the replica becomes part of a subject, and users may write anything into a
-status."""
+"""The prefix of a key, strict because the replica's name goes into a subject, and users may edit a status."""
 
 _Subset = tuple[str, str]
 """The version of a book, and the name of one of its subsets."""
@@ -57,7 +57,7 @@ class _Given(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """The changes of one write, applied to the memory of this replica once it is stored."""
+    """The changes of one write, applied to this replica's records once it is stored."""
 
     taken: list[tuple[_Subset, Held]]
     given: list[_Given]
@@ -70,17 +70,17 @@ class Reserve:
         self._ledger = ledger
         self._clock = clock
         self._entropy = entropy
-        self._own = f"{AHEAD}{replica}/"  # how the keys of this replica begin
+        self._own = f"{AHEAD}{replica}/"  # prefix of the keys of this replica
         self._pace = Pace(clock)  # of pods by their versions
         self._held: dict[_Subset, deque[Held]] = {}  # the oldest first
         self._given: list[_Given] = []
-        self._seen: Mapping[str, Book] = {}  # the books as they were last looked at
+        self._seen: Mapping[str, Book] = {}  # the books at the last check
         self._stored: Set[str] = frozenset()  # the keys of this replica in these books
         self._dry: set[tuple[str, str, str]] = set()  # versions, subsets, and replicas without a place to give
         self._keeper: asyncio.Task[None] | None = None
         self._hurried: asyncio.Task[None] | None = None
         self._is_writing = False
-        self._taking: Set[_Subset] = frozenset()  # the subsets of which the write under way takes places
+        self._taking: Set[_Subset] = frozenset()  # the subsets of which the current write takes places
         self._failed = False
 
     def came(self, version: str) -> None:
@@ -90,12 +90,12 @@ class Reserve:
             self._keeper = asyncio.create_task(self._keep())
 
     def holds(self, version: str, subset: str) -> bool:
-        """Return whether a place can be given to a pod at once."""
+        """Report whether a place can be given to a pod at once."""
         held = self._held.get((version, subset))
         return bool(held) and held[0].until > self._clock.monotonic()
 
     def give(self, version: str, subset: str, pod: str) -> Grant:
-        """Give a place to a pod. The book will know the pod by its name, or by the token of the place."""
+        """Give a place to a pod. The book will list the pod by its name, or by the token of the place."""
         place = self._held[version, subset].popleft()
         token = token_of(place.key)
         self._given.append(_Given((version, subset), place, pod or token))
@@ -108,8 +108,10 @@ class Reserve:
         return next((Grant(one.subset[1], token_of(one.place.key)) for one in found if one.subset[0] == version), None)
 
     async def is_settled(self, version: str, subset: str) -> bool:
-        """Wait for a write that takes places of the subset; return whether its outcome is known in time. Others may
-        know it earlier, by their watches."""
+        """Wait for a write that takes places of the subset; return whether its outcome is known in time.
+
+        Other replicas may see the outcome earlier, by their watches.
+        """
         for _ in range(_LOOKS):
             if (version, subset) not in self._taking:
                 return True
@@ -124,14 +126,19 @@ class Reserve:
         return sorted(name for name in names if (version, entry.name, name) not in self._dry)
 
     def mark_dry(self, asked: WorkloadSpread, version: str, subset: str, replica: str) -> None:
-        """Remember that a replica has no place of the subset to give. It gets new ones only by a write of the book, so
-        this holds as long as the book is the one that it was `asked` about."""
+        """Record that a replica has no place of the subset to give.
+
+        It gets new ones only by a write of the book, so this holds as long as the book is the one that it was `asked`
+        about.
+        """
         if self._ledger.known() is asked:
             self._dry.add((version, subset, replica))
 
     def is_awaited(self, version: str, entry: SubsetStatus) -> bool:
-        """Return whether any replica may hold places of the subset. Until it gives or returns them, it is not certain
-        that the subset is full."""
+        """Report whether any replica may hold places of the subset.
+
+        Until it gives or returns them, it is not certain that the subset is full.
+        """
         given = {given.place.key for given in self._given}
         own = any(key.startswith(self._own) and key not in given for key in self._fresh(entry))
         return own or bool(self.lenders(version, entry))
@@ -148,14 +155,14 @@ class Reserve:
             self._hurried = asyncio.create_task(self._sync())
 
     async def _keep(self) -> None:
-        """Take places ahead while many pods come, write down who got them, and return what is left."""
+        """Take places ahead while many pods come, write down their pods, and return the rest."""
         self._failed = False
         while not self._failed and (self._pace.rates() or self._held or self._given or self._left_behind()):
             await self._sync()
             await self._clock.sleep(TICK_SECONDS)
 
     async def _sync(self) -> None:
-        """Write what is due. After a failure nothing is held: what is in the book has a time-out."""
+        """Write what is due. After a failure nothing is held: places in the book time out."""
         self._let_go()
         if self._is_writing or not self._is_due():
             return
@@ -171,7 +178,7 @@ class Reserve:
             self._is_writing, self._taking = False, frozenset()
 
     def _let_go(self) -> None:
-        """Let go of the places that are too old, and of all of them if no pod comes. The next write returns them."""
+        """Release the places that are too old, or all of them if no pod comes. The next write returns them."""
         now = self._clock.monotonic()
         for held in self._held.values():
             while held and (self._pace.is_idle or held[0].until <= now):
@@ -179,7 +186,7 @@ class Reserve:
         self._held = {subset: held for subset, held in self._held.items() if held}
 
     def _left_behind(self) -> bool:
-        """Return whether the books have places of this replica that it neither holds nor has given to a pod."""
+        """Report whether the books have places of this replica that it neither holds nor has given to a pod."""
         self._look()
         return not self._stored <= self._known()
 
@@ -189,12 +196,12 @@ class Reserve:
         return {place.key for place in (*held, *(given.place for given in self._given))}
 
     def _fresh(self, entry: SubsetStatus) -> list[str]:
-        """Return the keys of places that were taken ahead, and not long ago."""
+        """Return the keys of places that were taken ahead not long ago."""
         dead = self._clock.now() - timedelta(seconds=FRESH_SECONDS)
         return [key for key, since in entry.creating_pods.items() if key.startswith(AHEAD) and since > dead]
 
     def _look(self) -> None:
-        """Look at the books if they have changed."""
+        """Read the books if they have changed."""
         books = self._books()
         if books is not self._seen:
             self._seen, self._dry = books, set()
@@ -206,7 +213,7 @@ class Reserve:
         return {} if spread is None else spread.status.versioned_subset_statuses
 
     def _is_due(self) -> bool:
-        """Return whether a write is needed now."""
+        """Report whether a write is needed now."""
         if self._left_behind() or (self._given and not self._held):
             return True
         wanted = self._wanted(self._books())
@@ -226,7 +233,7 @@ class Reserve:
                     count -= left
 
     def _write(self, spread: WorkloadSpread, books: Books) -> _Written:
-        """Bring the books in line with what this replica knows, and take what is lacking."""
+        """Update the books to this replica's records, and take what is lacking."""
         del spread
         known, written = self._known(), _Written([], list(self._given))
         wanted, now = dict(self._wanted(books)), self._clock.now().replace(microsecond=0)
@@ -248,7 +255,7 @@ class Reserve:
         return written
 
     def _settle(self, written: _Written) -> None:
-        """Apply what was written to the memory of this replica."""
+        """Apply the stored write to this replica's records."""
         for subset, place in written.taken:
             self._held.setdefault(subset, deque()).append(place)
         self._given = self._given[len(written.given) :]

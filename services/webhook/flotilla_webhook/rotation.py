@@ -1,8 +1,8 @@
-"""Keeps the certificate valid and the registration right for as long as the service runs (webhooks.md §4).
+"""Keeps the certificate valid and the registration current while the service runs (webhooks.md §4).
 
 A pass runs at every change of the objects concerned, and every minute. Passes that had to write are spaced out more and
-more, so that two installations which disagree about the same objects do not fight at full speed; a pass because other
-pods have to be seen waits for none of that.
+more, so that two installations which disagree about the same objects do not fight at full speed; a pass for changed pod
+rules does not wait.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ INTERVAL = 60.0
 """Seconds between passes when nothing changes: finds expiry, and changes whose event was lost."""
 
 TRUST_SECONDS = 1.0
-"""How long the apiserver gets to notice a changed caBundle. It watches its configurations, and needs far less."""
+"""Time for the apiserver to notice a changed caBundle. It watches its configurations, and needs far less."""
 
-_RETRIES = 5  # replicas that start together all see an empty store; one of them wins, the others read it
+_RETRIES = 5  # of replicas that start together with an empty store, one wins and the others read its result
 APART = 0.25
-"""Seconds between passes that found nothing to do: a thousand objects that come at once call for a few of them."""
+"""Seconds between passes without a write: a thousand simultaneous objects cause a few of them."""
 
 _FIRST_DELAY, _LAST_DELAY = 0.25, 60.0
 
@@ -47,7 +47,7 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
     registration: Registration
     use: Callable[[Path], None]
     clock: Clock
-    certified: asyncio.Event = msgspec.field(default_factory=asyncio.Event)  # a certificate has been taken into use
+    certified: asyncio.Event = msgspec.field(default_factory=asyncio.Event)  # a certificate is in use
     initialised: asyncio.Event = msgspec.field(default_factory=asyncio.Event)  # a pass has succeeded as a whole
     failure: str = "certificate and registration have not been looked at yet"
     _served: Bundle | None = None
@@ -55,16 +55,16 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
     _needed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     def wake(self) -> None:
-        """Something changed: look again soon."""
+        """Request a pass soon, after a change."""
         self._wake.set()
 
     def need(self) -> None:
-        """Look again at once: other pods have to be seen than before."""
+        """Request a pass at once: the pod rules have changed."""
         self._needed.set()
         self._wake.set()
 
     async def run(self) -> None:
-        """Pass after pass until cancelled."""
+        """Run passes until cancelled."""
         delay, quiet_since = 0.0, self.clock.monotonic()
         while True:
             self._wake.clear()
@@ -82,7 +82,7 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
             await self._within(INTERVAL, self._wake)
 
     async def _pass(self) -> bool:
-        """One pass; True if the next one should keep a distance: it wrote, or it failed."""
+        """Run one pass; return True if the next one should be delayed, because it wrote or failed."""
         try:
             written = await self.once()
         except (ApiError, Unreachable, StoreError, RegistrationError, OSError) as failure:
@@ -97,7 +97,7 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
         return bool(written)
 
     async def once(self) -> list[str]:
-        """Certificate, files, registration; the names of the objects written."""
+        """Update certificate, files and registration; return the names of the written objects."""
         bundle = await self._bundle()
         written = await self._trust_both(bundle)
         if write_files(self.directory, files_of(bundle)) or self._served is None:
@@ -107,7 +107,7 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
         return written + await self.registration.sync(bundle.ca_cert)
 
     async def _trust_both(self, bundle: Bundle) -> list[str]:
-        """Before the CA changes, have the apiserver trust both, so that no call fails while the certificate changes."""
+        """Make the apiserver trust both CAs before a change, so that no call fails meanwhile."""
         if self._served is None or self._served.ca_cert == bundle.ca_cert or self.store.external:
             return []
         written = await self.registration.sync(bundle.ca_cert + self._served.ca_cert)
@@ -130,7 +130,7 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
         raise StoreError("other replicas keep storing certificates that this one cannot use")
 
     async def _within(self, seconds: float, event: asyncio.Event) -> None:
-        """Wait for the event, at the latest until that many seconds have passed."""
+        """Wait for the event, but no longer than `seconds`."""
         if event.is_set():
             return
         timer = asyncio.ensure_future(self.clock.sleep(seconds))
@@ -147,10 +147,11 @@ _log = structlog.get_logger()
 
 
 class Follower(msgspec.Struct, frozen=True):
-    """A watch that only says that something happened, never what.
+    """A watch that reports that something has changed, without its content.
 
-    Calls `notify` whenever an object of the resource with an interesting name may have changed. With `only` no other
-    name is asked for, and no right to others is needed."""
+    It calls `notify` whenever an object of the resource with an interesting name may have changed. With `only`, other
+    names are not requested, and no right to them is needed.
+    """
 
     api: Api
     clock: Clock
@@ -168,7 +169,7 @@ class Follower(msgspec.Struct, frozen=True):
                 if not version:
                     page = await self.api.list(self.resource, self.namespace, field_selector=fields, limit=1)
                     version = page.resource_version
-                    self.notify()  # whatever happened while nobody watched
+                    self.notify()  # covers changes while there was no watch
                 events = self.api.watch(self.resource, version, namespace=self.namespace, field_selector=fields)
                 async for event in events:
                     metadata = metadata_of(event.object)
