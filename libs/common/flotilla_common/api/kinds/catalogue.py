@@ -1,4 +1,4 @@
-"""The kinds that Flotilla serves, and how to find one."""
+"""Lists the kinds that Flotilla serves, and finds them by resource or name."""
 
 from collections.abc import Iterator
 
@@ -43,28 +43,30 @@ KINDS: tuple[Kind, ...] = (
     uniteddeployment.KIND,
     workloadspread.KIND,
 )
-"""All of them, by name. A new kind is a folder beside these and a line here; so read the list through the module, when
-it is needed."""
+"""All kinds, by name.
+
+A new kind is a folder beside these and a line here. Read the list through the module, and only when it is needed.
+"""
 
 
 def kind_of(resource: Resource) -> Kind:
-    """The kind of a resource. Raises LookupError for a resource that is none of ours."""
+    """Return the kind of a resource. Raises LookupError for a resource that is not ours."""
     return _only((kind for kind in KINDS if kind.resource == resource), f"{resource.kind} {resource.api_version}")
 
 
 def is_confidential(resource: Resource) -> bool:
-    """Objects of the resource may hold secrets, of which the bus must not know."""
+    """Report whether objects of the resource may hold secrets, which must not reach the bus."""
     return any(kind.confidential for kind in KINDS if kind.resource == resource)
 
 
 def named(group: str, name: str) -> Kind:
-    """The kind of that group and name, whatever the version. Raises LookupError."""
+    """Return the kind of that group and name, in any version. Raises LookupError."""
     found = (kind for kind in KINDS if (kind.resource.group, kind.name) == (group, name))
     return _only(found, f"{name} of {group}")
 
 
 def called(word: str) -> Kind:
-    """The kind that people call so, in any case. Raises LookupError."""
+    """Return the kind with that name on the command line, in any case. Raises LookupError."""
     return _only((kind for kind in KINDS if word.lower() in kind.words), word)
 
 

@@ -1,7 +1,7 @@
-"""What Flotilla knows of the API of one kind, as one value.
+"""Declares the API of one kind as one value.
 
-CRD, webhook entries and paths, conversion, roles, flags, the words of the command line and what the watcher publishes
-are all made from it.
+CRD, webhook entries and paths, conversion, roles, flags, the names on the command line and the watcher's resources are
+all derived from it.
 """
 
 from collections.abc import Callable
@@ -19,44 +19,44 @@ if TYPE_CHECKING:  # a service that plans the kind never loads its schema and ad
 
 
 def rules_in(module: str) -> "Callable[[], Rules]":
-    """Return what loads the module when it is called, and returns the RULES that it declares."""
+    """Return a function that imports the module and returns its RULES."""
     return lambda: import_module(module).RULES
 
 
 class Workers(msgspec.Struct, frozen=True):
-    """How many objects of the kind are planned side by side, and the flag `--<flag>-workers` that changes it."""
+    """The number of objects of the kind that are planned concurrently, and its flag `--<flag>-workers`."""
 
     default: int = 3
     flag: str = ""  # empty: there is no flag (install.md §4)
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """What a node gets of an object. Two copies with the same digest say the same."""
+    """A node's copy of an object. Copies with the same digest have the same content."""
 
     body: bytes
     digest: int
 
 
 def whole(body: bytes) -> Copy:
-    """All of the object. Raises msgspec.DecodeError."""
+    """Return a copy of the whole object. Raises msgspec.DecodeError."""
     return Copy(body, hash(metadata_of(body).resource_version))
 
 
 class NodeRoute(msgspec.Struct, frozen=True):
-    """From an object, as it is published on kube.v1, to a node (docs/adr/0007). Both raise msgspec.DecodeError."""
+    """The route from an object on kube.v1 to its node (docs/adr/0007). Both functions raise msgspec.DecodeError."""
 
     node: Callable[[bytes], str]
-    """The node that the object concerns, empty if none. Asked for every object."""
+    """Returns the node that the object concerns, or an empty name. Called for every object."""
     copy: Callable[[bytes], Copy] = whole
-    """What that node gets of it. Asked only when the node's agent reads."""
+    """Returns the node's copy of the object. Called only when the node's agent reads."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind. Everything here is light; `rules` imports the rest when it is called."""
+    """One kind. All members are light; `rules` imports the rest when it is called."""
 
     resource: Resource  # in the storage version
     doc: str  # the CRD's description, one sentence
-    service: str  # whose controllers serve it
+    service: str  # the service with its controllers
     rules: "Callable[[], Rules]"
     versions: tuple[str, ...] = ("v1alpha1", "v1beta1")  # all are served
     short_names: tuple[str, ...] = ()
@@ -64,37 +64,37 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[str, ...] = ()  # feature gates without which it is not served, and its objects are refused
     one_gate: bool = False  # one of the gates is enough
     workers: Workers = Workers()
-    made_by_us: bool = False  # the services make its objects by themselves: one that is left is no user's
+    made_by_us: bool = False  # its objects are created by the services, not by users
     node_route: NodeRoute | None = None  # node agents get copies of its objects
-    confidential: bool = False  # its objects hold secrets: the bus says of them only that they changed
-    parts: tuple[Resource, ...] = ()  # kinds whose objects the reasons of an object name, and which know more
+    confidential: bool = False  # its objects hold secrets: only their changes are published, without content
+    parts: tuple[Resource, ...] = ()  # kinds that its objects' reasons name, with more detailed reasons of their own
 
     def closed(self, gates: Gates) -> tuple[str, ...]:
-        """Return the gates that keep the kind from being served; none if it is."""
+        """Return the closed gates that keep the kind from being served; empty if it is served."""
         closed = tuple(gate for gate in self.gates if not gates.on(gate))
         return () if self.one_gate and len(closed) < len(self.gates) else closed
 
     @property
     def name(self) -> str:
-        """As it stands in manifests."""
+        """Return the name in manifests."""
         return self.resource.kind
 
     @property
     def singular(self) -> str:
-        """In lower case: how paths, flags and folders name it."""
+        """Return the name in lower case, for paths, flags and folders."""
         return self.resource.kind.lower()
 
     @property
     def definition_name(self) -> str:
-        """The name of its CRD."""
+        """Return the name of its CRD."""
         return f"{self.resource.plural}.{self.resource.group}"
 
     @property
     def api_versions(self) -> tuple[str, ...]:
-        """`group/version` of every version."""
+        """Return `group/version` of every version."""
         return tuple(f"{self.resource.group}/{version}" for version in self.versions)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What people may call it on the command line, in lower case."""
+        """Return the names that the command line accepts, in lower case."""
         return (self.singular, self.resource.plural, *self.short_names, self.definition_name)

@@ -23,19 +23,22 @@ from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.gates import Gates
 
 LONGEST_NAME = LONGEST_LABEL - len("-1647045420")
-"""Characters. Jobs are called after it and after their time, and their pods have that name as a label."""
+"""The most characters of a name.
+
+Jobs are named after it and their scheduled time, and their pods have that name as a label.
+"""
 
 _JUDGED = "spec.template"
-"""Where the apiserver's verdict has the pod template."""
+"""The path of the pod template in the apiserver's verdict."""
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Defaults, as a patch in the version of the request."""
+    """Answer with defaults, as a patch in the version of the request."""
     return defaulted(request, check_types, lambda it: default_cron_job(it.document, it.old, tools.gates))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """All field errors at once (422). Warnings say what is accepted and will not work as it was meant."""
+    """Answer with all field errors at once (422), or warn of accepted settings that will not work as intended."""
     return await judged(request, tools, check_types, _judge)
 
 
@@ -47,7 +50,7 @@ async def _judge(given: Write, tools: Tools) -> Judgement:
 
 
 async def _verdict(write: Write, tools: Tools) -> Verdict:
-    """About the pod template, as if it were a workload's."""
+    """Return the verdict on the pod template, as if it were a workload's."""
     found = pod_template(mapping(write.document.get("spec")))
     before = pod_template(mapping(write.old.get("spec"))) if write.old else None
     if found is None:
@@ -61,7 +64,7 @@ def _workload(pod: Json) -> Json:
 
 
 def _warnings(document: Json, name: str, verdict: Verdict) -> Iterator[str]:
-    """Templates of pods never change, so a new object says it all."""
+    """Yield the warnings about a new object; pod templates never change later."""
     found = pod_template(mapping(document.get("spec")))
     if found is None:
         return
@@ -73,8 +76,10 @@ def _warnings(document: Json, name: str, verdict: Verdict) -> Iterator[str]:
 
 
 def default_cron_job(document: Json, old: Json | None, gates: Gates) -> Json:
-    """The document with defaults filled in, as a new document. `old` is the stored object of an update: templates that
-    did not change are left as they are stored."""
+    """Return a new document with defaults.
+
+    `old` is the stored object of an update: unchanged templates are left as they are stored.
+    """
     defaulted = copy.deepcopy(document)
     spec = ensured(defaulted, "spec")
     template = member(spec, "template")
@@ -93,13 +98,13 @@ def _default_pods(spec: Json, *, host_ports: bool) -> None:
         if is_object(pod := member(spec, "template", name, "spec").get("template")):
             default_template(pod, host_ports=host_ports)
     if is_object(broadcast := member(spec, "template").get(rules.BROADCAST)):
-        # Clients written in Go see these two in every stored template.
+        # Clients written in Go find these two in every stored template.
         ensured(broadcast, "metadata")
         ensured(ensured(broadcast, "spec"), "failurePolicy")
 
 
 def _default_pulls(spec: Json) -> None:
-    """Only lists that do not say when they end get limits."""
+    """Set default limits, but only in lists without a completion policy."""
     completion = ensured(spec, "completionPolicy")
     if completion.get("type"):
         return

@@ -1,6 +1,6 @@
-"""AdvancedCronJob between v1alpha1 and v1beta1, on raw documents (advancedcronjob.md §2.3).
+"""Converts AdvancedCronJobs between v1alpha1 and v1beta1, on raw documents (advancedcronjob.md §2.3).
 
-v1beta1 is the hub. v1alpha1 lacks one of the templates, and nothing else.
+v1beta1 is the hub. v1alpha1 only lacks one of the templates.
 """
 
 from flotilla_common.api.versions import Conversion, only_beta

@@ -1,4 +1,4 @@
-"""The AdvancedCronJob CRD (advancedcronjob.md §1 and §2). v1alpha1 does not know the template of ImageListPullJobs."""
+"""The AdvancedCronJob CRD (advancedcronjob.md §1 and §2). v1alpha1 has no template of ImageListPullJobs."""
 
 from flotilla_common.api.crds.schema import Schema, anything, array, boolean, integer, string, struct, time
 from flotilla_common.api.crds.version import Column, Version
@@ -15,7 +15,7 @@ _COLUMNS = (
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     templates = {
         "jobTemplate": anything("Metadata and spec of a Job of Kubernetes; never changes."),
         "broadcastJobTemplate": _template("A BroadcastJob; never changes.", broadcastjob.spec()),

@@ -1,11 +1,11 @@
-"""When an AdvancedCronJob's runs are due (advancedcronjob.md §4.4).
+"""Computes the times at which an AdvancedCronJob's runs are due (advancedcronjob.md §4.4).
 
-The library cronsim looks for the next wall-clock time that fits the five fields. What the clocks of a zone show is
-not the same as time: on the day they are put forward some times do not come, and no run is due then; on the day they
-are put back some come twice, and a run is due at both. Durations are read as Go writes them: 1h30m, 90s, 1.5h.
+The library cronsim finds the next wall-clock time that matches the five fields. Wall-clock time is not continuous: on
+the day clocks are set forward some times do not occur, and no run is due then; on the day they are set back some occur
+twice, and a run is due at both. Durations are in Go's format: 1h30m, 90s, 1.5h.
 
-Dialects of cron differ: in what a star with a step means for days, whether 7 is a Sunday, which signs there are beside
-numbers. So the fields are checked here and rewritten into what all dialects read alike: a star, or a list of numbers.
+Dialects of cron differ: in the meaning of a star with a step in day fields, in 7 as Sunday, in signs besides numbers.
+So the fields are checked here and rewritten into a form that all dialects read alike: a star, or a list of numbers.
 """
 
 import re
@@ -37,17 +37,17 @@ _MOST_CHARACTERS = 100
 _MOST = 2**63 - 1  # nanoseconds that Go can count: 292 years
 
 SEARCHED_YEARS = 5
-"""A schedule without a run in so many years has none."""
+"""A schedule without a run within these years has none at all."""
 
 _EVERY = "@every "
 _ZONE_PREFIXES = ("TZ=", "CRON_TZ=")
 
 LOCAL = "Local"
-"""What Go calls the zone of the process."""
+"""Go's name for the zone of the process."""
 
 
 def zone_named(name: str) -> tzinfo:
-    """The zone. Raises ValueError when there is none of that name, whatever it looks like."""
+    """Return the zone. Raises ValueError for any name without one."""
     try:
         return ZoneInfo(name)
     except (ValueError, KeyError, OSError) as error:  # not a path, nothing there, a directory
@@ -55,46 +55,51 @@ def zone_named(name: str) -> tzinfo:
 
 
 def wall_clock(moment: datetime, zone: tzinfo) -> datetime:
-    """What the clocks of the zone show at the moment: a naive time in whole seconds."""
+    """Return the wall-clock time in the zone: a naive time in whole seconds."""
     return moment.astimezone(zone).replace(tzinfo=None, microsecond=0)
 
 
 def moments(wall: datetime, zone: tzinfo) -> list[datetime]:
-    """When the clocks of the zone show this, in UTC and in order: never, once, or twice."""
+    """Return the moments with this wall-clock time, in UTC and in order: none, one, or two."""
     both = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     return sorted({moment for moment in both if wall_clock(moment, zone) == wall.replace(fold=0)})
 
 
 def shown_again(moment: datetime, zone: tzinfo) -> timedelta:
-    """How far the clocks of the zone are put back before they show the same time a second time; zero if they do not."""
+    """Return how far clocks are set back before they show this time again; zero if they are not."""
     *first, last = moments(wall_clock(moment, zone), zone)
     return last - first[0] if first and moment < last else timedelta(0)
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """A schedule that was read."""
+    """A parsed schedule."""
 
     zone: tzinfo
-    """The zone whose clocks count."""
+    """The zone of the wall-clock times."""
     rule: str | timedelta
-    """Five fields of stars and numbers; or the distance of the runs."""
+    """Five fields of stars and numbers, or the interval between runs."""
 
     @classmethod
     def parse(cls, text: str, time_zone: str | None = None, local: tzinfo = UTC) -> "Schedule":
-        """Read `spec.schedule` and `spec.timeZone`. `local`: the zone of this process, for schedules that name none,
-        and for a `time_zone` that is not known here. Raises ValueError with what is wrong, and nothing else."""
+        """Parse `spec.schedule` and `spec.timeZone`. Raises ValueError with the reason, and no other error.
+
+        `local`: the zone of this process, for schedules without a zone, and for an unknown `time_zone`.
+        """
         zone, text = _zone(text, time_zone, local)
         if text.startswith(_EVERY):
             return cls(zone, max(whole_seconds(text.removeprefix(_EVERY)), timedelta(seconds=1)))
         return cls(zone, rewritten(text))
 
     def next(self, after: datetime) -> datetime | None:
-        """The first run later than the moment, in UTC and in whole seconds; None: there is none within five years."""
+        """Return the first run after the moment, in UTC and in whole seconds; None if none comes in five years."""
         return next(self.runs(after), None)
 
     def runs(self, since: datetime, after: datetime | None = None) -> Iterator[datetime]:
-        """All runs later than `after`, in order. `since`: when the last run was due, or counting begins. Only `@every`
-        counts from there; without `after` that is also where the runs begin."""
+        """Yield all runs later than `after`, in order.
+
+        `since`: the last due run, or the start of counting. Only `@every` counts from there; without `after` the runs
+        also begin there.
+        """
         after = since if after is None else max(since, after)
         with suppress(OverflowError):  # the calendar ends with the year 9999
             if isinstance(self.rule, timedelta):
@@ -103,13 +108,15 @@ class Schedule(msgspec.Struct, frozen=True):
                 yield from self._by_clock(self.rule, after)
 
     def missed(self, since: datetime, now: datetime, most: int, after: datetime | None = None) -> list[datetime]:
-        """The runs later than `since` and `after`, and not later than `now`; if there are more than `most`, one more
-        than so many."""
+        """Return the runs later than `since` and `after`, up to `now`.
+
+        At most `most + 1` runs, so that the caller can detect overflow.
+        """
         due = takewhile(lambda run: run <= now, self.runs(since, after))
         return list(islice(due, most + 1))
 
     def _by_clock(self, fields: str, after: datetime) -> Iterator[datetime]:
-        """What clocks show a second time waits until all that they show before has had its turn."""
+        """Yield runs by wall clock. Times that clocks show a second time are held back until their turn."""
         again: deque[datetime] = deque()
         for wall in _fitting(fields, wall_clock(after, self.zone) - shown_again(after, self.zone)):
             first, *second = moments(wall, self.zone) or (None,)
@@ -124,7 +131,7 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 def _zone(text: str, time_zone: str | None, local: tzinfo) -> tuple[tzinfo, str]:
-    """The zone, and the schedule without it. A `time_zone` does not count where the schedule says TZ anywhere."""
+    """Return the zone, and the schedule without it. `time_zone` is ignored if the schedule contains TZ."""
     if text.startswith(_ZONE_PREFIXES):
         prefix, _, rest = text.partition(" ")
         name = prefix.partition("=")[2]
@@ -146,10 +153,10 @@ def _every(distance: timedelta, since: datetime, after: datetime) -> Iterator[da
 
 
 def _fitting(fields: str, after: datetime) -> Iterator[datetime]:
-    """Wall-clock times later than the naive one that fit the fields."""
+    """Yield wall-clock times later than the naive one that match the fields."""
     try:
         times = CronSim(fields, after)
-    except CronSimError:  # a day that no month has: the fields themselves were checked before
+    except CronSimError:  # no month has such a day: the fields were checked before
         return
     for time in times:
         if time.year > after.year + SEARCHED_YEARS:
@@ -159,7 +166,7 @@ def _fitting(fields: str, after: datetime) -> Iterator[datetime]:
 
 
 def whole_seconds(text: str) -> timedelta:
-    """The duration without fractions of a second. Raises ValueError."""
+    """Parse a duration, without fractions of a second. Raises ValueError."""
     if len(text) > _MOST_CHARACTERS or not _DURATION.fullmatch(text):
         raise ValueError(f"invalid duration {text!r}")
     terms = (Decimal(number) * _NANOSECONDS[unit] for number, unit in _TERM.findall(text))
@@ -181,7 +188,7 @@ MACROS: Mapping[str, str] = {
 }
 
 LONGEST = 1000
-"""Characters: all numbers of all fields take half as many."""
+"""The most characters of a schedule: all numbers of all fields take half as many."""
 
 _STARS = ("*", "?")
 _PART = re.compile(r"(?P<low>[^-/]+)(-(?P<high>[^-/]+))?(/(?P<step>[^-/]+))?")
@@ -189,7 +196,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One of the five: its numbers, and the names that some of them have."""
+    """One of the five fields: its numbers, and the names that some of them have."""
 
     name: str
     least: int
@@ -197,14 +204,14 @@ class Field(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()  # of the numbers from `least` on
 
     def rewritten(self, text: str) -> str:
-        """The field as a star, or as its numbers in order. Raises ValueError."""
+        """Return the field as a star, or as its numbers in order. Raises ValueError."""
         parts = [self._part(part) for part in text.split(",")]
         if any(star for star, _ in parts):
             return "*"
         return ",".join(map(str, sorted({number for _, numbers in parts for number in numbers})))
 
     def _part(self, text: str) -> tuple[bool, Iterable[int]]:
-        """An element of a list: whether it is a star, and its numbers. A star with a step is none: it restricts."""
+        """Return whether an element of a list is an unrestricted star, and its numbers."""
         found = _PART.fullmatch(text)
         if found is None:
             raise self._error(text, "is no number, range or step")
@@ -244,7 +251,7 @@ FIELDS = (
 
 
 def rewritten(text: str) -> str:
-    """The schedule, a macro included, in five fields of stars and numbers. Raises ValueError with what is wrong."""
+    """Return the schedule in five fields of stars and numbers, macros expanded. Raises ValueError with the reason."""
     if len(text) > LONGEST:
         raise ValueError(f"a schedule must be no more than {LONGEST} characters")
     if text.startswith("@") and text not in MACROS:

@@ -17,13 +17,13 @@ ALLOW, FORBID, REPLACE = "Allow", "Forbid", "Replace"
 """Concurrency policies."""
 
 SCHEDULED_AT = "apps.kruise.io/scheduled-at"
-"""The annotation of children with the time that they were due."""
+"""The annotation of jobs with the time that they were due."""
 
 _ABSENT = msgspec.Raw(b"")
 
 
 class CronTemplate(Model):
-    """One of these is there."""
+    """The template of the jobs; exactly one member is set."""
 
     job_template: msgspec.Raw = _ABSENT
     broadcast_job_template: msgspec.Raw = _ABSENT
@@ -31,7 +31,7 @@ class CronTemplate(Model):
 
     @property
     def chosen(self) -> tuple[Resource, msgspec.Raw]:
-        """The kind of the children, and what they are made from (advancedcronjob.md §4.2 step 2)."""
+        """Return the kind of the jobs and their template (advancedcronjob.md §4.2 step 2)."""
         if _given(self.job_template):
             return JOB, self.job_template
         if _given(self.image_list_pull_job_template):

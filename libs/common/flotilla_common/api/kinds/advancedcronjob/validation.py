@@ -1,8 +1,8 @@
 """Validation of an AdvancedCronJob (advancedcronjob.md §3.2, §3.3).
 
-The rules read the raw document that the apiserver will store. The pod template is judged by the apiserver, and comes
-in as faults. What only a Job or BroadcastJob may not say shows when one is made. Clients written in
-Go leave out what is empty and write what was left out, so templates are compared as they are meant.
+The rules read the raw document that the apiserver will store. The apiserver validates the pod template; its faults are
+passed in. Further restrictions of Jobs and BroadcastJobs apply when one is created. Clients written in Go leave out
+empty members and write absent ones, so templates are compared by meaning.
 """
 
 import copy
@@ -29,7 +29,7 @@ from flotilla_common.api.podtemplate import canonical_template
 JOB, BROADCAST, IMAGES = "jobTemplate", "broadcastJobTemplate", "imageListPullJobTemplate"
 ALL = (JOB, BROADCAST, IMAGES)
 OF_PODS = (JOB, BROADCAST)
-"""Those with a pod template; they never change."""
+"""The templates with a pod template; they never change."""
 
 
 class _JobSpec(Model):
@@ -45,7 +45,7 @@ _TYPES: dict[str, type[Model]] = {JOB: _JobTemplate, BROADCAST: BroadcastJob, IM
 
 
 def given(spec: Json) -> list[str]:
-    """The names of the templates that are there."""
+    """Return the names of the templates that are set."""
     templates = member(spec, "template")
     return [name for name in ALL if templates.get(name) is not None]
 
@@ -60,7 +60,7 @@ def check_templates(spec: Json) -> None:
 
 
 def pod_template(spec: Json) -> tuple[str, Json] | None:
-    """Where the pod template stands, and itself; None where pods are not made directly."""
+    """Return path and value of the pod template; None if the chosen template has none."""
     name = next((name for name in OF_PODS if name in given(spec)), None)
     if name is None:
         return None
@@ -69,7 +69,7 @@ def pod_template(spec: Json) -> tuple[str, Json] | None:
 
 
 def restart_policy(pod: Json) -> object:
-    """Of the pods of a template."""
+    """Return the restart policy of a pod template."""
     return mapping(pod.get("spec")).get("restartPolicy")
 
 
@@ -87,7 +87,7 @@ _QUOTED = ", ".join(f"'{name}'" for name in _MUTABLE)
 _IMMUTABLE = f"updates to advancedcronjob spec for fields other than {_QUOTED} are forbidden"
 
 LONGEST_DEADLINE = 86400
-"""Seconds: a day."""
+"""The longest deadline in seconds: a day."""
 
 _PATH = f"spec.template.{IMAGES}.spec"
 
@@ -96,15 +96,17 @@ _ONE_OF = f"one of {', '.join(ALL[:-1])} and {ALL[-1]}"
 
 
 def check_types(document: Json) -> None:
-    """Raise ValueError if a field that Flotilla reads has a type that it cannot have."""
+    """Raise ValueError if a field that Flotilla reads has a wrong type."""
     hub = to_hub(document)
     decoded(hub, AdvancedCronJob)
     check_templates(mapping(hub.get("spec")))
 
 
 def validate(document: Json, name: str, old: Json | None = None, template: Iterable[Fault] = ()) -> list[Fault]:
-    """All faults of an AdvancedCronJob, and of what an update of `old` must not change. `template`: what is wrong with
-    its pod template."""
+    """Return all faults of an AdvancedCronJob, and of forbidden changes to `old`.
+
+    `template`: the faults of its pod template.
+    """
     spec = mapping(document.get("spec"))
     changes = change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
     return [*job_name_faults(name), *_spec_faults(spec, template), *changes]
@@ -153,7 +155,7 @@ def _zone_problem(zone: str) -> str:
 
 
 def _policy_faults(spec: Json) -> Iterator[Fault]:
-    """The path is the reference's, slip included: clients may look for it."""
+    """Yield the fault of the concurrency policy. Its odd path is the reference's: clients may rely on it."""
     policy = spec.get("concurrencyPolicy")
     if policy not in (REPLACE, FORBID):
         detail = "concurrencyPolicy should be Replace or Forbid with imageListPullJobTemplate"
@@ -161,7 +163,7 @@ def _policy_faults(spec: Json) -> Iterator[Fault]:
 
 
 def pull_faults(spec: Json) -> Iterator[Fault]:
-    """The first fault of the template in the spec of an AdvancedCronJob, if it has one."""
+    """Yield the first fault of an AdvancedCronJob's template of ImageListPullJobs, if any."""
     document = member(spec, "template", IMAGES, "spec")
     pulls = decoded(document, ImageListPullJobSpec)
     problems = {
@@ -197,7 +199,7 @@ def _completion_problem(spec: ImageListPullJobSpec) -> str:
 
 
 def change_faults(spec: Json, old: Json) -> Iterator[Fault]:
-    """The fault of a change of what stays as it is."""
+    """Yield the fault of a change to immutable fields."""
     new, before = mapping(spec.get("template")), mapping(old.get("template"))
     switched = (new.get(IMAGES) is None) != (before.get(IMAGES) is None)
     if switched or any(_meaning(new.get(name)) != _meaning(before.get(name)) for name in OF_PODS):
@@ -215,12 +217,12 @@ def _meaning(template: JsonValue) -> JsonValue:
 def _canonical(pod: JsonValue) -> JsonValue:
     try:
         return canonical_template(msgspec.json.encode(pod))
-    except ValueError:  # an admission would refuse it; it is only equal to itself
+    except ValueError:  # an invalid template only equals itself
         return pod
 
 
 def _without_empty(value: JsonValue) -> JsonValue:
-    """Without what says nothing. A number of 0 says something in all places but one."""
+    """Remove members without meaning. A number of 0 has a meaning, except in restartLimit."""
     if not is_object(value):
         return value
     kept = {key: _without_empty(item) for key, item in value.items()}

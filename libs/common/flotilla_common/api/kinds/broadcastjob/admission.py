@@ -21,16 +21,16 @@ _ENDS = ("Never", "OnFailure")
 _OURS = f'"{NAME_LABEL}" and "{UID_LABEL}" are not allowed to preset in pod labels'
 
 check_types = partial(decoded, model=BroadcastJob)
-"""Raises ValueError if a field that Flotilla reads has a type that it cannot have."""
+"""Raises ValueError if a field that Flotilla reads has a wrong type."""
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Defaults, as a patch."""
+    """Answer with defaults, as a patch."""
     return defaulted(request, check_types, lambda it: default_broadcast_job(it.document, it.old, tools.gates))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """All field errors at once (500). Warnings say what pods will not have."""
+    """Answer with all field errors at once (500), or warn of fields that pods will not have."""
     return await judged(request, tools, check_types, _judge)
 
 
@@ -40,7 +40,7 @@ async def _judge(write: Write, tools: Tools) -> Judgement:
 
 
 def default_broadcast_job(document: Json, old: Json | None, gates: Gates) -> Json:
-    """The document with defaults filled in, as a new document. `old` is the stored object of an update."""
+    """Return a new document with defaults. `old` is the stored object of an update."""
     defaulted = copy.deepcopy(document)
     spec = ensured(defaulted, "spec")
     default_templates(spec, old, gates)
@@ -51,13 +51,13 @@ def default_broadcast_job(document: Json, old: Json | None, gates: Gates) -> Jso
 
 
 def faults_of(document: Json, name: str, template: Iterable[Fault] = ()) -> list[Fault]:
-    """All faults of a BroadcastJob. `template`: what is wrong with its pod template by itself."""
+    """Return all faults of a BroadcastJob. `template`: the faults of its pod template."""
     spec = mapping(document.get("spec"))
     return [*job_name_faults(name), *_completion_faults(spec), *_template_faults(spec), *template]
 
 
 def _completion_faults(spec: Json) -> Iterator[Fault]:
-    """A job that never ends has neither a deadline nor something to do after its end."""
+    """Yield faults of a job that never ends but has a deadline or a TTL."""
     policy = member(spec, "completionPolicy")
     if policy.get("type") != NEVER:
         return

@@ -1,6 +1,6 @@
 """The BroadcastJob CRD (broadcastjob.md §1 and §2). Both versions are the same.
 
-Values are judged by the webhook, or not at all, so there are neither enums nor limits.
+The webhook validates values, if they are validated at all, so the schema has neither enums nor limits.
 """
 
 from flotilla_common.api.crds.rollout import completion_policy
@@ -27,12 +27,12 @@ _COLUMNS = (
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     return Version(name, spec(), _status(), _COLUMNS)
 
 
 def spec() -> Schema:
-    """The schema of the spec; an AdvancedCronJob has one in its template."""
+    """Return the schema of the spec, which is also in an AdvancedCronJob's template."""
     return struct(
         "What is wanted.",
         ("template",),

@@ -1,7 +1,6 @@
-"""BroadcastJob in its storage version, apps.kruise.io/v1beta1 (broadcastjob.md §2). The older version has the same
-fields.
+"""BroadcastJob in its storage version, apps.kruise.io/v1beta1 (broadcastjob.md §2).
 
-Templates stay raw: they are copied as documents, never through a partial type.
+The older version has the same fields. Templates stay raw: they are copied as documents, never through a partial type.
 """
 
 import msgspec
@@ -21,11 +20,11 @@ NAME_LABEL, UID_LABEL = "broadcastjob-name", "broadcastjob-controller-uid"
 """Labels of the pods."""
 
 UNLIMITED = 2147483647
-"""The parallelism of a job that names none."""
+"""The default parallelism."""
 
 
 class FailurePolicy(Model):
-    """What a failed pod means for the job; an unknown type is `Continue`."""
+    """The consequence of a failed pod for the job; an unknown type is `Continue`."""
 
     type: str = FAIL_FAST
     restart_limit: int = 0  # restarts of a pod with restartPolicy OnFailure before it counts as failed
@@ -40,7 +39,7 @@ class BroadcastJobSpec(Model):
 
 
 class BroadcastJobStatus(Model):
-    """All counts but `desired`, which is nodes, are pods (broadcastjob.md §2.2)."""
+    """The status of a BroadcastJob; counts are pods, but `desired` is nodes (broadcastjob.md §2.2)."""
 
     conditions: list[JobCondition] = []  # Complete, Failed
     start_time: Moment | None = None
@@ -53,7 +52,7 @@ class BroadcastJobStatus(Model):
 
     @property
     def verdict(self) -> str:
-        """`Complete` or `Failed`, as the first condition that is True says; empty while there is none."""
+        """Return `Complete` or `Failed`, the first of these conditions that is True; empty while there is none."""
         found = (one.type for one in self.conditions if one.status == "True" and one.type in ("Complete", "Failed"))
         return next(found, "")
 

@@ -1,6 +1,6 @@
-"""Admission of ContainerRecreateRequests (containerrecreaterequest.md §4): one mutating webhook that refuses, too.
+"""Admission of ContainerRecreateRequests: one mutating webhook that also validates.
 
-Pod and node are read from the apiserver itself: the identity of the containers must be that of now.
+See containerrecreaterequest.md §4. Pod and node are read from the apiserver: the containers' identity must be current.
 """
 
 import copy
@@ -34,14 +34,14 @@ from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 
 MINIMUM_DEADLINE = 3
-"""Seconds; fixed (§10)."""
+"""The shortest deadline in seconds; fixed (§10)."""
 
 check_types = partial(decoded, model=ContainerRecreateRequest)
-"""Return the request, decoded. Raises ValueError if a field has a type that it cannot have."""
+"""Decodes the request. Raises ValueError if a field has a wrong type."""
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Freeze the containers' identity on creation; let an update change nothing of it."""
+    """Record the containers' identity on creation; refuse updates that change it."""
     creating = request.operation == "CREATE"
     if not creating and (request.operation != "UPDATE" or request.sub_resource):
         return ALLOWED
@@ -79,14 +79,14 @@ async def _read(tools: Tools, resource: Resource, namespace: str, name: str, *, 
 
 
 def _answer(document: Json, result: Json) -> Answer:
-    """The changes; what only v1alpha1 shows is kept out of what is stored."""
+    """Answer with the changes; annotations that only v1alpha1 shows are not stored."""
     if result.get("apiVersion") == V1BETA1:
         strip(result)
     return patched(operations(document, result))
 
 
 def spec_problem(spec: ContainerRecreateRequestSpec) -> str:
-    """What is wrong with the spec by itself, before anything is looked up."""
+    """Return a problem of the spec that needs no look-up; empty without one."""
     strategy = spec.strategy
     if not spec.pod_name:
         return "podName can not be empty"
@@ -104,7 +104,7 @@ def spec_problem(spec: ContainerRecreateRequestSpec) -> str:
 
 
 def pod_problem(pod: Pod) -> str:
-    """Why containers of the pod cannot be restarted now."""
+    """Return why containers of the pod cannot be restarted now; empty if they can."""
     if not pod.active and SIDECAR_TERMINATED not in pod.conditions:
         return "not allowed to recreate containers in an inactive Pod"
     if not pod.spec.node_name:
@@ -113,7 +113,7 @@ def pod_problem(pod: Pod) -> str:
 
 
 def change_problem(document: Json, old: Json) -> str:
-    """What an update changes that must stay. Specs are compared as what they mean, not as they are written."""
+    """Return a forbidden change in an update; empty without one. Specs are compared by meaning."""
     if check_types(document).spec != check_types(old).spec:
         return "spec of ContainerRecreateRequest is immutable"
     labels, before = (strings(member(one, "metadata").get("labels")) for one in (document, old))
@@ -128,16 +128,19 @@ def change_problem(document: Json, old: Json) -> str:
 
 
 HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
-"""The kinds of preStop hooks that the agent is told of."""
+"""The kinds of preStop hooks that the agent supports."""
 
 _VIRTUAL = ("type", "virtual-kubelet")
-"""The label of a virtual node, which tells it from the request, too."""
+"""The label of a virtual node, which is copied to the request."""
 
 
 def identified(document: Json, pod: Json, node_labels: dict[str, str]) -> Json:
-    """The request with everything filled in, as a new document: which containers are meant, on which node, and how they
-    want to be stopped. A container is restarted often and its pod may be replaced by a namesake; so it holds the IDs of
-    what runs now, and the agent acts on these alone. Raises Refused for a container that cannot be meant."""
+    """Return a new document with containers, node and stop settings filled in.
+
+    A container is restarted often, and its pod may be replaced by another one of the same name: so the request holds
+    the IDs of the running containers, and the agent acts on these alone. Raises Refused for a container that cannot be
+    restarted.
+    """
     result = copy.deepcopy(document)
     metadata = result.setdefault("metadata", {})
     metadata["labels"] = mapping(metadata.get("labels")) | _labels(pod, node_labels)

@@ -1,7 +1,7 @@
-"""ContainerRecreateRequest between v1alpha1 and v1beta1, on raw documents (containerrecreaterequest.md §3).
+"""Converts ContainerRecreateRequests between v1alpha1 and v1beta1, on raw documents.
 
-v1beta1 is the hub. Two of its status fields are annotations in v1alpha1; everything else is the same. What is lost:
-the wording of the condition that is True.
+See containerrecreaterequest.md §3. v1beta1 is the hub. Two of its status fields are annotations in v1alpha1; everything
+else is the same. The message of a True condition is lost.
 """
 
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 
 def strip(document: Json) -> None:
-    """Take the annotations out that only v1alpha1 shows: v1beta1 has fields for them."""
+    """Remove the annotations that only v1alpha1 shows: v1beta1 has fields for them."""
     metadata = member(document, "metadata")
     annotations = mapping(metadata.get("annotations"))
     present = annotations.keys() & {RECREATE_SNAPSHOT, RECREATE_UNREADY}
@@ -49,7 +49,7 @@ def _to_beta(document: Json) -> None:
 
 
 def grace_condition(since: datetime) -> Json:
-    """The condition that says since when the pod has been held not ready."""
+    """Return the condition with the time since which the pod has been kept not ready."""
     return {
         "type": PRE_RECREATE_GRACE,
         "status": "True",

@@ -1,4 +1,7 @@
-"""The ContainerRecreateRequest CRD (containerrecreaterequest.md §1, §2): v1beta1 says more in its schema and status."""
+"""The ContainerRecreateRequest CRD (containerrecreaterequest.md §1, §2).
+
+v1beta1 has a stricter schema and a larger status.
+"""
 
 from flotilla_common.api.crds.schema import (
     Schema,
@@ -26,7 +29,7 @@ _BY_ADMISSION = "Written by the system; users must not set it."
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     strict = name != "v1alpha1"
     return Version(name, _spec(strict=strict), _status(strict=strict), _COLUMNS)
 

@@ -7,7 +7,7 @@ from flotilla_common.api.meta import metadata_of
 
 
 def node_of(body: bytes) -> str:
-    """A request concerns its node while it has the label `active`, whatever its value."""
+    """Return the request's node while the request has the label `active`, with any value."""
     labels = metadata_of(body).labels
     return labels.get(RECREATE_NODE_NAME, "") if RECREATE_ACTIVE in labels else ""
 

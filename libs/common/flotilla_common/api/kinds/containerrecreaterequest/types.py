@@ -1,7 +1,6 @@
-"""ContainerRecreateRequest in its hub and storage version, apps.kruise.io/v1beta1 (containerrecreaterequest.md §2).
+"""ContainerRecreateRequest in its hub and storage version, v1beta1 (containerrecreaterequest.md §2).
 
-The spec is complete, not partial: an update is judged by comparing two of them, so everything that a client can write
-must be here.
+The spec is complete, not partial: an update is validated by comparing two specs, so every writable field must be here.
 """
 
 from datetime import datetime
@@ -18,10 +17,10 @@ FAIL, IGNORE = "Fail", "Ignore"
 """Failure policies: finish as soon as one container failed, or go on with the others."""
 
 PENDING, RECREATING, COMPLETED = "Pending", "Recreating", "Completed"
-"""Phases of a request. A new one has none: the agent has not seen it yet."""
+"""Phases of a request. A new one has no phase until the agent sees it."""
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
-"""Further phases of a container. Neither ever changes again."""
+"""Final phases of a container."""
 
 PRE_RECREATE_GRACE = "PreRecreateGrace"
 """The condition whose transition begins the unready grace period (§6.4)."""
@@ -54,7 +53,7 @@ class SleepAction(Model):
 
 
 class PreStop(Model):
-    """A container's preStop hook; one without any handler is no hook (§13)."""
+    """A container's preStop hook; ignored if it has no handler (§13)."""
 
     exec: ExecAction | None = None
     http_get: HttpGetAction | None = None
@@ -71,7 +70,7 @@ class ContainerPort(Model):
 
 
 class StatusContext(Model):
-    """Which container is meant: its identity when the request was admitted."""
+    """The container's identity when the request was admitted."""
 
     container_id: str = msgspec.field(default="", name="containerID")  # <runtime>://<id>
     restart_count: int = 0
@@ -104,7 +103,7 @@ class ContainerRecreateRequestSpec(Model):
 
 
 class RecreateState(Model):
-    """How far one container is."""
+    """The progress of one container."""
 
     name: str = ""
     phase: str = ""
@@ -113,7 +112,7 @@ class RecreateState(Model):
 
 
 class ContainerSnapshot(Model, omit_defaults=False):
-    """What the pod's status says of a container that has been restarted (§6.3)."""
+    """The pod's status of a container that has been restarted (§6.3)."""
 
     name: str = ""
     ready: bool = False
@@ -137,12 +136,12 @@ class ContainerRecreateRequest(Model):
 
     @property
     def completed(self) -> bool:
-        """Nothing more is done for it."""
+        """Report whether the request is completed."""
         return self.status.phase == COMPLETED
 
     @property
     def grace_since(self) -> datetime | None:
-        """When the pod was made not ready for the grace period; None while it has not been."""
+        """Return since when the pod has been not ready for the grace period; None if it is not."""
         for condition in self.status.conditions:
             if condition.type == PRE_RECREATE_GRACE and condition.status == "True":
                 return condition.last_transition_time

@@ -1,4 +1,4 @@
-"""Admission of EphemeralJobs (ephemeraljob.md §3). Nothing is filled in."""
+"""Admission of EphemeralJobs (ephemeraljob.md §3). They have no defaults."""
 
 from collections.abc import Iterable, Iterator, Set
 from functools import partial
@@ -28,7 +28,7 @@ _ALLOWED = frozenset(
     }
 )
 _POINTERS = frozenset({"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"})
-"""Members that are set when they are empty."""
+"""Members that count as set even when they are empty."""
 
 _POLICIES = {
     "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
@@ -39,12 +39,14 @@ _STAND_IN = "spec.template.spec.containers["
 
 
 check_types = partial(decoded, model=EphemeralJob)
-"""Raises ValueError if a field that Flotilla reads has a type that it cannot have."""
+"""Raises ValueError if a field that Flotilla reads has a wrong type."""
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """All field errors at once (400). Containers that are stored are not judged again: the finalizer of a job can
-    always be taken off."""
+    """Answer with all field errors at once (400).
+
+    Stored containers are not validated again: the finalizer of a job can always be removed.
+    """
     document = document_of(request, check_types)
     if request.operation == "UPDATE" and containers_of(document) == containers_of(request.old_object or {}):
         return ALLOWED
@@ -53,19 +55,19 @@ async def validate(request: Request, tools: Tools) -> Answer:
 
 async def _judge(write: Write, tools: Tools) -> Judgement:
     containers = containers_of(write.document)
-    if not containers:  # a job without any is admitted, and ends in an error
+    if not containers:  # a job without containers is admitted, and ends in an error
         return Judgement()
     verdict = await tools.template_verdict(write.namespace, stand_in(containers), [])
     return Judgement(faults_of(write.document, own_faults(verdict.faults)), code=400)
 
 
 def containers_of(document: Json) -> list[Json]:
-    """The containers of the template."""
+    """Return the containers of the template."""
     return mappings(member(document, "spec", "template").get("ephemeralContainers"))
 
 
 def stand_in(containers: Iterable[Json]) -> Json:
-    """A pod template that has what is in ephemeral containers as in others."""
+    """Return a pod template whose containers have the members that ephemeral ones share with others."""
     judged = [
         {"name": f"c{index}", "image": "none"} | {name: one[name] for name in _SHARED if name in one}
         for index, one in enumerate(containers)
@@ -74,12 +76,12 @@ def stand_in(containers: Iterable[Json]) -> Json:
 
 
 def own_faults(faults: Iterable[Fault]) -> list[Fault]:
-    """The faults of a stand-in in the words of the job."""
+    """Return the faults of the substitute template with the paths of the job."""
     return [Fault(fault.path.replace(_STAND_IN, "ephemeralContainers["), fault.body) for fault in faults]
 
 
 def faults_of(document: Json, shared: Iterable[Fault] = ()) -> list[Fault]:
-    """All faults of an EphemeralJob. `shared`: what is wrong with its containers as it would be with any."""
+    """Return all faults of an EphemeralJob. `shared`: the apiserver's faults of its containers."""
     containers = containers_of(document)
     faults: list[Fault] = []
     before: set[str] = set()

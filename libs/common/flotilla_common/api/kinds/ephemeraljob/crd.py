@@ -26,7 +26,7 @@ _COLUMNS = (
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     return Version(name, _spec(), _status(), _COLUMNS)
 
 

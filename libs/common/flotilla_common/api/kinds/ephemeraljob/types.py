@@ -16,7 +16,7 @@ EPHEMERAL_JOB = Resource("apps.kruise.io", "v1alpha1", "ephemeraljobs", "Ephemer
 
 FINALIZER = "apps.kruise.io/ephemeralcontainers-cleanup"
 JOB_UID_ENV = "KRUISE_EJOB_ID"
-"""The environment variable by which the containers of a job are known."""
+"""The environment variable that identifies the containers of a job."""
 
 DEFAULT_TTL_SECONDS = 1800
 
@@ -30,7 +30,7 @@ class EphemeralTemplate(Model):
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the containers."""
+        """Return the names of the containers."""
         return frozenset(str(container.get("name", "")) for container in self.ephemeral_containers)
 
 
@@ -45,7 +45,7 @@ class EphemeralJobSpec(Model):
 
 
 class EphemeralJobStatus(Model):
-    """All counts are pods (ephemeraljob.md §7)."""
+    """The status of an EphemeralJob; all counts are pods (ephemeraljob.md §7)."""
 
     conditions: list[JobCondition] = []  # Initialized, MatchedEmpty, JobSucceeded, JobFailed, JobError
     start_time: Moment | None = None
@@ -65,5 +65,5 @@ class EphemeralJob(Model, dict=True):
 
     @Fact
     def query(self) -> Selector:
-        """The labels that pods must have. Raises ValueError for a selector that cannot be read."""
+        """Return the compiled selector. Raises ValueError if it is invalid."""
         return Selector.compile(self.spec.selector)

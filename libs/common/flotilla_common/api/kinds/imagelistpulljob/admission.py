@@ -24,26 +24,28 @@ _read = partial(decoded, model=ImageListPullJob)
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Defaults."""
+    """Answer with defaults."""
     return defaulted(request, _read, lambda it: default_list_job(it.document))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """The first fault (400)."""
+    """Answer with the first fault (400)."""
     creating = request.operation == "CREATE"
     return judged_at_first(request, ImageListPullJob, lambda job: list_job_problem(job, creating=creating))
 
 
 def default_list_job(document: Json) -> Json:
-    """The list, as a new document. Its jobs get their imagePullPolicy by their own admission."""
+    """Return a new document with defaults. Its jobs get their imagePullPolicy by their own admission."""
     defaulted = copy.deepcopy(document)
     default_pull_template(defaulted)
     return defaulted
 
 
 def list_job_problem(job: ImageListPullJob, *, creating: bool) -> str:
-    """The first fault of the list; empty if there is none. A deadline that its jobs could not have is refused from the
-    start, but does not make an older list unwritable."""
+    """Return the first fault of the list; empty without one.
+
+    A deadline that its jobs could not have is refused at creation only, so that older lists stay writable.
+    """
     return template_problem(job.spec, _images_problem(job.spec.images), deadline=creating)
 
 

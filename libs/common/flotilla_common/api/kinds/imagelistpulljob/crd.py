@@ -13,12 +13,12 @@ _COLUMNS = (
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     return Version(name, spec(), _status(), _COLUMNS)
 
 
 def spec() -> Schema:
-    """The schema of the spec; an AdvancedCronJob has one in its template."""
+    """Return the schema of the spec, which is also in an AdvancedCronJob's template."""
     images = strings("The images to pull; at most 255.")
     return struct("What is wanted.", ("images", "completionPolicy"), images=images, **imagepull.template())
 

@@ -13,7 +13,7 @@ class ImageListPullJobSpec(PullTemplate):
 
 
 class FailedImageStatus(Model):
-    """A child with failed nodes; `name` is the image."""
+    """A child job with failed nodes; `name` is the image."""
 
     image_pull_job: str = ""
     name: str = ""
@@ -21,7 +21,7 @@ class FailedImageStatus(Model):
 
 
 class ImageListPullJobStatus(Model):
-    """All counts are images."""
+    """The status of an ImageListPullJob; all counts are images."""
 
     start_time: Moment | None = None
     completion_time: Moment | None = None

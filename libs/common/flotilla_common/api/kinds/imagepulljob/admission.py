@@ -1,8 +1,8 @@
-"""Admission of ImagePullJobs, and what ImageListPullJobs share with it (imagepull.md §3).
+"""Admission of ImagePullJobs, and rules that ImageListPullJobs share (imagepull.md §3).
 
-Both versions have the same fields. Parallelism is not written back when it is unset, and neither is what has no
-default: a job's own meaning of "unset" stays visible. A problem is the first fault, as plain text, in the order in
-which users of the reference meet them; an empty text means that there is none.
+Both versions have the same fields. Unset parallelism, and other members without a default, are not filled in: it stays
+visible that they are unset. A problem is the first fault, as plain text, in the order of the reference; an empty text
+means no fault.
 """
 
 import copy
@@ -34,13 +34,13 @@ _read = partial(decoded, model=ImagePullJob)
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Defaults; old clients also get the finalizer."""
+    """Answer with defaults, and with the finalizer for old clients."""
     creating = request.operation == "CREATE"
     return defaulted(request, _read, lambda it: default_pull_job(it.document, creating=creating))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """The first fault (400), or a change of pull secrets (403)."""
+    """Answer with the first fault (400), or with a change of pull secrets (403)."""
     old = request.old_object
     if request.operation == "UPDATE" and old and secrets_changed(request.object or {}, old):
         return denied("spec.pullSecrets is immutable")
@@ -48,7 +48,10 @@ async def validate(request: Request, tools: Tools) -> Answer:
 
 
 def default_pull_job(document: Json, *, creating: bool) -> Json:
-    """The job, as a new document. Old clients expect the finalizer to be there at once; else the controller adds it."""
+    """Return a new document with defaults.
+
+    Old clients expect the finalizer to be there at once; otherwise the controller adds it.
+    """
     defaulted = copy.deepcopy(document)
     spec = default_pull_template(defaulted)
     fill_empty(spec, imagePullPolicy="IfNotPresent")
@@ -61,7 +64,7 @@ def default_pull_job(document: Json, *, creating: bool) -> Json:
 
 
 def default_pull_template(document: Json) -> Json:
-    """Fill in what both kinds of jobs share; changes the document and returns its spec."""
+    """Set the defaults that both kinds of jobs share, in the document, and return its spec."""
     spec = ensured(document, "spec")
     fill_empty(ensured(spec, "completionPolicy"), type=ALWAYS)
     default_limits(ensured(spec, "pullPolicy"))
@@ -69,22 +72,25 @@ def default_pull_template(document: Json) -> Json:
 
 
 def default_limits(policy: Json) -> None:
-    """Fill in the limits on one node; changes the policy."""
+    """Set the default limits of one node, in the policy."""
     fill(policy, timeoutSeconds=DEFAULT_TIMEOUT_SECONDS, backoffLimit=DEFAULT_BACKOFF_LIMIT)
 
 
 def pull_job_problem(job: ImagePullJob) -> str:
-    """The first fault of the job; empty if there is none."""
+    """Return the first fault of the job; empty without one."""
     return template_problem(job.spec, image_problem(job.spec.image))
 
 
 def secrets_changed(document: Json, old: Json) -> bool:
-    """Whether an update changes what a job keeps for life."""
+    """Report whether an update changes the pull secrets, which are immutable."""
     return (member(document, "spec").get("pullSecrets") or []) != (member(old, "spec").get("pullSecrets") or [])
 
 
 def template_problem(spec: PullTemplate, images: str, *, deadline: bool = True) -> str:
-    """What is wrong with the spec. `images`: with its images. `deadline`: whether the deadline is judged, too."""
+    """Return the first fault of the spec; empty without one.
+
+    `images`: the fault of its images. `deadline`: whether to check the deadline, too.
+    """
     return (
         selection_problem(spec)
         or images
@@ -95,7 +101,7 @@ def template_problem(spec: PullTemplate, images: str, *, deadline: bool = True) 
 
 
 def selection_problem(spec: PullTemplate) -> str:
-    """What is wrong with its choice of nodes."""
+    """Return the fault of the selection of nodes; empty without one."""
     if spec.selector is not None and (problem := _selector_problem(spec.selector)):
         return problem
     if spec.pod_selector is not None:
@@ -107,7 +113,7 @@ def selection_problem(spec: PullTemplate) -> str:
 
 
 def image_problem(image: str) -> str:
-    """What is wrong with the name of an image."""
+    """Return the fault of an image's name; empty without one."""
     if not image:
         return "image can not be empty"
     try:
@@ -118,7 +124,7 @@ def image_problem(image: str) -> str:
 
 
 def duplicates(values: Iterable[str]) -> bool:
-    """Some value is there twice."""
+    """Report whether some value occurs twice."""
     listed = list(values)
     return len(set(listed)) != len(listed)
 

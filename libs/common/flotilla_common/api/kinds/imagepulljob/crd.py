@@ -1,6 +1,6 @@
-"""The ImagePullJob CRD, and the fields that ImageListPullJobs share with it (imagepull.md §2.2).
+"""The ImagePullJob CRD, and the schema that ImageListPullJobs share (imagepull.md §2.2).
 
-Both versions have the same fields; the older one prints a message.
+Both versions have the same fields; kubectl prints a message in the older one.
 """
 
 from flotilla_common.api.crds.rollout import completion_policy
@@ -28,7 +28,7 @@ _MESSAGE = Column("MESSAGE", "string", ".status.message")
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     image = string("The image to pull, with tag or digest.")
     spec = struct("What is wanted.", ("image", "completionPolicy"), image=image, **template())
     return Version(name, spec, _status(), (*_COLUMNS, _MESSAGE) if name == "v1alpha1" else _COLUMNS)
@@ -50,7 +50,7 @@ def _status() -> Schema:
 
 
 def sandbox_config() -> Schema:
-    """Metadata for the container runtime."""
+    """Return the schema of metadata for the container runtime."""
     return struct(
         "Metadata that the container runtime gets with the request to pull.",
         labels=mapping("Labels."),
@@ -59,7 +59,7 @@ def sandbox_config() -> Schema:
 
 
 def template() -> dict[str, Schema]:
-    """The fields besides the images, which ImageListPullJobs have, too, by name."""
+    """Return the fields that ImageListPullJobs have too, by name."""
     policy = struct(
         "The limits on one node.",
         timeoutSeconds=integer("Seconds that one attempt may take. Default: 600."),

@@ -1,4 +1,7 @@
-"""ImagePullJob in its storage version, apps.kruise.io/v1beta1, and what ImageListPullJob shares (imagepull.md §2.2)."""
+"""ImagePullJob in its storage version, apps.kruise.io/v1beta1, and types that ImageListPullJob shares.
+
+See imagepull.md §2.2.
+"""
 
 from flotilla_common.api.batch import CompletionPolicy
 from flotilla_common.api.facts import Fact
@@ -11,13 +14,13 @@ from flotilla_common.api.selectors import Selector
 IMAGE_PULL_JOB = Resource("apps.kruise.io", "v1beta1", "imagepulljobs", "ImagePullJob")
 
 FINALIZER = "apps.kruise.io/deletion-protection"
-"""Keeps a job until its copies of secrets are released."""
+"""The finalizer that keeps a job until its copies of secrets are released."""
 
 DEFAULT_TIMEOUT_SECONDS, DEFAULT_BACKOFF_LIMIT = 600, 3
 
 
 class NodeSelector(LabelSelector):
-    """Nodes by name or by label; without either, all."""
+    """A selection of nodes by name or by label; without either, all nodes."""
 
     names: list[str] = []
 
@@ -30,7 +33,7 @@ class PullPolicy(Model):
 
 
 class PullTemplate(Model):
-    """What both kinds of jobs say besides the image."""
+    """The spec fields that both kinds of jobs share."""
 
     pull_secrets: list[str] = []
     selector: NodeSelector | None = None
@@ -47,7 +50,7 @@ class ImagePullJobSpec(PullTemplate):
 
 
 class ImagePullJobStatus(Model):
-    """All counts are nodes."""
+    """The status of an ImagePullJob; all counts are nodes."""
 
     start_time: Moment | None = None
     completion_time: Moment | None = None
@@ -60,7 +63,7 @@ class ImagePullJobStatus(Model):
 
 
 class ImagePullJob(Model, dict=True):
-    """A job with what every change of a node or pod is held against, worked out once per version of the job."""
+    """A job with its selectors, compiled once per version and matched against every changed node or pod."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ImagePullJobSpec = ImagePullJobSpec()
@@ -68,10 +71,10 @@ class ImagePullJob(Model, dict=True):
 
     @Fact
     def node_query(self) -> Selector:
-        """The labels that nodes must have. Raises ValueError when admission would refuse the selector."""
+        """Return the compiled node selector. Raises ValueError if it is invalid."""
         return Selector.compile(self.spec.selector or NodeSelector())
 
     @Fact
     def pod_query(self) -> Selector:
-        """The labels that pods must have. Raises ValueError when admission would refuse the selector."""
+        """Return the compiled pod selector. Raises ValueError if it is invalid."""
         return Selector.compile(self.spec.pod_selector or LabelSelector())

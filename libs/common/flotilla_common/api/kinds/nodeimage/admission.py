@@ -23,18 +23,18 @@ def _read(document: Json) -> NodeImage:
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Limits, times and order of tags."""
+    """Answer with default limits, creation times and sorted tags."""
     return defaulted(request, _read, lambda it: default_node_image(it.document, tools.now()))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """The first fault (400)."""
+    """Answer with the first fault (400)."""
     problem = node_image_problem(document_of(request, _read))
     return error(400, problem) if problem else ALLOWED
 
 
 def default_node_image(document: Json, now: datetime) -> Json:
-    """The NodeImage, as a new document: limits and creation times of its tags, and tags in order."""
+    """Return a new document with limits and creation times of its tags, and sorted tags."""
     defaulted = copy.deepcopy(document)
     images = mapping(mapping(defaulted.get("spec")).get("images"))
     for image in map(mapping, images.values()):
@@ -55,7 +55,7 @@ def _sort_tags(holder: Json) -> None:
 
 
 def node_image_problem(document: Json) -> str:
-    """The first fault, empty if there is none; the raw document shows what is set."""
+    """Return the first fault of the raw document; empty without one."""
     images = member(document, "spec", "images")
     if len(images) > MOST_IMAGES:
         return f"spec.images cannot have more than {MOST_IMAGES} images"

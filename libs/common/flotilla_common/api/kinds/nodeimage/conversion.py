@@ -1,6 +1,6 @@
-"""NodeImage between v1alpha1 and v1beta1, on raw documents (imagepull.md §2.1).
+"""Converts NodeImages between v1alpha1 and v1beta1, on raw documents (imagepull.md §2.1).
 
-v1beta1 is the hub. v1alpha1 lacks the mode of a pull secret, and nothing else.
+v1beta1 is the hub. v1alpha1 only lacks the mode of a pull secret.
 """
 
 from flotilla_common.api.versions import Conversion, only_beta

@@ -1,4 +1,4 @@
-"""The status of a NodeImage, from what is known of each of its tags."""
+"""Computes the status of a NodeImage from the states of its tags."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,15 +20,17 @@ Name = tuple[str, str]
 
 
 def tasks(images: Mapping[str, ImageSpec]) -> Iterator[tuple[str, ImageTag]]:
-    """All tags of a spec, each with its image."""
+    """Yield all tags of a spec, each with its image."""
     for name, spec in images.items():
         for tag in spec.tags:
             yield name, tag
 
 
 def counted(images: Mapping[str, ImageSpec], known: Mapping[Name, TagStatus]) -> NodeImageStatus:
-    """The status: the entries of tags that are in the spec, in order, and their numbers by phase. An entry of another
-    version than the spec's is out of date, and not counted."""
+    """Return the status: the entries of tags in the spec, sorted, and their counts by phase.
+
+    An entry with another version than the spec's is outdated, and not counted.
+    """
     wanted = {(name, tag.tag): tag.version for name, tag in tasks(images)}
     kept: dict[str, ImageStatus] = {}
     numbers = Counter[str]()

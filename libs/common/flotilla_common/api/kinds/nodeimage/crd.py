@@ -1,4 +1,4 @@
-"""The NodeImage CRD (imagepull.md §2.1). v1alpha1 lacks the mode of a pull secret, and nothing else."""
+"""The NodeImage CRD (imagepull.md §2.1). v1alpha1 only lacks the mode of a pull secret."""
 
 from flotilla_common.api.crds.schema import Schema, array, dictionary, integer, string, struct, time
 from flotilla_common.api.crds.version import AGE, Column, Version
@@ -14,7 +14,7 @@ _COLUMNS = (
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     mode = string("Empty for a secret that somebody named, batch for a copy that Flotilla made.")
     return Version(name, _spec({} if name == "v1alpha1" else {"mode": mode}), _status(), _COLUMNS)
 

@@ -1,4 +1,4 @@
-"""NodeImage: the images that one node shall pull, and how far it is. Every node has one, of its own name."""
+"""NodeImage: the images that one node should pull, and their progress. It has the node's name."""
 
 from flotilla_common.api.kinds.kind import Kind, NodeRoute, Workers, rules_in
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE

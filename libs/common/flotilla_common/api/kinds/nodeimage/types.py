@@ -1,8 +1,7 @@
-"""NodeImage in its storage version, apps.kruise.io/v1beta1: what one node shall pull, and how far it is
-(imagepull.md §2.1).
+"""NodeImage in its storage version, v1beta1: the images that one node should pull, and their progress.
 
-The jobs service writes the spec; the status is what the node's agent reports. An entry of the status counts only while
-its `version` is that of the tag in the spec.
+See imagepull.md §2.1. The jobs service writes the spec; the status is the report of the node's agent. An entry of the
+status counts only while its `version` is that of the tag in the spec.
 """
 
 import msgspec
@@ -18,11 +17,11 @@ BATCH = "batch"
 """The mode of references to copies that the jobs service made."""
 
 FAKE_LABEL = "apps.kruise.io/fake-nodeimage"
-"""A NodeImage with this label lives without a Node."""
+"""The label of a NodeImage that exists without a Node."""
 
 
 class JobReference(Model):
-    """A core ObjectReference: who wants a tag."""
+    """A core ObjectReference to a job that needs a tag."""
 
     api_version: str = ""
     kind: str = ""
@@ -39,12 +38,12 @@ class SecretReference(Model):
     mode: str = ""
 
     def same(self, other: "SecretReference") -> bool:
-        """Both name one secret."""
+        """Report whether both name the same secret."""
         return (self.namespace, self.name) == (other.namespace, other.name)
 
 
 class SandboxConfig(Model):
-    """Metadata that the runtime gets with the request to pull."""
+    """Metadata for the runtime, sent with the pull request."""
 
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -60,7 +59,7 @@ class TagPullPolicy(Model):
 
 
 class ImageTag(Model):
-    """One pull task; a higher `version` is a new round of it."""
+    """One pull task; a higher `version` is a new round."""
 
     tag: str = ""
     created_at: Moment | None = None
@@ -70,19 +69,19 @@ class ImageTag(Model):
     pull_policy: TagPullPolicy | None = None
 
     def owned_by(self, uid: str) -> bool:
-        """The job with that uid wants the tag."""
+        """Report whether the job with that uid needs the tag."""
         return any(owner.uid == uid for owner in self.owner_references)
 
 
 class ImageSpec(Model):
-    """The tags of one image, and what they share."""
+    """The tags of one image, and their common settings."""
 
     pull_secrets: list[SecretReference] = []
     tags: list[ImageTag] = []
     sandbox_config: SandboxConfig | None = None
 
     def tag(self, name: str) -> ImageTag | None:
-        """The task of that tag."""
+        """Return the task of that tag, or None."""
         return next((tag for tag in self.tags if tag.tag == name), None)
 
 
@@ -91,7 +90,7 @@ class NodeImageSpec(Model):
 
 
 class TagStatus(Model):
-    """How far one task is. `completion_time` is set in the two final phases, and only there."""
+    """The progress of one task. `completion_time` is set in the two final phases, and only there."""
 
     tag: str = ""
     phase: str = ""
@@ -107,15 +106,14 @@ class ImageStatus(Model):
     tags: list[TagStatus] = []
 
     def tag(self, name: str) -> TagStatus | None:
-        """The entry of that tag, whatever its version."""
+        """Return the entry of that tag in any version, or None."""
         return next((tag for tag in self.tags if tag.tag == name), None)
 
 
 class NodeImageStatus(Model):
     """Counts of tags by phase, and the entries behind them.
 
-    `desired` is None as long as nobody has written a status: an agent without work says 0 once, so that it can be seen
-    that there is one.
+    `desired` is None until an agent has written a status: an agent without work writes 0 once, to show that it exists.
     """
 
     desired: int | None = None
@@ -132,11 +130,11 @@ class NodeImage(Model):
     status: NodeImageStatus = NodeImageStatus()
 
     def task(self, image: str, tag: str) -> ImageTag | None:
-        """The pull task of an image."""
+        """Return the pull task of an image's tag, or None."""
         spec = self.spec.images.get(image)
         return spec.tag(tag) if spec is not None else None
 
     def entry(self, image: str, tag: str) -> TagStatus | None:
-        """The status entry of an image's tag, whatever its version."""
+        """Return the status entry of an image's tag in any version, or None."""
         status = self.status.image_statuses.get(image)
         return status.tag(tag) if status is not None else None

@@ -1,4 +1,4 @@
-"""NodePodProbe: the probes that one node runs, and their results. Every node has one, of its own name."""
+"""NodePodProbe: the probes that one node runs, and their results. It has the node's name."""
 
 from flotilla_common.api.kinds.kind import Kind, NodeRoute, Workers, rules_in
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE

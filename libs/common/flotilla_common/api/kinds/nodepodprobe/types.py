@@ -1,5 +1,6 @@
-"""NodePodProbe, apps.kruise.io/v1alpha1: the probes that one node's agent runs, and their results (podprobemarker.md
-§2.2). It bears the node's name; users do not write it.
+"""NodePodProbe, apps.kruise.io/v1alpha1: the probes that one node's agent runs, and their results.
+
+See podprobemarker.md §2.2. It has the node's name; users do not write it.
 """
 
 import msgspec
@@ -16,17 +17,19 @@ MESSAGE_BYTES = 1024
 """The longest message of a result."""
 
 PROBES_PER_POD, PROBES_PER_NODE = 16, 1024
-"""How many probes one pod may have, and all pods of a node together. An agent runs the first ones of the list."""
+"""The most probes of one pod, and of all pods of a node. An agent runs the first ones of the list."""
 
 PROBE_BYTES = 32 << 10
 """The longest probe, as JSON. An agent does not run a longer one."""
 
 SPEC_BYTES, MESSAGES_BYTES = 384 << 10, 256 << 10
-"""The bytes that the probes of a node, and the messages of results, may take in a NodePodProbe: what is larger than 1
-MiB fits neither into a report nor, by and by, into etcd."""
+"""The most bytes that a node's probes, and messages of results, take in a NodePodProbe.
+
+An object of more than 1 MiB fits neither into a report nor, eventually, into etcd.
+"""
 
 SEPARATOR = "#"
-"""Between the name of a PodProbeMarker and that of its probe."""
+"""The separator between the name of a PodProbeMarker and that of its probe."""
 
 
 def joined(marker: str, probe: str) -> str:
@@ -63,7 +66,7 @@ class ExecAction(Model):
 
 
 class ProbeSpec(Model):
-    """A probe as Kubernetes writes it. Numbers that are 0 mean 1."""
+    """A probe as in Kubernetes. Numbers that are 0 mean 1."""
 
     exec: ExecAction | None = None
     http_get: HttpAction | None = None
