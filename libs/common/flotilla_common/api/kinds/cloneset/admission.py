@@ -21,13 +21,15 @@ from flotilla_common.gates import Gates
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Defaults, as a patch in the version of the request."""
+    """Answer with defaults, as a patch in the version of the request."""
     return defaulted(request, check_types, lambda it: default_cloneset(it.document, it.old, tools.gates))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """All field errors at once (422), or what protects the object from deletion (403). Warnings say what is accepted
-    and will not work as it was meant."""
+    """Answer with all field errors at once (422), or with the protection from deletion (403).
+
+    Warnings name accepted settings that will not work as intended.
+    """
     return await judged(request, tools, check_types, _judge)
 
 
@@ -51,7 +53,7 @@ async def _pod_faults(write: Write, tools: Tools) -> list[Fault]:
 
 
 def _unfit(name: str, pod: ObjectMeta | None, uid: str) -> str:
-    """Why the pod cannot be deleted by the CloneSet with this uid; empty if it can."""
+    """Return why the CloneSet with this uid cannot delete the pod; empty if it can."""
     if pod is None:
         return f'find pod {name} failed: pods "{name}" not found'
     if pod.deletion_timestamp is not None:
@@ -61,7 +63,7 @@ def _unfit(name: str, pod: ObjectMeta | None, uid: str) -> str:
 
 
 def default_cloneset(document: Json, old: Json | None, gates: Gates) -> Json:
-    """The document with defaults filled in, as a new document. `old` is the stored object of an update."""
+    """Return a new document with defaults. `old` is the stored object of an update."""
     defaulted = copy.deepcopy(document)
     spec = ensured(defaulted, "spec")
     fill(spec, replicas=1, revisionHistoryLimit=10)

@@ -1,7 +1,7 @@
-"""CloneSet between v1alpha1 and v1beta1, on raw documents (cloneset.md §2.4).
+"""Converts CloneSets between v1alpha1 and v1beta1, on raw documents (cloneset.md §2.4).
 
-v1beta1 is the hub. Everything that is not named here is the same in both versions and is passed through. What is
-lost: v1alpha1's OnDelete keeps no other strategy field.
+v1beta1 is the hub. Fields that are not named here are the same in both versions and are passed through. v1alpha1's
+OnDelete loses all other strategy fields.
 """
 
 from flotilla_common.api.documents import Json, mapping, member, strings
@@ -74,7 +74,7 @@ def _to_alpha(document: Json) -> None:
     if "spec" not in document:
         return
     scale = dict(mapping(spec.get("scaleStrategy")))
-    labels = member(document, "metadata", "labels")  # one of them is v1alpha1's form of excludePreparingDelete
+    labels = member(document, "metadata", "labels")  # v1alpha1 has a label for excludePreparingDelete
     if labels.get(EXCLUDE_PREPARING_DELETE) == "true":
         if scale.get("excludePreparingDelete") is False:
             labels[EXCLUDE_PREPARING_DELETE] = "false"  # or a client of v1alpha1 would turn it on again

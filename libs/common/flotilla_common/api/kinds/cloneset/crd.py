@@ -1,4 +1,4 @@
-"""The CloneSet CRD (cloneset.md §1 and §2): what both versions share, and where v1alpha1 differs."""
+"""The CloneSet CRD (cloneset.md §1 and §2): the common schema, and the differences of v1alpha1."""
 
 from flotilla_common.api.crds.rollout import (
     in_place_strategy,
@@ -37,7 +37,7 @@ _COLUMNS = (
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     policy = string("ReCreate, InPlaceIfPossible or InPlaceOnly. Default: ReCreate.")
     if name == "v1alpha1":
         scale = _scale(disablePVCReuse=boolean("Do not reuse the claims of pods that are gone. Default: false."))

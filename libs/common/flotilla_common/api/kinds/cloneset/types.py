@@ -49,7 +49,7 @@ class CloneSetSpec(Model):
 
 
 class CloneSetStatus(Model, omit_defaults=False):
-    """All counts are pods; written whole, so that zero counts are there (cloneset.md §2.3)."""
+    """The status of a CloneSet. All counts are pods; written whole, to include zero counts (cloneset.md §2.3)."""
 
     observed_generation: int = 0
     replicas: int = 0

@@ -1,9 +1,9 @@
 """Validation of a CloneSet, in the version of the request (cloneset.md §3.2, §3.3).
 
-The rules read the raw document that the apiserver will store. What needs a look around comes in as faults that others
-found: the pod template is judged by the apiserver, the named pods by whoever can read pods. Object metadata is the
-apiserver's own business: it has judged it before it asks a validating webhook. The two versions hold the same rollout
-fields at different paths, so those rules look at one view of both (common.md §4, §11).
+The rules read the raw document that the apiserver will store. Checks that need other objects are done elsewhere, and
+their faults are passed in: the apiserver validates the pod template and, before it calls a validating webhook, object
+metadata; admission looks the named pods up. The two versions hold the same rollout fields at different paths, so those
+rules read one view of both (common.md §4, §11).
 """
 
 from collections import Counter
@@ -32,10 +32,10 @@ _TYPES = ("RollingUpdate", "OnDelete")
 
 PODS_TO_DELETE = "spec.scaleStrategy.podsToDelete"
 NO_DEADLINE = 2147483647
-"""The progress deadline that means none."""
+"""The progress deadline that means no deadline."""
 
 LONGEST_POD_PREFIX = 247
-"""Characters. Pods add a dash and 5 to the name, and 253 are their limit."""
+"""The most characters of a name. Pods add a dash and 5 to it, and 253 are their limit."""
 
 _MUTABLE = (
     "replicas",
@@ -52,25 +52,27 @@ _IMMUTABLE = f"updates to cloneset spec for fields other than {', '.join(_MUTABL
 
 
 def check_types(document: Json) -> None:
-    """Raise ValueError if a field that Flotilla reads has a type that it cannot have."""
+    """Raise ValueError if a field that Flotilla reads has a wrong type."""
     decoded(to_hub(document), CloneSet)
 
 
 def validate(
     document: Json, old: Json | None = None, template: Iterable[Fault] = (), pods: Iterable[Fault] = ()
 ) -> list[Fault]:
-    """All faults of a CloneSet, and of what an update of `old` must not change. `template`: what is wrong with its pod
-    template, `pods`: with its podsToDelete."""
+    """Return all faults of a CloneSet, and of forbidden changes to `old`.
+
+    `template`: the faults of its pod template; `pods`: of its podsToDelete.
+    """
     return [*(_change_faults(document, old) if old is not None else ()), *_spec_faults(document, template, pods)]
 
 
 def duplicated(names: Iterable[str]) -> list[str]:
-    """Names that occur more than once, each once."""
+    """Return the names that occur more than once, each once."""
     return [name for name, count in Counter(names).items() if count > 1]
 
 
 def newly_to_delete(document: Json, old: Json | None) -> list[str]:
-    """Names added to podsToDelete, if the version looks them up: v1beta1 leaves unknown names to the controller."""
+    """Return names added to podsToDelete, or none in v1beta1, which leaves unknown names to the controller."""
     names: list[str] = _pods_to_delete(document)
     if document.get("apiVersion") != V1ALPHA1 or duplicated(names):
         return []
@@ -79,7 +81,7 @@ def newly_to_delete(document: Json, old: Json | None) -> list[str]:
 
 
 def name_warnings(name: str, *, short_hash: bool) -> list[str]:
-    """What a name leads to that is too long for the pods; nothing if it fits (cloneset.md §9)."""
+    """Return the warnings about a name that is too long for its pods; empty if it fits (cloneset.md §9)."""
     if longer := too_long(name, LONGEST_POD_PREFIX, "the pods' names get too long"):
         return longer
     if short_hash:
@@ -134,7 +136,7 @@ def _number(spec: Json, key: str) -> int:
 
 
 def rollout_faults(document: Json) -> Iterator[Fault]:
-    """The faults of spec.updateStrategy."""
+    """Yield the faults of spec.updateStrategy."""
     spec = mapping(document.get("spec"))
     strategy = member(spec, "updateStrategy")
     given = strategy.get("type")
@@ -158,7 +160,7 @@ def rollout_faults(document: Json) -> Iterator[Fault]:
 
 
 class _Rollout:
-    """One rollout's fields. `unused`: the strategy is OnDelete, so absent numbers mean nothing."""
+    """The fields of a rollout. `unused`: the strategy is OnDelete, so absent numbers are ignored."""
 
     def __init__(self, path: str, fields: Json, policy: object, spec: Json, *, unused: bool = False) -> None:
         self.path = path

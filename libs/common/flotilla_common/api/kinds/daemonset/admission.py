@@ -1,4 +1,4 @@
-"""Admission of DaemonSets: defaults and validation (daemonset.md §3). Nothing protects them from deletion."""
+"""Admission of DaemonSets: defaults and validation (daemonset.md §3). They have no deletion protection."""
 
 import copy
 
@@ -17,13 +17,15 @@ from flotilla_common.api.versions import V1ALPHA1
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Defaults, as a patch in the version of the request."""
+    """Answer with defaults, as a patch in the version of the request."""
     return defaulted(request, check_types, lambda it: default_daemonset(it.document))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """All field errors at once: 500 for a new object, 422 for a change. Warnings say what is accepted and will not work
-    as it was meant."""
+    """Answer with all field errors at once: 500 for a new object, 422 for a change.
+
+    Warnings name accepted settings that will not work as intended.
+    """
     return await judged(request, tools, check_types, _judge)
 
 
@@ -36,7 +38,7 @@ async def _judge(write: Write, tools: Tools) -> Judgement:
 
 
 def default_daemonset(document: Json) -> Json:
-    """The document with defaults filled in, as a new document."""
+    """Return a new document with defaults."""
     defaulted = copy.deepcopy(document)
     spec = ensured(defaulted, "spec")
     drop_directive(spec)

@@ -1,8 +1,8 @@
-"""DaemonSet between v1alpha1 and v1beta1, on raw documents (daemonset.md §2.4).
+"""Converts DaemonSets between v1alpha1 and v1beta1, on raw documents (daemonset.md §2.4).
 
-v1beta1 is the hub. Everything that is not named here is the same in both versions and is passed through, the template
-as it is stored. v1alpha1 says with an annotation what v1beta1 has a field for; the annotation stays when the field is
-removed through v1beta1, and the next write through v1alpha1 sets the field again.
+v1beta1 is the hub. Fields that are not named here, the template included, are the same in both versions and are passed
+through. v1alpha1 has an annotation for a field of v1beta1; the annotation stays when the field is removed through
+v1beta1, and the next write through v1alpha1 sets the field again.
 """
 
 from flotilla_common.api.documents import Json, ensured, member, strings
@@ -12,7 +12,7 @@ PROGRESSIVE = "daemonset.kruise.io/progressive-create-pod"
 """The annotation that is v1alpha1's form of scaleStrategy.partitionedScaling."""
 
 STANDARD, IN_PLACE, SURGING = "Standard", "InPlaceIfPossible", "Surging"
-"""How nodes get updated pods. The last one is an old word of v1alpha1 for Standard with maxSurge."""
+"""Update types. The last one is an old name in v1alpha1 of Standard with maxSurge."""
 
 
 def _to_beta(document: Json) -> None:

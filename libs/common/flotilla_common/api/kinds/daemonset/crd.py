@@ -1,5 +1,8 @@
-"""The DaemonSet CRD (daemonset.md §1 and §2). The versions differ in one field of the spec, and in the name of one of
-the status. The values are judged by the webhook, so there are neither enums nor limits."""
+"""The DaemonSet CRD (daemonset.md §1 and §2).
+
+The versions differ in one field of the spec, and in the name of one of the status. The webhook validates values, so the
+schema has neither enums nor limits.
+"""
 
 from flotilla_common.api.crds.rollout import lifecycle, update_strategy
 from flotilla_common.api.crds.schema import (
@@ -28,7 +31,7 @@ _COLUMNS = (
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     newest = string("The hash of the newest revision, which updated pods have as a label.")
     if name == "v1alpha1":
         return Version(name, _spec(), _status(daemonSetHash=newest), _COLUMNS)

@@ -42,7 +42,7 @@ class DaemonSetSpec(Model):
 
 
 class DaemonSetStatus(Model, omit_defaults=False):
-    """All counts are nodes (daemonset.md §2.2)."""
+    """The status of a DaemonSet; all counts are nodes (daemonset.md §2.2)."""
 
     current_number_scheduled: int = 0
     number_misscheduled: int = 0

@@ -1,7 +1,7 @@
 """Validation of a DaemonSet, in the version of the request (daemonset.md §3.2, §3.3).
 
-The rules read the raw document that the apiserver will store. The pod template is judged by the apiserver, and comes
-in as faults.
+The rules read the raw document that the apiserver will store. The apiserver validates the pod template; its faults are
+passed in.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,10 @@ _ROLLING = f"{_STRATEGY}.rollingUpdate"
 _TYPES = ("RollingUpdate", "OnDelete")
 
 LONGEST_NAME = 242
-"""Characters. Revisions add a dash and up to 10 digits, and 253 are their limit; pods add less."""
+"""The most characters of a name.
+
+Revisions add a dash and up to 10 digits, and 253 are their limit; pods add less.
+"""
 
 _MUTABLE = (
     "template",
@@ -43,25 +46,27 @@ _IMMUTABLE = f"updates to daemonset spec for fields other than {', '.join(_MUTAB
 
 
 def check_types(document: Json) -> None:
-    """Raise ValueError if a field that Flotilla reads has a type that it cannot have."""
+    """Raise ValueError if a field that Flotilla reads has a wrong type."""
     decoded(to_hub(document), DaemonSet)
 
 
 def validate(document: Json, old: Json | None = None, template: Iterable[Fault] = ()) -> list[Fault]:
-    """All faults of a DaemonSet, and of what an update of `old` must not change. `template`: what is wrong with its pod
-    template."""
+    """Return all faults of a DaemonSet, and of forbidden changes to `old`.
+
+    `template`: the faults of its pod template.
+    """
     spec = mapping(document.get("spec"))
     changes = _change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
     return [*changes, *_spec_faults(document, spec, template)]
 
 
 def name_warnings(name: str) -> list[str]:
-    """What a name leads to that is too long for the revisions; nothing if it fits."""
+    """Return the warnings about a name that is too long for its revisions; empty if it fits."""
     return too_long(name, LONGEST_NAME, "the revisions' names get too long")
 
 
 def _change_faults(spec: Json, old: Json) -> Iterator[Fault]:
-    """The selector is all that the schema knows and that never changes."""
+    """Yield the fault of a changed selector, the only immutable field of the schema."""
     if selector_of(spec) != selector_of(old):
         yield forbidden("spec", _IMMUTABLE)
 
@@ -79,7 +84,7 @@ def _spec_faults(document: Json, spec: Json, template: Iterable[Fault]) -> Itera
 
 
 def rollout_faults(document: Json) -> Iterator[Fault]:
-    """The faults of spec.updateStrategy."""
+    """Yield the faults of spec.updateStrategy."""
     strategy = member(document, "spec", "updateStrategy")
     given, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if given not in _TYPES:
@@ -109,7 +114,7 @@ def _rolling_faults(rolling: Json, *, alpha: bool) -> Iterator[Fault]:
                 yield required(f"{_ROLLING}.maxUnavailable", "must be 0 for Surging type")
         case other:
             known = (STANDARD, IN_PLACE, *((SURGING,) if alpha else ()))
-            yield not_supported(f"{_ROLLING}.rollingUpdate.type", other, known)  # the path that users know
+            yield not_supported(f"{_ROLLING}.rollingUpdate.type", other, known)  # the reference's path
 
 
 def _share_faults(path: str, value: IntOrString | None) -> Iterator[Fault]:
@@ -122,7 +127,7 @@ def _share_faults(path: str, value: IntOrString | None) -> Iterator[Fault]:
 
 
 def _number(value: IntOrString | None) -> int:
-    """The literal number, of whatever; text that is none counts as 0."""
+    """Return the number in a value or percentage; 0 if there is none."""
     if value is None or isinstance(value, int):
         return value or 0
     return max(integer(value.removesuffix("%")) or 0, 0)

@@ -26,13 +26,15 @@ from flotilla_common.gates import Gates
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Defaults, as a patch in the version of the request."""
+    """Answer with defaults, as a patch in the version of the request."""
     return defaulted(request, check_types, lambda it: default_statefulset(it.document, it.old, tools.gates))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """All field errors at once (422), or what protects the object from deletion (403). Warnings say what is accepted
-    and will not work as it was meant."""
+    """Answer with all field errors at once (422), or with the protection from deletion (403).
+
+    Warnings name accepted settings that will not work as intended.
+    """
     return await judged(request, tools, check_types, _judge)
 
 
@@ -47,7 +49,7 @@ async def _judge(given: Write, tools: Tools) -> Judgement:
 
 
 async def _claim_faults(write: Write, tools: Tools, template: Verdict) -> list[Fault]:
-    """Only claim templates that can be read are compared with the old ones."""
+    """Return the fault of changed claim templates, if they are readable."""
     if write.old is None or template.faults:
         return []
     fault = await claim_fault(write.document, write.old, tools)
@@ -55,7 +57,7 @@ async def _claim_faults(write: Write, tools: Tools, template: Verdict) -> list[F
 
 
 def default_statefulset(document: Json, old: Json | None, gates: Gates) -> Json:
-    """The document with defaults filled in, as a new document. `old` is the stored object of an update."""
+    """Return a new document with defaults. `old` is the stored object of an update."""
     defaulted = copy.deepcopy(document)
     spec = ensured(defaulted, "spec")
     fill_empty(spec, podManagementPolicy="OrderedReady")

@@ -1,4 +1,4 @@
-"""Whether the claims of a StatefulSet can become what its changed templates say (statefulset.md §3.3)."""
+"""Validates changes of a StatefulSet's claim templates (statefulset.md §3.3)."""
 
 from collections.abc import Mapping
 
@@ -17,8 +17,10 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 async def claim_fault(document: Json, old: Json, tools: Tools) -> Fault | None:
-    """The first change of the templates that claims cannot follow. The strategy that counts is the old one: whoever
-    switches to growing claims may change the templates once more in the same request. Raises ApiError and Unreachable.
+    """Return the first change of the templates that claims cannot follow, or None.
+
+    The old update strategy counts: a request that enables resizing may change the templates a last time. Raises
+    ApiError and Unreachable.
     """
     strategy = member(old, "spec", "volumeClaimUpdateStrategy").get("type")
     if strategy in (None, "", "OnDelete") or not tools.gates.on("StatefulSetAutoResizePVCGate"):
@@ -48,7 +50,7 @@ def _shape_fault(claim: Json, known: Mapping[str, Json]) -> Fault | None:
 
 
 async def _growth_fault(claim: Json, old: Json, tools: Tools) -> Fault | None:
-    """Another size, larger or smaller, needs a class whose volumes can grow."""
+    """Return a fault if the size changes, up or down, and the storage class does not support expansion."""
     if _size(claim) == _size(old):
         return None
     path, name = f"{PATH}[{_name(claim)}].spec", member(claim, "spec").get("storageClassName")
@@ -63,13 +65,13 @@ async def _growth_fault(claim: Json, old: Json, tools: Tools) -> Fault | None:
 
 
 async def _class(tools: Tools, name: str) -> Json | None:
-    """The class of that name; None if there is none. An empty name means no class."""
+    """Return the class of that name, or None. An empty name means no class."""
     stored = await found_or_none(tools.read(STORAGE_CLASS, "", name)) if name else None
     return None if stored is None else msgspec.json.decode(stored, type=Json)
 
 
 async def _default_class(tools: Tools) -> Json | None:
-    """The newest of those that are marked as default; None if none is."""
+    """Return the newest class that is marked as default, or None."""
     classes = [msgspec.json.decode(body, type=Json) for body in await tools.read_all(STORAGE_CLASS)]
     defaults = [one for one in classes if _annotations(one).get(_DEFAULT_CLASS) == "true"]
     return max(defaults, key=lambda one: text(member(one, "metadata").get("creationTimestamp")), default=None)
@@ -84,6 +86,6 @@ def _name(claim: Json) -> str:
 
 
 def _size(claim: Json) -> list[str]:
-    """Request and limit of storage, however written; what cannot be read has been refused by then."""
+    """Return request and limit of storage, in canonical form; unreadable ones were refused before."""
     resources = member(claim, "spec", "resources")
     return [quantity.canonical(mapping(resources.get(kind)).get("storage") or 0) for kind in ("requests", "limits")]

@@ -1,7 +1,7 @@
-"""StatefulSet between v1alpha1 and v1beta1, on raw documents (statefulset.md §2.3).
+"""Converts StatefulSets between v1alpha1 and v1beta1, on raw documents (statefulset.md §2.3).
 
-v1beta1 is the hub. What both versions have is the same. What only v1beta1 has stays where it is when somebody reads an
-object as v1alpha1 and writes it back; the original loses it.
+v1beta1 is the hub. Common fields are the same in both versions. Fields that only v1beta1 has survive when a client
+reads an object as v1alpha1 and writes it back; the reference loses them.
 """
 
 from flotilla_common.api.versions import Conversion, only_beta

@@ -1,5 +1,7 @@
-"""The StatefulSet CRD (statefulset.md §1 and §2): v1beta1 has fields that v1alpha1 lacks, and nothing is named
-differently. The values are judged by the webhook, so there are neither enums nor limits."""
+"""The StatefulSet CRD (statefulset.md §1 and §2).
+
+v1beta1 only adds fields to v1alpha1. The webhook validates values, so the schema has neither enums nor limits.
+"""
 
 from flotilla_common.api.crds.rollout import in_place_strategy, lifecycle, priority_strategy, update_strategy
 from flotilla_common.api.crds.schema import (
@@ -28,7 +30,7 @@ _COLUMNS = (
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     if name == "v1alpha1":
         return Version(name, _spec(), _status(), _COLUMNS)
     return Version(name, _spec(**_beta_spec()), _status(**_beta_status()), _COLUMNS)

@@ -1,4 +1,4 @@
-"""Advanced StatefulSet: pods that have a number, and keep name and claims with it."""
+"""Advanced StatefulSet: numbered pods that keep their names and claims."""
 
 from flotilla_common.api.kinds.kind import Kind, Workers, rules_in
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET

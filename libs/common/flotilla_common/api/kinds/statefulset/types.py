@@ -1,7 +1,7 @@
-"""Advanced StatefulSet in its hub and storage version, apps.kruise.io/v1beta1 (statefulset.md §2), and its
-reserved ordinals as they are written: numbers, and ranges such as `3-7` (§4.2).
+"""Advanced StatefulSet in its hub and storage version, v1beta1, and its reserved ordinals (statefulset.md §2, §4.2).
 
-Templates stay raw: they are hashed, diffed and copied as documents, never through a partial type.
+Reserved ordinals are numbers, and ranges such as `3-7`. Templates stay raw: they are hashed, diffed and copied as
+documents, never through a partial type.
 """
 
 import re
@@ -19,7 +19,7 @@ STATEFUL_SET = Resource("apps.kruise.io", "v1beta1", "statefulsets", "StatefulSe
 
 
 class UnorderedUpdate(Model):
-    """Its presence alone lets pods be updated in another order than that of their ordinals."""
+    """Settings of an update in another order than by ordinals; their presence alone allows it."""
 
     priority_strategy: PriorityStrategy | None = None
 
@@ -48,7 +48,7 @@ class Ordinals(Model):
 
 
 class ClaimRetentionPolicy(Model):
-    """Retain or Delete: what becomes of claims."""
+    """The fate of claims: Retain or Delete."""
 
     when_deleted: str = "Retain"
     when_scaled: str = "Retain"
@@ -76,7 +76,7 @@ class StatefulSetSpec(Model):
 
 
 class VolumeClaimStatus(Model, omit_defaults=False):
-    """How many claims of one template are as the template says; and of these, how many have that capacity."""
+    """Claims of one template that match the template, and those of them that have its capacity."""
 
     volume_claim_name: str = ""
     compatible_replicas: int = 0
@@ -84,7 +84,7 @@ class VolumeClaimStatus(Model, omit_defaults=False):
 
 
 class StatefulSetStatus(Model, omit_defaults=False):
-    """All counts are pods; written whole, so that zero counts are there (statefulset.md §2.2)."""
+    """The status of a StatefulSet. All counts are pods; written whole, to include zero counts (statefulset.md §2.2)."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -109,7 +109,7 @@ class StatefulSet(Model):
 
 
 def interval(item: IntOrString) -> tuple[int, int]:
-    """The first and the last ordinal that the item reserves. Raises ValueError."""
+    """Return the first and the last ordinal that the item reserves. Raises ValueError."""
     if isinstance(item, int):
         return item, item
     match = _RANGE.fullmatch(item)
@@ -122,11 +122,13 @@ def interval(item: IntOrString) -> tuple[int, int]:
 
 
 def is_range(item: str) -> bool:
-    """Whether the text looks like a range."""
+    """Report whether the text looks like a range."""
     return _RANGE.fullmatch(item) is not None
 
 
 def reserved(items: Iterable[IntOrString]) -> list[tuple[int, int]]:
-    """What all items reserve, as intervals in the order given: a range of two billion is never expanded. Raises
-    ValueError if one cannot be read."""
+    """Return the intervals that the items reserve, in the order given. Raises ValueError if one is invalid.
+
+    They are never expanded: a range may hold two billion ordinals.
+    """
     return [interval(item) for item in items]

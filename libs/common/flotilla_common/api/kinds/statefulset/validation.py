@@ -1,7 +1,7 @@
 """Validation of a StatefulSet, in the version of the request (statefulset.md §3.2, §3.3).
 
-The rules read the raw document that the apiserver will store. What needs a look around comes in as faults that others
-found: the pod template is judged by the apiserver, changed claims by whoever can read storage classes.
+The rules read the raw document that the apiserver will store. Checks that need the apiserver are done elsewhere, and
+their faults are passed in: those of the pod template and of changed claim templates.
 """
 
 from collections.abc import Iterable, Iterator
@@ -58,22 +58,24 @@ _IMMUTABLE = f"updates to statefulset spec for fields other than {', '.join(_MUT
 
 
 def check_types(document: Json) -> None:
-    """Raise ValueError if a field that Flotilla reads has a type that it cannot have."""
+    """Raise ValueError if a field that Flotilla reads has a wrong type."""
     decoded(to_hub(document), StatefulSet)
 
 
 def validate(
     document: Json, old: Json | None = None, template: Iterable[Fault] = (), claims: Iterable[Fault] = ()
 ) -> list[Fault]:
-    """All faults of a StatefulSet, and of what an update of `old` must not change. `template`: what is wrong with its
-    templates, `claims`: with the change of its claim templates."""
+    """Return all faults of a StatefulSet, and of forbidden changes to `old`.
+
+    `template`: the faults of its templates; `claims`: of the change of its claim templates.
+    """
     spec = mapping(document.get("spec"))
     changes = _change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
     return [*_name_faults(document), *_spec_faults(spec, template), *changes, *claims]
 
 
 def _name_faults(document: Json) -> Iterator[Fault]:
-    """Pods are called after the set, and each name is a host name."""
+    """Yield faults unless the name is a DNS label: pods are named after the set, and are host names."""
     return label_faults("metadata.name", text(member(document, "metadata").get("name")))
 
 
@@ -118,12 +120,12 @@ def _change_faults(spec: Json, old: Json) -> Iterator[Fault]:
 
 
 def _fixed(spec: Json) -> tuple[object, ...]:
-    """What never changes. An absent name is an empty one."""
+    """Return the immutable fields. An absent name is an empty one."""
     return selector_of(spec), text(spec.get("serviceName")), text(spec.get("podManagementPolicy"))
 
 
 def ordinal_faults(spec: Json) -> Iterator[Fault]:
-    """The faults of spec.reserveOrdinals and spec.ordinals."""
+    """Yield the faults of spec.reserveOrdinals and spec.ordinals."""
     for index, item in enumerate(sequence(spec.get("reserveOrdinals"))):
         yield from (invalid("spec", item, detail) for detail in _problems(index, item))
     start = member(spec, "ordinals").get("start") or 0
@@ -145,7 +147,7 @@ def _problems(index: int, item: IntOrString) -> Iterator[str]:
 
 
 def rollout_faults(spec: Json, *, parallel: bool) -> Iterator[Fault]:
-    """The faults of spec.updateStrategy."""
+    """Yield the faults of spec.updateStrategy."""
     strategy = member(spec, "updateStrategy")
     rolling = strategy.get("rollingUpdate")
     match strategy.get("type"):
@@ -163,7 +165,7 @@ def rollout_faults(spec: Json, *, parallel: bool) -> Iterator[Fault]:
 
 
 def limit_faults(path: str, limit: IntOrString, *, parallel: bool) -> Iterator[Fault]:
-    """The faults of a number of pods that may be unavailable."""
+    """Yield the faults of a number of pods that may be unavailable."""
     if problem := share_problem(limit):
         yield invalid(path, limit, problem)
     if (isinstance(limit, int) or is_percent(limit)) and strict_value(limit, 1, round_up=True) < 1:

@@ -21,19 +21,22 @@ from flotilla_common.api.kinds.uniteddeployment.validation import validate as fa
 from flotilla_common.gates import Gates
 
 LONGEST_NAME = 52
-"""Characters. The label controller-revision-hash holds the name, a dash and up to 10 digits, and 63 are its limit."""
+"""The most characters of a name.
+
+The label controller-revision-hash holds the name, a dash and up to 10 digits, and 63 are its limit.
+"""
 
 check_types = partial(decoded, model=UnitedDeployment)
-"""Raises ValueError if a field that Flotilla reads has a type that it cannot have."""
+"""Raises ValueError if a field that Flotilla reads has a wrong type."""
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Return the defaults, as a patch in the version of the request."""
+    """Answer with defaults, as a patch in the version of the request."""
     return defaulted(request, check_types, lambda write: with_defaults(write.document, write.old, tools.gates))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """Answer with all field errors at once (422), or with what protects the object from deletion (403)."""
+    """Answer with all field errors at once (422), or with the protection from deletion (403)."""
     return await judged(request, tools, check_types, _judge)
 
 
@@ -50,7 +53,7 @@ async def _judge(given: Write, tools: Tools) -> Judgement:
 
 
 async def _template_faults(document: Json, old: Json | None, namespace: str, tools: Tools) -> list[Fault]:
-    """Return the faults of the pod template, where it is new: of Deployments and built-in StatefulSets alone."""
+    """Return the faults of a new pod template, only for Deployments and built-in StatefulSets."""
     template, before = member(document, "spec", "template"), member(old or {}, "spec", "template")
     faults: list[Fault] = []
     for name in JUDGED_TEMPLATES:
@@ -69,7 +72,7 @@ _PLACE = re.compile(rf"({re.escape(_TERM)}|spec\.template\.spec\.tolerations)\[(
 
 
 async def _placement_faults(document: Json, old: Json | None, namespace: str, tools: Tools) -> list[Fault]:
-    """Return the faults of terms and tolerations, by what the apiserver says of a pod that has all of them."""
+    """Return the faults of terms and tolerations, by the apiserver's verdict on a pod with all of them."""
     subsets = mappings(member(document, "spec", "topology").get("subsets"))
     if old is not None and subsets == mappings(member(old, "spec", "topology").get("subsets")):
         return []
@@ -95,7 +98,7 @@ async def _placement_faults(document: Json, old: Json | None, namespace: str, to
 
 
 def _stand_in(terms: Sequence[Json], tolerations: Sequence[Json]) -> Json:
-    """Return a pod template that has nothing but these."""
+    """Return a pod template with only these terms and tolerations."""
     spec: Json = {"containers": [{"name": "c", "image": "none"}], "tolerations": list(tolerations)}
     if terms:
         required = {"nodeSelectorTerms": list(terms)}
@@ -104,7 +107,7 @@ def _stand_in(terms: Sequence[Json], tolerations: Sequence[Json]) -> Json:
 
 
 def with_defaults(document: Json, old: Json | None, gates: Gates) -> Json:
-    """Return the document with defaults filled in, as a new document. `old` is the stored object of an update."""
+    """Return a new document with defaults. `old` is the stored object of an update."""
     result = copy.deepcopy(without_flat_fields(document))
     spec = ensured(result, "spec")
     fill(spec, replicas=1, revisionHistoryLimit=10)

@@ -1,7 +1,7 @@
-"""UnitedDeployment between v1alpha1 and v1beta1, on raw documents (uniteddeployment.md §2.2).
+"""Converts UnitedDeployments between v1alpha1 and v1beta1, on raw documents (uniteddeployment.md §2.2).
 
-v1beta1 is the hub. The specs are the same, but for CloneSets that v1alpha1 still takes as its own version of CloneSet
-writes them; what v1alpha1 has in maps of its status stands in the statuses of the subsets.
+v1beta1 is the hub. The specs are the same, except that v1alpha1 also accepts CloneSet templates in v1alpha1's form;
+maps in v1alpha1's status are members of the subsets' statuses in v1beta1.
 """
 
 import copy
@@ -23,7 +23,7 @@ _FLAT_TYPES = ("ReCreate", "InPlaceIfPossible", "InPlaceOnly")
 
 
 def without_flat_fields(document: Json) -> Json:
-    """Return the document with a CloneSet template as v1beta1 writes it; the same document if it is that already."""
+    """Return the document with its CloneSet template in v1beta1's form; the same document if it already is."""
     template = member(document, "spec", "template", "cloneSetTemplate")
     if not is_flat(mapping(template.get("spec"))):
         return document
@@ -34,7 +34,7 @@ def without_flat_fields(document: Json) -> Json:
 
 
 def is_flat(spec: Json) -> bool:
-    """Return whether the spec of a CloneSet is as v1alpha1 writes it."""
+    """Report whether the spec of a CloneSet is in v1alpha1's form."""
     strategy = mapping(spec.get("updateStrategy"))
     return (
         strategy.get("type") in _FLAT_TYPES

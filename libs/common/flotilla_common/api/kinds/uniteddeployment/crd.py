@@ -1,5 +1,7 @@
-"""The UnitedDeployment CRD (uniteddeployment.md §1 and §2). Both versions have the same spec, but v1alpha1 still takes
-CloneSets as v1alpha1 writes them; their statuses differ."""
+"""The UnitedDeployment CRD (uniteddeployment.md §1 and §2).
+
+Both versions have the same spec, except that v1alpha1 also accepts CloneSets in v1alpha1's form; their statuses differ.
+"""
 
 from flotilla_common.api.crds.schema import (
     Schema,
@@ -79,8 +81,10 @@ def _template(*, keeps_flat_fields: bool) -> Schema:
 
 
 def _older_scale_strategy(schema: Schema) -> Schema:
-    """Return the schema as the older version has it: nothing is filled in, or objects that were stored in it would show
-    what nobody wrote."""
+    """Return the schema of the older version, which has no defaults.
+
+    With defaults, objects that were stored in the older version would show fields that no user wrote.
+    """
     reuse = {key: value for key, value in schema["properties"]["enablePVCReuse"].items() if key != "default"}
     properties = schema["properties"] | {"enablePVCReuse": reuse}
     return schema | {"properties": properties, "x-kubernetes-preserve-unknown-fields": True}

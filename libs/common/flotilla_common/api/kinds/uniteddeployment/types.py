@@ -11,16 +11,16 @@ from flotilla_common.api.resources import Resource
 UNITED_DEPLOYMENT = Resource("apps.kruise.io", "v1beta1", "uniteddeployments", "UnitedDeployment")
 
 SUBSET_LABEL = "apps.kruise.io/subset-name"
-"""On children, their pod templates and so their pods: the subset."""
+"""The label of children, their pod templates and pods with the name of the subset."""
 
 REVISION_LABEL = "apps.kruise.io/controller-revision-hash"
-"""Likewise: the full name of the UnitedDeployment's ControllerRevision."""
+"""The label of the same objects with the full name of the UnitedDeployment's ControllerRevision."""
 
 PATCH_ANNOTATION = "apps.kruise.io/subset-patch"
-"""On children: the subset's patch as JSON text, empty where it has none."""
+"""The annotation of children with the subset's patch as JSON; empty without a patch."""
 
 RESERVED_LABEL = "apps.kruise.io/united-deployment-reserved-pod"
-"""On pods in reservation mode: "true" for one that others stand in for, "false" for any other."""
+"""The label of pods in reservation mode: "true" for one that others replace, "false" for any other."""
 
 ADAPTIVE = "Adaptive"
 
@@ -37,7 +37,7 @@ UPDATED, PROVISIONED, SUBSET_UPDATED, FAILURE = (
 
 
 Template = dict[str, msgspec.Raw]
-"""The workload that is made in each subset, by the name of the one member that is set."""
+"""The template of the children, by the name of the one member that is set."""
 
 ABSENT = msgspec.Raw(b"")
 """The value of a raw member that is absent."""
@@ -88,13 +88,13 @@ class UnitedDeploymentSpec(Model):
 
     @property
     def adaptive(self) -> AdaptiveStrategy | None:
-        """The adaptive settings; None under the Fixed strategy."""
+        """Return the adaptive settings; None under the Fixed strategy."""
         strategy = self.topology.schedule_strategy
         return (strategy.adaptive or AdaptiveStrategy()) if strategy.type == ADAPTIVE else None
 
     @property
     def reserves(self) -> bool:
-        """Return whether pods that find no node are kept while others stand in for them."""
+        """Report whether unschedulable pods are kept while others replace them."""
         return self.adaptive is not None and self.adaptive.reserve_unschedulable_pods
 
 
@@ -108,7 +108,7 @@ class SubsetStatus(Model):
 
 
 class UnitedDeploymentStatus(Model):
-    """Counts that are zero are left out, but for the two that the schema requires."""
+    """The status of a UnitedDeployment; zero counts are left out, except the two that the schema requires."""
 
     observed_generation: int = 0
     replicas: int = 0

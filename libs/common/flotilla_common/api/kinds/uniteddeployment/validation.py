@@ -1,6 +1,6 @@
 """Validation of a UnitedDeployment, as v1beta1 (uniteddeployment.md §4).
 
-The rules read the raw document. What the apiserver says about pod templates, terms and tolerations comes in as faults.
+The rules read the raw document. The apiserver's faults of pod templates, terms and tolerations are passed in.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from flotilla_common.api.selectors import Selector
 
 TEMPLATES = ("statefulSetTemplate", "advancedStatefulSetTemplate", "cloneSetTemplate", "deploymentTemplate")
 JUDGED_TEMPLATES = ("statefulSetTemplate", "deploymentTemplate")
-"""The templates whose pods are judged in full here. The others are judged when their workloads are created."""
+"""The templates whose pods are fully validated here. The others are when their workloads are created."""
 
 _STATEFUL = ("statefulSetTemplate", "advancedStatefulSetTemplate")
 _SETTLED = {  # what an update may change in a template
@@ -41,13 +41,15 @@ _UNLIMITED = 1_000_000
 
 
 def template_path(name: str) -> str:
-    """Return where the fields of the workload's spec stand."""
+    """Return the path prefix of the fields of the workload's spec."""
     return f"spec.template.{name}.spec."
 
 
 def validate(document: Json, old: Json | None = None, judged: Iterable[Fault] = ()) -> list[Fault]:
-    """Return all faults of a UnitedDeployment, and of what an update of `old` must not change. `judged`: those that the
-    apiserver found in templates, terms and tolerations."""
+    """Return all faults of a UnitedDeployment, and of forbidden changes to `old`.
+
+    `judged`: the apiserver's faults of templates, terms and tolerations.
+    """
     spec = mapping(document.get("spec"))
     changes = _change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
     return [*_spec_faults(spec), *judged, *changes]
@@ -88,7 +90,7 @@ def _template_faults(spec: Json) -> Iterator[Fault]:
 
 def _workload_faults(spec: Json, name: str, template: Json) -> Iterator[Fault]:
     if name == "cloneSetTemplate":
-        return  # it is judged when the CloneSets are made
+        return  # validated when the CloneSets are created
     path, workload = template_path(name), mapping(template.get("spec"))
     labels = member(template, "metadata").get("labels")
     if not _matches(spec, labels):
@@ -109,7 +111,7 @@ def _workload_faults(spec: Json, name: str, template: Json) -> Iterator[Fault]:
 
 
 def _matches(spec: Json, labels: object) -> bool:
-    """Return whether labels match the selector; one that cannot be read has its own fault."""
+    """Report whether labels match the selector, or the selector is invalid, which is another fault."""
     try:
         return Selector.compile(typed(spec.get("selector") or {}, LabelSelector)).matches(strings(labels))
     except ValueError:
@@ -133,7 +135,7 @@ def _endless_faults(path: str, pod: Json) -> Iterator[Fault]:
 
 
 def _built_in_faults(path: str, workload: Json) -> Iterator[Fault]:
-    """Return what a StatefulSet of apps/v1 would be refused for."""
+    """Yield faults for which the apiserver would refuse a StatefulSet of apps/v1."""
     management = text(workload.get("podManagementPolicy")) or "OrderedReady"
     if management not in ("OrderedReady", "Parallel"):
         yield not_supported(f"{path}podManagementPolicy", management, ("OrderedReady", "Parallel"))
@@ -184,7 +186,7 @@ def _number_faults(subsets: Sequence[Json]) -> Iterator[Fault]:
 
 
 def _scaled(value: IntOrString | None, total: int) -> int | None:
-    """Return the number of pods, rounded half up; None if the value is none (§7.1)."""
+    """Return the number of pods, rounded half up; None if the value is invalid (§7.1)."""
     if value is None or (isinstance(value, int) and value < 0):
         return None
     if isinstance(value, int):
@@ -271,7 +273,7 @@ def _change_faults(spec: Json, old: Json) -> Iterator[Fault]:
 
 
 def _fixed(workload: Json, mutable: Sequence[str]) -> Json:
-    """Return what never changes; absent and empty are the same."""
+    """Return the immutable fields; absent and empty are the same."""
     return {
         key: value for key, value in workload.items() if key not in mutable and value not in (None, {}, [], "", False)
     }

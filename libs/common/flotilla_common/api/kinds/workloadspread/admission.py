@@ -1,4 +1,4 @@
-"""Admission of WorkloadSpreads (workloadspread.md §4): they have no defaults."""
+"""Admission of WorkloadSpreads (workloadspread.md §4). They have no defaults."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, JOB
 from flotilla_common.api.strategic import merge
 
 _PATCHED = {(one.group, one.kind): one for one in (CLONE_SET, DEPLOYMENT, REPLICA_SET, JOB, BUILT_IN_STATEFUL_SET)}
-"""Kinds whose pod templates the patches of subsets are tried on."""
+"""Kinds whose pod templates are used to validate the patches of subsets."""
 
 _TERM = "spec.template.spec.affinity.nodeAffinity"
 _REQUIRED = f"{_TERM}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
@@ -65,7 +65,7 @@ async def _stored(write: Write, tools: Tools) -> list[bytes]:
 
 
 async def _placement_faults(document: Json, namespace: str, tools: Tools) -> list[Fault]:
-    """Return the faults of terms and tolerations, by what the apiserver says of a pod that has them."""
+    """Return the faults of terms and tolerations, by the apiserver's verdict on a pod that has them."""
     faults: list[Fault] = []
     for index, subset in enumerate(mappings(member(document, "spec").get("subsets"))):
         path = f"spec.subsets[{index}]"
@@ -77,7 +77,7 @@ async def _placement_faults(document: Json, namespace: str, tools: Tools) -> lis
 
 
 def _stand_in(subset: Json) -> Json | None:
-    """Return a pod template that has nothing but what the subset adds; None if that is nothing."""
+    """Return a pod template with only the additions of the subset; None if there are none."""
     required, preferred = mapping(subset.get("requiredNodeSelector")), mappings(subset.get("preferredNodeSelector"))
     tolerations = mappings(subset.get("tolerations"))
     if not (required or preferred or tolerations):
@@ -90,7 +90,7 @@ def _stand_in(subset: Json) -> Json | None:
 
 
 def _places(path: str, found: str) -> Iterator[str]:
-    """Return where a fault of the stand-in stands in the subset."""
+    """Yield the path in the subset for a fault of the substitute template."""
     if found.startswith(_REQUIRED):
         yield f"{path}.requiredNodeSelector{found.removeprefix(_REQUIRED)}"
     elif _PREFERRED.match(found):
@@ -100,7 +100,7 @@ def _places(path: str, found: str) -> Iterator[str]:
 
 
 async def _patch_faults(write: Write, document: Json, tools: Tools) -> list[Fault]:
-    """Return the faults of patches, tried on the pod template of the workload, if that is there already."""
+    """Return the faults of patches, applied to the pod template of the workload, if that exists."""
     spec = member(document, "spec")
     patches = [(index, one["patch"]) for index, one in enumerate(mappings(spec.get("subsets"))) if one.get("patch")]
     target = _typed(write.document).spec.target_ref

@@ -1,7 +1,7 @@
-"""The book of places of a WorkloadSpread: who takes one, who gives one back (workloadspread.md §5 and §6).
+"""The book of places of a WorkloadSpread: functions that assign and release places (workloadspread.md §5, §6).
 
-The webhook and the controller both write it, each on the version that it read. Everything here is pure: what is decided
-again on a newer version may come out differently.
+The webhook and the controller both write it, each on the version that it read. All functions are pure: a decision that
+is repeated on a newer version may differ.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -30,21 +30,25 @@ from flotilla_common.api.numbers import integer
 
 MOST = (1 << 31) - 1
 AHEAD = "ahead/"
-"""The prefix of keys of `creatingPods` for places that a webhook has taken ahead of its pods. Names of pods have no
-slash, so none equals such a key."""
+"""The prefix of keys of `creatingPods` for places that a webhook has reserved ahead of its pods.
+
+Names of pods contain no slash, so none equals such a key.
+"""
 
 Book = Sequence[SubsetStatus]
 _MATCHED: Reader[dict[str, object]] = Reader(dict[str, object])
 
 
 def matched_of(annotations: dict[str, str]) -> Matched | None:
-    """Return which WorkloadSpread and subset a pod was matched with; None if it says none. Keys are read in any case:
-    old pods have them with capital letters."""
+    """Return the WorkloadSpread and subset that a pod was matched with, or None.
+
+    Keys are read in any case: old pods have them with capital letters.
+    """
     text = annotations.get(MATCHED)
     return _mark(text) if text else None
 
 
-@lru_cache(maxsize=1 << 14)  # a pass reads the marks of all pods, and those of a subset are the same text mostly
+@lru_cache(maxsize=1 << 14)  # a pass reads the marks of all pods, which are mostly equal within a subset
 def _mark(text: str) -> Matched | None:
     try:
         written = {key.lower(): value for key, value in _MATCHED.read(text).items()}
@@ -54,21 +58,22 @@ def _mark(text: str) -> Matched | None:
 
 
 def is_left_out(spread: WorkloadSpread, pod: ObjectMeta) -> bool:
-    """Return whether the pod was probably created when no subset had room: it is not marked, and is younger than a
-    WorkloadSpread whose subsets can all be full (§8.3, W2 and W17)."""
+    """Report whether the pod was probably created when no subset had room.
+
+    It is unmarked, and younger than a WorkloadSpread whose subsets can all be full (§8.3, W2 and W17).
+    """
     since, made = spread.metadata.creation_timestamp, pod.creation_timestamp
     unmarked = matched_of(pod.annotations) is None
     return unmarked and spread.spec.leaves_pods_out and since is not None and made is not None and made > since
 
 
 def limit_of(subset: Subset, replicas: int) -> int:
-    """Return how many of the workload's pods the subset takes at most; `UNLIMITED` where nothing limits it. Raises
-    ValueError: the number cannot be read."""
+    """Return the most pods that the subset takes, or `UNLIMITED`. Raises ValueError for an invalid limit."""
     return UNLIMITED if subset.max_replicas is None else scaled(subset.max_replicas, replicas)
 
 
 def scaled(value: IntOrString, replicas: int) -> int:
-    """Return a number, or a percentage of `replicas` rounded up, as the status can hold it. Raises ValueError."""
+    """Return a number, or a percentage of `replicas` rounded up, within 32 bits. Raises ValueError."""
     if isinstance(value, int):
         return max(0, min(value, MOST))
     percent = integer(value[:-1]) if value.endswith("%") else None
@@ -78,34 +83,39 @@ def scaled(value: IntOrString, replicas: int) -> int:
 
 
 def cost_of_place(place: int, subsets: int) -> int:
-    """Return the deletion cost of a pod in a subset (§8.4). `place`: its index; `subsets`: how many there are."""
+    """Return the deletion cost of a pod in a subset (§8.4).
+
+    `place`: the subset's index; `subsets`: the number of subsets.
+    """
     return 100 * (subsets - place)
 
 
 def uses_percent(subsets: Sequence[Subset]) -> bool:
-    """Return whether the number of all pods has to be known."""
+    """Report whether the limits depend on the number of all pods."""
     return any(isinstance(subset.max_replicas, str) for subset in subsets)
 
 
 class Versioned(msgspec.Struct, frozen=True):
-    """The kinds of workloads whose versions of pods are told apart (§6)."""
+    """The kinds of workloads whose pod versions are distinguished (§6)."""
 
     kinds: frozenset[str] = frozenset({"deployment", "replicaset"})  # in lower case
 
     @classmethod
     def of(cls, setting: str) -> "Versioned":
-        """Return the kinds that the setting names, separated by commas, in any case."""
+        """Parse the setting: kinds separated by commas, in any case."""
         return cls(frozenset(name.strip().lower() for name in setting.split(",") if name.strip()))
 
     def tracks(self, kind: str) -> bool:
-        """Return whether versions of pods of this kind of owner are told apart. Those of a Deployment are its
-        ReplicaSets'."""
+        """Report whether pod versions are distinguished for this kind of owner.
+
+        The versions of a Deployment are its ReplicaSets'.
+        """
         name = kind.lower()
         return name in self.kinds or (name == "replicaset" and "deployment" in self.kinds)
 
 
 def version_of(labels: dict[str, str], *, tracked: bool) -> str:
-    """Return the version of a pod by its labels, where versions of its owner's kind are told apart (§6)."""
+    """Return the version of a pod by its labels; constant if versions are not distinguished (§6)."""
     if not tracked:
         return VERSION_IGNORED
     found = labels.get(TEMPLATE_HASH_LABEL) or labels.get(REVISION_LABEL, "").rpartition("-")[2]
@@ -113,8 +123,7 @@ def version_of(labels: dict[str, str], *, tracked: bool) -> str:
 
 
 def opened(subsets: Sequence[Subset], replicas: int, totals: Book) -> list[SubsetStatus]:
-    """Return a book in which nobody has a place yet. What is known of the subsets' nodes is known for every version.
-    Raises ValueError."""
+    """Return a book with no places taken. Conditions of subsets apply to every version. Raises ValueError."""
     known = {one.name: one.conditions for one in totals}
     return [
         SubsetStatus(
@@ -130,7 +139,7 @@ def token_of(key: str) -> str:
 
 
 def place_of(book: Book, name: str) -> SubsetStatus | None:
-    """Return the subset that has a pod of this name written down already."""
+    """Return the subset that already has an entry for a pod of this name, or None."""
     return next((one for one in book if name and (name in one.creating_pods or name in one.deleting_pods)), None)
 
 
@@ -140,20 +149,26 @@ def awaiting(book: Book, key: str) -> SubsetStatus | None:
 
 
 def has_room(entry: SubsetStatus) -> bool:
-    """Return whether the subset takes another pod."""
+    """Report whether the subset takes another pod."""
     return entry.missing_replicas != 0
 
 
 def chosen(book: Book, name: str = "", takes: Callable[[SubsetStatus], bool] = has_room) -> SubsetStatus | None:
-    """Return the first subset that takes another pod, or None (§5.3). A pod that is created again under the `name` of
-    a deleted one stays in that one's subset, if the place is still free."""
+    """Return the first subset that takes another pod, or None (§5.3).
+
+    A pod that is created again under the `name` of a deleted one stays in that one's subset, if the place is still
+    free.
+    """
     open_ones = [one for one in book if one.schedulable and takes(one)]
     return next((one for one in open_ones if name in one.deleting_pods), open_ones[0] if open_ones else None)
 
 
 def with_pod(book: Book, subset: str, key: str, now: datetime, name: str = "") -> list[SubsetStatus]:
-    """Return the book after a pod has taken a place. Its `name` leaves `deletingPods`, because the deleted pod of that
-    name is gone: otherwise the new pod would count as being deleted, and another pod would get its place."""
+    """Return the book after a pod has taken a place.
+
+    Its `name` leaves `deletingPods`, because the deleted pod of that name is gone: otherwise the new pod would count as
+    being deleted, and another pod would get its place.
+    """
     book = [
         msgspec.structs.replace(one, deleting_pods=_without(one.deleting_pods, name))
         if name in one.deleting_pods
@@ -178,15 +193,17 @@ def with_places(
     returned: Collection[str] = (),
     now: datetime,
 ) -> SubsetStatus:
-    """Return the entry of a subset after a webhook took places ahead, gave some to pods and returned others. `taken`
-    and `returned` are keys; `given` maps keys to the names or tokens of the pods. Keys that the entry no longer has
-    are ignored, because their places have timed out. The names leave `deletingPods`, as in `with_pod`."""
+    """Return the entry after a webhook reserved places, assigned some to pods and returned others.
+
+    `taken` and `returned` are keys; `given` maps keys to the names or tokens of the pods. Keys that the entry no longer
+    has are ignored, because their places have timed out. The names leave `deletingPods`, as in `with_pod`.
+    """
     creating, free = dict(entry.creating_pods), -len(taken)
     for key in returned:
         free += creating.pop(key, None) is not None
     for key, pod in given.items():
         if creating.pop(key, None) is not None:
-            free += pod in creating  # its request came twice, and has taken two
+            free += pod in creating  # a repeated request has taken two places
             creating[pod] = now
     missing = entry.missing_replicas if entry.missing_replicas == UNLIMITED else entry.missing_replicas + free
     return msgspec.structs.replace(
@@ -198,8 +215,10 @@ def with_places(
 
 
 def without_pod(book: Book, subset: str, name: str, now: datetime) -> list[SubsetStatus] | None:
-    """Return the book after a pod has given its place back; None if there is nothing to write down: it is written down
-    already, the subset is not in the book, or takes any number of pods."""
+    """Return the book after a pod has released its place; None if there is nothing to record.
+
+    That is: the pod already has an entry, or the subset is not in the book or takes any number of pods.
+    """
     found = next((one for one in book if one.name == subset), None)
     if place_of(book, name) is not None or found is None or found.missing_replicas == UNLIMITED:
         return None
@@ -214,7 +233,7 @@ def without_pod(book: Book, subset: str, name: str, now: datetime) -> list[Subse
 
 
 def with_pod_again(book: Book, subset: str, name: str) -> list[SubsetStatus]:
-    """Return the book after a pod, which was to give its place back, stays after all."""
+    """Return the book after a pod that was to release its place stays after all."""
     return [
         msgspec.structs.replace(
             one,
@@ -232,8 +251,7 @@ def _without(held: Mapping[str, Moment], *names: str) -> dict[str, Moment]:
 
 
 def stored(entry: SubsetStatus) -> Json:
-    """Return the entry as it is stored: what is empty is absent, but for messages of conditions, which the schema
-    requires."""
+    """Return the entry as it is stored: without empty members, except messages, which the schema requires."""
     document: Json = msgspec.to_builtins(entry)
     for condition in document["conditions"]:
         condition.setdefault("message", "")
@@ -241,8 +259,7 @@ def stored(entry: SubsetStatus) -> Json:
 
 
 def by_ordinal(subsets: Sequence[Subset], totals: Book, ordinal: int) -> str:
-    """Return the subset of a pod of a StatefulSet; empty for none (§5.3 b). Subsets that find no nodes are passed
-    over."""
+    """Return the subset of a StatefulSet's pod, or an empty name (§5.3 b). Unschedulable subsets are skipped."""
     closed = {one.name for one in totals if not one.schedulable}
     threshold = 0
     for subset in subsets:

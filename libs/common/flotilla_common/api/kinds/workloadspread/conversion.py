@@ -1,6 +1,6 @@
-"""WorkloadSpread between v1alpha1 and v1beta1, on raw documents (workloadspread.md §2).
+"""Converts WorkloadSpreads between v1alpha1 and v1beta1, on raw documents (workloadspread.md §2).
 
-Two fields have other names, and conditions are those of their time.
+Two fields have other names, and v1beta1's conditions require reason and message.
 """
 
 from collections.abc import Iterator

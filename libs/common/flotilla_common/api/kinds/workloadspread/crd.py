@@ -1,4 +1,4 @@
-"""The WorkloadSpread CRD (workloadspread.md §1 and §2): two fields and the conditions differ between the versions."""
+"""The WorkloadSpread CRD (workloadspread.md §1 and §2). The versions differ in two fields and in conditions."""
 
 from flotilla_common.api.crds.schema import (
     Schema,

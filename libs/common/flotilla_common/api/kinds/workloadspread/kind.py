@@ -1,4 +1,4 @@
-"""WorkloadSpread: where the pods of a workload go, subset by subset."""
+"""WorkloadSpread: the distribution of a workload's pods over subsets."""
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.kind import Kind, Workers, rules_in

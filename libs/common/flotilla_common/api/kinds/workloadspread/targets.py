@@ -1,7 +1,6 @@
-"""The workloads whose pods can be spread: those of §3, and what administrators name (workloadspread.md §3).
+"""The workloads whose pods can be spread: built-in ones, and kinds that administrators list (workloadspread.md §3).
 
-What they name stands in the ConfigMap `kruise-configuration` of the system's namespace, and is read anew for each
-decision.
+The list is in the ConfigMap `kruise-configuration` of the system's namespace, which is read for each decision.
 """
 
 from collections.abc import Collection, Mapping, Sequence, Set
@@ -17,18 +16,18 @@ from flotilla_common.api.meta import TargetRef
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, JOB, REPLICA_SET
 
 WHITE_LIST = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
-"""The key in it."""
+"""The key in the ConfigMap."""
 
 GroupKind = tuple[str, str]
 
 
 def group_kind(target: TargetRef) -> GroupKind:
-    """Return what decides; the version does not."""
+    """Return group and kind, which decide; the version does not."""
     return target.identity[:2]
 
 
 SPREAD = (CLONE_SET, DEPLOYMENT, REPLICA_SET, JOB, BUILT_IN_STATEFUL_SET, STATEFUL_SET)
-"""The kinds whose pods can be spread everywhere."""
+"""The kinds whose pods can be spread without configuration."""
 
 CLONE_SETS, DEPLOYMENTS, REPLICA_SETS, JOBS, STATEFUL_SETS, ADVANCED_STATEFUL_SETS = (
     (one.group, one.kind) for one in SPREAD
@@ -44,14 +43,14 @@ BUILT_IN: Mapping[GroupKind, str] = {
 """The path of the number of pods, by kind."""
 
 NUMBERED = (STATEFUL_SETS, ADVANCED_STATEFUL_SETS)
-"""Their pods go by their ordinals."""
+"""Kinds whose pods are assigned by ordinal."""
 
 COSTED = (CLONE_SETS, DEPLOYMENTS, REPLICA_SETS)
-"""Their controllers go by the deletion cost of pods."""
+"""Kinds whose controllers respect the deletion cost of pods."""
 
 
 class CustomWorkload(msgspec.Struct, frozen=True):
-    """A kind that administrators name."""
+    """A kind that administrators list."""
 
     group: str
     version: str
@@ -61,13 +60,12 @@ class CustomWorkload(msgspec.Struct, frozen=True):
 
     @property
     def group_kind(self) -> GroupKind:
-        """Group and kind."""
+        """Return group and kind."""
         return self.group, self.kind
 
 
 def custom_workloads(configuration: Mapping[str, str]) -> list[CustomWorkload]:
-    """Return the kinds that the data of the ConfigMap names; none without the key. Raises ValueError for what is no
-    list of them."""
+    """Return the kinds in the data of the ConfigMap; empty without the key. Raises ValueError if unreadable."""
     written = configuration.get(WHITE_LIST)
     if not written:
         return []
@@ -90,18 +88,20 @@ def _custom(entry: Json) -> CustomWorkload:
 
 
 def _lower(document: Json) -> Json:
-    """Return the object with the names of its fields in lower case: administrators write them in any."""
+    """Return the object with keys in lower case: administrators write names of fields in any case."""
     return {key.lower(): value for key, value in mapping(document).items()}
 
 
 def supported(target: GroupKind, custom: Collection[CustomWorkload]) -> bool:
-    """Return whether pods of such a workload can be spread."""
+    """Report whether pods of such a workload can be spread."""
     return target in BUILT_IN or target in {one.group_kind for one in custom}
 
 
 def kinds_between(target: GroupKind, custom: Collection[CustomWorkload]) -> Set[GroupKind]:
-    """Return the kinds of owners that are asked for their own owner on the way from a pod to the target. What is below
-    workloads that administrators name is anything that makes pods, or what they name too."""
+    """Return the kinds of owners whose own owner is looked up on the way from a pod to the target.
+
+    Below listed workloads this is every kind that creates pods, and every listed kind.
+    """
     if target in BUILT_IN:
         return frozenset({REPLICA_SETS} if target == DEPLOYMENTS else ())
     named = (kind for one in custom for kind in (one.group_kind, *one.between))
@@ -116,7 +116,10 @@ def owners_of_pods(target: GroupKind, custom: Collection[CustomWorkload]) -> lis
 
 
 def replicas_path(target: GroupKind, custom: Collection[CustomWorkload], paths: Sequence[str]) -> Sequence[str]:
-    """Return the paths of the numbers whose sum is the number of the pods. `paths`: those of the target filter."""
+    """Return the paths of the numbers whose sum is the number of the pods.
+
+    `paths`: those of the target filter.
+    """
     if paths:
         return paths
     found = BUILT_IN.get(target) or next((one.replicas_path for one in custom if one.group_kind == target), "")
@@ -124,8 +127,7 @@ def replicas_path(target: GroupKind, custom: Collection[CustomWorkload], paths: 
 
 
 def replicas_of(workload: Json, paths: Sequence[str]) -> int:
-    """Return the sum of the numbers at these paths; an empty path stands for 0. Raises ValueError: one of them leads to
-    no number."""
+    """Return the sum of the numbers at these paths; an empty path counts 0. Raises ValueError if one is missing."""
     return sum(_number(workload, path) for path in paths if path)
 
 

@@ -12,32 +12,34 @@ from flotilla_common.api.resources import Resource
 WORKLOAD_SPREAD = Resource("apps.kruise.io", "v1beta1", "workloadspreads", "WorkloadSpread")
 
 MATCHED = "apps.kruise.io/matched-workloadspread"
-"""On pods: the WorkloadSpread and the subset, as JSON."""
+"""The annotation of pods with their WorkloadSpread and subset, as JSON."""
 PLACE = "flotilla.kruise.io/workloadspread-place"
-"""Annotation of pods with a name that stand in the book under a token. Pods without a name have the token as `uid` in
-`MATCHED`."""
+"""The annotation of named pods whose entry in the book has a token as its key.
+
+Pods without a name have the token as `uid` in `MATCHED`.
+"""
 
 IGNORE_EXISTING = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
-"""On a WorkloadSpread: "true" keeps the metadata of patches off pods that were there before it."""
+"""The annotation of a WorkloadSpread that, if "true", exempts older pods from the metadata of patches."""
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 ADAPTIVE = "Adaptive"
 
 VERSION_IGNORED = "versionIgnored"
-"""The one version of pods where versions are not told apart."""
+"""The single version of pods if versions are not distinguished."""
 
 FAKE_SUBSET = "kruise.io/workloadspread-fake-subset-name"
-"""Of pods that belong to no subset."""
+"""The subset of pods that belong to no subset."""
 
 UNLIMITED = -1
-"""In `missingReplicas`: the subset takes any number of pods."""
+"""The `missingReplicas` of a subset that takes any number of pods."""
 
 SCHEDULABLE = "Schedulable"
 """The condition of a subset."""
 
 ABSENT = msgspec.Raw(b"")
-"""What stands for a raw member that is not there."""
+"""The value of a raw member that is absent."""
 
 
 class TargetFilter(Model):
@@ -71,19 +73,19 @@ class WorkloadSpreadSpec(Model):
 
     @property
     def leaves_pods_out(self) -> bool:
-        """Return whether all subsets can be full at once. That takes numbers: percentages add up to all pods."""
+        """Report whether all subsets can be full at once, which takes numbers: percentages add up to all pods."""
         return all(isinstance(subset.max_replicas, int) for subset in self.subsets)
 
     @property
     def patience(self) -> int:
-        """Return the seconds that a pod may find no node before it goes elsewhere; 0: for as long as it takes."""
+        """Return the seconds that a pod may be unschedulable before it is moved; 0: no limit."""
         strategy = self.schedule_strategy
         adaptive = strategy.adaptive if strategy.type == ADAPTIVE else None
         return max(adaptive.reschedule_critical_seconds, 0) if adaptive is not None else 0
 
 
 class SubsetStatus(Model, omit_defaults=False):
-    """The book of one subset: places that are left, and pods that were admitted and not seen yet."""
+    """The book of one subset: free places, and admitted pods that are not visible yet."""
 
     name: str = ""
     replicas: int = 0
@@ -94,7 +96,7 @@ class SubsetStatus(Model, omit_defaults=False):
 
     @property
     def schedulable(self) -> bool:
-        """Return whether new pods may go there."""
+        """Report whether new pods may go there."""
         return not any((one.type, one.status) == (SCHEDULABLE, "False") for one in self.conditions)
 
 

@@ -1,4 +1,7 @@
-"""Validation of a WorkloadSpread, as v1beta1 (workloadspread.md §4). What needs a look around comes in as faults."""
+"""Validation of a WorkloadSpread, as v1beta1 (workloadspread.md §4).
+
+Other objects that the checks need are passed in.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,13 +16,16 @@ from flotilla_common.api.selectors import Selector
 _TARGET, _SUBSETS = "spec.targetRef", "spec.subsets"
 _STRATEGY = "spec.scheduleStrategy"
 _MOST_SECONDS = 295
-"""Pods hop over all subsets but the last within this time: a subset is marked for 300 seconds."""
+"""The longest time in which pods move through all subsets but the last: subsets stay marked for 300 seconds."""
 
 
 def validate(
     document: Json, old: Json | None, custom: Iterable[CustomWorkload], others: Iterable[WorkloadSpread]
 ) -> list[Fault]:
-    """Return all faults of a WorkloadSpread by itself. `others`: those of the namespace under other names."""
+    """Return all faults of a WorkloadSpread by itself.
+
+    `custom`: the kinds that administrators list; `others`: WorkloadSpreads of the namespace under other names.
+    """
     spec = mapping(document.get("spec"))
     target = _target(spec)
     faults = [*_target_faults(spec, target, custom), *_name_faults(spec)]
@@ -74,7 +80,7 @@ def _name_faults(spec: Json) -> Iterator[Fault]:
 
 
 def _limit_faults(subsets: Sequence[Json], target: TargetRef) -> list[Fault]:
-    """Return the first kind of fault that the limits have."""
+    """Return the faults of the limits: of types, else of values, else of their sum."""
     limits = [(index, subset.get("maxReplicas")) for index, subset in enumerate(subsets)]
     given: list[tuple[int, IntOrString]] = [(index, limit) for index, limit in limits if limit is not None]
     kind: GroupKind = target.identity[:2]
@@ -146,7 +152,7 @@ def _filter_faults(spec: Json) -> Iterator[Fault]:
 
 
 def _conflict_faults(spec: Json, target: TargetRef, others: Iterable[WorkloadSpread]) -> Iterator[Fault]:
-    """Return the fault of a second WorkloadSpread for a workload, whatever its filter."""
+    """Yield the fault of a second WorkloadSpread for the same workload, with any filter."""
     for other in others:
         if other.spec.target_ref.identity == target.identity and target.name:
             detail = f"TargetReference is in conflict with other WorkloadSpread {other.metadata.name}"
