@@ -1,5 +1,7 @@
-"""Admission of PersistentPodStates (persistentpodstate.md §3): they have no defaults. And their conversion, on raw
-documents (§2): lists of keys have another name, everything else is the same, and nothing is lost."""
+"""Admission and conversion of PersistentPodStates (persistentpodstate.md §2, §3).
+
+They have no defaults. In v1alpha1 lists of keys have another name; everything else is the same, and nothing is lost.
+"""
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
@@ -27,7 +29,7 @@ _TARGET = "spec.targetRef"
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """All field errors at once (400)."""
+    """Answer with all field errors at once (400)."""
     write = write_of(request, _typed)
     try:
         faults = await _faults(write, tools)
@@ -52,7 +54,7 @@ def _typed(document: Json) -> PersistentPodState:
 
 
 def spec_faults(document: Json, state: PersistentPodState, custom: Collection[CustomWorkload]) -> Iterator[Fault]:
-    """The faults of the object by itself; `state` is the document as it is meant."""
+    """Yield the faults of the object by itself; `state` is the decoded document."""
     spec, target = state.spec, state.spec.target_ref
     if not (target.api_version and target.kind and target.name):
         yield invalid(_TARGET, _shown(document), "apiVersion, kind and name must not be empty")
@@ -64,13 +66,16 @@ def spec_faults(document: Json, state: PersistentPodState, custom: Collection[Cu
 
 
 def change_faults(state: PersistentPodState, old: PersistentPodState) -> Iterator[Fault]:
-    """Another version of the same workload is a change, too."""
+    """Yield the fault of a changed targetRef; its version counts, too."""
     if state.spec.target_ref != old.spec.target_ref:
         yield forbidden(_TARGET, "targetRef is immutable")
 
 
 def conflict_faults(document: Json, state: PersistentPodState, others: Iterable[PersistentPodState]) -> Iterator[Fault]:
-    """A workload has one PersistentPodState. `others`: those of the namespace under other names."""
+    """Yield a fault for each other PersistentPodState of the workload.
+
+    `others`: those of the namespace under other names.
+    """
     for other in others:
         if other.spec.target_ref.identity == state.spec.target_ref.identity:
             detail = f"conflict with other PersistentPodState {other.metadata.name}"

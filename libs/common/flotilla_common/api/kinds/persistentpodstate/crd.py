@@ -1,5 +1,7 @@
-"""The PersistentPodState CRD (persistentpodstate.md §1 and §2): v1beta1 has a shorter name for lists of keys, and a
-stricter schema. kubectl prints its own columns, name and age."""
+"""The PersistentPodState CRD (persistentpodstate.md §1 and §2).
+
+v1beta1 has a shorter name for lists of keys, and a stricter schema. kubectl prints its default columns, name and age.
+"""
 
 from flotilla_common.api.crds.schema import Schema, array, dictionary, integer, mapping, string, strings, struct
 from flotilla_common.api.crds.version import Version
@@ -8,7 +10,7 @@ _POLICIES = ("WhenScaled", "WhenDeleted")
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     strict = name != "v1alpha1"
     return Version(name, _spec("keys" if strict else "nodeTopologyKeys", strict=strict), _status())
 

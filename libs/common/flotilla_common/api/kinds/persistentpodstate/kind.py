@@ -1,4 +1,4 @@
-"""PersistentPodState: where the pods of a StatefulSet were, so that they come back there."""
+"""PersistentPodState: the nodes of a StatefulSet's pods, so that new pods return there."""
 
 from flotilla_common.api.kinds.kind import Kind, Workers, rules_in
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE

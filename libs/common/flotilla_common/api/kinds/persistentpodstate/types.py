@@ -30,7 +30,7 @@ class PersistentPodStateSpec(Model):
 
 
 class PodState(Model):
-    """Where a pod was when it was last ready."""
+    """The node of a pod when it was last ready."""
 
     node_name: str = ""
     node_topology_labels: dict[str, str] = {}

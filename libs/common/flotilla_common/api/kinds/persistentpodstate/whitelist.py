@@ -1,6 +1,6 @@
-"""The workloads whose pods are remembered: StatefulSets, and what administrators name (persistentpodstate.md §3, §7).
+"""The workloads with pod state: StatefulSets, and kinds that administrators list (persistentpodstate.md §3, §7).
 
-They stand in the ConfigMap `kruise-configuration` of the system's namespace, and are read anew for each decision.
+The list is in the ConfigMap `kruise-configuration` of the system's namespace, which is read for each decision.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +13,7 @@ from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.meta import group_of
 
 WHITE_LIST = "PPS_Watch_Custom_Workload_WhiteList"
-"""The key in it."""
+"""The key in the ConfigMap."""
 
 _STATEFUL_SETS = (("apps", "StatefulSet"), ("apps.kruise.io", "StatefulSet"))
 
@@ -27,8 +27,7 @@ class CustomWorkload(msgspec.Struct, frozen=True):
 
 
 def custom_workloads(configuration: Mapping[str, str]) -> list[CustomWorkload]:
-    """The kinds that the data of the ConfigMap names; none without the key. Raises ValueError for what is no list of
-    them."""
+    """Return the kinds in the data of the ConfigMap; empty without the key. Raises ValueError if unreadable."""
     written = configuration.get(WHITE_LIST)
     if not written:
         return []
@@ -41,11 +40,11 @@ def custom_workloads(configuration: Mapping[str, str]) -> list[CustomWorkload]:
 
 
 def supported(api_version: str, kind: str, custom: Collection[CustomWorkload]) -> bool:
-    """Whether pods of such a workload are remembered. Its version does not matter."""
+    """Report whether the state of such a workload's pods is recorded. Its version does not matter."""
     workload = group_of(api_version), kind
     return workload in _STATEFUL_SETS or workload in {(one.group, one.kind) for one in custom}
 
 
 def _lower(document: Json) -> Json:
-    """Administrators write the names of fields in any case."""
+    """Return the object with keys in lower case: administrators write names of fields in any case."""
     return {key.lower(): value for key, value in mapping(document).items()}

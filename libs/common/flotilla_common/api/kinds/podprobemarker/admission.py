@@ -1,4 +1,4 @@
-"""Admission of PodProbeMarkers (podprobemarker.md §3). Nothing is filled in."""
+"""Admission of PodProbeMarkers (podprobemarker.md §3). They have no defaults."""
 
 from functools import partial
 
@@ -12,12 +12,14 @@ from flotilla_common.api.kinds.podprobemarker.validation import validate as faul
 from flotilla_common.api.kinds.rules import Admission, Rules
 
 check_types = partial(decoded, model=PodProbeMarker)
-"""Raises ValueError if a field that Flotilla reads has a type that it cannot have."""
+"""Raises ValueError if a field that Flotilla reads has a wrong type."""
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """Answer with all field errors at once (400). A spec that is stored is not judged again: the finalizer can always
-    be taken off."""
+    """Answer with all field errors at once (400).
+
+    A stored spec is not validated again: the finalizer can always be removed.
+    """
     document = document_of(request, check_types)
     if request.operation == "UPDATE" and member(document, "spec") == member(request.old_object or {}, "spec"):
         return ALLOWED

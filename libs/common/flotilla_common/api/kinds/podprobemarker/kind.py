@@ -1,4 +1,4 @@
-"""PodProbeMarker: probes of users, and what pods get by their results."""
+"""PodProbeMarker: user-defined probes, and their results on pods."""
 
 from flotilla_common.api.kinds.kind import Kind, Workers, rules_in
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER

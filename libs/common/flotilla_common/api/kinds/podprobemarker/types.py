@@ -16,14 +16,14 @@ POD_PROBE_MARKER = Resource("apps.kruise.io", "v1alpha1", "podprobemarkers", "Po
 
 CLEAN_UP_FINALIZER = "kruise.io/node-pod-probe-cleanup"
 PROBES, MARKERS = "kruise.io/podprobe", "kruise.io/podprobemarker-list"
-"""On pods for virtual nodes: their probes as JSON, and the names of the PodProbeMarkers that these are of."""
+"""Annotations of pods for virtual nodes: their probes as JSON, and the names of the PodProbeMarkers."""
 
 VIRTUAL_NODE = ("type", "virtual-kubelet")
 """The label of nodes that run the probes of their pods by themselves."""
 
 
 class MarkerPolicy(Model):
-    """What a pod gets in one state of the probe."""
+    """The labels and annotations that a pod gets in one state of the probe."""
 
     state: str = ""  # Succeeded or Failed
     labels: dict[str, str] = {}
@@ -57,7 +57,7 @@ class PodProbeMarker(Model, dict=True):
 
     @Fact
     def query(self) -> Selector | None:
-        """Return the compiled selector; None if it is empty or cannot be read: then it selects no pod."""
+        """Return the compiled selector; None if it is empty or invalid: then it selects no pod."""
         try:
             found = Selector.compile(self.spec.selector or LabelSelector())
         except ValueError:
@@ -65,9 +65,9 @@ class PodProbeMarker(Model, dict=True):
         return None if found.empty else found
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Return whether pods with these labels are meant."""
+        """Report whether pods with these labels are selected."""
         return self.query is not None and self.query.matches(labels)
 
     def probe(self, name: str) -> ContainerProbe | None:
-        """Return the probe of that name."""
+        """Return the probe of that name, or None."""
         return next((one for one in self.spec.probes if one.name == name), None)

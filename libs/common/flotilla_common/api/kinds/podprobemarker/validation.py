@@ -1,6 +1,6 @@
 """Validation of a PodProbeMarker (podprobemarker.md §3). Paths carry no list index.
 
-Some faults end the validation where they are found: what comes after them in the object is not looked at.
+Some faults end the validation where they are found: the rest of the object is not checked.
 """
 
 import re
@@ -19,7 +19,7 @@ RESERVED_NAMES = frozenset(
 """Names that no probe may have: they are types of conditions."""
 
 ANNOTATIONS_SIZE = 256 << 10
-"""Bytes of all annotations of an object, as the apiserver counts them."""
+"""The most bytes of all annotations of an object, as the apiserver counts them."""
 
 _PROBES, _PROBE, _POLICY = "spec.probes", "spec.probe", "spec.markerPolicy"
 _STATES = (SUCCEEDED, FAILED)
@@ -36,7 +36,7 @@ _LAST_PORT = 65535
 
 
 class _LastFault(Exception):
-    """Carries the fault after which nothing more is judged."""
+    """Carries the fault after which validation ends."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(str(fault))
@@ -44,7 +44,7 @@ class _LastFault(Exception):
 
 
 def validate(document: Json, old: Json | None) -> list[Fault]:
-    """Return all faults of a PodProbeMarker. `old`: what an update changes."""
+    """Return all faults of a PodProbeMarker. `old` is the stored object of an update."""
     spec = mapping(document.get("spec"))
     faults = [*_selector_faults(spec)]
     if old is not None and _selector_of(spec) != _selector_of(mapping(old.get("spec"))):
@@ -87,7 +87,7 @@ def _probes_faults(probes: list[Json]) -> Iterator[Fault]:
 
 
 def _check_names(probes: list[Json]) -> None:
-    """Refuse names that cannot be. Raises _LastFault for the first of them."""
+    """Raise _LastFault for the first invalid name."""
     seen: set[str] = set()
     for probe in probes:
         name, container = text(probe.get("name")), text(probe.get("containerName"))
@@ -105,7 +105,7 @@ def _check_names(probes: list[Json]) -> None:
 
 
 def _type_faults(probe: Json, before: set[str]) -> Iterator[Fault]:
-    """Yield the fault of podConditionType, which joins those `before` it. Raises _LastFault."""
+    """Yield the fault of podConditionType, and add it to those `before`. Raises _LastFault."""
     kind = text(probe.get("podConditionType"))
     if not kind and not sequence(probe.get("markerPolicy")):
         detail = "podConditionType and markerPolicy cannot be empty at the same time"
@@ -186,7 +186,7 @@ def _header_faults(path: str, header: Json) -> Iterator[Fault]:
     name, value = text(header.get("name")), text(header.get("value"))
     if not _HEADER.fullmatch(name):
         yield invalid(path, name, _NO_HEADER)
-    elif name.lower() == "host":  # of our own: it would reach another virtual host than the pod is asked for
+    elif name.lower() == "host":  # a rule of our own: the probe would reach another virtual host
         yield invalid(path, name, "host header in probes is not allowed")
     if _CONTROL.search(value):
         yield invalid(path, value, "the value of a header has no control characters")
@@ -227,7 +227,7 @@ def _policy_faults(policies: list[Json]) -> Iterator[Fault]:
 
 
 def _state_faults(state: str, before: Set[str]) -> Iterator[Fault]:
-    """Refuse states that a policy cannot have. Raises _LastFault."""
+    """Yield the fault of a policy's state. Raises _LastFault."""
     if state in before:
         raise _LastFault(invalid(_POLICY, state, "duplicated state in the markerPolicy of a probe"))
     if state not in _STATES:

@@ -1,4 +1,4 @@
-"""Admission of PodUnavailableBudgets (podunavailablebudget.md §4): they have no defaults."""
+"""Admission of PodUnavailableBudgets (podunavailablebudget.md §4). They have no defaults."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -34,7 +34,7 @@ async def _judge(write: Write, tools: Tools) -> Judgement:
 
 
 def _readable(bodies: Iterable[bytes | msgspec.Raw]) -> Iterator[PodUnavailableBudget]:
-    """Yield those that can be read: one that cannot be protects nothing, and is in nobody's way."""
+    """Yield the readable budgets: an unreadable one protects nothing, and conflicts with none."""
     for body in bodies:
         with suppress(ValueError):
             yield msgspec.json.decode(body, type=PodUnavailableBudget)

@@ -1,6 +1,6 @@
-"""PodUnavailableBudget between v1alpha1 and v1beta1, on raw documents (podunavailablebudget.md §3).
+"""Converts PodUnavailableBudgets between v1alpha1 and v1beta1, on raw documents (podunavailablebudget.md §3).
 
-v1beta1 is the hub. Two of its fields are annotations in v1alpha1, with names that users know.
+v1beta1 is the hub. Two of its fields are annotations in v1alpha1.
 """
 
 from flotilla_common.api.documents import Json, ensured, mapping, member, sequence, strings
@@ -15,8 +15,7 @@ from flotilla_common.api.versions import Conversion, only_beta
 
 
 def _to_beta(document: Json) -> None:
-    """Turn the annotations of v1alpha1 into fields of v1beta1. Raises ValueError for an annotation that its field
-    cannot hold."""
+    """Turn the annotations of v1alpha1 into fields of v1beta1. Raises ValueError for an invalid annotation."""
     annotations = strings(member(document, "metadata").get("annotations"))
     operations = operations_in(annotations.get(PROTECTED_OPERATIONS, ""))
     if unknown := [one for one in operations if one not in OPERATIONS]:

@@ -1,4 +1,4 @@
-"""The PodUnavailableBudget CRD (podunavailablebudget.md §1 and §2): v1alpha1 lacks three fields of the spec."""
+"""The PodUnavailableBudget CRD (podunavailablebudget.md §1 and §2). v1alpha1 lacks three fields of the spec."""
 
 from flotilla_common.api.crds.schema import (
     Schema,
@@ -70,6 +70,9 @@ def _status() -> Schema:
 
 
 def _entries(doc: str) -> Schema:
-    """Return the schema of times by name of a pod. The map is atomic: field management of each entry makes writes
-    slower, and somebody waits for every write that takes budget."""
+    """Return the schema of times by name of a pod.
+
+    The map is atomic: field management of each entry makes writes slower, and requests wait for every write that takes
+    budget.
+    """
     return dictionary(doc, time("When.")) | {"x-kubernetes-map-type": "atomic"}

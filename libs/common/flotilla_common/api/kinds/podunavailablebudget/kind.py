@@ -1,4 +1,4 @@
-"""PodUnavailableBudget: how many pods of an application may be made unavailable at one time."""
+"""PodUnavailableBudget: a limit on the pods of an application that are made unavailable at the same time."""
 
 from flotilla_common.api.kinds.kind import Kind, Workers, rules_in
 from flotilla_common.api.kinds.podunavailablebudget.types import DELETE_GATE, POD_UNAVAILABLE_BUDGET, UPDATE_GATE

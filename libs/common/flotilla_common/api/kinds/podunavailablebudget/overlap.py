@@ -1,5 +1,7 @@
-"""The question whether two budgets may be about the same pods, as far as admission looks (podunavailablebudget.md §4,
-"Loose overlap"): selectors that ask for different labels count as different, even where a pod could match both."""
+"""Decides whether the selectors of two budgets overlap loosely (podunavailablebudget.md §4, "Loose overlap").
+
+Selectors that require different labels count as different, even if a pod could match both.
+"""
 
 from flotilla_common.api.meta import LabelSelector, LabelSelectorRequirement
 
@@ -8,11 +10,11 @@ _WITH = {
     "NotIn": {"Exists", "DoesNotExist", "NotIn"},
     "DoesNotExist": {"DoesNotExist", "NotIn"},
 }
-"""The operators that another one is compatible with, whatever their values are."""
+"""The operators that each operator is compatible with, for any values."""
 
 
 def loosely_overlap(one: LabelSelector, other: LabelSelector) -> bool:
-    """Return whether both ask for the same labels, and one label can satisfy both each time."""
+    """Report whether both selectors require the same labels, and a value can satisfy both for each label."""
     terms, others = _by_key(one), _by_key(other)
     return terms.keys() == others.keys() and all(_compatible(term, others[key]) for key, term in terms.items())
 
@@ -25,7 +27,7 @@ def _by_key(selector: LabelSelector) -> dict[str, LabelSelectorRequirement]:
 
 
 def _compatible(one: LabelSelectorRequirement, other: LabelSelectorRequirement) -> bool:
-    """Return what the table says of two requirements; their order does not matter."""
+    """Report whether some value satisfies both requirements; their order does not matter."""
     match one.operator, other.operator:
         case "In", "In":
             return not set(one.values).isdisjoint(other.values)

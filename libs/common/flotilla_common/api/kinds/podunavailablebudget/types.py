@@ -7,39 +7,47 @@ from flotilla_common.api.resources import Resource
 POD_UNAVAILABLE_BUDGET = Resource("policy.kruise.io", "v1beta1", "podunavailablebudgets", "PodUnavailableBudget")
 
 PROTECTED_OPERATIONS = "kruise.io/pub-protect-operations"
-"""On a budget: operations, separated by commas. How v1alpha1 says `protectOperations`."""
+"""The annotation of a budget that is v1alpha1's form of `protectOperations`, separated by commas."""
 PROTECTED_REPLICAS = "pub.kruise.io/protect-total-replicas"
-"""On a budget: how v1alpha1 says `protectTotalReplicas`."""
+"""The annotation of a budget that is v1alpha1's form of `protectTotalReplicas`."""
 NOT_PROTECTED = "pub.kruise.io/no-protect"
-"""On a pod: true keeps every budget from refusing anything about it."""
+"""The annotation of a pod that, if true, exempts it from all budgets."""
 RELATED_BUDGET, LEGACY_RELATED_BUDGET = "pub.kruise.io/related-pub", "kruise.io/related-pub"
-"""On a pod: the name of the budget that protects it. Both are written; the second is read where the first is empty."""
+"""Annotations of a pod with its budget's name.
+
+Both are written; the second is read if the first is empty.
+"""
 UNAVAILABLE = "unavailable-pod.kruise.io/"
-"""What the keys of labels begin with that make a ready pod count as unavailable."""
+"""The key prefix of labels that make a ready pod count as unavailable."""
 
 DELETE, UPDATE, EVICT, RESIZE = "DELETE", "UPDATE", "EVICT", "RESIZE"
 OPERATIONS = (DELETE, UPDATE, EVICT, RESIZE)
 BY_DEFAULT = frozenset({DELETE, UPDATE, EVICT})
-"""The operations that are protected where a budget names none."""
+"""The operations that are protected if a budget names none."""
 
 
 def operations_in(written: str) -> list[str]:
-    """Return the operations in the annotation `PROTECTED_OPERATIONS`, whatever they are called."""
+    """Return the operations in the annotation `PROTECTED_OPERATIONS`, known or unknown."""
     return [one.strip() for one in written.split(",") if one.strip()]
 
 
 DELETE_GATE, UPDATE_GATE = "PodUnavailableBudgetDeleteGate", "PodUnavailableBudgetUpdateGate"
 
 DISRUPTED_SECONDS, UNAVAILABLE_SECONDS = 20.0, 10.0
-"""How long an entry of `disruptedPods` and of `unavailablePods` is kept at most (podunavailablebudget.md §7.3)."""
+"""The longest time that entries of `disruptedPods` and `unavailablePods` are kept.
+
+See podunavailablebudget.md §7.3.
+"""
 
 AHEAD = "ahead/"
-"""The beginning of keys of `disruptedPods` that stand for units which a replica of the webhook has taken ahead (ADR
-33). The name of the replica and a token follow. No name of a pod has a slash."""
+"""The prefix of keys of `disruptedPods` for units that a replica of the webhook has reserved (ADR 33).
+
+The name of the replica and a token follow. No pod name contains a slash.
+"""
 
 
 def is_ahead(key: str) -> bool:
-    """Return whether a key of `disruptedPods` stands for a unit that was taken ahead."""
+    """Report whether a key of `disruptedPods` is that of a reserved unit."""
     return key.startswith(AHEAD)
 
 
@@ -54,12 +62,12 @@ class BudgetSpec(Model):
 
 
 class BudgetStatus(Model):
-    """What is left of the budget, and who uses it. The four numbers are stored also where they are 0."""
+    """The remaining budget, and its users. The four numbers are stored even if they are 0."""
 
     observed_generation: int = 0
     disrupted_pods: dict[str, Moment] = {}
-    """By name: whose deletion, eviction or resize was admitted, and when; and the units that were taken ahead."""
-    unavailable_pods: dict[str, Moment] = {}  # by name: whose update was admitted, and when
+    """The times of admitted deletions, evictions and resizes, by pod; also the reserved units."""
+    unavailable_pods: dict[str, Moment] = {}  # the times of admitted updates, by pod
     unavailable_allowed: int = 0
     current_available: int = 0
     desired_available: int = 0
@@ -72,7 +80,7 @@ class BudgetStatus(Model):
 
     @property
     def units_ahead(self) -> int:
-        """Return the number of units that are taken ahead."""
+        """Return the number of reserved units."""
         return sum(is_ahead(key) for key in self.disrupted_pods)
 
 

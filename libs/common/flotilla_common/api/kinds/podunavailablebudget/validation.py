@@ -28,8 +28,11 @@ def validate(
     old: PodUnavailableBudget | None,
     others: Iterable[PodUnavailableBudget],
 ) -> list[Fault]:
-    """Return all faults of a budget. `document`: the same as it was sent, to show values; `old`: what an update
-    changes; `others`: those of the namespace under other names."""
+    """Return all faults of a budget.
+
+    `document`: the budget as it was sent, to show values; `old`: the stored object of an update; `others`: the budgets
+    of the namespace under other names.
+    """
     raw, spec = mapping(document.get("spec")), budget.spec
     faults = [
         *_replicas_faults(budget),
@@ -58,7 +61,7 @@ def _replicas_faults(budget: PodUnavailableBudget) -> Iterator[Fault]:
 
 
 def _subject_faults(raw: Json, spec: BudgetSpec) -> Iterator[Fault]:
-    """Return the faults of the fields that say which pods are protected."""
+    """Yield the faults of the fields that select the protected pods."""
     if spec.selector is None and spec.target_ref is None:
         yield required(_WHICH, "no selector or targetRef defined in PodUnavailableBudget")
     elif spec.selector is not None and spec.target_ref is not None:
@@ -108,7 +111,7 @@ def _operation_faults(raw: Json) -> Iterator[Fault]:
 
 
 def _conflict_faults(raw: Json, spec: BudgetSpec, others: Iterable[PodUnavailableBudget]) -> Iterator[Fault]:
-    """Return the fault of the first other budget that is about the same workload, or about the same pods."""
+    """Yield the fault of the first other budget that protects the same workload, or the same pods."""
     for other in others:
         target, theirs = spec.target_ref, other.spec.target_ref
         if target is not None and theirs is not None and target.identity == theirs.identity:

@@ -1,11 +1,10 @@
-"""Admission of ResourceDistributions (resourcedistribution.md §4): they have no defaults.
+"""Admission and conversion of ResourceDistributions (resourcedistribution.md §2, §4). They have no defaults.
 
-Whether the apiserver takes the resource is asked of the apiserver itself, with a dry run in the system's own namespace;
-nothing is stored. One that did not change is not tried again, as with pod templates (docs/adr/0002).
+The apiserver checks the resource in a dry run in the system's own namespace; nothing is stored. An unchanged resource
+is not checked again, as with pod templates (docs/adr/0002).
 
-The conversion (§2) is on raw documents. Two members have other names. What is distributed is not looked at: its bytes
-are hashed, so it comes out as it went in, nulls included. A Conversion view always shows all ways to choose namespaces,
-and no empty lists.
+Conversion works on raw documents and renames two members. The distributed resource is not touched, nulls included,
+because its bytes are hashed. The result always has all ways to choose namespaces, and no empty lists.
 """
 
 import re
@@ -39,7 +38,7 @@ _NO_LABEL = (
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """All field errors at once (422)."""
+    """Answer with all field errors at once (422)."""
     document = to_hub(document_of(request, _typed))
     resource = resource_of(document)
     old = resource_of(to_hub(request.old_object)) if request.old_object else None
@@ -52,7 +51,7 @@ async def validate(request: Request, tools: Tools) -> Answer:
 
 
 async def _try(resource: Json, tools: Tools) -> list[Fault]:
-    """What the apiserver has against it."""
+    """Return the apiserver's objections to the resource."""
     kind, metadata = distributed(resource), mapping(resource.get("metadata"))
     assert kind is not None
     here = resource | {"metadata": metadata | {"namespace": tools.namespace}}
@@ -71,12 +70,12 @@ def _typed(document: Json) -> ResourceDistribution:
 
 
 def resource_of(document: Json) -> Json:
-    """What is to be distributed."""
+    """Return the resource to distribute."""
     return member(document, "spec", "resource")
 
 
 def resource_faults(resource: Json, old: Json | None) -> Iterator[Fault]:
-    """What is wrong with the resource before anybody has tried to make it; `old`: before the change."""
+    """Yield the faults of the resource that need no dry run. `old` is the resource before an update."""
     if not resource:
         yield required(RESOURCE)
     elif distributed(resource) is None:
@@ -87,7 +86,7 @@ def resource_faults(resource: Json, old: Json | None) -> Iterator[Fault]:
 
 
 def trial_fault(resource: Json, refusal: ApiError) -> Fault | None:
-    """What the apiserver has against the resource, given its answer to a trial; None if that is no matter of it."""
+    """Return the fault in the apiserver's answer to a dry run; None if it does not concern the resource."""
     if refusal.reason == "AlreadyExists":
         return None
     if refusal.code in (400, 422):
@@ -96,12 +95,12 @@ def trial_fault(resource: Json, refusal: ApiError) -> Fault | None:
 
 
 def internal(message: str) -> Fault:
-    """The resource could not be judged."""
+    """Return the fault of a resource that could not be checked."""
     return Fault(RESOURCE, f"Internal error: {message}")
 
 
 def target_faults(distribution: ResourceDistribution) -> Iterator[Fault]:
-    """What is wrong with the choice of namespaces."""
+    """Yield the faults of the selection of namespaces."""
     targets = distribution.spec.targets
     yield from _name_faults(f"{TARGETS}.includedNamespaces", targets.included_namespaces)
     yield from _name_faults(f"{TARGETS}.excludedNamespaces", targets.excluded_namespaces)
@@ -113,7 +112,7 @@ def target_faults(distribution: ResourceDistribution) -> Iterator[Fault]:
 
 
 def shown(resource: Json) -> str:
-    """The resource in a message, without anything that it holds."""
+    """Return the resource's type and name for a message, without its content."""
     metadata = mapping(resource.get("metadata"))
     return f"{resource.get('apiVersion')} {resource.get('kind')} {metadata.get('name')}"
 

@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     alpha = name == "v1alpha1"
     selector, failed = (
         ("namespaceLabelSelector", "failedNamespace") if alpha else ("namespaceSelector", "failedNamespaces")

@@ -1,7 +1,7 @@
 """ResourceDistribution in its hub and storage version, apps.kruise.io/v1beta1 (resourcedistribution.md §2).
 
-The resource that is distributed stays raw JSON: users compute the hash of its bytes, and copies are made from it as it
-was written. What decisions look at is read from it by `ResourceDistribution.source`.
+The distributed resource stays raw JSON: users compute the hash of its bytes, and copies are made from the original
+text. Decisions read it through `ResourceDistribution.source`.
 """
 
 from typing import TYPE_CHECKING
@@ -26,10 +26,10 @@ GET_FAILED, CREATE_FAILED = "GetResourceFailed", "CreateResourceFailed"
 UPDATE_FAILED, DELETE_FAILED = "UpdateResourceFailed", "DeleteResourceFailed"
 CONFLICT, NO_NAMESPACE = "ConflictOccurred", "NamespaceNotExists"
 CONDITIONS = (GET_FAILED, CREATE_FAILED, UPDATE_FAILED, DELETE_FAILED, CONFLICT, NO_NAMESPACE)
-"""The types of the conditions, in the order in which clients find them."""
+"""The types of the conditions, in the order that clients expect."""
 
 DISTRIBUTED = (SECRET, CONFIG_MAP)
-"""What can be distributed."""
+"""The resources that can be distributed."""
 
 
 class NamespaceName(Model):
@@ -43,12 +43,12 @@ class NamespaceNames(Model):
 
     @property
     def names(self) -> "Sequence[str]":
-        """As they are written."""
+        """Return the names in their written order."""
         return [one.name for one in self.items]
 
 
 class Targets(Model):
-    """Which namespaces get a copy."""
+    """The namespaces that get a copy."""
 
     all_namespaces: bool = False
     included_namespaces: NamespaceNames = NamespaceNames()
@@ -80,7 +80,7 @@ class ResourceDistributionStatus(Model):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """The resource that is distributed."""
+    """The distributed resource."""
 
     resource: Resource
     name: str
@@ -94,7 +94,7 @@ class ResourceDistribution(Model, dict=True):
 
     @Fact
     def source(self) -> Source:
-        """`spec.resource`. Raises ValueError for what cannot be distributed."""
+        """Return the decoded `spec.resource`. Raises ValueError if it cannot be distributed."""
         document = read_json(self.spec.resource, object)
         if not is_object(document):
             raise ValueError("spec.resource is no object")
@@ -106,6 +106,6 @@ class ResourceDistribution(Model, dict=True):
 
 
 def distributed(document: Json) -> Resource | None:
-    """What the document is, whatever its version; None for a kind that cannot be distributed."""
+    """Return the resource that the document is of, in any version; None if it cannot be distributed."""
     core, kind = "/" not in text(document.get("apiVersion")), document.get("kind")
     return next((one for one in DISTRIBUTED if core and kind == one.kind), None)

@@ -1,7 +1,7 @@
-"""Admission of SidecarSets (sidecarset.md §3, §4), and their conversion, on raw documents (§2.4).
+"""Admission and conversion of SidecarSets (sidecarset.md §2.4, §3, §4).
 
-Their defaults are part of the hashes, so they are what they are: a startup probe gets none, and images are pulled by
-the usual rule, unlike in the pod templates of workloads.
+Defaults are part of the hashes, so they must not change: a startup probe gets none, and pull policies follow the usual
+rule, unlike in the pod templates of workloads.
 """
 
 import copy
@@ -44,36 +44,36 @@ from flotilla_common.api.webhooks import NAMESPACE_NAME
 _PROBES = ("livenessProbe", "readinessProbe")
 
 _STAND_IN = {"name": "flotilla-stands-in-for-the-pods-own", "image": "none"}
-"""A pod has a container; a SidecarSet may have init containers alone."""
+"""The container of the template under validation if a SidecarSet has init containers only."""
 
 _TEMPLATE = "spec.template"
 _JUDGED = ("containers", "initContainers", "volumes")
 
 ALLOWED_BY_DEFAULT = "SidecarSetPatchPodMetadataDefaultsAllowed"
-"""The gate with which pods may get annotations that no white list is about."""
+"""The gate that allows annotations on pods if no white list applies."""
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
-    """Defaults and hashes, as a patch in the version of the request."""
+    """Answer with defaults and hashes, as a patch in the version of the request."""
     document = document_of(request, check_types)
     return patched(operations(document, default_sidecarset(document)))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """All field errors at once (500). Warnings say what pods will not have."""
+    """Answer with all field errors at once (500), or warn of fields that pods will not have."""
     document = default_sidecarset(to_hub(document_of(request, check_types)))
     former = former_of(request, check_types)
     old = to_hub(former) if former is not None else None
     try:
         verdict = await _verdict(document, old, tools)
         faults = await _faults(document, old, verdict, tools)
-    except (ApiError, Unreachable, ValueError) as failure:  # ValueError: of another SidecarSet
+    except (ApiError, Unreachable, ValueError) as failure:  # ValueError: another SidecarSet is unreadable
         return error(500, f"cannot check the SidecarSet: {failure}")
     return error(500, aggregate(faults)) if faults else Answer(warnings=unknown_fields(verdict))
 
 
 def check_types(document: Json) -> None:
-    """Raise ValueError if a field that Flotilla reads, or any field that pods get, has a type that it cannot have."""
+    """Raise ValueError if a field that Flotilla reads, or that pods get, has a wrong type."""
     decoded(to_hub(document), SidecarSet)
     for name in INJECTED:
         canonical_list(mapping(document.get("spec")), name)
@@ -87,7 +87,7 @@ async def _verdict(document: Json, old: Json | None, tools: Tools) -> Verdict:
 
 
 async def _faults(document: Json, old: Json | None, verdict: Verdict, tools: Tools) -> list[Fault]:
-    """Other SidecarSets are only looked at by one that is right by itself."""
+    """Return all faults; conflicts with other SidecarSets only if there is no other fault."""
     stored = [msgspec.json.decode(body, type=Json) for body in await tools.read_all(SIDECAR_SET)]
     by_name = {text(member(one, "metadata").get("name")): one for one in stored}
     allowed = tools.gates.on(ALLOWED_BY_DEFAULT)
@@ -101,7 +101,7 @@ async def _faults(document: Json, old: Json | None, verdict: Verdict, tools: Too
 
 
 async def _revision_is_there(document: Json, tools: Tools) -> bool:
-    """Whether the revision that new pods shall get can be found and read, if one is named."""
+    """Report whether the revision for new pods exists and is readable, or none is named."""
     choice = member(document, "spec", "injectionStrategy", "revision")
     name, version = choice.get("revisionName"), choice.get("customVersion")
     if name is None and version is None:
@@ -124,20 +124,23 @@ def _readable(document: Json, revision: Json) -> bool:
 
 
 def judged_again(document: Json, old: Json | None) -> bool:
-    """Whether there is something new to judge. What is stored stays writable when the apiserver gets stricter."""
+    """Report whether there is something new to validate.
+
+    Stored content stays writable when the apiserver gets stricter.
+    """
     spec, before = mapping(document.get("spec")), mapping(old.get("spec")) if old else {}
     return old is None or any(spec.get(name) != before.get(name) for name in _JUDGED)
 
 
 def pod_template(spec: Json) -> Json:
-    """The template, from a spec with its defaults."""
+    """Return a pod template with the containers and volumes of a spec with defaults."""
     containers, init = ([_bare(one) for one in mappings(spec.get(name))] for name in ("containers", "initContainers"))
     pod = {"containers": containers or [_STAND_IN], "initContainers": init, "volumes": sequence(spec.get("volumes"))}
     return {"spec": pod | {"restartPolicy": "Always"}}
 
 
 def in_words_of_the_set(verdict: Verdict) -> Verdict:
-    """The verdict with the paths of the SidecarSet."""
+    """Return the verdict with the paths of the SidecarSet."""
     faults = [Fault(_own_path(fault.path), fault.body) for fault in verdict.faults]
     return Verdict(faults, [_own_path(path) for path in verdict.dropped])
 
@@ -147,14 +150,16 @@ def _bare(sidecar: Json) -> Json:
 
 
 def _own_path(path: str) -> str:
-    """`spec.template.spec.volumes` is `spec.volumes`; what is said of the template as a whole is said of the spec."""
+    """Return the path in the SidecarSet: `spec.template.spec.volumes` is `spec.volumes`.
+
+    Faults of the template as a whole become faults of the spec.
+    """
     rest = path.removeprefix(_TEMPLATE).removeprefix(".spec")
     return f"spec{rest}" if path.startswith(_TEMPLATE) else path
 
 
 def default_sidecarset(document: Json) -> Json:
-    """The document with defaults and both hashes filled in, as a new document. Raises ValueError for containers that
-    cannot be read."""
+    """Return a new document with defaults and both hashes. Raises ValueError for unreadable containers."""
     defaulted = copy.deepcopy(document)
     spec = ensured(defaulted, "spec")
     strategy = ensured(spec, "updateStrategy")
@@ -184,8 +189,8 @@ def _default_sidecar(container: Json, inject_policy: str) -> None:
     default_container(container, _PROBES)
 
 
-# v1beta1 is the hub. A custom version is a label in v1alpha1. A namespace that v1alpha1 names becomes a selector over
-# namespaces, and stays one when it is read back.
+# v1beta1 is the hub. A custom version is a label in v1alpha1. A namespace in v1alpha1 becomes a selector over
+# namespaces, and stays one after conversion back.
 
 
 def _to_beta(document: Json) -> None:

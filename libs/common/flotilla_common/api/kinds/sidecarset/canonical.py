@@ -1,10 +1,10 @@
-"""The canonical typed form of what a SidecarSet injects (sidecarset.md Appendix A), and its hashes (§5).
+"""Computes the canonical typed form of injected content (sidecarset.md Appendix A), and its hashes (§5).
 
-Hashes and revisions are made of it, and other programs make the same ones. A sidecar is a container of core/v1 with
-members of its own behind it.
+Hashes and revisions are computed from this form, and other programs compute the same ones. A sidecar is a container of
+core/v1 followed by members of its own.
 
-In hashes only `containers` count, and the init containers where one of them is a native sidecar: what else changes
-reaches new pods only, and leaves the existing ones as updated as they were.
+Hashes include `containers` only, and init containers if one of them is a native sidecar: all other changes affect new
+pods only, and existing ones stay as updated as they were.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ _TYPES: dict[str, Members] = {
 }
 
 SIDECAR_MEMBERS = tuple(name for name, _, _ in _SIDECAR)
-"""What a sidecar has beside the members of a container; no pod knows it."""
+"""The members of a sidecar that a container in a pod does not have."""
 
 
 INJECTED = {
@@ -60,11 +60,14 @@ INJECTED = {
     "imagePullSecrets": "LocalObjectReference",
     "patchPodMetadata": "PatchPodMetadata",
 }
-"""The members of a spec that are injected into pods, and of what type their items are."""
+"""The members of a spec that are injected into pods, and the types of their items."""
 
 
 def canonical_list(spec: Json, name: str) -> list[Json]:
-    """The items of one of these members; none if it is no list. Raises ValueError for one that cannot be read."""
+    """Return the canonical items of one of these members; empty if it is not a list.
+
+    Raises ValueError for an unreadable item.
+    """
     return [_item(f"spec.{name}[{index}]", INJECTED[name], one) for index, one in enumerate(sequence(spec.get(name)))]
 
 
@@ -82,12 +85,15 @@ def _canonical() -> Canonical:
 
 
 def hash_of_spec(spec: Json) -> str:
-    """The hash of a spec, in any version. Raises ValueError for containers that cannot be read."""
+    """Return the hash of a spec, in any version. Raises ValueError for unreadable containers."""
     return _hash(_hashed(spec))
 
 
 def hash_without_image(spec: Json) -> str:
-    """The same without the images: pods can be updated in place while it stays. Raises ValueError."""
+    """Return the hash without images: pods can be updated in place while it stays the same.
+
+    Raises ValueError for unreadable containers.
+    """
     document = _hashed(spec)
     for container in itertools.chain(*document.values()):
         container.pop("image", None)
@@ -95,7 +101,7 @@ def hash_without_image(spec: Json) -> str:
 
 
 def hash_annotations(spec: Json) -> dict[str, str]:
-    """The annotations that hold both. Raises ValueError."""
+    """Return the annotations with both hashes. Raises ValueError for unreadable containers."""
     return {SIDECAR_SET_HASH: hash_of_spec(spec), SIDECAR_SET_HASH_WITHOUT_IMAGE: hash_without_image(spec)}
 
 

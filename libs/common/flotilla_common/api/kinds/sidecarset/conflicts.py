@@ -1,7 +1,6 @@
-"""Whether two SidecarSets may get into each other's way in a pod (sidecarset.md §4.6).
+"""Finds conflicts of SidecarSets that may select the same pods, and faults of canaries (sidecarset.md §4.6).
 
-Selectors are compared by what they say, not by the pods that there are: two that look alike enough count as
-overlapping.
+Selectors are compared by their terms, not by existing pods: similar ones count as overlapping.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ _ALL = object()
 
 
 def conflict_faults(document: Json, stored: Iterable[Json]) -> Iterator[Fault]:
-    """The faults of the document beside all SidecarSets that are stored; both with their defaults."""
+    """Yield the conflicts of the document with all stored SidecarSets; both with their defaults."""
     skipped = {text(member(document, "metadata").get("name")), base_of(document)}
     for other in stored:
         name = text(member(other, "metadata").get("name"))
@@ -30,7 +29,7 @@ def conflict_faults(document: Json, stored: Iterable[Json]) -> Iterator[Fault]:
 
 
 def overlapping(one: LabelSelector, other: LabelSelector) -> bool:
-    """Whether there may be labels that both match."""
+    """Report whether some labels may match both."""
     return not _disjoint_given(one, other) and not _disjoint_given(other, one)
 
 
@@ -46,7 +45,7 @@ def _selector(given: object) -> LabelSelector:
 
 
 def _disjoint_given(known: LabelSelector, asked: LabelSelector) -> bool:
-    """Whether some term of `asked` cannot hold where `known` does, as far as it shows."""
+    """Report whether some term of `asked` certainly cannot hold if `known` holds."""
     values = _values(known)
     if any(_excludes(values.get(key), {value}) for key, value in asked.match_labels.items()):
         return True
@@ -71,7 +70,7 @@ def _excludes(has: set[object] | None, wanted: set[str]) -> bool:
 
 
 def _values(selector: LabelSelector) -> dict[str, set[object]]:
-    """The values that it asks for, by key."""
+    """Return the values that the selector accepts, by key."""
     values: dict[str, set[object]] = {key: {value} for key, value in selector.match_labels.items()}
     for term in selector.match_expressions:
         if term.operator == "In":
@@ -103,7 +102,7 @@ def _volumes(spec: Json) -> dict[str, Json]:
 
 
 def _patched(spec: Json) -> dict[str, str]:
-    """The policies of annotations that are changed where they are there already, by key."""
+    """Return the policies of annotations that are changed even if a pod has them, by key."""
     found: dict[str, str] = {}
     for entry in mappings(spec.get("patchPodMetadata")):
         if (policy := text(entry.get("patchPolicy")) or RETAIN) != RETAIN:
@@ -112,13 +111,13 @@ def _patched(spec: Json) -> dict[str, str]:
 
 
 def base_of(document: Json) -> str:
-    """The SidecarSet that this one is a canary of; empty if it is none."""
+    """Return the SidecarSet that this one is a canary of; empty if it is not a canary."""
     annotations = member(document, "metadata", "annotations")
     return text(annotations.get(BASE_ANNOTATION)) if annotations.get(CANARY_ANNOTATION) == "true" else ""
 
 
 def canary_faults(document: Json, old: Json | None, stored: Mapping[str, Json]) -> Iterator[Fault]:
-    """The faults of a canary; `stored` are all SidecarSets, by name."""
+    """Yield the faults of a canary; `stored` are all SidecarSets, by name."""
     base, metadata = base_of(document), member(document, "metadata")
     if not base:
         return

@@ -1,5 +1,8 @@
-"""The SidecarSet CRD (sidecarset.md §1 and §2): a namespace is named in v1alpha1 only, a custom version in v1beta1
-only. Sidecars are core containers with members of their own, so what is not named here is kept."""
+"""The SidecarSet CRD (sidecarset.md §1 and §2).
+
+Only v1alpha1 has a namespace, only v1beta1 a custom version. Sidecars are core containers with members of their own, so
+fields that are not listed here are kept.
+"""
 
 from flotilla_common.api.crds.rollout import priority_strategy, scatter_strategy
 from flotilla_common.api.crds.schema import (
@@ -30,7 +33,7 @@ _OF_VERSION = {
 
 
 def version(name: str) -> Version:
-    """One version of the CRD."""
+    """Return one version of the CRD."""
     return Version(name, _spec(**_OF_VERSION[name]), _status(), _COLUMNS)
 
 

@@ -1,7 +1,7 @@
-"""The expressions that a sidecar's resources are computed with (sidecarset.md §6.11): `max(cpu*30%, 50m)`.
+"""Evaluates the expressions for a sidecar's resources (sidecarset.md §6.11): `max(cpu*30%, 50m)`.
 
-There are two kinds of values, numbers and quantities. Sums of quantities are exact; products and quotients go through a
-float and are cut to thousandths, which can be seen: 29% of 100m is 28m.
+There are two types of values, numbers and quantities. Sums of quantities are exact; products and quotients are computed
+as floats and cut to thousandths, which can be visible: 29% of 100m is 28m.
 """
 
 import math
@@ -14,10 +14,10 @@ import msgspec
 from flotilla_common.api import quantity
 
 MAX_DEPTH = 50
-"""How deep brackets may be nested, far beyond anything that somebody writes."""
+"""The deepest nesting of brackets, far beyond real expressions."""
 
 MAX_LENGTH = 1000
-"""Characters of an expression, likewise."""
+"""The most characters of an expression, far beyond real ones."""
 
 _LARGEST = 2**63
 _DIGITS = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
@@ -38,20 +38,20 @@ class Quantity(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str | float) -> "Quantity":
-        """Raises ValueError for what is no quantity."""
+        """Parse a quantity. Raises ValueError if it is invalid."""
         return cls(quantity.parse(text), str(text).strip().endswith("i"))
 
     @property
     def milli(self) -> int:
-        """In thousandths, rounded up."""
+        """Return the amount in thousandths, rounded up."""
         return int((self.amount * 1000).to_integral_value(ROUND_UP))
 
     def plus(self, other: "Quantity") -> "Quantity":
-        """The exact sum, written as the first one that is not zero."""
+        """Return the exact sum, in the notation of the first one that is not zero."""
         return Quantity(self.amount + other.amount, self.binary if self.amount else other.binary)
 
     def negative(self) -> "Quantity":
-        """The same below zero."""
+        """Return the negated quantity."""
         return Quantity(-self.amount, self.binary)
 
     def __str__(self) -> str:
@@ -62,8 +62,10 @@ Value = float | Quantity
 
 
 def evaluate(expression: str, name: str, value: Value) -> Value:
-    """What the expression gives with this variable. Raises ValueError for one that cannot be read, that uses another
-    variable, or whose result is negative."""
+    """Return the value of the expression with this variable.
+
+    Raises ValueError for an expression that cannot be parsed, that uses another variable, or whose result is negative.
+    """
     if len(expression) > MAX_LENGTH:
         raise ValueError(f"an expression must be no more than {MAX_LENGTH} characters")
     result = _Reading(expression, name, value).result()
@@ -73,13 +75,15 @@ def evaluate(expression: str, name: str, value: Value) -> Value:
 
 
 def amount_of(expression: str, aggregate: Quantity) -> Quantity:
-    """The amount that the expression gives of what the containers have together: the variable is `memory` in one that
-    has this word in it, else `cpu`. Raises ValueError."""
+    """Return the expression's amount, given the containers' aggregate. Raises ValueError.
+
+    The variable is `memory` in an expression that contains this word, else `cpu`.
+    """
     return _as_quantity(evaluate(expression, "memory" if "memory" in expression else "cpu", aggregate))
 
 
 class _Reading:
-    """One expression, evaluated while it is read from left to right."""
+    """The evaluation of one expression, in a single pass from left to right."""
 
     def __init__(self, expression: str, name: str, value: Value) -> None:
         self._expression = expression
@@ -225,7 +229,7 @@ def _thousandths(milli: float, *, binary: bool = False) -> Quantity:
 
 
 def _whole(number: float) -> int:
-    """Cut towards zero, as far as 64 bits reach."""
+    """Cut towards zero, within 64 bits."""
     if abs(_finite(number)) >= _LARGEST:
         raise ValueError(f"{number:g} is too large")
     return int(number)

@@ -1,4 +1,4 @@
-"""SidecarSet: containers that are added to the pods of others, and updated in place there."""
+"""SidecarSet: containers that are added to pods, and updated in place there."""
 
 from flotilla_common.api.kinds.kind import Kind, Workers, rules_in
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET

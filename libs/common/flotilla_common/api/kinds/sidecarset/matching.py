@@ -1,4 +1,4 @@
-"""Which SidecarSets a new pod gets, and which pods a SidecarSet is about (sidecarset.md §6.2, §6.4)."""
+"""Matches pods with SidecarSets by labels and namespace (sidecarset.md §6.2, §6.4)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,20 +13,20 @@ _NOTHING = LabelSelector()
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """The pods that a SidecarSet is about, compiled once."""
+    """The compiled selectors of a SidecarSet."""
 
     selector: Selector | None
-    """Over the labels of pods; None selects none."""
+    """Over the labels of pods; None selects no pods."""
     pinned: frozenset[str] | None
-    """The only namespaces, where they are selected by their names."""
+    """The only namespaces, if they are selected by name."""
     namespaces: Selector | None
-    """Over the labels of namespaces, where it takes more than their names; None: all."""
+    """Over the labels of namespaces, if they are not selected by name; None: all."""
     unreadable: bool = False
-    """The selector of namespaces cannot be read, so it selects none."""
+    """True if the selector of namespaces is invalid, so that it selects none."""
 
     @classmethod
     def of(cls, sidecar_set: SidecarSet) -> "Reach":
-        """Raises ValueError for a selector of pods that cannot be read."""
+        """Compile the selectors. Raises ValueError for an invalid selector of pods."""
         spec = sidecar_set.spec
         selector = Selector.compile(spec.selector or _NOTHING)
         selector = None if selector.empty else selector
@@ -40,18 +40,18 @@ class Reach(msgspec.Struct, frozen=True):
             return cls(selector, None, None, unreadable=True)
 
     def may_select(self, labels: Mapping[str, str], namespace: str) -> bool:
-        """As far as the pod's labels and the name of its namespace tell."""
+        """Report whether the pod's labels and the name of its namespace match."""
         if self.selector is None or self.unreadable or not self.selector.matches(labels):
             return False
         return self.pinned is None or namespace in self.pinned
 
     def includes(self, namespace_labels: Mapping[str, str]) -> bool:
-        """As far as the labels of the namespace tell."""
+        """Report whether the labels of the namespace match."""
         return self.namespaces is None or self.namespaces.matches(namespace_labels)
 
 
 def pinned_namespaces(selector: LabelSelector) -> frozenset[str] | None:
-    """The namespaces that a selector means by their names alone; None if it says anything else."""
+    """Return the namespaces that a selector selects by name only; None if it has other terms."""
     labels, expressions = selector.match_labels, selector.match_expressions
     if labels.keys() == {NAMESPACE_NAME} and not expressions:
         return frozenset(labels.values())
@@ -61,7 +61,7 @@ def pinned_namespaces(selector: LabelSelector) -> frozenset[str] | None:
 
 
 def without_bases(sidecar_sets: Iterable[SidecarSet]) -> list[SidecarSet]:
-    """Those that are injected together: a canary takes the place of its base."""
+    """Return the SidecarSets to inject together: a canary takes the place of its base."""
     found = list(sidecar_sets)
     bases = {one.base for one in found}
     return [one for one in found if one.metadata.name not in bases]

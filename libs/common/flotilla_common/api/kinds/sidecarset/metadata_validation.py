@@ -1,6 +1,6 @@
-"""Which annotations a SidecarSet may put on pods (sidecarset.md §4.1, §4.5).
+"""Validates the annotations that a SidecarSet puts on pods (sidecarset.md §4.1, §4.5).
 
-Administrators say so in the ConfigMap `kruise-configuration` of the system's namespace; it is read anew for each
+Administrators allow them in the ConfigMap `kruise-configuration` of the system's namespace, which is read for each
 decision.
 """
 
@@ -17,7 +17,7 @@ WHITE_LIST = "SidecarSet_PatchPodMetadata_WhiteList"
 """The key in the ConfigMap."""
 
 MAX_SIZE = 256 * 1024
-"""Bytes of all annotations of an object, as the apiserver counts them."""
+"""The most bytes of all annotations of an object, as the apiserver counts them."""
 
 _PATH = "spec.patchPodMetadata"
 
@@ -32,8 +32,10 @@ class _WhiteList(Model):
 
 
 def metadata_faults(document: Json, configuration: Mapping[str, str], *, allowed: bool) -> Iterator[Fault]:
-    """The faults of spec.patchPodMetadata. `configuration` is the data of the ConfigMap, `allowed` what holds where it
-    says nothing about this SidecarSet."""
+    """Yield the faults of spec.patchPodMetadata.
+
+    `configuration` is the data of the ConfigMap; `allowed` applies if no rule matches this SidecarSet.
+    """
     entries = [
         strings(entry.get("annotations")) for entry in mappings(member(document, "spec").get("patchPodMetadata"))
     ]
@@ -68,7 +70,7 @@ def _white_list_problem(entries: list[dict[str, str]], labels: dict[str, str], w
 
 
 def _expressions(written: str, labels: dict[str, str]) -> list[str]:
-    """Those of all rules that are about a SidecarSet with these labels. Raises ValueError."""
+    """Return the expressions of all rules that match a SidecarSet with these labels. Raises ValueError."""
     rules = read_json(written, _WhiteList).rules if written else []
     compiled = [(rule, None if rule.selector is None else Selector.compile(rule.selector)) for rule in rules]
     about_it = [rule for rule, selector in compiled if selector is None or selector.matches(labels)]

@@ -13,8 +13,10 @@ _read = Reader(object).read
 
 
 def patched_annotations(annotations: Mapping[str, str], entries: Iterable[PatchPodMetadata]) -> dict[str, str]:
-    """All annotations of the pod, with those of the entries, in their order. Raises ValueError for JSON that cannot be
-    merged."""
+    """Return the pod's annotations with those of the entries applied in order.
+
+    Raises ValueError for JSON that cannot be merged.
+    """
     result = dict(annotations)
     for entry in entries:
         for key, value in entry.annotations.items():
@@ -33,7 +35,7 @@ def _merged(key: str, held: str, patch: str) -> str:
         merged = _compact(_apply(before, _read(patch)))
     except ValueError as fault:
         raise ValueError(f"annotation {key} cannot be merged: {fault}") from fault
-    return held if merged == _compact(before) else merged  # a second time changes nothing
+    return held if merged == _compact(before) else merged  # keep the text if nothing changed
 
 
 def _compact(value: Any) -> str:
@@ -41,7 +43,7 @@ def _compact(value: Any) -> str:
 
 
 def _apply(target: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7386)."""
+    """Apply a JSON merge patch (RFC 7386)."""
     if not is_object(patch):
         return patch
     result: dict[str, Any] = dict(target) if is_object(target) else {}

@@ -1,6 +1,6 @@
-"""What pods remember of the SidecarSets that were injected into them (sidecarset.md §6.13).
+"""Reads and writes the records of injected SidecarSets on pods (sidecarset.md §6.13).
 
-Annotations hold a JSON map by the SidecarSet's name. A map of plain hashes, as very old pods have it, is read too.
+Annotations hold a JSON map by the SidecarSet's name. A map of plain hashes, as on very old pods, is read too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from flotilla_common.api.meta import Model
 
 
 class Record(Model, omit_defaults=False):
-    """Which state of one SidecarSet a pod has."""
+    """The state of one SidecarSet in a pod."""
 
     update_timestamp: str = ""
     hash: str = ""
@@ -26,7 +26,7 @@ _read = Reader(dict[str, Record | str]).read
 
 
 def records(value: str) -> dict[str, Record]:
-    """The records in an annotation, by SidecarSet. Raises ValueError for one that cannot be read."""
+    """Return the records in an annotation, by SidecarSet. Raises ValueError if it is unreadable."""
     if not value:
         return {}
     try:
@@ -41,12 +41,12 @@ def _record(name: str, held: Record | str) -> Record:
 
 
 def written(held: Mapping[str, Record]) -> str:
-    """The annotation's value."""
+    """Return the annotation's value."""
     return msgspec.json.encode(dict(sorted(held.items()))).decode()
 
 
 def hash_of(annotations: Mapping[str, str], name: str, key: str = SIDECAR_SET_HASH) -> str:
-    """The hash of that SidecarSet that a pod carries; empty if there is none, or none that can be read."""
+    """Return the pod's hash of that SidecarSet; empty if it is absent or unreadable."""
     try:
         found = records(annotations.get(key, "")).get(name)
     except ValueError:
@@ -55,10 +55,10 @@ def hash_of(annotations: Mapping[str, str], name: str, key: str = SIDECAR_SET_HA
 
 
 def injected(annotations: Mapping[str, str]) -> list[str]:
-    """The SidecarSets that a pod was injected with."""
+    """Return the names of the SidecarSets that were injected into a pod."""
     return [name for name in annotations.get(SIDECAR_SET_INJECTED, "").split(",") if name]
 
 
 def injected_list(names: Iterable[str]) -> str:
-    """The value of the annotation that lists them."""
+    """Return the value of the annotation that lists them."""
     return ",".join(sorted(set(names)))

@@ -1,4 +1,4 @@
-"""Resources of a sidecar that follow from those of the pod's own containers (sidecarset.md §6.11)."""
+"""Computes resources of a sidecar from those of the pod's own containers (sidecarset.md §6.11)."""
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import reduce
@@ -8,18 +8,20 @@ from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.kinds.sidecarset.expressions import Quantity, amount_of
 
 RESOURCES = ("cpu", "memory")
-"""What can be computed."""
+"""The resources that can be computed."""
 
 ANY_NAME = ".*"
-"""Which containers count where the policy does not say."""
+"""The default regular expression for the names of containers that count."""
 
 _NOTHING = Quantity.parse(0)
 
 
 def computed_resources(policy: Json, pod: Json, sidecar_names: Collection[str]) -> Json:
-    """The `resources` of the sidecar with this resourcesPolicy, in this pod; `sidecar_names` are the containers of all
-    SidecarSets that are injected into it, which do not count. Raises ValueError if no container is left that counts, or
-    for an expression that fails."""
+    """Return the `resources` of the sidecar with this resourcesPolicy, in this pod.
+
+    `sidecar_names` are the injected containers of all SidecarSets, which do not count. Raises ValueError if no
+    container is left that counts, or if an expression fails.
+    """
     targets = [member(container, "resources") for container in _targets(policy, pod, sidecar_names)]
     largest = policy.get("targetContainersMode") == "max"
     expressions = member(policy, "resourcesExpr")
@@ -35,7 +37,7 @@ def computed_resources(policy: Json, pod: Json, sidecar_names: Collection[str]) 
 
 
 def _targets(policy: Json, pod: Json, sidecar_names: Collection[str]) -> list[Json]:
-    """The containers that count: those that run all the time, are no sidecars, and have a name that matches."""
+    """Return the containers that count: long-running ones that are not sidecars and whose name matches."""
     pattern = text(policy.get("targetContainersNameRegex")) or ANY_NAME
     matches = re2.compiled(pattern).search
     found = [one for one in _running(mapping(pod.get("spec"))) if text(one.get("name")) not in sidecar_names]
@@ -51,7 +53,7 @@ def _running(spec: Json) -> Iterator[Json]:
 
 
 def _limit(targets: Iterable[Json], name: str, *, largest: bool) -> Quantity | None:
-    """None if one of them has no limit: then they have none together."""
+    """Return the aggregate limit; None if one of the containers has no limit."""
     written = [member(resources, "limits").get(name) for resources in targets]
     given = [Quantity.parse(one) for one in written if one is not None]
     return _together(given, largest=largest) if len(given) == len(written) else None

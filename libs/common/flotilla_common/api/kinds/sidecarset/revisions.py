@@ -1,6 +1,7 @@
-"""What a revision of a SidecarSet holds, and how a SidecarSet looks that is set back to one (sidecarset.md §6.3, §7.4).
+"""Encodes a SidecarSet's content in revisions, and restores it from one (sidecarset.md §6.3, §7.4).
 
-It holds what is injected, and nothing of whom or how: five members of the spec, null where they are empty.
+A revision holds the injected content, but no selectors or strategies: five members of the spec, null where they are
+empty.
 """
 
 import msgspec
@@ -15,7 +16,7 @@ _HASHES = (SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE)
 
 
 def revision_source(sidecar_set: SidecarSet) -> bytes:
-    """The data of its revision, as the user wrote it."""
+    """Return the data of the SidecarSet's revision, as the user wrote it."""
     spec = sidecar_set.spec
     members = (
         spec.volumes,
@@ -29,16 +30,18 @@ def revision_source(sidecar_set: SidecarSet) -> bytes:
 
 
 def canonical_revision(data: bytes) -> bytes:
-    """The data as it is stored, hashed and compared, from data as anybody may have written it. Raises ValueError for
-    data that cannot be read."""
+    """Return the data as it is stored, hashed and compared. Raises ValueError for unreadable data."""
     spec = member(msgspec.json.decode(data, type=Json), "spec")
     stored: Json = {name: canonical_list(spec, name) or None for name in INJECTED}
     return go_json({"spec": stored | {"$patch": "replace"}}, sort=True)
 
 
 def restored(document: Json, revision: Json) -> Json:
-    """The SidecarSet to inject, as a new document: `document` as it is stored, with the content of a ControllerRevision
-    for its whole spec, its hashes and its name. Raises ValueError for a revision that cannot be read."""
+    """Return a new document with the revision's content, for injection.
+
+    It is the stored `document`, with the content of a ControllerRevision as its whole spec, and its hashes and name.
+    Raises ValueError for an unreadable revision.
+    """
     metadata, kept = member(document, "metadata"), member(revision, "metadata")
     data = member(revision, "data", "spec")
     spec: Json = {name: data[name] for name in INJECTED if data.get(name)}

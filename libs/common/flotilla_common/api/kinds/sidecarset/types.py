@@ -1,7 +1,7 @@
 """SidecarSet in its hub and storage version, apps.kruise.io/v1beta1 (sidecarset.md §2).
 
-What is injected stays raw JSON: a sidecar's container goes into pods, and into revisions, as the user wrote it. What
-decisions look at is read from it by the facts of `SidecarSet`.
+Injected content stays raw JSON: a sidecar's container goes into pods and revisions as the user wrote it. Decisions read
+it through cached properties of `SidecarSet`.
 """
 
 import msgspec
@@ -28,7 +28,7 @@ class UpgradeStrategy(Model):
 
 
 class Sidecar(Model):
-    """A container that is injected, as far as updates look at it."""
+    """An injected container, with the members that updates need."""
 
     name: str = ""
     image: str = ""
@@ -37,22 +37,22 @@ class Sidecar(Model):
 
     @property
     def hot(self) -> bool:
-        """It is injected as two containers, one of which idles."""
+        """Report whether it is injected as two containers, one of which idles."""
         return self.upgrade_strategy.upgrade_type == HOT_UPGRADE
 
     @property
     def native(self) -> bool:
-        """Of an init container: it keeps running beside the pod's containers."""
+        """Report whether the init container keeps running beside the pod's containers."""
         return self.restart_policy == "Always"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its containers in pods."""
+        """Return the names of its containers in pods."""
         return (f"{self.name}-1", f"{self.name}-2") if self.hot else (self.name,)
 
 
 class RevisionChoice(Model):
-    """Which revision is injected instead of the newest spec."""
+    """The revision to inject instead of the newest spec."""
 
     revision_name: str | None = None
     custom_version: str | None = None
@@ -110,17 +110,17 @@ class SidecarSet(Model, dict=True):
 
     @Fact
     def sidecars(self) -> list[Sidecar]:
-        """`spec.containers`. Raises ValueError for what cannot be read."""
+        """Return the decoded `spec.containers`. Raises ValueError if unreadable."""
         return _sidecars(self.spec.containers) or []
 
     @Fact
     def init_sidecars(self) -> list[Sidecar]:
-        """`spec.initContainers`. Raises ValueError for what cannot be read."""
+        """Return the decoded `spec.initContainers`. Raises ValueError if unreadable."""
         return _sidecars(self.spec.init_containers) or []
 
     @property
     def base(self) -> str:
-        """The SidecarSet that this one is a canary of; empty if it is none."""
+        """Return the SidecarSet that this one is a canary of; empty if it is not a canary."""
         annotations = self.metadata.annotations
         return annotations.get(BASE_ANNOTATION, "") if annotations.get(CANARY_ANNOTATION) == "true" else ""
 

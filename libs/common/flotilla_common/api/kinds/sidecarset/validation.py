@@ -1,6 +1,6 @@
 """Validation of a SidecarSet by itself, in its hub version and with its defaults (sidecarset.md §4.1, §4.3).
 
-What needs a look around comes in as faults that others found, or as what they saw.
+Results of checks that need other objects are passed in.
 """
 
 import re
@@ -29,8 +29,10 @@ _NAME_LIMIT = 63
 def validate(
     document: Json, old: Json | None = None, looked_up: Iterable[Fault] = (), *, missing_revision: bool = False
 ) -> list[Fault]:
-    """All faults of a SidecarSet, and of what an update of `old` must not change. `looked_up`: what others found wrong
-    with it. `missing_revision`: the revision that it names cannot be found."""
+    """Return all faults of a SidecarSet, and of forbidden changes to `old`.
+
+    `looked_up`: faults found by checks of other objects. `missing_revision`: the revision that it names does not exist.
+    """
     spec = mapping(document.get("spec"))
     return [
         *_name_faults(text(member(document, "metadata").get("name"))),
@@ -53,7 +55,7 @@ def _name_faults(name: str) -> Iterator[Fault]:
 
 
 def _version_faults(spec: Json, old: Json) -> Iterator[Fault]:
-    """The custom version is a label of revisions. What is stored stays writable."""
+    """Yield the fault of a new custom version that is not a label value. Stored ones stay writable."""
     version = text(spec.get("customVersion"))
     if version != old.get("customVersion") and (problem := value_problem(version)):
         yield invalid("spec.customVersion", version, problem)
@@ -65,7 +67,7 @@ def _content_faults(spec: Json) -> Iterator[Fault]:
 
 
 def _change_faults(spec: Json, old: Json) -> Iterator[Fault]:
-    """Pods cannot get another container, and the two of a hot upgrade cannot become one."""
+    """Yield faults of added or renamed containers, and of changed upgrade types."""
     before = {text(container.get("name")): container for container in mappings(old.get("containers"))}
     for container in mappings(spec.get("containers")):
         name = text(container.get("name"))
@@ -78,7 +80,7 @@ def _change_faults(spec: Json, old: Json) -> Iterator[Fault]:
 
 
 def selector_faults(spec: Json) -> Iterator[Fault]:
-    """The faults of spec.selector and spec.namespaceSelector."""
+    """Yield the faults of spec.selector and spec.namespaceSelector."""
     if spec.get("selector") is None:
         yield required("spec.selector", "no selector defined")
     yield from _selector_faults("spec.selector", spec.get("selector"))
@@ -86,7 +88,7 @@ def selector_faults(spec: Json) -> Iterator[Fault]:
 
 
 def update_faults(spec: Json) -> Iterator[Fault]:
-    """The faults of spec.updateStrategy. Only a rolling update is judged: another type looks at none of it."""
+    """Yield the faults of spec.updateStrategy, which only a rolling update uses."""
     strategy = member(spec, "updateStrategy")
     if strategy.get("type") != ROLLING_UPDATE:
         return
@@ -105,7 +107,7 @@ def update_faults(spec: Json) -> Iterator[Fault]:
 
 
 def injection_faults(spec: Json, *, missing: bool) -> Iterator[Fault]:
-    """The faults of spec.injectionStrategy. `missing`: the revision that it names cannot be found."""
+    """Yield the faults of spec.injectionStrategy. `missing`: the revision that it names does not exist."""
     revision = member(spec, "injectionStrategy").get("revision")
     if revision is None:
         return
@@ -130,7 +132,7 @@ def _selector_faults(path: str, given: object) -> Iterator[Fault]:
 
 
 def container_faults(spec: Json) -> Iterator[Fault]:
-    """The faults of spec.initContainers and spec.containers. Init containers are judged by their resources only."""
+    """Yield the faults of spec.initContainers (their resources only) and spec.containers."""
     for index, container in enumerate(mappings(spec.get("initContainers"))):
         path = f"spec.initContainers[{index}].resourcesPolicy"
         policy = container.get("resourcesPolicy")
@@ -156,7 +158,7 @@ def container_faults(spec: Json) -> Iterator[Fault]:
 
 
 def _source_faults(path: str, source: Json) -> Iterator[Fault]:
-    """A label or an annotation holds the name of the container."""
+    """Yield the faults of a reference to the label or annotation with the container's name."""
     version, field = text(source.get("apiVersion")), text(source.get("fieldPath"))
     if not version:
         yield required(f"{path}.apiVersion")
@@ -200,7 +202,7 @@ def _regex_faults(path: str, pattern: str) -> Iterator[Fault]:
 
 
 def _expression_problem(expression: str, name: str) -> str:
-    """Why the expression has no value where the pod's containers have one core, or one byte; empty if it has one."""
+    """Return why the expression has no value for one core or one byte; empty if it has one."""
     try:
         evaluate(expression, name, 1.0)
     except ValueError as problem:
