@@ -36,8 +36,8 @@ class Marks(msgspec.Struct):
 def marks_of(states: Iterable[ProbeState], markers: Mapping[str, PodProbeMarker]) -> Marks:
     """Return the marks for the results of a pod, in their order.
 
-    The first result of a condition type sets the condition, and the last one of a key sets the key. `markers`: those of
-    the pod's namespace, by name.
+    The first result of a condition type sets the condition, and the last one of a key sets the key. `markers` holds the
+    PodProbeMarkers of the pod's namespace, by name.
     """
     marks = Marks({}, {}, {})
     for state in states:
