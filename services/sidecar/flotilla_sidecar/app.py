@@ -1,4 +1,4 @@
-"""The sidecar service on one page: its controllers."""
+"""The program of the sidecar service: its controllers."""
 
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
@@ -22,10 +22,10 @@ PARTS = (
 
 
 def service() -> Service:
-    """The service, for `flotilla run` and for its own process."""
+    """Return the service, for `flotilla run` and for its own process."""
     return controller_service("sidecar", PARTS)
 
 
 def main() -> int:
-    """Run the service as a process of its own; returns the exit code."""
+    """Run the service as its own process and return the exit code."""
     return run_alone(service())

@@ -1,1 +1,1 @@
-"""Containers of a pod that are started one after the other (container-extras.md §B)."""
+"""Starts the containers of a pod in the order of their priorities (container-extras.md §B)."""

@@ -1,8 +1,8 @@
-"""The ConfigMaps that pods wait for, read by their names when somebody needs to know.
+"""Reads the ConfigMaps that pods wait for, by name and on demand.
 
-They are in the namespaces of users, among ConfigMaps that are none of our business, so they are neither watched nor
-sent over the bus. Only this controller adds keys, and nobody takes one away: an answer with the key that matters is
-good for a while, any other one for a single plan.
+They are in the namespaces of users, among unrelated ConfigMaps, so they are neither watched nor sent over the bus. Only
+this controller adds keys, and none is ever removed: an answer with the relevant key is valid for a while, any other
+answer for a single plan.
 """
 
 import re
@@ -20,38 +20,40 @@ from flotilla_common.control.questions import Get, Questions
 from flotilla_sidecar.launchpriority.launch import barrier_name
 
 GOOD_SECONDS = 20.0
-"""How long an answer is believed: somebody may have deleted the ConfigMap by hand."""
+"""How long an answer is valid: a user may have deleted the ConfigMap."""
 
 _KEY = re.compile(r"p_-?[0-9]+")
 
 
 class Barrier(Frozen):
-    """What the apiserver said of the ConfigMap."""
+    """The apiserver's answer about the ConfigMap."""
 
-    uid: str = ""  # empty: there is none
+    uid: str = ""  # empty: it does not exist
     version: str = ""
     keys: frozenset[str] = frozenset()
-    earlier: bool = False  # it is that of an earlier pod of this name, and about to be collected
-    foreign: bool = False  # it is somebody else's, who happens to use the name
-    going: bool = False  # it is being deleted
+    earlier: bool = False  # belongs to an earlier pod of this name, and is about to be collected
+    foreign: bool = False  # belongs to another owner that uses the same name
+    going: bool = False  # being deleted
 
 
 _decode = msgspec.json.Decoder(ConfigMap).decode
 
 
 class Barriers:
-    """Asks for the ConfigMaps of pods, by uid of the pod and name of the ConfigMap."""
+    """Reads the ConfigMaps of pods, by uid of the pod and name of the ConfigMap."""
 
     def __init__(self, get: Get, clock: Clock, again: Callable[[str, str], None]) -> None:
-        """`again` plans whoever has asked."""
+        """Take `get`, which reads an object, and `again`, which plans the asking pod again."""
         self._get = get
         self._clock = clock
         self._questions = Questions(self._read, clock, again)
         self.forget, self.run = self._questions.forget, self._questions.run
 
     def of(self, pod: Pod, key: str) -> Barrier | None:
-        """The pod's ConfigMap; None until the apiserver has answered, which has the pod planned again. An answer
-        without this key is given once: what is planned with it changes the ConfigMap."""
+        """Return the pod's ConfigMap; None until the apiserver has answered, which plans the pod again.
+
+        An answer without the key is returned once: what is planned from it changes the ConfigMap.
+        """
         whose, question = pod.metadata.key, (pod.metadata.uid, barrier_name(pod))
         answer = self._questions.ask(whose, question)
         if answer is None:
@@ -63,7 +65,7 @@ class Barriers:
         return self.of(pod, key) if late else barrier
 
     async def _read(self, key: Key, question: tuple[str, str]) -> tuple[Barrier, float]:
-        """What the apiserver says, and until when that is believed."""
+        """Return the apiserver's answer, and until when it is valid."""
         found = await found_or_none(self._get(CONFIG_MAP, key[0], question[1]))
         barrier = Barrier() if found is None else _barrier(_decode(found), key[1], question[0])
         return barrier, self._clock.monotonic() + GOOD_SECONDS

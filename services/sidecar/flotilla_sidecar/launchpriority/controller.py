@@ -1,6 +1,6 @@
-"""The container launch priority controller: what it watches and writes, and what it plans from.
+"""Declares the container launch priority controller: its watches, its writes, and the gatherer of its snapshots.
 
-An index keeps the pods that start their containers in order, so all others cost nothing.
+An index holds the pods that start their containers in order, so all others cost nothing.
 """
 
 from flotilla_common.api.core import Pod
@@ -30,11 +30,11 @@ class Gatherer:
         wiring.wake(PODS, _concerned)
 
     def keys(self) -> list[Key]:
-        """The pods that start their containers in order now."""
+        """Return the pods that are starting their containers in order."""
         return [pod.metadata.key for pod in self._pods.by_index(LAUNCHING, LAUNCHING)]
 
     def gather(self, key: Key, memory: Memory) -> LaunchSnapshot | None:
-        """The pod, and its ConfigMap where the pod does not tell enough; None when it is gone or waits no more."""
+        """Return the pod, with its ConfigMap if needed; None when it is gone or no longer waits."""
         pod = self._pods.get(*key)
         if pod is None or not is_launching(pod):
             self._barriers.forget(key)
@@ -44,12 +44,12 @@ class Gatherer:
 
 
 def _concerned(old: Pod | None, new: Pod | None) -> list[Key]:
-    """A pod that waits, or that waited before the change."""
+    """Return the key of a pod that waits, or waited before the change."""
     return list(dict.fromkeys(pod.metadata.key for pod in (old, new) if pod is not None and is_launching(pod)))
 
 
 WORKERS = 4
-"""As the reference (install.md §4)."""
+"""The number of workers, as in the reference (install.md §4)."""
 
 CONTROLLER = ControllerSpec(
     name="container-launch-priority-controller",

@@ -1,10 +1,10 @@
-"""The next key for a pod whose containers start one after the other (container-extras.md §B3).
+"""Plans the next key for a pod whose containers start in order (container-extras.md §B3).
 
-At each moment the highest priority among the containers that are not ready is released. Equal ones start together;
-lower ones follow when all higher ones are ready. With the last key the pod is told that it needs nobody any more.
+The highest priority among the containers that are not ready is released. Equal priorities start together; lower ones
+follow when all higher ones are ready. With the last key the pod gets an annotation that its start is complete.
 
-It gives no reasons: the bus would keep a message for every pod that ever was. `flotilla explain pod` reads the order
-from the pod itself.
+Plans have no reasons: the bus would keep a message for every pod that ever existed. `flotilla explain pod` reads the
+order from the pod itself.
 """
 
 from datetime import datetime, timedelta
@@ -20,11 +20,11 @@ from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier
 from flotilla_sidecar.launchpriority.launch import barrier_name, is_launching, is_proven, key_of, pending
 
 GOING_SECONDS = 1.0
-"""How soon a ConfigMap that is being deleted is looked at again."""
+"""The interval for checking a ConfigMap that is being deleted."""
 
 
 class LaunchSnapshot(Frozen):
-    """A pod, and its ConfigMap if that had to be asked for and is known."""
+    """A pod, and its ConfigMap if that had to be read and was."""
 
     pod: Pod
     barrier: Barrier | None = None
@@ -36,13 +36,13 @@ class LaunchSnapshot(Frozen):
 
 
 def unproven(pod: Pod) -> int | None:
-    """The highest priority that is to be released, if the pod does not prove that it is."""
+    """Return the highest priority to be released, unless the pod proves that it is."""
     ranks = pending(pod) if is_launching(pod) else []
     return ranks[-1] if ranks and not is_proven(pod, ranks[-1]) else None
 
 
 def plan(snapshot: LaunchSnapshot, now: datetime) -> Plan:
-    """At most one key, and the annotation with the last one."""
+    """Plan at most one key, and the annotation with the last one."""
     pod = snapshot.pod
     if not is_launching(pod):
         return Plan()
@@ -51,13 +51,13 @@ def plan(snapshot: LaunchSnapshot, now: datetime) -> Plan:
         return _doing((_complete(pod),))
     if is_proven(pod, ranks[-1]):
         return Plan()
-    if snapshot.barrier is None:  # it is being asked for
+    if snapshot.barrier is None:  # it is being read
         return Plan()
     if snapshot.barrier.going:
         return Plan(wake_at=now + timedelta(seconds=GOING_SECONDS))
     if snapshot.barrier.foreign:
         return _in_the_way(pod, key_of(ranks[-1]) in snapshot.barrier.keys, now)
-    # A container that is about to be created is looked after: its ConfigMap may be deleted by hand.
+    # Check again while containers are about to be created: a user may delete their ConfigMap.
     again = now + timedelta(seconds=GOOD_SECONDS) if pod.spec.node_name else None
     if _is_there(snapshot, ranks[-1]):
         return Plan(wake_at=again)
@@ -76,8 +76,10 @@ def _doing(chain: Chain, wake_at: datetime | None = None) -> Plan:
 
 
 def _in_the_way(pod: Pod, has_key: bool, now: datetime) -> Plan:
-    """Write nothing to somebody else's ConfigMap, and tell the pod's owner that its containers wait until it is gone.
-    One that has the key by chance starts them."""
+    """Write nothing to another owner's ConfigMap, and emit an event that the containers wait for its deletion.
+
+    If it has the key by chance, the containers start.
+    """
     wake_at = now + timedelta(seconds=GOOD_SECONDS)
     if has_key:
         return Plan(wake_at=wake_at)
@@ -103,13 +105,13 @@ def _release(pod: Pod, barrier: Barrier, rank: int) -> Action:
     meta = ObjectMeta(name=name, namespace=namespace, uid=barrier.uid, resource_version=barrier.version)
     if not barrier.earlier:
         return patch_of(CONFIG_MAP, meta, Intent.UPDATE, cause, pods=pods, body={"data": data})
-    # The keys of an earlier pod would let this one start in any order. Owned by this pod, it is not collected.
+    # The keys of an earlier pod would start this one in any order. Owned by this pod, the ConfigMap is not collected.
     body = {"metadata": owned, "data": dict.fromkeys(sorted(barrier.keys)) | data}
     return patch_of(CONFIG_MAP, meta, Intent.UPDATE, cause, pods=pods, body=body, on_version=True)
 
 
 def _owner(meta: ObjectMeta) -> Json:
-    """Neither controller nor in the way of the pod's deletion: the ConfigMap merely goes with it."""
+    """Build an owner reference that neither controls nor blocks: the ConfigMap is just deleted with the pod."""
     return {**POD.type_meta, "name": meta.name, "uid": meta.uid}
 
 

@@ -1,1 +1,1 @@
-"""The first KruisePodReady condition of pods that declare the gate and have no controller that sets it."""
+"""Sets the first KruisePodReady condition of pods that have the gate but no controller that sets it."""

@@ -1,6 +1,6 @@
-"""The pod readiness controller (install.md §11).
+"""Declares the pod readiness controller (install.md §11).
 
-An index keeps the pods that need their first condition, so all others cost nothing.
+An index holds the pods that need their first condition, so all others cost nothing.
 """
 
 from collections.abc import Iterable
@@ -21,39 +21,42 @@ WAITING = "waiting"
 
 
 class Gatherer:
-    """Finds the pods that wait."""
+    """Finds the pods that wait for their condition."""
 
     def __init__(self, wiring: Wiring, merging: Iterable[Resource]) -> None:
-        """Pods of `merging` kinds are left to their controllers, where those are served."""
+        """Leave pods of `merging` kinds to their controllers, if those are served."""
         self._left_out = {(kind.group, kind.kind) for kind in merging if wiring.settings.serves(kind.kind)}
         self._pods = wiring.table(PODS)
         self._pods.add_index(WAITING, lambda pod: (WAITING,) if self.concerns(pod) else ())
         wiring.wake(PODS, lambda old, new: [new.metadata.key] if new is not None and self.concerns(new) else ())
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether the pod needs a condition from us."""
+        """Report whether the pod needs a condition from this controller."""
         if not waits_for_condition(pod):
             return False
         owner = controller_of(pod.metadata)
         return owner is None or (group_of(owner.api_version), owner.kind) not in self._left_out
 
     def keys(self) -> list[Key]:
-        """The pods that wait now."""
+        """Return the pods that wait now."""
         return [pod.metadata.key for pod in self._pods.by_index(WAITING, WAITING)]
 
     def gather(self, key: Key, memory: Memory) -> PodSnapshot | None:
-        """The pod; None when it is gone or does not wait any more."""
+        """Return the pod; None when it is gone or no longer waits."""
         pod = self._pods.get(*key)
         return PodSnapshot(pod) if pod is not None and self.concerns(pod) else None
 
 
 WORKERS = 3
-"""As the reference: one patch per pod is all there is to do."""
+"""The number of workers, as in the reference: the work is one patch per pod."""
 
 
 def pod_readiness(*merging: Resource) -> ControllerSpec[PodSnapshot]:
-    """The controller. Pods of `merging` kinds, where those are served, get their condition from their own
-    controllers, which merge it into writes that they make anyway."""
+    """Return the controller.
+
+    Pods of `merging` kinds that are served get their condition from their own controllers, which merge it into other
+    writes.
+    """
     return ControllerSpec(
         name="pod-readiness-controller",
         primary=PODS,

@@ -1,6 +1,6 @@
-"""The first KruisePodReady condition of a pod that declares the gate (install.md §11, common.md §6.2).
+"""Plans the first KruisePodReady condition of a pod that has the gate (install.md §11, common.md §6.2).
 
-Without it the pod would never become Ready. A condition that exists is somebody's decision, and is never touched.
+Without it the pod would never become Ready. An existing condition was set on purpose, and is never changed.
 """
 
 from datetime import datetime
@@ -17,7 +17,7 @@ from flotilla_common.workload.readiness import ensure_pod_ready
 
 
 class PodSnapshot(msgspec.Struct, frozen=True):
-    """One pod; nothing else matters."""
+    """One pod, the only input."""
 
     pod: Pod
 
@@ -28,14 +28,14 @@ class PodSnapshot(msgspec.Struct, frozen=True):
 
 
 def waits_for_condition(pod: Pod) -> bool:
-    """The pod declares the gate, has no such condition, and is not on its way out."""
+    """Report whether the pod has the gate, lacks the condition, and is not terminating."""
     return POD_READY in pod.gates and POD_READY not in pod.conditions and pod.metadata.deletion_timestamp is None
 
 
 def plan(snapshot: PodSnapshot, now: datetime) -> Plan:
-    """One status patch, or nothing. It is a merge by condition type, so it does not conflict with the kubelet's.
+    """Plan one status patch, or nothing. It merges by condition type, so it does not conflict with the kubelet's.
 
-    It gives no reasons: the bus would keep a message for every pod that ever was.
+    Plans have no reasons: the bus would keep a message for every pod that ever existed.
     """
     if not waits_for_condition(snapshot.pod):
         return Plan()

@@ -1,8 +1,8 @@
-"""What of a Secret or ConfigMap is compared (resourcedistribution.md §5.3): everything but metadata and status.
+"""Compares the content of Secrets and ConfigMaps: everything but metadata and status (resourcedistribution.md §5.3).
 
-Of objects that exist only digests are kept. So a large copy in a thousand namespaces costs little memory, and the
-secrets of others that happen to bear the same name are not held at all. The source is compared as the apiserver would
-store it: `stringData`, a type that is left out and base64 in several lines make no difference that a write would undo.
+Only digests are kept of existing objects. So a large copy in a thousand namespaces costs little memory, and other
+users' secrets of the same name are not kept in memory at all. The source is compared in the form that the apiserver
+stores: `stringData`, an omitted type and base64 in several lines are no difference.
 """
 
 import base64
@@ -18,14 +18,14 @@ from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import SECRET
 
 OPAQUE = "Opaque"
-"""The type of a Secret that does not say its own."""
+"""The default type of a Secret."""
 
 
 Values = dict[str, str | None]
 
 
 class Copy(Model):
-    """A Secret or ConfigMap that exists: whose it is, and digests of what is in it."""
+    """An existing Secret or ConfigMap: its owner, and digests of its content."""
 
     metadata: ObjectMeta = ObjectMeta()
     type: str = ""
@@ -35,7 +35,7 @@ class Copy(Model):
     digested: bool = False
 
     def __post_init__(self) -> None:
-        """Forget all values, and the metadata that may repeat them."""
+        """Replace all values by digests, and drop the metadata that may repeat them."""
         if self.digested:
             return
         bare = msgspec.structs.replace(self.metadata, labels={}, annotations={}, managed_fields=[])
@@ -53,7 +53,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What a copy is to hold, as the apiserver would store it."""
+    """The desired content of a copy, in the form that the apiserver stores."""
 
     type: str
     data: Part
@@ -62,7 +62,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 def content_of(source: Source) -> Content:
-    """What copies of the source are to hold."""
+    """Return the desired content of copies of the source."""
     document, data = source.document, mapping(source.document.get("data"))
     immutable = document.get("immutable") is True
     if source.resource != SECRET:
@@ -73,7 +73,7 @@ def content_of(source: Source) -> Content:
 
 
 def change(copy: Copy, wanted: Content) -> Json:
-    """The merge patch that makes the copy hold what is wanted; empty if it does."""
+    """Return the merge patch that gives the copy the desired content; empty if it has it."""
     patch: Json = {
         "data": _changed(copy.data or {}, wanted.data),
         "binaryData": _changed(copy.binary_data or {}, wanted.binary_data),
@@ -106,7 +106,7 @@ def _digest(value: object) -> str:
 
 
 def _binary(values: object) -> Json:
-    """Values in base64, each written as the apiserver writes it. What is no base64 is for the apiserver to refuse."""
+    """Return base64 values in canonical form. Invalid base64 is left for the apiserver to reject."""
     return {key: _canonical(_not_null(value)) for key, value in mapping(values).items()}
 
 
@@ -128,5 +128,5 @@ def _encoded(value: object) -> object:
 
 
 def _not_null(value: object) -> object:
-    """The apiserver stores null as an empty value."""
+    """Return an empty string for null, as the apiserver stores it."""
     return "" if value is None else value

@@ -1,7 +1,7 @@
-"""The ResourceDistribution controller: what it watches and writes, and what it plans from.
+"""Declares the ResourceDistribution controller: its watches, its writes, and the gatherer of its snapshots.
 
-Secrets and ConfigMaps are read directly, and only those that bear the name of a source: what else is in the cluster is
-no business of this service, and none of it goes over the bus. ResourceDistributions themselves are only named there.
+Secrets and ConfigMaps are read directly, and only those with the name of a source: no others are read, and none is sent
+over the bus, where ResourceDistributions are only named.
 """
 
 from collections.abc import Iterable
@@ -29,11 +29,11 @@ SOURCE = "source"
 """Index: ResourceDistributions by kind and name of their source."""
 
 NAME = "name"
-"""Index: objects by name, in whatever namespace."""
+"""Index: objects by name, in any namespace."""
 
 
 def source_of(distribution: ResourceDistribution) -> Iterable[tuple[str, str]]:
-    """(kind, name) of what is distributed; none of what cannot be."""
+    """Return (kind, name) of the distributed resource; empty if the spec is invalid."""
     try:
         source = distribution.source
     except ValueError:
@@ -42,7 +42,7 @@ def source_of(distribution: ResourceDistribution) -> Iterable[tuple[str, str]]:
 
 
 def name_of(copy: Copy) -> Iterable[str]:
-    """The name, as an index wants it."""
+    """Return the name as an index key."""
     return (copy.metadata.name,)
 
 
@@ -57,7 +57,7 @@ COPIES = {
         owner=RESOURCE_DISTRIBUTION,
         indexes={NAME: name_of},
         writes=("create", "delete", "patch"),
-        conditional=True,  # a create meets whoever has the name, everything else is of one version
+        conditional=True,  # a create fails if the name is taken, every other write is on one version
         named=True,
     )
     for resource in DISTRIBUTED
@@ -81,7 +81,7 @@ class Gatherer:
             wiring.wake(watch, partial(self._of_copy, resource))
 
     def gather(self, key: Key, memory: Memory) -> DistributionSnapshot | None:
-        """The ResourceDistribution and its surroundings; None when it does not exist."""
+        """Return the ResourceDistribution and its surroundings; None when it does not exist."""
         distribution = self._distributions.get(*key)
         if distribution is None:
             return None
@@ -99,12 +99,12 @@ class Gatherer:
         return snapshot
 
     def _wanted(self, resource: Resource) -> set[str]:
-        """Names of sources whose ResourceDistributions this replica serves."""
+        """Return the names of sources whose ResourceDistributions this replica serves."""
         served = (one for one in self._distributions if self._wiring.owns(*one.metadata.key))
         return {name for one in served for kind, name in source_of(one) if kind == resource.kind}
 
     def _read(self, resource: Resource, name: str) -> None:
-        """What bears the name is known now, or cannot be."""
+        """Plan again once the objects of that name have been read, or cannot be."""
         for key in self._about(resource, name):
             self._wiring.again(*key)
 
@@ -112,20 +112,19 @@ class Gatherer:
         return [one.metadata.key for one in self._distributions.by_index(SOURCE, (resource.kind, name))]
 
     def _of_copy(self, resource: Resource, old: Copy | None, new: Copy | None) -> list[Key]:
-        """Whoever else's object it is: with its end there is room for a copy."""
+        """Return the ResourceDistributions of the object's name: the end of a foreign object makes room for a copy."""
         copy = new or old
         return [] if copy is None else self._about(resource, copy.metadata.name)
 
     def _of_namespace(self, old: Namespace | None, new: Namespace | None) -> list[Key]:
-        """It came, goes or is gone, or has other labels."""
+        """Return the ResourceDistributions affected by a namespace that came, goes, or has other labels."""
         if _state(old) == _state(new):
             return []
         return [one.metadata.key for one in self._distributions if _is_concerned(one, old, new)]
 
 
 async def read_copies(wiring: Wiring, key: Key) -> None:
-    """Read everything that bears the source's name, after a write that may have happened or not. Raises ApiError or
-    Unreachable."""
+    """Read all objects of the source's name, after a write of unknown outcome. Raises ApiError or Unreachable."""
     distribution = wiring.table(DISTRIBUTIONS).get(*key)
     if distribution is not None:
         for kind, name in source_of(distribution):

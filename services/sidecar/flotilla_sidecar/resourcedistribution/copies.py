@@ -1,7 +1,7 @@
-"""Copies as they are made, changed and deleted (resourcedistribution.md §5.4).
+"""Creates, changes and deletes copies (resourcedistribution.md §5.4).
 
-Every change and every deletion is of exactly the version that was planned with: an object of somebody else that took
-the name meanwhile is never touched.
+Every change and every deletion is on exactly the version read: an object of another owner that took the name meanwhile
+is never changed.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from flotilla_sidecar.resourcedistribution.content import Copy
 
 
 def is_ours(copy: Copy, distribution: ResourceDistribution) -> bool:
-    """The ResourceDistribution controls the object. One that only looks like a copy is somebody else's."""
+    """Report whether the ResourceDistribution controls the object. Looking like a copy is not enough."""
     owner, meta = controller_of(copy.metadata), distribution.metadata
     if owner is None:
         return False
@@ -37,12 +37,12 @@ def is_ours(copy: Copy, distribution: ResourceDistribution) -> bool:
 
 
 def phase(failure: str, namespace: str) -> str:
-    """Under which a failed write is remembered: the condition that it belongs to, and where it was."""
+    """Return the phase of a write: the condition of its failure, and its namespace."""
     return f"{failure} {namespace}"
 
 
 def creation(distribution: ResourceDistribution, namespace: str, now: datetime) -> Create:
-    """Make the copy of a namespace."""
+    """Create the copy of a namespace."""
     source = distribution.source
     metadata = {"name": source.name, "namespace": namespace} | _metadata(distribution, now)
     body = {key: value for key, value in source.document.items() if key != "status"} | {"metadata": metadata}
@@ -51,7 +51,7 @@ def creation(distribution: ResourceDistribution, namespace: str, now: datetime) 
 
 
 def update(distribution: ResourceDistribution, copy: Copy, content: Json, now: datetime) -> Patch:
-    """Give the copy this content again. What others added to its metadata stays, but for owners."""
+    """Correct the content of the copy. Other writers' additions to its metadata stay, except owners."""
     metadata = _metadata(distribution, now, copy.metadata.finalizers)
     where = copy.metadata.namespace
     return patch_of(
@@ -66,8 +66,10 @@ def update(distribution: ResourceDistribution, copy: Copy, content: Json, now: d
 
 
 def replacement(distribution: ResourceDistribution, copy: Copy, now: datetime) -> Chain:
-    """Make the copy anew, since the type of a Secret cannot be changed. Somebody's finalizers hold the old one; the new
-    one is then made when it is gone."""
+    """Delete and recreate the copy, since the type of a Secret cannot be changed.
+
+    If finalizers hold the old copy, the new one is created when it is gone.
+    """
     where = copy.metadata.namespace
     old = delete_of(
         distribution.source.resource,
@@ -81,7 +83,7 @@ def replacement(distribution: ResourceDistribution, copy: Copy, now: datetime) -
 
 
 def removal(distribution: ResourceDistribution, copy: Copy) -> Delete:
-    """Delete the copy of a namespace that is no target."""
+    """Delete the copy of a namespace that is no longer a target."""
     where = phase(DELETE_FAILED, copy.metadata.namespace)
     return delete_of(
         distribution.source.resource,
@@ -94,12 +96,12 @@ def removal(distribution: ResourceDistribution, copy: Copy) -> Delete:
 
 
 def hash_of(resource: bytes | msgspec.Raw) -> str:
-    """The hash of the resource: of its bytes as the apiserver shows them."""
+    """Return the hash of the resource's bytes as the apiserver shows them."""
     return hashlib.sha256(bytes(resource)).hexdigest()
 
 
 def _metadata(distribution: ResourceDistribution, now: datetime, held: Sequence[str] = ()) -> Json:
-    """Of a copy, without its name. `held`: finalizers that it has."""
+    """Return the metadata of a copy, without its name. `held`: its existing finalizers."""
     meta, given = distribution.metadata, member(distribution.source.document, "metadata")
     ours = {
         DISTRIBUTED_FROM: meta.name,
@@ -117,6 +119,6 @@ def _metadata(distribution: ResourceDistribution, now: datetime, held: Sequence[
 
 
 def _written(now: datetime) -> str:
-    """A time as earlier releases wrote it: Go's own form, without the zeros at its end."""
+    """Return the time as earlier releases wrote it: Go's own form, without trailing zeros."""
     moment = now.astimezone(UTC)
     return f"{moment:%Y-%m-%d %H:%M:%S.%f}".rstrip("0").rstrip(".") + " +0000 UTC"

@@ -1,4 +1,4 @@
-"""What one pass finds out about each namespace: right, to be written, or failed, and why."""
+"""Collects the findings of one pass for each namespace: correct, to be written, or failed, and why."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from flotilla_sidecar.resourcedistribution.targets import living
 
 
 class Due(NamedTuple):
-    """A write that is to be made."""
+    """A write that is due."""
 
     failure: str
     """The condition that it belongs to if it fails."""
@@ -26,26 +26,26 @@ class Due(NamedTuple):
 
 
 class Findings:
-    """Collected namespace by namespace, in the order of their names."""
+    """The findings by namespace, in the order of names."""
 
     def __init__(self, snapshot: DistributionSnapshot, matched: Sequence[str]) -> None:
-        """`matched`: the targets."""
+        """Take the snapshot and the names of the targets, `matched`."""
         self._snapshot = snapshot
         self._stored = stored_failures(snapshot.distribution)
         self.matched = matched
         self.right: list[str] = []
-        """Targets whose copy is there and equal."""
+        """Targets whose copy exists and is equal."""
         self.leaving: list[str] = []
-        """Targets whose copy is on its way out, and is made anew when it is gone."""
+        """Targets whose copy is terminating, and is recreated when it is gone."""
         self.fresh: list[Due] = []
-        """Writes that nothing is known against."""
+        """Writes without a known failure."""
         self.failing: list[Due] = []
         """Writes that failed when they were last tried."""
         self.failures: dict[str, dict[str, str]] = {kind: {} for kind in CONDITIONS}
-        """By type of condition: namespaces, and what was said there."""
+        """By type of condition: namespaces, and the message for each."""
 
     def unread(self, why: str) -> None:
-        """Nobody can say what there is, in any namespace."""
+        """Record that the objects of all namespaces cannot be read."""
         everywhere = living(sorted(self._snapshot.namespaces), self._snapshot.namespaces)
         self.failures[GET_FAILED] = dict.fromkeys(everywhere, why)
         for namespace in self.matched:
@@ -53,18 +53,21 @@ class Findings:
                 self.missing(namespace)
 
     def missing(self, namespace: str) -> None:
-        """The target does not exist, or not for long."""
+        """Record that the target does not exist, or is terminating."""
         self.failures[NO_NAMESPACE][namespace] = f"namespace {namespace} not found or is terminating"
 
     def conflict(self, namespace: str) -> None:
-        """Somebody else's object has the name."""
+        """Record that another owner's object has the name."""
         source = self._snapshot.distribution.source
         what = f"{source.resource.kind} {namespace}/{source.name}"
         self.failures[CONFLICT][namespace] = f"{what} is there already, and is not a copy of this ResourceDistribution"
 
     def write(self, failure: str, namespace: str, make: Callable[[], Action | Chain]) -> None:
-        """A write is due. It counts as failed, with `failure` as its condition, if it was when it was last tried; a
-        service that has just started knows that from the status only."""
+        """Record a write that is due.
+
+        If it failed when it was last tried, it counts as failed with condition `failure`. A service that has just
+        started has this only from the status.
+        """
         said = self._snapshot.failures.get(phase(failure, namespace))
         said = said or self._stored.get(failure, {}).get(namespace)
         if said:

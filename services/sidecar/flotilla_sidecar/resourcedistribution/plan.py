@@ -1,5 +1,8 @@
-"""From a snapshot of one ResourceDistribution to what is done about it: every target has a copy that is equal to the
-source, no other namespace has one, and nobody else's objects are touched (resourcedistribution.md §5)."""
+"""Plans one pass over one ResourceDistribution (resourcedistribution.md §5).
+
+Every target gets a copy that is equal to the source, no other namespace has one, and other owners' objects are never
+changed.
+"""
 
 from datetime import datetime
 from functools import partial
@@ -25,14 +28,14 @@ from flotilla_sidecar.resourcedistribution.why import explain
 
 
 class _Wish(NamedTuple):
-    """What is to be where."""
+    """The desired content, and the namespaces that get it."""
 
     choice: Choice
     content: Content
 
 
 def plan(snapshot: DistributionSnapshot, now: datetime) -> Plan:
-    """The next step of one ResourceDistribution."""
+    """Plan the next step of one ResourceDistribution."""
     draft, wish = Draft(), _wish(snapshot.distribution)
     if isinstance(wish, Reason):
         return Plan(reasons=(wish,))
@@ -50,7 +53,7 @@ def plan(snapshot: DistributionSnapshot, now: datetime) -> Plan:
 
 
 def _wish(distribution: ResourceDistribution) -> _Wish | Reason:
-    """What is to be where, or why nothing is done."""
+    """Return the desired content and targets, or why nothing is done."""
     if distribution.metadata.deletion_timestamp is not None:
         return Reason(State.PROGRESSING, "Deleting", "it is being deleted; its copies go with it")
     try:
@@ -64,7 +67,7 @@ def _wish(distribution: ResourceDistribution) -> _Wish | Reason:
 
 
 def _distribute(snapshot: DistributionSnapshot, content: Content, found: Findings, now: datetime) -> None:
-    """Every target gets its copy (§5.3)."""
+    """Give every target its copy (§5.3)."""
     distribution, copies = snapshot.distribution, snapshot.copies or {}
     reachable = set(living(found.matched, snapshot.namespaces))
     for namespace in found.matched:
@@ -87,7 +90,7 @@ def _distribute(snapshot: DistributionSnapshot, content: Content, found: Finding
 
 
 def _clean(snapshot: DistributionSnapshot, found: Findings) -> None:
-    """No other namespace keeps one (§5.5). A copy that is on its way out, or goes with its namespace, is left alone."""
+    """Delete the copies of other namespaces (§5.5), except terminating ones and those in terminating namespaces."""
     distribution, copies = snapshot.distribution, snapshot.copies or {}
     for namespace in living(sorted(copies.keys() - set(found.matched)), snapshot.namespaces):
         copy = copies[namespace]
@@ -96,8 +99,11 @@ def _clean(snapshot: DistributionSnapshot, found: Findings) -> None:
 
 
 def _planned(snapshot: DistributionSnapshot, found: Findings, draft: Draft, now: datetime) -> Plan:
-    """Writes that have not failed go first, so that those which fail for ever keep nobody from getting a copy. The
-    status is written by the pass that knows what came of all writes; while there are more of them, now and then."""
+    """Plan the writes, reasons and status.
+
+    Writes that have not failed go first, so that lasting failures do not block other copies. The status is written at
+    once by the pass that completes all writes, and at intervals while more are due.
+    """
     due = [*found.fresh, *found.failing]
     more = len(due) > MAX_CHAINS_PER_PASS
     chains: list[Chain] = [one.chain() for one in due[:MAX_CHAINS_PER_PASS]]

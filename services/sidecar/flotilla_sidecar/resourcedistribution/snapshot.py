@@ -1,5 +1,7 @@
-"""What planning one ResourceDistribution looks at: the object, all namespaces, and all objects of the source's kind and
-name."""
+"""The input of planning one ResourceDistribution.
+
+It consists of the object, all namespaces, and all objects of the source's kind and name.
+"""
 
 from collections.abc import Mapping
 
@@ -12,15 +14,15 @@ from flotilla_sidecar.resourcedistribution.content import Copy
 
 
 class DistributionSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One ResourceDistribution."""
+    """One ResourceDistribution and its surroundings at one moment."""
 
     distribution: ResourceDistribution
     namespaces: Mapping[str, Namespace] = {}
-    copies: Mapping[str, Copy] | None = None  # by namespace, those of others among them; None: not known yet
-    trouble: str = ""  # why they cannot be known
-    failures: Mapping[str, str] = {}  # what writes of the last pass met, by their phases
+    copies: Mapping[str, Copy] | None = None  # by namespace, other owners' objects included; None: not read yet
+    trouble: str = ""  # why they cannot be read
+    failures: Mapping[str, str] = {}  # errors of the last pass's writes, by phase
 
     @property
     def subject(self) -> Subject:
-        """The ResourceDistribution."""
+        """The ResourceDistribution, as events and the bus name it."""
         return Subject.of(RESOURCE_DISTRIBUTION, self.distribution.metadata)

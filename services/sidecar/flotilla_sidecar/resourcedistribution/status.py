@@ -1,4 +1,4 @@
-"""The status of a ResourceDistribution (resourcedistribution.md §6): how many copies are right, and six conditions."""
+"""Computes the status of a ResourceDistribution (resourcedistribution.md §6): copy counts, and six conditions."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,13 +14,13 @@ SUCCEEDED = "Succeeded"
 """The reason of a condition without a failure."""
 
 Failures = Mapping[str, Mapping[str, str]]
-"""By type of condition: the namespaces that it concerns, and what was said there."""
+"""By type of condition: the failed namespaces, and the message for each."""
 
 
 def status_of(
     distribution: ResourceDistribution, desired: int, succeeded: int, failures: Failures, now: datetime
 ) -> ResourceDistributionStatus:
-    """The status as it is to be."""
+    """Return the desired status."""
     before = distribution.status.conditions
     return ResourceDistributionStatus(
         desired=desired,
@@ -35,7 +35,7 @@ def status_of(
 
 
 def stored_failures(distribution: ResourceDistribution) -> Failures:
-    """The failures that the status tells of."""
+    """Return the failures that the stored status reports."""
     told = distribution.status.conditions
     return {condition.type: dict.fromkeys(condition.failed_namespaces, condition.reason) for condition in told}
 

@@ -1,4 +1,4 @@
-"""Which namespaces get a copy (resourcedistribution.md §3)."""
+"""Selects the namespaces that get a copy (resourcedistribution.md §3)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,41 +7,41 @@ from flotilla_common.api.kinds.resourcedistribution.types import Targets
 from flotilla_common.api.selectors import Selector
 
 SYSTEM = frozenset({"kube-system", "kube-public"})
-"""Namespaces that are never targets, whatever is said."""
+"""Namespaces that are never targets, regardless of the spec."""
 
 
 class Choice:
     """The targets of one ResourceDistribution, compiled."""
 
     def __init__(self, targets: Targets) -> None:
-        """Raises ValueError for a selector that cannot be read."""
+        """Compile the targets. Raises ValueError for an unreadable selector."""
         self._all = targets.all_namespaces
         self._named = frozenset(targets.included_namespaces.names)
         self._excluded = SYSTEM | frozenset(targets.excluded_namespaces.names)
         self._selector = Selector.compile(targets.namespace_selector)
 
     def matched(self, namespaces: Mapping[str, Namespace]) -> list[str]:
-        """The targets, by name; some may not exist."""
+        """Return the targets, by name; some may not exist."""
         found = {name for name, one in namespaces.items() if self.matches(one)}
         return sorted(found if self._all else found | (self._named - self._excluded))
 
     def matches(self, namespace: Namespace) -> bool:
-        """Whether a namespace that exists is a target."""
+        """Report whether an existing namespace is a target."""
         name = namespace.metadata.name
         if name in self._excluded:
             return False
         return self._all or name in self._named or self._selects(namespace)
 
     def concerned_by(self, *namespaces: Namespace | None) -> bool:
-        """Whether one of these states of a namespace makes it a target: what happens to it matters then."""
+        """Report whether one of these states of a namespace makes it a target, so that its changes matter."""
         return any(self.matches(one) for one in namespaces if one is not None)
 
     def _selects(self, namespace: Namespace) -> bool:
-        """A selector without terms selects nothing."""
+        """Report whether the selector matches. A selector without terms selects nothing."""
         return not self._selector.empty and self._selector.matches(namespace.metadata.labels)
 
 
 def living(names: Iterable[str], namespaces: Mapping[str, Namespace]) -> list[str]:
-    """Those that exist and are not on their way out: only there anything can be written."""
+    """Return the names of namespaces that exist and are not terminating: only those accept writes."""
     found = ((name, namespaces.get(name)) for name in names)
     return [name for name, one in found if one is not None and one.metadata.deletion_timestamp is None]

@@ -1,4 +1,4 @@
-"""Why a ResourceDistribution stands where it stands, for `flotilla explain`."""
+"""Explains the state of a ResourceDistribution, for `flotilla explain`."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ from flotilla_sidecar.resourcedistribution.findings import Findings
 
 
 def explain(found: Findings, draft: Draft) -> None:
-    """Say what is done, what fails, and where everything is right."""
+    """Add reasons for writes, failures and correct copies."""
     conflicts, missing = found.failures[CONFLICT], found.failures[NO_NAMESPACE]
     made, updated, removed = (_namespaces(found, kind) for kind in (CREATE_FAILED, UPDATE_FAILED, DELETE_FAILED))
     _reason_in(draft, State.PROGRESSING, "Creating", "a copy is made in", made)

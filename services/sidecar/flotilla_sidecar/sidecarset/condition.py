@@ -1,7 +1,7 @@
-"""The pod condition that says whether all SidecarSets can update the pod where it runs (sidecarset.md §7.11).
+"""Writes the pod condition that shows whether all SidecarSets can update the pod in place (sidecarset.md §7.11).
 
-Its message is a map by SidecarSet, so several of them share it: every change of it holds only for the version of the
-pod that was read.
+Its message is a map by SidecarSet, which several of them share: every change is on exactly the version of the pod that
+was read.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _read = Reader(dict[str, bool]).read
 
 
 def verdicts(pod: Pod) -> Mapping[str, bool]:
-    """What the condition says of each SidecarSet; empty where that cannot be read."""
+    """Return the condition's value for each SidecarSet; empty if it cannot be read."""
     condition = pod.conditions.get(SIDECAR_SET_UPGRADABLE)
     try:
         return {} if condition is None or not condition.message else _read(condition.message)
@@ -30,7 +30,7 @@ def verdicts(pod: Pod) -> Mapping[str, bool]:
 
 
 def judge(edit: PodEdit, name: str, now: datetime, *, upgradable: bool) -> None:
-    """Say of that SidecarSet whether it can update the pod. Nothing where the pod says so already."""
+    """Set whether that SidecarSet can update the pod, unless the pod shows it already."""
     stored = edit.pod.conditions.get(SIDECAR_SET_UPGRADABLE)
     said = {**verdicts(edit.pod), name: upgradable}
     good = all(said.values())

@@ -1,7 +1,7 @@
-"""Whether the containers of a pod run the images that the pod asks for (sidecarset.md §7.6).
+"""Checks whether the containers of a pod run the images of its spec (sidecarset.md §7.6).
 
-A digest says it for sure. For tags, what a container ran before it was changed is remembered on the pod: it runs the
-new image as soon as it runs another one than that.
+A digest proves it. For tags, the pod has a record of what a container ran before it was changed: it runs the new image
+as soon as it runs any other image than the recorded one.
 """
 
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from flotilla_sidecar.sidecarset.inplacestate import last_statuses
 
 
 class Consistency:
-    """Answers for one version of a pod, as one SidecarSet sees it."""
+    """The image checks for one version of a pod, from the view of one SidecarSet."""
 
     def __init__(self, pod: Pod, name: str) -> None:
         self._pod = pod
@@ -22,11 +22,11 @@ class Consistency:
         self._last = last_statuses(pod.metadata.annotations, name)
 
     def status(self, container: str) -> ContainerStatus | None:
-        """What the kubelet says of the container."""
+        """Return the kubelet's status of the container."""
         return self._statuses.get(container)
 
     def holds(self, names: Collection[str]) -> bool:
-        """All containers of these names run what the pod asks for."""
+        """Report whether all containers of these names run the images of the spec."""
         if not self._complete:
             return False
         containers = [container for container in self._pod.spec.containers if container.name in names]
@@ -45,10 +45,10 @@ class Consistency:
         return all(self._runs_another(container, self._last.get(container.name)) for container in containers)
 
     def _runs_another(self, container: Container, last: LastStatus | None) -> bool:
-        """Than the last one. True for a container that was never changed.
+        """Report whether the container runs another image than the `last` one. True if it was never changed.
 
-        A report on an older spec proves nothing: where a container got a third image before the kubelet had told of the
-        second one, that comes as a changed image all the same.
+        A report on an older spec proves nothing: if a container got a third image before the kubelet had reported the
+        second one, the second would count as the change.
         """
         status = self._statuses.get(container.name)
         if last is None or status is None:

@@ -1,4 +1,4 @@
-"""What the steps of one pass share: the snapshot, and what has been worked out from it."""
+"""The state that the steps of one pass share: the snapshot and the facts derived from it."""
 
 from datetime import datetime
 
@@ -15,18 +15,18 @@ from flotilla_sidecar.sidecarset.wanted import Wanted
 
 
 class Targets(Frozen):
-    """What the spec asks for, in pods. `problems` names the fields that could not be read and the value used
-    instead."""
+    """The numbers of the spec, in pods. `problems` lists unreadable fields and the values used instead."""
 
-    partition: int  # of the pods that could be updated, so many are kept as they are
+    partition: int  # the number of updatable pods that are kept as they are
     max_unavailable: int
     problems: tuple[str, ...] = ()
 
 
 def targets(strategy: SidecarSetUpdateStrategy, matched: int) -> Targets:
-    """Resolve the numbers for so many pods. What cannot be read is replaced by the careful choice.
+    """Resolve the numbers for `matched` pods. An unreadable field gets a cautious value.
 
-    maxUnavailable is 1 when absent; a percentage is rounded up. 0 updates only what is not ready anyway."""
+    maxUnavailable is 1 when absent; a percentage is rounded up. 0 updates only pods that are not ready anyway.
+    """
     reading, limit = Reading(), 1 if strategy.max_unavailable is None else strategy.max_unavailable
     kept = "all pods are kept as they are"
     return Targets(
@@ -49,20 +49,20 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sidecar_set(self) -> SidecarSet:
-        """The set itself."""
+        """The SidecarSet itself."""
         return self.snapshot.sidecar_set
 
     @property
     def strategy(self) -> SidecarSetUpdateStrategy:
-        """How pods are updated."""
+        """The update strategy."""
         return self.sidecar_set.spec.update_strategy
 
     @property
     def updates(self) -> bool:
-        """Pods are updated at all."""
+        """Report whether pods are updated at all."""
         return self.strategy.type != NOT_UPDATE
 
     @property
     def revision_name(self) -> str:
-        """The revision of the newest spec, which updated pods remember."""
+        """The name of the newest spec's revision, which updated pods record."""
         return self.revisions.update.metadata.name

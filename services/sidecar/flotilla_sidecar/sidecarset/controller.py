@@ -1,7 +1,7 @@
-"""The SidecarSet controller: what it watches and writes, and what it plans from.
+"""Declares the SidecarSet controller: its watches, its writes, and the gatherer of its snapshots.
 
-A SidecarSet has no namespace, and does not own its pods: they say themselves what was injected into them, and an index
-finds them by that.
+A SidecarSet has no namespace, and does not own its pods: pods record what was injected into them, and an index finds
+them by that.
 """
 
 from collections.abc import Iterable
@@ -28,17 +28,19 @@ INJECTED = "injected"
 """Index: pods by the SidecarSets that were injected into them."""
 
 CALLED = "called"
-"""Index: revisions by the SidecarSet that their label names, and by what their own name begins with: somebody else's
-may occupy the name of one that is to be made."""
+"""Index: revisions by the SidecarSet of their label, and by the prefix of their own name.
+
+A foreign revision may occupy the name of one to be created.
+"""
 
 
 def injected_into(pod: Pod) -> Iterable[str]:
-    """The SidecarSets that were injected into the pod."""
+    """Return the SidecarSets that were injected into the pod."""
     return injected(pod.metadata.annotations)
 
 
 def called_for(revision: ControllerRevision) -> Iterable[str]:
-    """The names of SidecarSets that the revision may matter to."""
+    """Return the names of SidecarSets that the revision may affect."""
     meta = revision.metadata
     names = {meta.name.rpartition("-")[0], meta.labels.get(SIDECAR_SET_NAME_LABEL, "")}
     return names - {""}
@@ -67,11 +69,11 @@ REVISIONS = Watch(
     writes=("create", "delete", "patch"),
     private="namespace",
 )
-"""Of Flotilla's own namespace, where those of SidecarSets are: no others are read, and no others may be written."""
+"""Revisions of Flotilla's own namespace, where SidecarSets keep theirs: no others may be read or written."""
 
 
 class Gatherer:
-    """Builds the snapshot of one SidecarSet. What wakes one is told in sidecarset.md §7.1."""
+    """Builds the snapshot of one SidecarSet. The events that wake it are listed in sidecarset.md §7.1."""
 
     def __init__(self, wiring: Wiring, options: Options) -> None:
         self._sets = wiring.table(SIDECAR_SETS)
@@ -86,7 +88,7 @@ class Gatherer:
         wiring.wake(NAMESPACES, self._of_namespace)
 
     def gather(self, key: Key, memory: Memory) -> SidecarSetSnapshot | None:
-        """The SidecarSet and its surroundings; None when it does not exist."""
+        """Return the SidecarSet and its surroundings; None when it does not exist."""
         sidecar_set = self._sets.get(*key)
         if sidecar_set is None:
             return None
@@ -103,22 +105,22 @@ class Gatherer:
         )
 
     def _of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
-        """Return the SidecarSets to which the pod is something else now."""
+        """Return the SidecarSets for which the state of the pod has changed."""
         names = {name for pod in (old, new) if pod is not None for name in injected_into(pod)}
         sets = [self._sets.get("", name) for name in names]
         return [("", one.metadata.name) for one in sets if one is not None and _concerns(one, old, new)]
 
     def _of_namespace(self, old: Namespace | None, new: Namespace | None) -> list[Key]:
-        """A namespace that is new here may have pods that were here before it. Its labels may change as they like: what
-        was injected stays (§7.1)."""
+        """Return the SidecarSets with a namespaceSelector if the namespace is new: it may have earlier pods."""
+        # Changes of its labels do not matter: what was injected stays (§7.1).
         if old is not None or new is None:
             return []
         return [("", one.metadata.name) for one in self._sets if one.spec.namespace_selector is not None]
 
 
 def _of_set(old: SidecarSet | None, new: SidecarSet | None) -> list[Key]:
-    """A SidecarSet is planned again when its spec or its hash has changed: not for its status, but where that names
-    another revision, and the former one is needed no longer."""
+    """Return the SidecarSet if its spec or hash has changed, or its status names another revision."""
+    # The former revision may then be no longer needed. Other changes of the status do not matter.
     one = new or old
     if one is None or (old is not None and new is not None and _asked(old) == _asked(new)):
         return []
@@ -132,7 +134,7 @@ def _asked(sidecar_set: SidecarSet) -> tuple[object, ...]:
 
 
 def _concerns(sidecar_set: SidecarSet, old: Pod | None, new: Pod | None) -> bool:
-    """One that cannot be read is planned all the same: the plan says why it does nothing."""
+    """Report whether a change of the pod matters. A set with an unreadable spec is planned, to explain itself."""
     try:
         wanted = wanted_of(sidecar_set)
     except ValueError:
@@ -143,14 +145,14 @@ def _concerns(sidecar_set: SidecarSet, old: Pod | None, new: Pod | None) -> bool
 
 
 def options(settings: Settings, server_version: str) -> Options:
-    """The settings that decide about plans."""
+    """Return the settings that affect plans."""
     return Options(system_namespace=settings.namespace, drop_field_owners=not settings.keep_managed_fields)
 
 
 CONTROLLER = ControllerSpec(
     name="sidecarset-controller",
     primary=SIDECAR_SETS,
-    wakes_itself=False,  # the gatherer says which changes of a SidecarSet matter
+    wakes_itself=False,  # the gatherer selects the changes of a SidecarSet that matter
     watches=(PODS, NAMESPACES, REVISIONS, BUDGETS),
     options=spec.Options(Options, options),
     build=Gatherer,

@@ -1,6 +1,6 @@
-"""The images that a pod's sidecars had before they were changed, as the pod remembers them (sidecarset.md §7.9).
+"""Records on a pod the images that its sidecars had before they were changed (sidecarset.md §7.9).
 
-One annotation holds the states of all SidecarSets, by name. Those of others are kept as they are, byte for byte.
+One annotation holds the states of all SidecarSets, by name. Those of others are kept byte for byte.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from flotilla_common.workload.inplace.state import LastStatus
 
 
 class SidecarState(Model, omit_defaults=False):
-    """What one SidecarSet has changed on a pod."""
+    """The changes of one SidecarSet to a pod."""
 
-    revision: str = ""  # its hash when it changed the pod first
+    revision: str = ""  # the SidecarSet's hash at its first change
     update_timestamp: str = ""
     last_container_statuses: dict[str, LastStatus] | None = None
 
@@ -28,8 +28,8 @@ _read_state = Reader(SidecarState).read
 
 
 def last_statuses(annotations: Mapping[str, str], name: str) -> Mapping[str, LastStatus]:
-    """By container, what ran before that SidecarSet changed it. Nothing where the annotation cannot be read: nobody can
-    tell any more, and the pod would wait for ever."""
+    """Return, by container, what ran before that SidecarSet changed it; empty if unreadable."""
+    # Without a record the container counts as consistent, or the pod would wait forever.
     text = annotations.get(SIDECAR_SET_IN_PLACE_STATE)
     try:
         raw = _read(text).get(name) if text else None
@@ -41,7 +41,7 @@ def last_statuses(annotations: Mapping[str, str], name: str) -> Mapping[str, Las
 def remembered(
     annotations: Mapping[str, str], name: str, revision: str, changed: Mapping[str, LastStatus], now: datetime
 ) -> str:
-    """The annotation with these containers changed. What cannot be read is begun anew: nobody can use it."""
+    """Return the annotation with these containers changed. An unreadable one is replaced."""
     text = annotations.get(SIDECAR_SET_IN_PLACE_STATE)
     try:
         states = _read(text) if text else {}
@@ -55,7 +55,9 @@ def remembered(
 
 
 def last_status(status: ContainerStatus | None, image: str) -> LastStatus:
-    """What ran in a container that had this image. Where the kubelet has not said so yet, it may be about to start it,
-    and the image is remembered instead."""
+    """Return what ran in a container that had this image.
+
+    If the kubelet has not reported an image id yet, it may be about to start the image, which is recorded instead.
+    """
     image_id = "" if status is None else status.image_id
     return LastStatus(image_id=image_id) if image_id else LastStatus(image=image)

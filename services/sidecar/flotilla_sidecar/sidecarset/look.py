@@ -1,7 +1,7 @@
-"""What one pod is to one SidecarSet (sidecarset.md §7.3, §7.6), found out once per version of the pod.
+"""Classifies one pod for one SidecarSet, once per version of the pod (sidecarset.md §7.3, §7.6).
 
-A pass over ten thousand pods that have not changed costs a dictionary look-up each. And since everything that a plan
-depends on is in here, a change of a pod concerns a SidecarSet exactly when this changes.
+A pass over ten thousand unchanged pods costs a dictionary look-up each. And since the result holds everything that a
+plan depends on, a change of a pod affects a SidecarSet exactly when its result changes.
 """
 
 import msgspec
@@ -16,28 +16,28 @@ from flotilla_sidecar.sidecarset.wanted import Wanted
 
 
 class Look(msgspec.Struct, frozen=True):
-    """A pod that matches."""
+    """The state of a pod that matches."""
 
     updated: bool
     """It has the newest sidecars, or will as soon as its kubelet has restarted them."""
     consistent: bool
     ready: bool
     chosen: bool
-    """`updateStrategy.selector` lets it be updated."""
+    """`updateStrategy.selector` allows its update."""
     upgradable: bool
-    """Nothing but images differs, if anything."""
+    """At most images differ."""
     busy: bool
-    """It is not updated, and an earlier change of an image has not reached its kubelet."""
+    """It is not updated, and its kubelet has not applied an earlier image change."""
     idle_due: tuple[str, ...]
-    """Containers that have done their part in an upgrade, and are to idle."""
+    """Containers that are replaced after a hot upgrade, and should idle."""
     marked: bool
-    """It is not upgradable, and its condition says so."""
+    """It is not upgradable, and its condition shows that."""
     revision: str
-    """The revision that it remembers; empty if none."""
+    """The revision that it records; empty if none."""
 
     @property
     def serving(self) -> bool:
-        """It runs what it is to run, and is ready."""
+        """Report whether the pod runs its desired images and is ready."""
         return self.consistent and self.ready
 
 
@@ -46,7 +46,7 @@ _NOTHING = Record()
 
 
 def look(pod: Pod, wanted: Wanted) -> Look | None:
-    """What the pod is to the SidecarSet; None if it is not its."""
+    """Return the pod's state for the SidecarSet; None if it does not match."""
     known: _Known | None = pod.memo.get(wanted.memo_key)
     if known is None or known[0] is not wanted:
         known = pod.memo[wanted.memo_key] = (wanted, _look(pod, wanted) if matches(pod, wanted) else None)
@@ -54,8 +54,8 @@ def look(pod: Pod, wanted: Wanted) -> Look | None:
 
 
 def matches(pod: Pod, wanted: Wanted) -> bool:
-    """The pod is active, selected, was injected with the SidecarSet, and has all its containers. The namespace is not
-    looked at."""
+    """Report whether the pod is active, selected, injected with the SidecarSet, and has all its containers."""
+    # The namespace is checked elsewhere.
     meta = pod.metadata
     return (
         pod.active
@@ -66,7 +66,8 @@ def matches(pod: Pod, wanted: Wanted) -> bool:
 
 
 def _has_containers(pod: Pod, wanted: Wanted) -> bool:
-    """A sidecar that is upgraded in another manner by now is not there, whatever its container is called."""
+    """Report whether the pod has the containers of all sidecars."""
+    # A sidecar whose upgrade type has changed does not count, even if the name of its container matches.
     names = {container.name for container in (*pod.spec.init_containers, *pod.spec.containers)}
     if not wanted.containers <= names:
         return False
@@ -94,7 +95,7 @@ def _look(pod: Pod, wanted: Wanted) -> Look:
 
 
 def _record(pod: Pod, key: str, wanted: Wanted) -> Record:
-    """What the pod remembers under that key; an empty record if that cannot be read."""
+    """Return the pod's record under that key; an empty one if it cannot be read."""
     try:
         return records(pod.metadata.annotations.get(key, "")).get(wanted.name, _NOTHING)
     except ValueError:
@@ -110,8 +111,10 @@ def _is_busy(consistency: Consistency, wanted: Wanted) -> bool:
 
 
 def _idle_due(pod: Pod, wanted: Wanted, twins: list[Twins], consistency: Consistency) -> tuple[str, ...]:
-    """The former ones of a pod whose new ones work: they run their image, and the pod, or everything else in it, is
-    ready."""
+    """Return the replaced containers of a pod whose new ones work.
+
+    The new ones run their image, and the pod, or everything else in it, is ready.
+    """
     due = tuple(pair.other for pair in twins if not pair.idles)
     former = {pair.other for pair in twins}
     if not due or not consistency.holds(wanted.containers - former):

@@ -1,11 +1,11 @@
-"""One pass over one SidecarSet, from snapshot to plan (sidecarset.md §7.2).
+"""Plans one pass over one SidecarSet, from snapshot to plan (sidecarset.md §7.2).
 
-The steps, in order: the revision of the spec, the pods and their status, what has been replaced idles, pods are
-updated, old revisions are forgotten.
+The steps, in order: the revision of the spec, the pods and their status, idling of replaced containers, updates of
+pods, deletion of old revisions.
 
-There are no expectations (§7.12). The reply to each write is in the mirror before the next pass begins; a write of
-unknown outcome, and a shard that changes hands, have the pods read from the apiserver first; and whoever planned on an
-older version of a pod is refused.
+There are no expectations (§7.12). The reply to each write is in the mirror before the next pass begins; after a write
+of unknown outcome, or when a shard changes its owner, the pods are first read from the apiserver; and a plan from an
+older version of a pod gets a conflict.
 """
 
 from datetime import datetime
@@ -24,7 +24,7 @@ from flotilla_sidecar.sidecarset.why import explain_progress, explain_unready
 
 
 def plan(snapshot: SidecarSetSnapshot, now: datetime) -> Plan:
-    """Plan one pass. Never raises for what users can write into a SidecarSet or a pod: it becomes a reason."""
+    """Plan one pass. Invalid input in a SidecarSet or a pod becomes a reason and never raises."""
     if snapshot.sidecar_set.metadata.deletion_timestamp is not None:
         text = "the SidecarSet is being deleted: pods keep what was injected into them"
         return Plan(reasons=(Reason(State.PROGRESSING, "Terminating", text),))
@@ -45,7 +45,7 @@ def plan(snapshot: SidecarSetSnapshot, now: datetime) -> Plan:
 
 
 def _survey(snapshot: SidecarSetSnapshot, now: datetime) -> PlanContext:
-    """Work out what there is and what is wanted. Raises ValueError: the spec cannot be read."""
+    """Derive the actual and the desired state. Raises ValueError if the spec cannot be read."""
     sidecar_set = snapshot.sidecar_set
     wanted = wanted_of(sidecar_set)
     pods = sort_pods(snapshot.pods, wanted, selected_namespaces(sidecar_set, snapshot.namespaces))

@@ -1,4 +1,4 @@
-"""The pods of a SidecarSet, sorted by what they are to it (sidecarset.md §7.3, §7.5)."""
+"""Sorts the pods of a SidecarSet by their state (sidecarset.md §7.3, §7.5)."""
 
 from collections.abc import Collection, Iterable
 
@@ -12,39 +12,39 @@ from flotilla_sidecar.sidecarset.wanted import Wanted
 
 
 class Pods(msgspec.Struct, kw_only=True):
-    """The pods that match, and lists of those among them that something has to be done about."""
+    """The pods that match, and the subsets that need an action."""
 
     matching: list[Pod] = []
     updated: int = 0
     ready: int = 0
-    """They run what they are to run, and are ready: updated or not."""
+    """Pods that run their desired images and are ready, updated or not."""
     updated_ready: int = 0
     candidates: list[Pod] = []
-    """They may be updated now."""
+    """Pods that may be updated now."""
     restarting: list[Pod] = []
-    """Updated, and not serving (yet), or about to be restarted for an earlier image: they use up maxUnavailable."""
+    """Updated pods that do not serve (yet), or pods about to restart for an earlier image: they use maxUnavailable."""
     unupgradable: list[Pod] = []
     unmarked: list[Pod] = []
-    """Of these, the ones whose condition does not say so yet."""
+    """The subset of these whose condition does not show it yet."""
     busy: list[Pod] = []
     unchosen: list[Pod] = []
-    """Not updated, and `updateStrategy.selector` does not choose them."""
+    """Pods that are not updated, and that `updateStrategy.selector` does not match."""
     idle_due: list[tuple[Pod, Look]] = []
-    """Containers of theirs have been replaced, and are to idle."""
+    """Pods with replaced containers that should idle."""
 
     @property
     def matched(self) -> int:
-        """How many there are."""
+        """The number of pods that match."""
         return len(self.matching)
 
     @property
     def complete(self) -> bool:
-        """All have the newest sidecars."""
+        """Report whether all pods have the newest sidecars."""
         return self.updated >= self.matched
 
 
 def sort_pods(found: Iterable[Pod], wanted: Wanted, namespaces: Collection[str] | None) -> Pods:
-    """Sort the pods of these namespaces (None: of all)."""
+    """Sort the pods of these namespaces; None means all."""
     pods = Pods()
     for pod in found:
         if namespaces is not None and pod.metadata.namespace not in namespaces:
@@ -80,8 +80,10 @@ def _count(pods: Pods, pod: Pod, seen: Look) -> None:
 
 
 def selected_namespaces(sidecar_set: SidecarSet, namespaces: Iterable[Namespace]) -> frozenset[str] | None:
-    """The namespaces whose pods are the SidecarSet's; None: all. Raises ValueError for a selector that cannot be
-    read."""
+    """Return the namespaces whose pods belong to the SidecarSet; None means all.
+
+    Raises ValueError for an unreadable selector.
+    """
     reach = Reach.of(sidecar_set)
     if reach.unreadable:
         raise ValueError("spec.namespaceSelector cannot be read")

@@ -1,5 +1,7 @@
-"""A SidecarSet's ControllerRevisions: what new pods may be injected with instead of the newest spec (sidecarset.md
-§7.4). They are kept in Flotilla's own namespace."""
+"""Manages a SidecarSet's ControllerRevisions, which new pods may be injected with instead of the newest spec.
+
+See sidecarset.md §7.4. They are kept in Flotilla's own namespace.
+"""
 
 from collections.abc import Sequence
 
@@ -24,13 +26,15 @@ DEFAULT_LIMIT = 10
 
 
 def recipe(system_namespace: str) -> RevisionRecipe:
-    """How its revisions are made and recognised."""
+    """Return the rules by which its revisions are created and matched."""
     return RevisionRecipe(canonical=canonical_revision, namespace=system_namespace)
 
 
 def choose(snapshot: SidecarSetSnapshot) -> RevisionChoice:
-    """The revision of the newest spec. One that stands for it again keeps its labels and annotations. Raises ValueError
-    when the spec cannot be read."""
+    """Choose the revision of the newest spec. Raises ValueError if the spec cannot be read.
+
+    A stored revision that becomes the newest again keeps its labels and annotations.
+    """
     sidecar_set = snapshot.sidecar_set
     spec, meta = sidecar_set.spec, sidecar_set.metadata
     version = {CUSTOM_VERSION_LABEL: spec.custom_version} if spec.custom_version else {}
@@ -46,7 +50,7 @@ def choose(snapshot: SidecarSetSnapshot) -> RevisionChoice:
 
 
 def bookkeeping(context: PlanContext) -> list[Chain]:
-    """What else becomes of revisions, once that of the newest spec is stored: taken in, tagged, forgotten."""
+    """Adopt, label and delete revisions, once the newest one is stored."""
     if context.revisions.writes:
         return []
     own = own_revisions(
@@ -59,12 +63,12 @@ def bookkeeping(context: PlanContext) -> list[Chain]:
 
 
 def _of(name: str) -> Selector:
-    """The revisions of that SidecarSet."""
+    """Return the selector of that SidecarSet's revisions."""
     return Selector({SIDECAR_SET_NAME_LABEL: name}, ())
 
 
 def _tag(context: PlanContext, busy: set[str]) -> Chain:
-    """The newest revision gets the custom version, which may change without it."""
+    """Set the custom version on the newest revision, since it may change without the spec."""
     newest, version = context.revisions.update, context.sidecar_set.spec.custom_version
     if not version or newest.metadata.labels.get(CUSTOM_VERSION_LABEL) == version or newest.metadata.name in busy:
         return ()
@@ -81,10 +85,10 @@ def _tag(context: PlanContext, busy: set[str]) -> Chain:
 
 
 def _forget(context: PlanContext, own: Sequence[ControllerRevision]) -> Chain:
-    """Delete the oldest ones beyond the history limit that nobody needs.
+    """Delete the oldest unused revisions beyond the history limit.
 
-    No pod can be created while the revision is missing that its SidecarSet names. So that none is deleted which a newer
-    spec names, the apiserver has to confirm first that there is no newer one.
+    No pod can be created while the revision that its SidecarSet names is missing. So before any deletion the apiserver
+    must confirm that there is no newer spec, which might name one of these.
     """
     limit = context.sidecar_set.spec.revision_history_limit
     limit = max(DEFAULT_LIMIT if limit is None else limit, 1)
@@ -99,8 +103,7 @@ def _forget(context: PlanContext, own: Sequence[ControllerRevision]) -> Chain:
 
 
 def _needed(context: PlanContext, own: Sequence[ControllerRevision]) -> set[str]:
-    """The newest one, those that pods remember, the one that pods are told now (by the status), and the one that they
-    are to be injected with."""
+    """Return the names of revisions in use: the newest, those in pods and in the status, and the one to be injected."""
     looks = [look(pod, context.wanted) for pod in context.pods.matching]
     needed = {context.revision_name, context.sidecar_set.status.latest_revision}
     needed |= {found.revision for found in looks if found is not None}

@@ -1,7 +1,7 @@
-"""Which pods are written in this pass (sidecarset.md §7.2, §7.7).
+"""Chooses the pods that are written in this pass (sidecarset.md §7.2, §7.7).
 
-A pass lets replaced containers idle, or it updates pods, never both: else fast changes of the spec would be mixed up.
-Pods that are not ready anyway are updated for nothing, so a broken fleet is repaired whatever maxUnavailable says; and
+A pass either lets replaced containers idle or updates pods, never both, so that fast changes of the spec do not mix.
+Pods that are not ready anyway cost nothing to update, so a broken fleet is repaired regardless of maxUnavailable; and
 broken pods that have the newest sidecars already use it up, so broken sidecars stop the rollout.
 """
 
@@ -21,22 +21,22 @@ from flotilla_sidecar.sidecarset.look import look
 from flotilla_sidecar.sidecarset.update import idle_chain, unupgradable_chain, update_chain
 
 ANY_VALUE = "*"
-"""As the value of a scatter term: each value that pods have."""
+"""The value of a scatter term that means each value of the pods."""
 
 
 class Chosen:
-    """The pods that this pass updates, and what keeps the next ones from it."""
+    """The pods that this pass updates, and what blocks the next ones."""
 
     def __init__(self, used: int) -> None:
         self.chains: list[Chain] = []
-        self.disturbed: list[Pod] = []  # they were ready
+        self.disturbed: list[Pod] = []  # pods that were ready
         self.unreadable: list[tuple[Pod, str]] = []
-        self.used = used  # of maxUnavailable
+        self.used = used  # the used part of maxUnavailable
         self.limited = False  # maxUnavailable is used up
 
 
 def plan_rollout(context: PlanContext, draft: Draft) -> None:
-    """Plan the writes of pods; how far the rollout is, is explained elsewhere."""
+    """Plan the writes of pods. The progress of the rollout is explained elsewhere."""
     pods = context.pods
     if not context.updates or context.strategy.paused:
         return
@@ -72,8 +72,10 @@ def _update(context: PlanContext, draft: Draft) -> None:
 
 
 def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Chosen:
-    """The first pods, as many as maxUnavailable allows. One whose annotations cannot take what is to be written is
-    passed over: it must not keep the others from their update."""
+    """Choose the first pods, as many as maxUnavailable allows.
+
+    A pod whose annotations cannot be merged is skipped, so that it does not block the others.
+    """
     chosen = Chosen(len(context.pods.restarting))
     for pod in ordered:
         found = look(pod, context.wanted)
@@ -97,7 +99,7 @@ def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Chosen:
 
 
 def _explain_limit(context: PlanContext, chosen: Chosen, draft: Draft) -> None:
-    """Name the pods that use maxUnavailable up: those that are not back yet, and those that this pass disturbs."""
+    """Name the pods that use up maxUnavailable: not back yet, or disturbed by this pass."""
     blockers = [*chosen.disturbed, *context.pods.restarting]
     limit = f"maxUnavailable {context.targets.max_unavailable}"
     if blockers:
@@ -107,15 +109,16 @@ def _explain_limit(context: PlanContext, chosen: Chosen, draft: Draft) -> None:
 
 
 def _explain_unreadable(chosen: Chosen, draft: Draft) -> None:
-    """Whoever repairs these pods wakes nobody, for nothing else hangs on it: so they are looked at again and again."""
+    """Add a reason and an error for unreadable pods."""
     pods = [pod for pod, _ in chosen.unreadable]
+    # The error causes retries: repairing such a pod changes nothing that would wake the SidecarSet.
     text = f"{named(pods)} cannot be updated: {chosen.unreadable[0][1]}"
     draft.reason(State.STUCK, "PodUnreadable", text, pods, symptom=True)
     draft.errors.append(("update", text))
 
 
 def _tell_unupgradable(context: PlanContext, draft: Draft) -> None:
-    """An event when there are more of them, or a new spec: not in each of the many passes of a rollout."""
+    """Emit an event if there are more such pods, or a new spec, but not in each pass of a rollout."""
     pods, metadata = context.pods, context.sidecar_set.metadata
     if pods.unmarked or (pods.unupgradable and context.sidecar_set.status.observed_generation < metadata.generation):
         number = len(pods.unupgradable)
@@ -124,13 +127,13 @@ def _tell_unupgradable(context: PlanContext, draft: Draft) -> None:
 
 
 def update_order(waiting: Sequence[Pod], everyone: Sequence[Pod], strategy: SidecarSetUpdateStrategy) -> list[Pod]:
-    """The waiting ones of all its pods: those in need first, then by priority, then spread over their labels."""
+    """Sort the waiting pods: broken pods first, then by priority, then spread over their labels."""
     ordered = sort_by_priority(sorted(waiting, key=default_order_key), strategy.priority_strategy)
     return scatter(ordered, everyone, expanded(strategy.scatter_strategy, everyone))
 
 
 def expanded(terms: Sequence[ScatterTerm], everyone: Sequence[Pod]) -> list[ScatterTerm]:
-    """The terms with those for any value replaced by one per value, in the order of the pods."""
+    """Return the terms with each any-value term replaced by one term per value, in the order of the pods."""
     found: list[ScatterTerm] = []
     for term in terms:
         if term.value != ANY_VALUE:

@@ -1,4 +1,4 @@
-"""Everything that planning one SidecarSet needs to know, gathered before and frozen (DESIGN: plans are values)."""
+"""The input of planning one SidecarSet, gathered beforehand and frozen."""
 
 from collections.abc import Collection, Mapping
 
@@ -23,10 +23,10 @@ class SidecarSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One SidecarSet and its surroundings at one moment."""
 
     sidecar_set: SidecarSet
-    pods: Collection[Pod] = ()  # those of all namespaces that say that it was injected into them, in any state
+    pods: Collection[Pod] = ()  # pods of all namespaces that record its injection, in any state
     namespaces: Collection[Namespace] = ()  # all; needed only for a namespaceSelector
-    revisions: Collection[ControllerRevision] = ()  # of the system namespace: with its label, or named like its own
-    budgets: Mapping[Key, PodUnavailableBudget] = {}  # those that its pods name, by namespace and name
+    revisions: Collection[ControllerRevision] = ()  # of the system namespace: with its label, or its name as prefix
+    budgets: Mapping[Key, PodUnavailableBudget] = {}  # budgets that its pods name, by namespace and name
     gates: Gates = Gates()
     options: Options = Options()
 

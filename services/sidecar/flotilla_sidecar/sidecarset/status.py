@@ -1,4 +1,4 @@
-"""The status of a SidecarSet: counts, revision, and whether writing them is worth it (sidecarset.md §7.5).
+"""Computes the status of a SidecarSet, and whether a change is worth a write (sidecarset.md §7.5).
 
 The counts describe the pods as the pass found them, before its own writes.
 """
@@ -15,8 +15,8 @@ from flotilla_sidecar.sidecarset.context import PlanContext
 def plan_status(context: PlanContext) -> StatusPlan:
     """Compute the status, and the write if it is due.
 
-    None while the revision of the spec is not stored: what cannot be registered is not said to be observed (§7.2). It
-    comes with the pass that follows the revision at once.
+    There is none while the revision of the spec is not stored: a generation counts as observed only once its revision
+    is registered (§7.2). The next pass, which follows at once, writes it.
     """
     if context.revisions.writes:
         return StatusPlan()
@@ -37,7 +37,7 @@ def plan_status(context: PlanContext) -> StatusPlan:
 
 
 def _patch(sidecar_set: SidecarSet, status: SidecarSetStatus) -> Patch:
-    """A merge patch of the whole status, conditional on the version that was read."""
+    """Build a merge patch of the whole status, conditional on the version that was read."""
     counts: Json = {
         "matchedPods": status.matched_pods,
         "updatedPods": status.updated_pods,
@@ -48,11 +48,11 @@ def _patch(sidecar_set: SidecarSet, status: SidecarSetStatus) -> Patch:
 
 
 def _names(status: SidecarSetStatus) -> tuple[object, ...]:
-    """What is always worth a write at once: everything but the counts."""
+    """Return the fields whose change is always written at once: everything but the counts."""
     return status.observed_generation, status.latest_revision, status.collision_count
 
 
 def _at_rest(context: PlanContext) -> bool:
-    """All pods are ready, and as many updated as shall be: these counts will stay."""
+    """Report whether all pods are ready and, where intended, updated: these counts will stay."""
     pods = context.pods
     return pods.ready == pods.matched and pods.updated + context.targets.partition >= pods.matched

@@ -1,8 +1,7 @@
-"""The two containers of a sidecar that is upgraded without a break: which one works, which one is next, which one is
-due to idle (sidecarset.md §7.10).
+"""Tracks the two containers of a hot-upgraded sidecar: the working, the next and the idle one (sidecarset.md §7.10).
 
-One of them runs the sidecar, the other one an image that does nothing. An upgrade puts the new image on the idle one;
-when it works, the former one idles. Never do both idle.
+One of them runs the sidecar, the other one an empty image. An upgrade puts the new image on the idle container; once it
+works, the former one idles. They never idle both.
 """
 
 from collections.abc import Mapping
@@ -28,17 +27,17 @@ class Twins(msgspec.Struct, frozen=True):
 
     @property
     def idle_image(self) -> str:
-        """The image that does nothing."""
+        """The empty image, which does nothing."""
         return self.sidecar.upgrade_strategy.hot_upgrade_empty_image
 
     @property
     def idles(self) -> bool:
-        """The one that does not work has nothing to do: no upgrade is under way."""
+        """Report whether the other container idles, so that no upgrade is in progress."""
         return self.images.get(self.other) == self.idle_image
 
 
 def working_containers(annotations: Mapping[str, str]) -> dict[str, str]:
-    """By sidecar, the container that works; empty where that cannot be read."""
+    """Return the working container by sidecar; empty if it cannot be read."""
     text = annotations.get(SIDECAR_SET_WORKING_CONTAINER)
     try:
         return _read(text) if text else {}
@@ -47,8 +46,11 @@ def working_containers(annotations: Mapping[str, str]) -> dict[str, str]:
 
 
 def twins_of(pod: Pod, sidecar: Sidecar) -> Twins:
-    """The two containers as the pod has them now. Which one works is what the pod remembers, unless just that one has
-    the image that does nothing: then somebody else has written either of the two, and the images are what counts."""
+    """Return the two containers as the pod has them now.
+
+    The pod records which one works. But if just that one has the empty image, another writer has changed one of the
+    two, and the images decide.
+    """
     first, second = sidecar.names
     works = working_containers(pod.metadata.annotations).get(sidecar.name)
     working, other = (first, second) if works == first else (second, first)
@@ -60,8 +62,10 @@ def twins_of(pod: Pod, sidecar: Sidecar) -> Twins:
 
 
 def next_to_work(twins: Twins, consistency: Consistency) -> str:
-    """The container that gets the next image: one that idles; else the one that is not healthy, if the other is; else
-    the older one."""
+    """Return the container that gets the next image.
+
+    This is an idle container; else the unhealthy one, if the other is healthy; else the older one.
+    """
     for name in twins.sidecar.names:
         if twins.images.get(name) == twins.idle_image:
             return name
@@ -72,6 +76,6 @@ def next_to_work(twins: Twins, consistency: Consistency) -> str:
 
 
 def is_healthy(container: str, consistency: Consistency) -> bool:
-    """It is ready, and runs the image that it is to run."""
+    """Report whether the container is ready and runs the image of the spec."""
     status = consistency.status(container)
     return status is not None and status.ready and consistency.holds((container,))

@@ -1,11 +1,11 @@
-"""What an update writes on one pod, and what lets a former container idle (sidecarset.md §7.9, §7.10).
+"""Builds the writes that update a pod, and that let a replaced container idle (sidecarset.md §7.9, §7.10).
 
-The images and what is remembered of them go into one patch of the pod. The condition is another subresource and comes
-first: should the process die in between, it says that the pod can be updated, which is true.
+The images and their records are in one patch of the pod. The condition is another subresource and is written first:
+should the process die in between, it states that the pod can be updated, which is true.
 
-Each chain holds for the version of the pod that was looked at, and no other: what is remembered are maps that several
-SidecarSets share, the images that ran before are told by the status of that version, and somebody else may be about to
-change the same pod (its workload, updating in place). Whoever comes second meets a conflict, reads, and plans again.
+Each chain is on exactly the version of the pod that was read: the records are maps that several SidecarSets share, the
+former images come from the status of that version, and other writers may be changing the same pod (its workload,
+updating in place). The later writer gets a conflict, reads, and plans again.
 """
 
 from collections.abc import Mapping
@@ -35,11 +35,11 @@ from flotilla_sidecar.sidecarset.look import Look
 from flotilla_sidecar.sidecarset.twins import Twins, next_to_work, twins_of, working_containers
 
 NEVER = "0"
-"""The version of a container that idles, and the other version of one that need not take over from anybody."""
+"""The version of an idle container, and the alternate version of one that has no predecessor."""
 
 
 class PodChange:
-    """The images of one pod as they will be, and the annotations that go with them."""
+    """The new images of one pod, and the annotations that go with them."""
 
     def __init__(self, context: PlanContext, pod: Pod) -> None:
         self.annotations: dict[str, str] = dict(pod.metadata.annotations)
@@ -50,21 +50,21 @@ class PodChange:
         self._before = {container.name: container.image for container in pod.spec.containers}
 
     def update(self) -> None:
-        """The newest image for each sidecar (§7.9)."""
+        """Set the newest image of each sidecar (§7.9)."""
         for sidecar in self._context.wanted.cold:
             self._set_image(sidecar.name, sidecar.image)
         for sidecar in self._context.wanted.hot:
             self._upgrade(twins_of(self._pod, sidecar))
 
     def idle(self, due: tuple[str, ...]) -> None:
-        """The image that does nothing for those containers of upgrades that are due (§7.10)."""
+        """Set the empty image on the containers that are due (§7.10)."""
         for sidecar in self._context.wanted.hot:
             twins = twins_of(self._pod, sidecar)
             if twins.other in due:
                 self._idle(twins, twins.other, twins.working)
 
     def remember_images(self) -> None:
-        """What the changed containers ran until now."""
+        """Record what the changed containers ran until now."""
         last = {name: last_status(self._consistency.status(name), self._before[name]) for name in self.images}
         wanted = self._context.wanted
         self.annotations[SIDECAR_SET_IN_PLACE_STATE] = remembered(
@@ -72,7 +72,7 @@ class PodChange:
         )
 
     def edit(self, cause: str) -> PodEdit:
-        """The writes so far."""
+        """Return the writes so far."""
         edit = PodEdit(self._pod, Intent.UPDATE, cause, revision=self._context.revision_name)
         edit.on_this_version()
         for name, image in self.images.items():
@@ -83,7 +83,7 @@ class PodChange:
         return edit
 
     def _set_image(self, container: str, image: str) -> None:
-        """A container that the pod has among its init containers only is left alone."""
+        """Set the image of a container, unless it is only among the init containers."""
         if self._before.get(container, image) != image:
             self.images[container] = image
 
@@ -92,7 +92,7 @@ class PodChange:
         kept = twins.other if chosen == twins.working else twins.working
         if twins.images.get(kept) == image:
             if twins.images.get(chosen) != twins.idle_image:
-                # Back to what still runs: the new one has failed, and has nothing to do any more.
+                # Back to the image that still runs: the new container has failed, and idles again.
                 self._idle(twins, chosen, kept)
             return
         if twins.images.get(chosen) == image:
@@ -111,14 +111,13 @@ class PodChange:
         self.annotations[SIDECAR_VERSION_ALT + working] = NEVER
 
     def _works(self, twins: Twins, container: str) -> None:
-        """The pod remembers who works."""
+        """Record the working container on the pod."""
         works = working_containers(self.annotations) | {twins.sidecar.name: container}
         self.annotations[SIDECAR_SET_WORKING_CONTAINER] = msgspec.json.encode(works, order="sorted").decode()
 
 
 def update_chain(context: PlanContext, pod: Pod) -> Chain:
-    """Bring the pod to the newest sidecars. Raises ValueError when its annotations cannot take what is to be merged
-    into them."""
+    """Update the pod to the newest sidecars. Raises ValueError if its annotations cannot be merged."""
     change = PodChange(context, pod)
     change.update()
     change.remember_images()
@@ -130,7 +129,7 @@ def update_chain(context: PlanContext, pod: Pod) -> Chain:
 
 
 def idle_chain(context: PlanContext, pod: Pod, found: Look) -> Chain:
-    """Let the containers idle that have been replaced. What the pod remembers of its sidecars stays."""
+    """Let replaced containers idle. The pod's record of its sidecars stays."""
     change = PodChange(context, pod)
     change.idle(found.idle_due)
     change.remember_images()
@@ -142,14 +141,14 @@ def idle_chain(context: PlanContext, pod: Pod, found: Look) -> Chain:
 
 
 def unupgradable_chain(context: PlanContext, pod: Pod) -> Chain:
-    """Say on the pod that its sidecars cannot be updated where they run."""
+    """Set the condition that the pod's sidecars cannot be updated in place."""
     edit = PodEdit(pod, Intent.UPDATE, "more than images of its sidecars has changed")
     judge(edit, context.wanted.name, context.now, upgradable=False)
     return edit.chain()
 
 
 def _recorded(context: PlanContext, pod: Pod) -> str:
-    """The records with the newest one of this SidecarSet. Where they cannot be read, the others are lost already."""
+    """Return the records with the newest one of this SidecarSet. Unreadable records of others are lost already."""
     wanted = context.wanted
     try:
         held: Mapping[str, Record] = records(pod.metadata.annotations.get(SIDECAR_SET_HASH, ""))

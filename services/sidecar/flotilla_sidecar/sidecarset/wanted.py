@@ -1,7 +1,7 @@
-"""What a SidecarSet wants of pods, compiled: what each of its pods is held against.
+"""Compiles the spec of a SidecarSet into the form that its pods are compared with.
 
-It is made from values, and kept by them. So it stays the same object while only the status of its SidecarSet changes,
-and what was found out about ten thousand pods stays true (see `look`).
+The result is built from values and cached by them. So it stays the same object while only the status of its SidecarSet
+changes, and the cached states of ten thousand pods stay valid (see `look`).
 """
 
 from collections.abc import Mapping
@@ -17,38 +17,38 @@ from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.selectors import Selector
 
 KEPT = 1024
-"""SidecarSets that are remembered: more than anybody has."""
+"""The number of SidecarSets that are cached: more than any cluster has."""
 
 
 class Wanted(msgspec.Struct, frozen=True, eq=False):
-    """One SidecarSet's demands."""
+    """The compiled spec of one SidecarSet."""
 
     name: str
     memo_key: str
-    """Under which pods remember what they are to it."""
+    """The key under which pods cache their state."""
     hash: str
-    """Of its sidecars; empty if no webhook has written it."""
+    """The hash of its sidecars; empty if no webhook has written it."""
     hash_without_image: str
     selector: Selector
     chosen: Selector | None
-    """`updateStrategy.selector`: who may be updated. None: everybody."""
+    """`updateStrategy.selector`: the pods that may be updated. None: all."""
     chooses_nobody: bool
     """That selector cannot be read."""
     cold: tuple[Sidecar, ...]
     hot: tuple[Sidecar, ...]
-    """Those that are injected as two containers."""
+    """The sidecars that are injected as two containers."""
     containers: frozenset[str]
     """The names of all its containers in pods."""
     listed: tuple[str, ...]
-    """What pods remember as its sidecars (§6.13)."""
+    """The names of sidecars that pods record (§6.13)."""
 
     def chooses(self, labels: Mapping[str, str]) -> bool:
-        """Pods with these labels may be updated."""
+        """Report whether pods with these labels may be updated."""
         return not self.chooses_nobody and (self.chosen is None or self.chosen.matches(labels))
 
 
 def wanted_of(sidecar_set: SidecarSet) -> Wanted:
-    """What the SidecarSet wants. Raises ValueError that names the field that cannot be read."""
+    """Compile the SidecarSet. Raises ValueError that names the unreadable field."""
     spec, annotations = sidecar_set.spec, sidecar_set.metadata.annotations
     return _wanted(
         sidecar_set.metadata.name,
@@ -107,7 +107,8 @@ def _selector(field: str, raw: bytes) -> Selector | None:
 
 
 def _not_empty(field: str, selector: Selector | None) -> Selector:
-    """Admission refuses empty ones. Written past it, one would mean all pods."""
+    """Return the selector. Raises ValueError for an empty one, which would mean all pods."""
+    # Admission rejects it, but it can be written past admission.
     if selector is None or selector.empty:
         raise ValueError(f"{field} is empty")
     return selector

@@ -1,4 +1,4 @@
-"""How far a rollout is, and what keeps the rest of the pods on older sidecars, for people and scripts."""
+"""Explains how far a rollout is, and what keeps pods on older sidecars, for people and scripts."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from flotilla_sidecar.sidecarset.look import look
 
 
 def explain_progress(context: PlanContext, draft: Draft) -> None:
-    """Beside what the steps of the pass have said of what they do or wait for."""
+    """Explain the progress, in addition to the reasons of the pass's steps."""
     pods = context.pods
     far = f"{pods.updated} of {pods_word(pods.matched)} updated"
     if not pods.matched:
@@ -37,7 +37,7 @@ def _explain_end(context: PlanContext, far: str, draft: Draft) -> None:
 
 
 def _explain_rest(context: PlanContext, far: str, draft: Draft) -> None:
-    """Why pods that are not updated are not even candidates."""
+    """Explain why pods that are not updated are not even candidates."""
     pods, partition = context.pods, context.targets.partition
     if pods.unupgradable:
         text = f"more than images has changed: {named(pods.unupgradable)} keep their sidecars until they are made anew"
@@ -55,7 +55,7 @@ def _explain_rest(context: PlanContext, far: str, draft: Draft) -> None:
 
 
 def explain_unready(context: PlanContext, draft: Draft) -> None:
-    """Why pods that have its sidecars are not ready: those that were updated first, for the rollout waits for them."""
+    """Explain why pods with its sidecars are not ready, first the updated ones, which the rollout waits for."""
     explain_pods(draft, _unready(context), Around(now=context.now), namespaced=True)
 
 

@@ -1,1 +1,1 @@
-"""Sidecars that are ended when the work of their pod is done (container-extras.md §A)."""
+"""Terminates sidecars when the work of their pod is done (container-extras.md §A)."""

@@ -1,6 +1,6 @@
-"""Which containers of a pod are sidecars that have to end, and how far its work is (container-extras.md §A1, §A2).
+"""Finds the sidecars of a pod that must terminate, and how far its work is (container-extras.md §A1, §A2).
 
-Only literal values of env entries count. Init containers play no role.
+Only literal values of env entries count. Init containers are ignored.
 """
 
 from collections.abc import Iterable
@@ -17,18 +17,18 @@ _ENDING = ("Never", "OnFailure")
 
 
 class Ending(Frozen, dict=True):
-    """A pod, with what its end depends on."""
+    """A pod, with the facts on which its end depends."""
 
     pod: Pod
 
     @Fact
     def sidecars(self) -> tuple[str, ...]:
-        """Containers that have to end with the others, by name."""
+        """Return the containers that must terminate with the others, by name."""
         return tuple(one.name for one in self.pod.spec.containers if _says(one, TERMINATE_ENV) or image_of(one))
 
     @property
     def interesting(self) -> bool:
-        """The work is done, and a sidecar is not."""
+        """Report whether the work is done, but a sidecar is not."""
         pod = self.pod
         if pod.metadata.deletion_timestamp is not None or pod.status.phase in ("", "Pending"):
             return False
@@ -39,41 +39,41 @@ class Ending(Frozen, dict=True):
 
     @property
     def mains(self) -> tuple[str, ...]:
-        """All other containers."""
+        """The names of all other containers."""
         return tuple(one.name for one in self.pod.spec.containers if one.name not in self.sidecars)
 
     def completed(self, names: Iterable[str]) -> bool:
-        """All of these have terminated; False while a container of the pod has no status."""
+        """Report whether all of these have terminated; False while a container of the pod has no status."""
         return self._complete and all(_terminated(self._statuses.get(name)) for name in names)
 
     def succeeded(self, names: Iterable[str]) -> bool:
-        """All of these have terminated with exit code 0."""
+        """Report whether all of these have terminated with exit code 0."""
         return self._complete and all(_exit_code(self._statuses.get(name)) == 0 for name in names)
 
     def restarts(self, name: str) -> int:
-        """Count how often the container was started again."""
+        """Count the restarts of the container."""
         status = self._statuses.get(name)
         return 0 if status is None else status.restart_count
 
     def running(self, names: Iterable[str]) -> list[str]:
-        """Those of these that have not terminated."""
+        """Return the names of containers that have not terminated."""
         return [name for name in names if not _terminated(self._statuses.get(name))]
 
     @property
     def killed(self) -> tuple[str, ...]:
-        """Sidecars that a node's agent ends, and whose exit code counts."""
+        """The sidecars that a node's agent terminates, and whose exit code counts."""
         found = (one for one in self.pod.spec.containers if _says(one, TERMINATE_ENV))
         return tuple(one.name for one in found if not _says(one, IGNORE_EXIT_CODE_ENV))
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Those whose exit code does not."""
+        """The sidecars that it terminates, and whose exit code does not count."""
         found = (one for one in self.pod.spec.containers if _says(one, TERMINATE_ENV))
         return tuple(one.name for one in found if _says(one, IGNORE_EXIT_CODE_ENV))
 
     @property
     def replaced(self) -> dict[str, str]:
-        """Sidecars that end by getting another image, and that image."""
+        """The sidecars that end by getting another image, with that image."""
         return {one.name: image for one in self.pod.spec.containers if (image := image_of(one))}
 
     @Fact
@@ -86,7 +86,7 @@ class Ending(Frozen, dict=True):
 
 
 def image_of(container: Container) -> str:
-    """The image that ends the sidecar; empty if there is none."""
+    """Return the image that ends the sidecar; empty if there is none."""
     return _value(container, TERMINATE_WITH_IMAGE_ENV)
 
 
@@ -95,7 +95,7 @@ def _says(container: Container, name: str) -> bool:
 
 
 def _value(container: Container, name: str) -> str:
-    """Of the last entry of that name, as in the container."""
+    """Return the value of the last entry of that name, as the container sees it."""
     return next((entry.value for entry in reversed(container.env) if entry.name == name), "")
 
 

@@ -1,6 +1,6 @@
-"""The sidecar terminator: what it watches and writes, and what it plans from.
+"""Declares the sidecar terminator: its watches, its writes, and the gatherer of its snapshots.
 
-Which pods have sidecars that must end now is known to an index, so all others cost nothing.
+An index holds the pods with sidecars that must terminate now, so all others cost nothing.
 """
 
 from flotilla_common.api.core import Node, Pod
@@ -51,11 +51,11 @@ class Gatherer:
         wiring.wake(NODES, self._of_node)
 
     def keys(self) -> list[Key]:
-        """The pods that must end now."""
+        """Return the pods with sidecars that must terminate now."""
         return [pod.metadata.key for pod in self._pods.by_index(ENDING, ENDING)]
 
     def gather(self, key: Key, memory: Memory) -> EndingSnapshot | None:
-        """The pod, its node and its request; None when there is nothing to end."""
+        """Return the pod, its node and its request; None when there is nothing to terminate."""
         pod = self._pods.get(*key)
         found = None if pod is None else Ending(pod=pod)
         if found is None or not found.interesting:
@@ -67,7 +67,7 @@ class Gatherer:
         )
 
     def _of_node(self, old: Node | None, new: Node | None) -> list[Key]:
-        """A node that comes late is waited for by its pods."""
+        """Return the pods on a node that has just appeared, which wait for it."""
         if old is not None or new is None:
             return []
         return [pod.metadata.key for pod in self._pods.by_index(ENDING_ON, new.metadata.name)]

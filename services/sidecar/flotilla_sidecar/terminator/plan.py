@@ -1,10 +1,10 @@
-"""How the sidecars of a finished pod are ended (container-extras.md §A4).
+"""Plans how the sidecars of a finished pod are terminated (container-extras.md §A4).
 
-On a node with an agent that is a ContainerRecreateRequest, one per pod whatever becomes of it: the kubelet does not
-start a container again whose pod is over. On a virtual node the containers get an image that exits at once. Where the
-exit code of a sidecar must not matter, the pod's phase is written first.
+On a node with an agent this is a ContainerRecreateRequest, one per pod whatever its outcome: the kubelet does not
+restart a container of a finished pod. On a virtual node the containers get an image that exits at once. If the exit
+code of a sidecar must not count, the pod's phase is written first.
 
-It gives reasons only for a pod that does not end: the bus would keep a message for every pod that ever was.
+Plans have reasons only for a pod that does not end: the bus would keep a message for every pod that ever existed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ _OVER = ("Succeeded", "Failed")
 
 
 class EndingSnapshot(Frozen):
-    """A pod, its node, and the request that ends its sidecars if there is one."""
+    """A pod, its node, and the request that terminates its sidecars, if there is one."""
 
     ending: Ending
     node: Node | None
@@ -40,12 +40,12 @@ class EndingSnapshot(Frozen):
 
 
 def request_name(uid: str) -> str:
-    """The name of the request for the pod with that uid: a namesake has another one."""
+    """Return the name of the request for the pod with that uid: a later pod of the same name has another uid."""
     return f"sidecar-termination-{uid}"
 
 
 def plan(snapshot: EndingSnapshot, now: datetime) -> Plan:
-    """What ends the sidecars that are left."""
+    """Plan the termination of the remaining sidecars."""
     ending, node = snapshot.ending, snapshot.node
     if not ending.interesting:
         return Plan()
@@ -68,7 +68,7 @@ def _is_virtual(node: Node) -> bool:
 
 
 def _virtual(ending: Ending) -> Plan:
-    """Other images for those that are left. The event comes also where they have these images already."""
+    """Change the images of the remaining sidecars. The event is emitted even if they have these images already."""
     images = {one.name: one.image for one in ending.pod.spec.containers}
     left = {name: ending.replaced[name] for name in ending.running(ending.replaced)}
     changed = [{"name": name, "image": image} for name, image in left.items() if images[name] != image]
@@ -91,7 +91,7 @@ def _virtual(ending: Ending) -> Plan:
 
 
 def _real(snapshot: EndingSnapshot, now: datetime) -> Iterator[Action]:
-    """The request for those whose exit code counts; when they are gone, the phase, and the request for the others."""
+    """Yield the request for sidecars whose exit code counts; then the phase, and the request for the others."""
     ending = snapshot.ending
     yield from _request(snapshot, ending.killed)
     if _came_back(snapshot) and ending.pod.status.phase not in _OVER:
@@ -105,8 +105,11 @@ def _real(snapshot: EndingSnapshot, now: datetime) -> Iterator[Action]:
 
 
 def _came_back(snapshot: EndingSnapshot) -> list[str]:
-    """Return the sidecars that were ended and started again: their exit code was not 0, and the restart policy is
-    OnFailure. The work of the pod has succeeded, so they must not keep it from its end."""
+    """Return the sidecars that were terminated and restarted.
+
+    Their exit code was not 0, and the restart policy is OnFailure. The work of the pod has succeeded, so they must not
+    prevent its end.
+    """
     if snapshot.request is None:
         return []
     counts = {
@@ -117,7 +120,7 @@ def _came_back(snapshot: EndingSnapshot) -> list[str]:
 
 
 def _request(snapshot: EndingSnapshot, names: Iterable[str]) -> Iterator[Action]:
-    """One request per pod: who has had one gets no other."""
+    """Yield the pod's request, unless it has had one."""
     left, meta = snapshot.ending.running(names), snapshot.ending.pod.metadata
     if not left or snapshot.request is not None:
         return
@@ -147,7 +150,7 @@ def _request(snapshot: EndingSnapshot, names: Iterable[str]) -> Iterator[Action]
 
 
 def _final(ending: Ending, now: datetime) -> Action:
-    """The phase that the main containers have earned. The kubelet then stops what still runs."""
+    """Write the phase that follows from the main containers. The kubelet then stops what still runs."""
     condition = {
         "type": SIDECAR_TERMINATED,
         "status": "True",
@@ -171,7 +174,7 @@ def _told(names: Iterable[str], how: str) -> str:
 
 
 def _stuck(snapshot: EndingSnapshot) -> Iterator[Reason]:
-    """A sidecar that runs on although its request is over."""
+    """Yield a reason if a sidecar still runs although its request is complete."""
     ending, request = snapshot.ending, snapshot.request
     left = ending.running(ending.killed)
     if left and request is not None and request.completed:
