@@ -1,8 +1,8 @@
-"""Claims that are made from a workload's volumeClaimTemplates, one of each per pod, and the templates of a revision.
+"""Claims that are created from a workload's volumeClaimTemplates, one of each per pod, and the templates of a revision.
 
 The data of a ControllerRevision are the pod template alone (common.md §7.1), so its claim templates are recorded in an
-annotation for as long as it is the newest one. Pods that are made of it later, behind a partition, get the claims that
-its template mounts, whatever has been added or taken away since. Of a template that is still there the present version
+annotation while it is the newest one. Pods that are created from it later, behind a partition, get the claims that its
+template mounts, even if templates were added or removed since. For a template that still exists the current version
 counts: a claim outlives the revision of its pod.
 """
 
@@ -24,7 +24,7 @@ from flotilla_common.workload.ownership import owner_reference
 from flotilla_common.workload.revisions import RevisionChoice
 
 MAX_ANNOTATIONS_BYTES = 256 * 1024
-"""What the apiserver takes; a record that does not fit beside the others is left out."""
+"""The apiserver's limit; a record that exceeds it with the other annotations is left out."""
 
 
 class ClaimTemplate(msgspec.Struct, frozen=True):
@@ -34,18 +34,18 @@ class ClaimTemplate(msgspec.Struct, frozen=True):
     document: Json
 
     def claim_name(self, owner: str, suffix: str) -> str:
-        """The name of a pod's claim; `suffix` is that of the pod's own name."""
+        """Return the name of a pod's claim; `suffix` is that of the pod's own name."""
         return f"{self.name}-{owner}-{suffix}"
 
     def volume(self, owner: str, suffix: str) -> Json:
-        """The volume of the pod that has this claim."""
+        """Return the volume of the pod that has this claim."""
         claim = {"claimName": self.claim_name(owner, suffix), "readOnly": False}
         return {"name": self.name, "persistentVolumeClaim": claim}
 
     def claim(
         self, owner: str, suffix: str, namespace: str, labels: Mapping[str, str], owners: Sequence[Json] = ()
     ) -> Json:
-        """The body of a pod's claim. `labels` and `owners` come on top of those of the template."""
+        """Return the body of a pod's claim; `labels` and `owners` are added to the template's."""
         meta = mapping(self.document.get("metadata"))
         metadata: Json = {
             **meta,
@@ -58,14 +58,14 @@ class ClaimTemplate(msgspec.Struct, frozen=True):
 
 
 def claim_templates(templates: Iterable[msgspec.Raw]) -> tuple[ClaimTemplate, ...]:
-    """Return the claim templates that have a name. Raises ValueError for one that cannot be read."""
+    """Return the claim templates that have a name. Raises ValueError for an invalid one."""
     documents = [mapping(read_json(raw, object)) for raw in templates]
     named = [(str(mapping(document.get("metadata")).get("name") or ""), document) for document in documents]
     return tuple(ClaimTemplate(name, document) for name, document in named if name)
 
 
 def hand_over(claim: PersistentVolumeClaim, pod: ObjectMeta) -> Patch:
-    """Make the pod the claim's controller in place of the present one, on exactly the claim that was read."""
+    """Make the pod the claim's controller in place of the present one, on exactly the version that was read."""
     controller = controller_of(claim.metadata)
     references = claim.metadata.owner_references
     others = [msgspec.to_builtins(reference) for reference in references if reference != controller]
@@ -82,8 +82,7 @@ def hand_over(claim: PersistentVolumeClaim, pod: ObjectMeta) -> Patch:
 
 
 def claim_record(templates: Sequence[msgspec.Raw], annotations: Mapping[str, str]) -> dict[str, str]:
-    """Return the annotation that records these templates beside `annotations`; empty when there is nothing to
-    record."""
+    """Return the annotation that records these templates beside `annotations`; empty if there is nothing to record."""
     if not templates:
         return {}
     text = _text(tuple(bytes(template) for template in templates))
@@ -91,8 +90,10 @@ def claim_record(templates: Sequence[msgspec.Raw], annotations: Mapping[str, str
 
 
 def keep_record(choice: RevisionChoice, record: Mapping[str, str]) -> Chain:
-    """Return the write that brings the record of the newest revision up to date. A revision that somebody else made,
-    or that had no claims, has none and is left alone."""
+    """Return the write that updates the record of the newest revision.
+
+    A revision that another program created, or that had no claims, has no record and is left alone.
+    """
     meta, text = choice.update.metadata, record.get(CLAIM_RECORD_ANNOTATION)
     if choice.writes or meta.annotations.get(CLAIM_RECORD_ANNOTATION, text) == text:
         return ()
@@ -104,8 +105,7 @@ def keep_record(choice: RevisionChoice, record: Mapping[str, str]) -> Chain:
 
 
 def claims_of_revision(revision: ControllerRevision, live: tuple[ClaimTemplate, ...]) -> tuple[ClaimTemplate, ...]:
-    """Return the claim templates of a revision that is not the newest one. Without a record they are those of today
-    that its pod template mounts."""
+    """Return the claim templates of an older revision: the recorded ones, or those of today that it mounts."""
     recorded = _read(revision.metadata.annotations.get(CLAIM_RECORD_ANNOTATION, ""))
     if recorded is None:
         mounted = _mounted(revision)
@@ -128,7 +128,7 @@ def _text(templates: tuple[bytes, ...]) -> str:
 
 @lru_cache(maxsize=1024)
 def _read(text: str) -> tuple[ClaimTemplate, ...] | None:
-    """Return what is recorded; None if nothing is, or nothing that can be read."""
+    """Return the recorded templates; None without a valid record."""
     try:
         documents = read_json(text, list[msgspec.Raw])
         templates = claim_templates(documents)

@@ -1,4 +1,4 @@
-"""Share among the controllers of workloads what they watch and read alike: revisions, images pulled ahead, settings."""
+"""Watches and lookups that the controllers of workloads share: revisions, images pulled ahead, budgets, settings."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
@@ -24,11 +24,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     system_namespace: str = "kruise-system"  # Flotilla's own namespace: its pods get no KruisePodReady gate
     drop_field_owners: bool = True  # clear managedFields of pods that are updated in place (docs/adr/0006)
-    server_version: str = ""  # gitVersion of the apiserver: how cpu and memory are resized in place
+    server_version: str = ""  # gitVersion of the apiserver: decides how cpu and memory are resized in place
 
     @classmethod
     def of(cls, settings: Settings, server_version: str, **own: Any) -> Self:
-        """Return the settings that decide about plans; `own`: those of the kind."""
+        """Return the settings that affect plans; `own` are those of the kind."""
         return cls(
             system_namespace=settings.namespace,
             drop_field_owners=not settings.keep_managed_fields,
@@ -38,7 +38,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def watch_revisions(kind: Resource, **indexes: Indexer[ControllerRevision]) -> Watch[ControllerRevision]:
-    """Watch the revisions of workloads of the kind, and those that nobody controls."""
+    """Watch the revisions of workloads of the kind, and those without a controller."""
     return Watch(
         REVISION,
         ControllerRevision,
@@ -49,7 +49,7 @@ def watch_revisions(kind: Resource, **indexes: Indexer[ControllerRevision]) -> W
 
 
 def revisions_of(table: Table[ControllerRevision], kind: Resource, meta: ObjectMeta) -> list[ControllerRevision]:
-    """Return the workload's revisions, and all of its namespace that nobody controls."""
+    """Return the workload's revisions, and all revisions of its namespace without a controller."""
     return [*owned(table, kind, meta), *table.by_index(ORPHANS, meta.namespace)]
 
 
@@ -59,7 +59,7 @@ def watch_pulls(kind: Resource, gate: str) -> Watch[ImagePullJob]:
 
 
 class PullsAhead:
-    """Finds the images that are pulled ahead for workloads of one kind."""
+    """A finder of the images that are pulled ahead for workloads of one kind."""
 
     def __init__(self, wiring: Wiring, watch: Watch[ImagePullJob], kind: Resource) -> None:
         self._table = wiring.table(watch)
@@ -72,7 +72,7 @@ class PullsAhead:
 
 
 def _may_protect(workload: Json, budget: Json) -> bool:
-    """Return whether the budget may protect pods of the workload: one of its namespace, or any if it has none."""
+    """Return whether the budget may protect pods of the workload: it is in its namespace, or that has none."""
     namespace = member(workload, "metadata").get("namespace")
     return namespace is None or namespace == member(budget, "metadata").get("namespace")
 
@@ -89,7 +89,7 @@ BUDGETS = Watch(
 
 
 class BudgetsOfPods:
-    """Finds the budgets of a workload's pods, and plans the workload again once they allow more."""
+    """A finder of the budgets of a workload's pods, which plans the workload again once they allow more."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._table = wiring.table(BUDGETS)

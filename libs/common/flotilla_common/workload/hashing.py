@@ -1,7 +1,7 @@
-"""Hashes that end up in names, labels and annotations (common.md §7.2, §7.6, §9.8).
+"""Hashes for names, labels and annotations (common.md §7.2, §7.6, §9.8).
 
-All of them are FNV over 32 bits of a JSON text that has to match other programs byte for byte, so the texts are made
-here too. Templates are hashed in every pass, and hardly ever change: results are cached by the template's bytes.
+All of them are FNV over 32 bits of a JSON text that has to match other programs byte for byte, so the texts are built
+here too. Templates are hashed in every pass, and rarely change: results are cached by the template's bytes.
 """
 
 import re
@@ -23,8 +23,10 @@ _IGNORED_ENV = frozenset({"SIDECARSET_VERSION", "SIDECARSET_VERSION_ALT"})
 
 
 def revision_data(template: bytes | msgspec.Raw) -> bytes:
-    """`data` of a revision of this template: canonical, members sorted, as it is hashed and compared. Raises
-    ValueError: the template cannot be read."""
+    """Return `data` of a revision of this template: canonical, members sorted, as it is hashed and compared.
+
+    Raises ValueError for an invalid template.
+    """
     return _revision_data(bytes(template))
 
 
@@ -36,13 +38,13 @@ def _revision_data(template: bytes) -> bytes:
 
 @lru_cache(maxsize=4096)
 def revision_hash(data: bytes, collision_count: int | None) -> str:
-    """The hash at the end of a revision's name."""
+    """Return the hash at the end of a revision's name."""
     value = _fnv1(data + str(collision_count or 0).encode())
     return str(value).encode().translate(_ALPHABET).decode()
 
 
 def claim_templates_hash(templates: Sequence[msgspec.Raw]) -> str:
-    """The annotation's value for these volumeClaimTemplates; empty when there are none (common.md §7.6)."""
+    """Return the annotation's value for these volumeClaimTemplates; empty if there are none (common.md §7.6)."""
     return _claim_templates_hash(tuple(bytes(template) for template in templates)) if templates else ""
 
 
@@ -59,17 +61,17 @@ def _claim_templates_hash(templates: tuple[bytes, ...]) -> str:
 
 @lru_cache(maxsize=8192)
 def object_hash(document: bytes) -> int:
-    """FNV-1a over the printed bytes of a JSON document (common.md §9.8)."""
+    """Return FNV-1a over the printed bytes of a JSON document (common.md §9.8)."""
     return _fnv1a(b"([]uint8)[" + " ".join(map(str, document)).encode() + b"]")
 
 
 def plain_hash(container: Container) -> int:
-    """The kubelet's (1.31 and newer) hash of a container."""
+    """Return the hash of a container as kubelets from 1.31 on compute it."""
     return object_hash(go_json({"image": container.image, "name": container.name}))
 
 
 def env_hash(container: Container, labels: Mapping[str, str], annotations: Mapping[str, str]) -> int:
-    """The expected hash of what a container reads from its pod's metadata through env."""
+    """Return the expected hash of the env values that a container reads from its pod's metadata."""
     metadata = {"labels": labels, "annotations": annotations}
     entries: list[dict[str, str]] = []
     for name, (kind, key) in sorted(env_from_metadata(container).items()):
@@ -79,7 +81,7 @@ def env_hash(container: Container, labels: Mapping[str, str], annotations: Mappi
 
 
 def env_from_metadata(container: Container) -> dict[str, tuple[str, str]]:
-    """Env entries that read a label or annotation: name → (labels or annotations, key) (common.md §9.3)."""
+    """Return env entries that read a label or annotation: name → (labels or annotations, key) (common.md §9.3)."""
     found: dict[str, tuple[str, str]] = {}
     for env in container.env:
         if env.value or env.name in _IGNORED_ENV or env.value_from is None or env.value_from.field_ref is None:

@@ -1,5 +1,4 @@
-"""Container launch priority: the key of a ConfigMap for which a container waits (common.md §10, container-extras.md
-§B)."""
+"""Container launch priorities: the ConfigMap key that a container waits for (common.md §10, container-extras.md §B)."""
 
 import re
 
@@ -11,7 +10,7 @@ _BARRIER_KEY = re.compile(r"p_(-?\d+)")
 
 
 def barrier_key(container: Container) -> str | None:
-    """The key that the container's barrier env names, whatever it looks like. None without a barrier."""
+    """Return the key in the container's barrier env, in any format; None without a barrier."""
     for env in container.env:
         if env.name == CONTAINER_BARRIER_ENV and env.value_from is not None and env.value_from.config_map_key_ref:
             return env.value_from.config_map_key_ref.key
@@ -19,6 +18,6 @@ def barrier_key(container: Container) -> str | None:
 
 
 def launch_priority(container: Container) -> int | None:
-    """The integer in the container's barrier env; higher is earlier. None without a (readable) barrier."""
+    """Return the integer in the container's barrier env (higher is earlier); None without a valid barrier."""
     match = _BARRIER_KEY.fullmatch(barrier_key(container) or "")
     return integer(match[1]) if match else None

@@ -1,6 +1,6 @@
 """Lifecycle states of pods, and the hooks that hold them (common.md §8).
 
-A state is a label with a time beside it. Entering or leaving some states also marks the pod NotReady, or lets it go.
+A state is a label with a time beside it. Entering or leaving some states also marks the pod NotReady, or releases it.
 """
 
 from collections.abc import Iterator
@@ -15,27 +15,27 @@ from flotilla_common.workload.readiness import Holder, hold, release
 
 PREPARING_NORMAL = "PreparingNormal"  # created, cannot be available yet
 NORMAL = "Normal"
-PREPARING_UPDATE = "PreparingUpdate"  # waits for the user to unhook
+PREPARING_UPDATE = "PreparingUpdate"  # waits for the user to remove the hook
 UPDATING = "Updating"
-UPDATED = "Updated"  # waits for the user to hook again
-PREPARING_DELETE = "PreparingDelete"  # waits for the user to unhook
+UPDATED = "Updated"  # waits for the user to restore the hook
+PREPARING_DELETE = "PreparingDelete"  # waits for the user to remove the hook
 
 PRE_DELETE_HOLDER = Holder("Lifecycle", "preDeleteHook")
 PRE_UPDATE_HOLDER = Holder("Lifecycle", "preUpdateHook")
 
 
 def hooked(hook: LifecycleHook | None, pod: Pod) -> bool:
-    """At least one of the hook's labels or finalizers holds the pod."""
+    """Return whether at least one of the hook's labels or finalizers holds the pod."""
     return hook is not None and any(_found(hook, pod))
 
 
 def fully_hooked(hook: LifecycleHook | None, pod: Pod) -> bool:
-    """All of the hook's labels and finalizers are there. False without a hook, True for one that lists nothing."""
+    """Return whether all of the hook's labels and finalizers are there: False without a hook, True for an empty one."""
     return hook is not None and all(_found(hook, pod))
 
 
 def write_state(edit: PodEdit, state: str, lifecycle: Lifecycle | None, now: datetime, *, rehook: bool = False) -> None:
-    """Put the pod into `state`, with what belongs to it: time, KruisePodReady marks, hook labels (`rehook`).
+    """Put the pod into `state`, with its time, KruisePodReady marks, and hook labels (`rehook`).
 
     The marks may change even if the state does not (§8.3).
     """
@@ -50,23 +50,23 @@ def write_state(edit: PodEdit, state: str, lifecycle: Lifecycle | None, now: dat
 
 
 def initial_labels(state: str = PREPARING_NORMAL) -> dict[str, str]:
-    """Labels of a pod about to be created."""
+    """Return the labels of a pod that is about to be created."""
     return {STATE_LABEL: state}
 
 
 def state_annotations(now: datetime) -> dict[str, str]:
-    """Annotations that go with a state written at `now`."""
+    """Return the annotations of a state that is written at `now`."""
     return {STATE_TIME_ANNOTATION: rfc3339(now)}
 
 
 def _found(hook: LifecycleHook, pod: Pod) -> Iterator[bool]:
-    """For each of the hook's finalizers and labels whether the pod has it."""
+    """Yield for each of the hook's finalizers and labels whether the pod has it."""
     yield from (finalizer in pod.metadata.finalizers for finalizer in hook.finalizers_handler)
     yield from (pod.metadata.labels.get(key) == value for key, value in hook.labels_handler.items())
 
 
 def _mark(edit: PodEdit, state: str, lifecycle: Lifecycle | None, now: datetime) -> None:
-    """Marks are set only as the hook asks, but always withdrawn, so that a changed hook leaves no pod NotReady."""
+    """Set marks as the hook asks, but always withdraw them, so that a changed hook leaves no pod NotReady."""
     if state == PREPARING_DELETE:
         if lifecycle and lifecycle.pre_delete and lifecycle.pre_delete.mark_pod_not_ready:
             hold(edit, PRE_DELETE_HOLDER, now)

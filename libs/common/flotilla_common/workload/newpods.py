@@ -1,7 +1,6 @@
-"""New pods: what workloads put into them beside what their templates say (common.md §6.1), how names that look random
-end, and how many are created at once.
+"""Builds new pods: additions to the template (common.md §6.1), suffixes of names, and limits for slow start.
 
-Slow start creates one, two, four and so on, because what refuses one pod will refuse the others; and not too many in
+Slow start creates one, two, four and so on, because a refusal of one pod will hit the others, too; and not too many in
 one pass.
 """
 
@@ -17,45 +16,50 @@ from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 
 CREATES_PER_PASS = 32
-"""Pods that one pass creates at most. A new pod waits for its readiness conditions until the pass after the one in
-which it gets a node; short passes bring them before a kubelet has started it, which saves it a status write."""
+"""Most pods that one pass creates.
+
+A new pod gets its readiness conditions in the pass after it gets a node; with short passes it has them before its
+kubelet has started it, which saves the kubelet a status write.
+"""
 
 BATCHES_PER_PASS = 2
 """Batches of slow start in one pass; for the same reason the others come with later passes."""
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels, and no digits that look like letters: they spell no words."""
+"""No vowels, and no digits that look like letters: suffixes spell no words."""
 LENGTH = 5
 
 KUBE_SYSTEM = "kube-system"
 
 
 def decode_template(document: msgspec.Raw) -> Json:
-    """A pod template as a plain document; empty when it is none."""
+    """Decode a pod template to a plain document; empty if it is not an object."""
     return mapping(msgspec.json.decode(document))
 
 
 def revision_template(data: msgspec.Raw) -> Json:
-    """The pod template that a ControllerRevision stores, with the marker that says how to apply it."""
+    """Return the pod template of a ControllerRevision, with its marker for strategic merge."""
     return mapping(mapping(decode_template(data).get("spec")).get("template"))
 
 
 def wanted_gates(gates: Gates, namespace: str, system_namespace: str) -> tuple[str, ...]:
-    """The readiness gates that the pod webhook would give a pod of ours: new pods ask for them by themselves, so that
-    it need not stand in their path. It exempts the system namespaces."""
+    """Return the readiness gates that the pod webhook would add, so that new pods do not need it.
+
+    The webhook exempts the system namespaces.
+    """
     system = namespace in (KUBE_SYSTEM, system_namespace)
     return (keys.POD_READY,) if gates.on("PodWebhook") and not system else ()
 
 
 def with_readiness_gates(spec: Mapping[str, Any], names: Iterable[str]) -> Json:
-    """The pod spec with these gates behind those that it has."""
+    """Return the pod spec with these gates after its own."""
     gates = [*sequence(spec.get("readinessGates"))]
     gates += [gate for name in names if (gate := {"conditionType": name}) not in gates]
     return {**spec, "readinessGates": gates} if gates else dict(spec)
 
 
 def with_volumes(spec: Mapping[str, Any], volumes: Iterable[Json]) -> Json:
-    """The pod spec with these volumes, in place of its own of the same names."""
+    """Return the pod spec with these volumes, in place of its own of the same names."""
     mine = list(volumes)
     names = {volume["name"] for volume in mine}
     others = [volume for volume in sequence(spec.get("volumes")) if mapping(volume).get("name") not in names]
@@ -63,10 +67,10 @@ def with_volumes(spec: Mapping[str, Any], volumes: Iterable[Json]) -> Json:
 
 
 def suffix(seed: bytes, attempt: int) -> str:
-    """Five characters for a seed. `attempt`: those of earlier attempts are taken.
+    """Return five characters for a seed; `attempt` counts the attempts whose result was taken.
 
-    They look random, and are derived from what exists: a plan that is made twice from the same view plans the same
-    names, so that a repeated create meets its own object.
+    They look random, and are derived from what exists: planning twice from the same view gives the same names, so that
+    a repeated create gets AlreadyExists for its own object.
     """
     number = int.from_bytes(hashlib.sha256(seed + attempt.to_bytes(8)).digest()[:8])
     characters: list[str] = []
@@ -77,12 +81,15 @@ def suffix(seed: bytes, attempt: int) -> str:
 
 
 def creates_of_pass(there: int, *, failed: bool, most: int = CREATES_PER_PASS) -> int:
-    """How many pods the pass may create. `there`: those that exist; `failed`: creates of the last pass were refused;
-    `most`: where the conditions of new pods do not wait for a pass, there may be more."""
+    """Return how many pods the pass may create.
+
+    `there` counts the existing ones; `failed`: creates of the last pass were refused; `most` may be higher where the
+    conditions of new pods do not wait for a pass.
+    """
     return 1 if failed else min((there + 1) * (2**BATCHES_PER_PASS - 1), most)
 
 
 def first_batch(there: int, planned: int, missing: int, *, failed: bool) -> int:
-    """`Stage.slow_start` of so many planned creates; 0 if they are one batch and none is left for later passes."""
+    """Return `Stage.slow_start` for the planned creates; 0 if they are one batch, and none is left for later passes."""
     goes_on = planned < missing and not failed
     return there + 1 if goes_on or planned > there + 1 else 0

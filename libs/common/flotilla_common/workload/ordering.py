@@ -1,6 +1,6 @@
-"""In which order waiting pods are updated: priority and scatter strategies (common.md §11).
+"""Orders the pods that wait for an update: priority and scatter strategies (common.md §11).
 
-All of them rearrange a list that is already in default order, anew in every pass.
+All of them rearrange a list in default order, again in every pass.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from flotilla_common.workload.lifecycle import PREPARING_UPDATE
 from flotilla_common.workload.predicates import default_order_key
 
 _DIGITS = "0123456789"
-_MAX_ORDER = 2**63 - 1  # what the reference can hold; anything larger counts as 0
+_MAX_ORDER = 2**63 - 1  # the reference's limit; a larger number counts as 0
 
 
 def update_order(
@@ -23,15 +23,17 @@ def update_order(
     scatter_terms: Sequence[ScatterTerm],
     staying: Callable[[Pod], bool] = lambda _: False,
 ) -> list[Pod]:
-    """Return the waiting pods in the order in which they are to be updated: default order, then all strategies. Before
-    them, those come last that cannot go yet (`staying`): chosen first, they would keep all others from it."""
+    """Return the waiting pods in update order: default order, then all strategies.
+
+    Pods that cannot go yet (`staying`) come last in the default order: if chosen first, they would block all others.
+    """
     ordered = sorted(waiting, key=lambda pod: (staying(pod), default_order_key(pod)))
     ordered = sort_by_priority(ordered, priority)
     return preparing_update_first(scatter(ordered, everyone, scatter_terms))
 
 
 def sort_by_priority(pods: Sequence[Pod], strategy: PriorityStrategy | None) -> list[Pod]:
-    """The most urgent first; equal ones keep their order (§11.1). Terms that admission would refuse match nothing."""
+    """Sort by urgency, keeping the order of equals (§11.1). Terms that admission would refuse match nothing."""
     if strategy is None:
         return list(pods)
     if strategy.weight_priority:
@@ -44,12 +46,12 @@ def sort_by_priority(pods: Sequence[Pod], strategy: PriorityStrategy | None) -> 
 
 
 def preparing_update_first(pods: Sequence[Pod]) -> list[Pod]:
-    """Pods in PreparingUpdate to the front, else unchanged (§11.3)."""
+    """Move pods in PreparingUpdate to the front (§11.3)."""
     return sorted(pods, key=lambda pod: pod.state != PREPARING_UPDATE)
 
 
 def scatter(waiting: Sequence[Pod], everyone: Sequence[Pod], terms: Sequence[ScatterTerm]) -> list[Pod]:
-    """Spread pods with the terms' labels over the order (§11.2). `everyone`: all pods of the workload."""
+    """Spread pods with the terms' labels over the order (§11.2); `everyone` are all pods of the workload."""
     ordered = list(waiting)
     if len(terms) > 1:
         counted = [(sum(_carries(pod, term) for pod in waiting), term) for term in terms]
@@ -63,7 +65,7 @@ def _compiled(term: WeightTerm) -> Selector | None:
     try:
         return Selector.compile(term.match_selector)
     except ValueError:
-        return None  # an object written past admission; the pods still have to be updated in some order
+        return None  # written past admission; the pods still have to be updated in some order
 
 
 def _weight(pod: Pod, terms: Sequence[tuple[Selector | None, int]]) -> int:
@@ -72,7 +74,7 @@ def _weight(pod: Pod, terms: Sequence[tuple[Selector | None, int]]) -> int:
 
 
 def _level(pod: Pod, keys: Sequence[str]) -> tuple[int, int]:
-    """(index of the first key that the pod has, minus its number). Without any key -1: before all others."""
+    """Return the index of the first key that the pod has, and minus its number; -1 without any: before all others."""
     for level, key in enumerate(keys):
         value = pod.metadata.labels.get(key)
         if value is not None:
@@ -109,9 +111,9 @@ def _scatter_one(waiting: list[Pod], everyone: Sequence[Pod], term: ScatterTerm)
 
 
 def _groups(matched: int, unmatched: int, all_matched: int, all_unmatched: int) -> tuple[tuple[int, int], int, int]:
-    """(group sizes of matched and unmatched, number of groups, unmatched pods that come before all groups).
+    """Return the group sizes of matched and unmatched, the number of groups, and how many unmatched go first.
 
-    When more of the unmatched are done already than of the matched, the waiting pods are spread as they are; else the
+    When more of the unmatched are done than of the matched, the waiting pods are spread as they are; otherwise the
     proportion of the whole workload is kept, and the surplus of the unmatched goes first.
     """
     if all_unmatched * matched >= unmatched * all_matched:
@@ -127,5 +129,5 @@ def _sizes(matched: int, unmatched: int, count: int) -> tuple[int, int]:
 
 
 def _rounded(number: int, parts: int) -> int:
-    """number / parts, halves up."""
+    """Divide and round half up."""
     return (2 * number + parts) // (2 * parts)

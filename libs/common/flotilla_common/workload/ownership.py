@@ -1,4 +1,4 @@
-"""Owner references: making them, and taking objects in or letting them go by them (common.md §1, §7.8)."""
+"""Owner references: building them, and adopting or releasing objects (common.md §1, §7.8)."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from flotilla_common.control.writes import patch_of
 
 
 def owner_reference(resource: Resource, meta: ObjectMeta) -> Json:
-    """The reference by which dependents name the object as their controller."""
+    """Return the reference by which dependents name the object as their controller."""
     return {
         **resource.type_meta,
         "name": meta.name,
@@ -32,7 +32,7 @@ def release(owner_uid: str, resource: Resource, objects: Iterable[Object]) -> li
 def adopt(owner: Json, resource: Resource, objects: Iterable[Object]) -> list[Chain]:
     """Make the owner of this reference the controller of objects that refer to it and have no controller.
 
-    Safe without reading the owner again: garbage collection ties such an object to it already.
+    This is safe without reading the owner again: garbage collection ties such an object to it already.
     """
     cause = f"take over the {resource.kind.lower()}"
     return [
@@ -42,19 +42,20 @@ def adopt(owner: Json, resource: Resource, objects: Iterable[Object]) -> list[Ch
 
 
 def take_in(resource: Resource, owner: ObjectMeta, kind: Resource, objects: Iterable[Object]) -> list[Chain]:
-    """Make the owner, of `resource`, the controller of objects of `kind` that nobody controls and that need not refer
-    to it.
+    """Make the owner, of `resource`, the controller of orphans of `kind`, which need not refer to it.
 
-    Nothing ties these to the owner yet, so a stale view of it might be all that claims them: each chain begins with a
-    patch of nothing, which the apiserver refuses unless the owner is exactly as it was planned with.
+    Nothing ties these to the owner yet, so a stale view of it might be all that claims them: each chain begins with an
+    empty patch, which the apiserver refuses unless the owner is exactly as it was planned with.
     """
     reference = owner_reference(resource, owner)
     return [(certain(resource, owner, Intent.ADOPT), *chain) for chain in adopt(reference, kind, objects)]
 
 
 def certain(resource: Resource, meta: ObjectMeta, intent: Intent) -> Patch:
-    """A patch of nothing, which the apiserver refuses unless the object is exactly as it was planned with: in front of
-    what must not be done by a stale view of it. `intent`: of the writes behind it."""
+    """Return an empty patch, which the apiserver refuses unless the object is exactly as it was planned with.
+
+    It guards writes that must not follow from a stale view of the object, and has their `intent`.
+    """
     cause = f"be sure that {meta.name} is there"
     return patch_of(resource, meta, intent, cause, body={}, subresource="status", on_version=True)
 

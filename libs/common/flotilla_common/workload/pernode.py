@@ -1,8 +1,7 @@
-"""Workloads with a pod per node: the pods that they create, as documents, which nodes get none, and what is
-remembered of pods that are gone.
+"""Workloads with a pod per node: building their pods, explaining excluded nodes, and data about deleted pods.
 
-Names look random, and are derived from the node and from what was there before: a create that is repeated meets its own
-pod, and a new pod is not taken for the one before it.
+Names look random, and are derived from the node and from the pod before: a repeated create gets AlreadyExists for its
+own pod, and a new pod is not confused with the one before it.
 """
 
 import hashlib
@@ -29,26 +28,26 @@ OwnerT = TypeVar("OwnerT", bound=Object)
 MemoryT = TypeVar("MemoryT")
 
 _TOLD = 3
-"""Reasons that are told."""
+"""Most reasons that are listed."""
 
 CREATE = "create"
-"""The phase of creates: what failed in a pass is known to the next one under it."""
+"""The phase of creates, by which the next pass finds their failures."""
 
 
 class PodFactory(msgspec.Struct, kw_only=True):
-    """Makes the pods of a pass."""
+    """A builder of the pods of a pass."""
 
     resource: Resource
     owner: ObjectMeta
     metadata: Json  # of the template
     labels: dict[str, str]
-    spec: Json  # what of the pod spec is the same on all nodes
-    by_scheduler: bool  # the scheduler puts pods on their nodes; else they are created there
+    spec: Json  # the part of the pod spec that is the same on all nodes
+    by_scheduler: bool  # the scheduler puts pods on their nodes; otherwise they are created there
     scheduler: str = ""  # the scheduler's name in pods that are created on their nodes
     revision: str = ""
-    taken: Container[str]  # names of pods that are there
-    former: Mapping[str, str]  # by node: the name of the last pod that was there
-    seed: str = ""  # what besides the node and its former pod determines names
+    taken: Container[str]  # names of existing pods
+    former: Mapping[str, str]  # by node: the name of its last pod
+    seed: str = ""  # part of the names' hash besides the node and its former pod
     made: set[str] = set()  # names of this pass
 
     def create(self, node: str, cause: str) -> Create:
@@ -94,7 +93,7 @@ class PodFactory(msgspec.Struct, kw_only=True):
 
 
 def explain_excluded(draft: Draft, excluded: Mapping[str, Sequence[str]]) -> None:
-    """Give the reason NodesExcluded. `excluded`: names of nodes by why they get none."""
+    """Add the reason NodesExcluded. `excluded` has the names of nodes by the reason why they get no pod."""
     if not excluded:
         return
     groups = sorted(excluded.items(), key=lambda group: (-len(group[1]), group[0]))
@@ -105,12 +104,12 @@ def explain_excluded(draft: Draft, excluded: Mapping[str, Sequence[str]]) -> Non
 
 
 class Departed(Generic[OwnerT, MemoryT]):
-    """The memories of all owners of a kind, from the tables' changes."""
+    """The data kept about deleted pods of all owners of a kind, from the tables' changes."""
 
     def __init__(
         self, owners: Table[OwnerT], pods: Table[Pod], remember: Callable[[OwnerT, Pod, MemoryT | None], MemoryT]
     ) -> None:
-        """`remember` makes a memory of an owner's pod that is gone, given that of the node's pod before it."""
+        """Use `remember` to build the data for an owner's deleted pod, given the data for the node's pod before."""
         self._owners = owners
         self._remember = remember
         self._known: dict[str, dict[str, MemoryT]] = {}  # by the owner's uid, and by node
@@ -118,7 +117,7 @@ class Departed(Generic[OwnerT, MemoryT]):
         pods.listen(self._note)
 
     def of(self, uid: str) -> Mapping[str, MemoryT]:
-        """By node: what is remembered of the last pod of the owner with that uid."""
+        """Return by node the data kept about the last pod of the owner with that uid."""
         return self._known.get(uid, {})
 
     def _forget(self, old: OwnerT | None, new: OwnerT | None) -> None:

@@ -1,8 +1,8 @@
-"""Collects what changes on one pod, and turns it into as few writes as possible (DESIGN §1).
+"""Collects the changes of one pod, and makes as few writes from them as possible (DESIGN §1).
 
-The apiserver keeps labels and annotations that come with a `pods/status` patch, so as long as nothing but metadata and
-conditions changes, one such patch is enough. Containers and finalizers need the main resource: then conditions are
-written first (a pod is made NotReady before it is touched), and everything else follows in one patch.
+The apiserver keeps labels and annotations that come with a `pods/status` patch, so one such patch is enough for
+metadata and conditions. Containers and finalizers need the main resource: then conditions are written first (a pod is
+made NotReady before it is changed), and everything else follows in one patch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from flotilla_common.control.writes import patch_of
 
 
 class PodEdit:
-    """The pod as it will be. Reading gives the edited values; the pod itself, which mirrors share, is never touched."""
+    """The pod after the edit. Reads return the edited values; the pod itself, which mirrors share, is never changed."""
 
     def __init__(self, pod: Pod, intent: Intent, cause: str, *, revision: str = "", phase: str = "update") -> None:
         self.pod = pod
@@ -36,19 +36,19 @@ class PodEdit:
 
     @property
     def changed(self) -> bool:
-        """Anything to write."""
+        """Report whether there is anything to write."""
         return bool(self._conditions or self._changes_metadata or self._changes_main)
 
     def label(self, key: str) -> str | None:
-        """The label's value after the edit."""
+        """Return the label's value after the edit."""
         return self._labels[key] if key in self._labels else self.pod.metadata.labels.get(key)
 
     def condition(self, kind: str) -> Condition | None:
-        """The condition after the edit."""
+        """Return the condition after the edit."""
         return self._conditions.get(kind) or self.pod.conditions.get(kind)
 
     def on_this_version(self) -> None:
-        """The decision hangs on exactly this version of the pod: the first write is refused if there is a newer one."""
+        """Make the first write conditional on exactly this version of the pod."""
         self._conditional = True
 
     def set_labels(self, labels: Mapping[str, str | None]) -> None:
@@ -84,11 +84,11 @@ class PodEdit:
         self._metadata |= rest
 
     def drop_field_owners(self) -> None:
-        """Clear managedFields with the main write, unless somebody uses server-side apply on the pod (ADR 0006)."""
+        """Clear managedFields with the main write, unless the pod has fields of server-side apply (ADR 0006)."""
         self._drops_field_owners = all(owner.operation != "Apply" for owner in self.pod.metadata.managed_fields)
 
     def chain(self, *, on_success: Event | None = None, on_failure: Event | None = None) -> tuple[Patch, ...]:
-        """The writes; empty when nothing changes. Success is told by the last write, failure by each."""
+        """Return the writes, if any. The last one has the event of success, each the event of failure."""
         bodies: list[tuple[str, Json]] = []
         if self._conditions:
             metadata = {} if self._changes_main else self._metadata_body()
@@ -143,7 +143,7 @@ class PodEdit:
 
 
 def on_version(pod: Pod, chain: tuple[Patch, ...]) -> tuple[Patch, ...]:
-    """The chain on exactly this version of the pod: nobody may have written before its first write, nor in between."""
+    """Make the chain conditional on this version of the pod, without other writes in between."""
     return tuple(
         msgspec.structs.replace(
             patch,
@@ -163,7 +163,7 @@ def _assign(changes: dict[str, str | None], present: Mapping[str, str], wanted: 
 
 
 def _condition_body(condition: Condition, stored: Condition | None) -> Json:
-    """The element of a list that is merged by type, so members that vanish have to be removed by null."""
+    """Return the body of a condition; the list is merged by type, so members that vanish are removed by null."""
     body: Json = {"type": condition.type, "status": condition.status}
     for member, new, old in (
         ("reason", condition.reason, stored.reason if stored else ""),

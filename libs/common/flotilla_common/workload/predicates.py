@@ -1,6 +1,6 @@
-"""Pod predicates that all workloads share, and the default update order (common.md §5).
+"""Predicates of pods that all workloads share, and the default update order (common.md §5).
 
-These run for every pod of every pass, so the answers are kept in the pod's memo: for ten thousand pods that have not
+They run for every pod in every pass, so results are cached in the pod's memo: for ten thousand pods that have not
 changed, a pass costs a dictionary look-up each.
 """
 
@@ -28,7 +28,7 @@ _PHASE_RANKS = {"": 0, "Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def _remembered(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
-    """Ask `compute`, whose answer is never None, once per version of a pod."""
+    """Cache the result of `compute`, which is never None, per version of a pod."""
     name = compute.__name__
 
     @functools.wraps(compute)
@@ -43,7 +43,7 @@ def _remembered(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
 
 @_remembered
 def is_serving(pod: Pod) -> bool:
-    """Running, Ready, and not held back by an in-place update (InPlaceUpdateReady absent or True)."""
+    """Return whether the pod is Running, Ready, and not in an in-place update (InPlaceUpdateReady absent or True)."""
     if not pod.ready or pod.status.phase != "Running":
         return False
     condition = pod.conditions.get(IN_PLACE_READY)
@@ -52,8 +52,10 @@ def is_serving(pod: Pod) -> bool:
 
 @_remembered
 def is_settled(pod: Pod) -> bool:
-    """The in-place engine and the lifecycle surely have nothing to do on the pod: state Normal, own readiness gates
-    open, no grace period. False only means that a closer look is needed."""
+    """Return whether the in-place engine and the lifecycle surely have nothing to do on the pod.
+
+    That is: state Normal, own readiness gates open, no grace period. False only means that a closer look is needed.
+    """
     if pod.state not in ("", NORMAL):
         return False
     annotations = pod.metadata.annotations
@@ -68,29 +70,29 @@ def is_settled(pod: Pod) -> bool:
 
 
 def phase_rank(pod: Pod) -> int:
-    """Pending before Unknown before Running; a pod without a phase has not been seen by anyone yet and is pending."""
+    """Rank Pending before Unknown before Running; a pod without a phase has not been observed yet and is pending."""
     return _PHASE_RANKS.get(pod.status.phase, 0)
 
 
 def max_restarts(statuses: Iterable[ContainerStatus]) -> int:
-    """The highest restart count; 0 without statuses."""
+    """Return the highest restart count; 0 without statuses."""
     return max((status.restart_count for status in statuses), default=0)
 
 
 def max_sidecar_restarts(pod: Pod) -> int:
-    """The highest restart count over restartable init containers."""
+    """Return the highest restart count over restartable init containers."""
     sidecars = {container.name for container in pod.spec.init_containers if container.restart_policy == "Always"}
     return max_restarts(status for status in pod.status.init_container_statuses if status.name in sidecars)
 
 
 def newest_first(moment: datetime | None) -> float:
-    """A sort key: no time before all others, then the later before the earlier."""
+    """Return a sort key: no time first, then later times before earlier ones."""
     return -math.inf if moment is None else -moment.timestamp()
 
 
 @_remembered
 def default_order_key(pod: Pod) -> OrderKey:
-    """Sorts pods so that the first is updated first; ties go by name, so that the order is the same in every pass."""
+    """Return a sort key by which the first pod is updated first; names break ties, so that the order is stable."""
     ready = pod.ready
     return (
         bool(pod.spec.node_name),

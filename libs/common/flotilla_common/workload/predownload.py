@@ -1,7 +1,7 @@
-"""Images pulled ahead of in-place updates (common.md §12): one ImagePullJob per changed image of a new revision.
+"""Pulls images ahead of in-place updates (common.md §12): one ImagePullJob per changed image of a new revision.
 
-A label on the revision says that this was done, or that it is not worth it; so it happens once, whatever becomes of the
-jobs. When it is worth it, and when the update is over, is the business of each kind.
+A label on the revision records that this was done, or is not worthwhile; so it happens once, whatever happens to the
+jobs. Each kind decides when it is worthwhile, and when the update is over.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ TIMEOUT_SECONDS, BACKOFF_LIMIT, TTL_SECONDS = 300, 1, 600
 
 
 class ImagePulls(Frozen):
-    """The images that a workload wants on its nodes, and how they are to be pulled."""
+    """The images that a workload wants on its nodes, and the parameters of pulling them."""
 
     resource: Resource
     metadata: ObjectMeta  # the workload's
@@ -40,8 +40,10 @@ class ImagePulls(Frozen):
 def plan_ahead(
     pulls: ImagePulls, jobs: Iterable[ImagePullJob], draft: Draft, is_worth_it: Callable[[], bool | None]
 ) -> None:
-    """Create the jobs of a new revision, or remember that they are not worth it; delete them when the update is over.
-    `is_worth_it` is asked while that is not decided; None: it is too early to say."""
+    """Create the jobs of a new revision, or record that they are not worthwhile; delete them after the update.
+
+    `is_worth_it` is called while that is not decided; it returns None if it is too early to decide.
+    """
     if all(revision.metadata.name == pulls.update.metadata.name for revision in pulls.old):
         plan_removal(jobs, draft)
         return
@@ -54,13 +56,13 @@ def plan_ahead(
 
 
 def is_decided(revision: ControllerRevision) -> bool:
-    """The images of the revision are pulled, or it was found that they need not be."""
+    """Return whether the images of the revision are pulled ahead, or were decided not to be."""
     labels = revision.metadata.labels
     return keys.PULLED_AHEAD in labels or keys.NOT_PULLED_AHEAD in labels
 
 
 def plan_pulls(pulls: ImagePulls, draft: Draft) -> None:
-    """Create the jobs, and remember it on the revision."""
+    """Create the jobs, and record it on the revision."""
     template = _template(pulls.recipe, pulls.update)
     before = [dict(_images(_template(pulls.recipe, revision))) for revision in pulls.old]
     wanted = [
@@ -73,7 +75,7 @@ def plan_pulls(pulls: ImagePulls, draft: Draft) -> None:
 
 
 def plan_no_pulls(update: ControllerRevision, draft: Draft) -> None:
-    """Remember on the revision that pulling its images ahead is not worth it."""
+    """Record on the revision that pulling its images ahead is not worthwhile."""
     _mark(update, keys.NOT_PULLED_AHEAD, draft)
 
 
@@ -118,7 +120,7 @@ def _job(pulls: ImagePulls, template: Json, container: str, image: str) -> Creat
 
 
 def _old_pods(pods: LabelSelector, revision: str) -> Json:
-    """The workload's pods that are not on the revision, under either form of its label."""
+    """Select the workload's pods that are not on the revision, under either form of its label."""
     selector: Json = msgspec.to_builtins(pods)
     others = {"key": keys.REVISION_LABEL, "operator": "NotIn", "values": [revision, short_hash(revision)]}
     return selector | {"matchExpressions": [*selector.get("matchExpressions", []), others]}

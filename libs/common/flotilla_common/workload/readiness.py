@@ -1,7 +1,7 @@
 """The readiness conditions that controllers own: KruisePodReady with its list of holders, and Ready (common.md §6).
 
-KruisePodReady is False while anyone holds the pod back; its message lists who. Because several writers share that list,
-every change of it is conditional on the version of the pod that was read.
+KruisePodReady is False while any holder is in its message. Because several writers share that list, every change of it
+is conditional on the version of the pod that was read.
 """
 
 from datetime import datetime
@@ -15,14 +15,14 @@ from flotilla_common.workload.podedit import PodEdit
 
 
 class Holder(msgspec.Struct, frozen=True, order=True, rename="camel"):
-    """Who keeps a pod NotReady, and why. Members without a text read as empty."""
+    """A program that keeps a pod NotReady, and its reason. Members that are not text read as empty."""
 
     user_agent: str = ""
     key: str = ""
 
 
 def hold(edit: PodEdit, holder: Holder, now: datetime) -> None:
-    """Keep the pod NotReady on behalf of `holder`. Nothing for a pod without the gate."""
+    """Keep the pod NotReady on behalf of `holder`; no effect without the gate."""
     condition = edit.condition(POD_READY)
     holders = _holders(condition)
     if POD_READY not in edit.pod.gates or (condition and condition.status != "True" and holder in holders):
@@ -32,7 +32,7 @@ def hold(edit: PodEdit, holder: Holder, now: datetime) -> None:
 
 
 def release(edit: PodEdit, holder: Holder, now: datetime) -> None:
-    """Withdraw `holder`; the pod may be Ready again when nobody is left (the kubelet then sets Ready)."""
+    """Remove `holder`; without any holders the pod may be Ready again (the kubelet then sets Ready)."""
     holders = _holders(edit.condition(POD_READY))
     if POD_READY in edit.pod.gates and holder in holders:
         _write(edit, holders - {holder}, now)
@@ -45,7 +45,7 @@ def ensure_pod_ready(edit: PodEdit, now: datetime) -> None:
 
 
 def recompute_ready(edit: PodEdit, now: datetime) -> None:
-    """Turn Ready to False at once when a gate fails, instead of waiting for the kubelet (§6.3)."""
+    """Set Ready to False at once when a gate fails, instead of waiting for the kubelet (§6.3)."""
     ready, containers = edit.condition("Ready"), edit.condition("ContainersReady")
     if ready is None or ready.status == "False" or containers is None or containers.status != "True":
         return
@@ -63,8 +63,11 @@ def recompute_ready(edit: PodEdit, now: datetime) -> None:
 
 
 def distrust_ready(edit: PodEdit, now: datetime) -> None:
-    """Turn a Ready to False that contradicts a gate which is about to open: the kubelet has not looked since it closed.
-    It may be about to write False; until it says True again, the pod must not count as available."""
+    """Set a Ready to False that contradicts a gate which is about to open.
+
+    The kubelet has not evaluated the gates since this one closed, and may be about to write False: until it writes True
+    again, the pod must not count as available.
+    """
     edit.set_condition(
         Condition(
             type="Ready",
@@ -86,7 +89,7 @@ def _failure(edit: PodEdit, gate: str) -> str:
 
 
 def _holders(condition: Condition | None) -> set[Holder]:
-    """Who holds the pod. An unreadable message counts as empty: nobody could ever withdraw from it."""
+    """Return the holders of the pod. An invalid message counts as empty: no holder could ever be removed from it."""
     if condition is None or not condition.message:
         return set()
     try:

@@ -1,7 +1,7 @@
-"""How one kind's ControllerRevisions are made and recognised (common.md §7).
+"""The recipe of one kind's ControllerRevisions: how they are built and recognized (common.md §7).
 
-A revision is recognised by its content, compared in canonical form, never by its name: revisions that another release
-or the reference wrote must be found again, because a false difference would roll every pod of the fleet.
+A revision is recognized by its content, compared in canonical form, never by its name: revisions that another release
+or the reference wrote must be found again, because a false difference would roll out every pod of the fleet.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,41 +21,43 @@ from flotilla_common.workload.hashing import revision_data
 
 
 def short_hash(name: str) -> str:
-    """The part of a revision name or hash label after its last dash; all of it when there is none."""
+    """Return the part of a revision name or hash label after its last dash, or all of it."""
     return name.rpartition("-")[2]
 
 
 def belongs(label: str, revision_name: str) -> bool:
-    """Whether a pod with this `controller-revision-hash` is on the revision, as CloneSet sees it (§7.7)."""
+    """Report whether a pod with this `controller-revision-hash` is on the revision, by CloneSet's rule (§7.7)."""
     return label == revision_name or short_hash(label) == short_hash(revision_name)
 
 
 class RevisionRecipe(Frozen):
-    """What differs between the kinds."""
+    """The differences between the kinds."""
 
     canonical: Callable[[bytes], bytes]
-    """The `data` of a revision as it is stored, hashed and compared, from `data` as anybody may have written it. It has
-    to be pure, for its results are cached, and raises ValueError for data that cannot be read."""
+    """Returns the `data` of a revision as stored, hashed and compared, from `data` in any spelling.
+
+    It has to be pure, because its results are cached, and raises ValueError for invalid data.
+    """
     labels: Callable[[Json], Mapping[str, str]] = lambda data: {}
-    """Labels that a new revision takes out of its data; usually none."""
+    """Returns the labels that a new revision gets from its data; usually none."""
     belongs: Callable[[str, str], bool] = str.__eq__
-    """(revision label of a pod, what `label` says of a revision): the pod is on the revision."""
+    """Reports whether a pod is on the revision, given its revision label and the revision's `label`."""
     label: Callable[[ControllerRevision], str] = lambda revision: revision.metadata.name
-    """By what the labels and in-place states of pods know a revision; usually its name."""
+    """Returns the value for a revision in labels and in-place states of pods; usually its name."""
     hash_label: str = REVISION_HASH_LABEL
     hash_label_follows_name: bool = False
-    """Where a name was taken, the hash label is that of the name found at last; else it stays the first one."""
+    """After a name collision, use the hash of the final name in the hash label; otherwise of the first."""
     copies_annotations: bool = True
-    """A new revision gets all annotations of its owner."""
+    """Copy all annotations of the owner to a new revision."""
     may_lack_labels: bool = False
-    """The owner's revisions may have no labels but the hash: the reference gave them none."""
+    """Accept the owner's revisions without labels but the hash: the reference gave them none."""
     namespace: str = ""
-    """Where the revisions are kept; empty is the owner's namespace."""
+    """The namespace of the revisions; empty is the owner's namespace."""
     name_limit: int = 223
-    """Characters of the owner's name that are kept: it leaves room for a dash and the hash in an object name."""
+    """Characters of the owner's name that are kept, which leaves room for a dash and the hash in an object name."""
 
     def data_of(self, revision: ControllerRevision) -> bytes:
-        """The stored data in canonical form; empty if it cannot be read, which no data is equal to."""
+        """Return the stored data in canonical form; empty, which equals no data, if it is invalid."""
         try:
             return cached_canonical(self.canonical, bytes(revision.data))
         except ValueError:
@@ -63,7 +65,7 @@ class RevisionRecipe(Frozen):
 
 
 class RevisionOwner(Frozen):
-    """A workload, as far as its revisions depend on it."""
+    """The part of a workload that its revisions depend on."""
 
     resource: Resource
     metadata: ObjectMeta
@@ -71,14 +73,16 @@ class RevisionOwner(Frozen):
     current_name: str = ""  # status.currentRevision
     update_name: str = ""  # status.updatedRevision, where the numbers of revisions may be equal
     collision_count: int | None = None  # status.collisionCount
-    labels: Mapping[str, str] = {}  # of new revisions, beside those of the recipe
+    labels: Mapping[str, str] = {}  # of new revisions, besides those of the recipe
     annotations: Mapping[str, str] = {}  # of new revisions, and renewed on one that becomes the newest again
 
 
 @lru_cache(maxsize=4096)
 def cached_canonical(canonical: Callable[[bytes], bytes], data: bytes) -> bytes:
-    """`canonical(data)`: templates are asked for in every pass, and hardly ever change. Raises ValueError: the data
-    cannot be read."""
+    """Return `canonical(data)`, cached because templates are needed in every pass, and rarely change.
+
+    Raises ValueError for invalid data.
+    """
     return canonical(data)
 
 
@@ -91,12 +95,12 @@ class _Data(msgspec.Struct):
 
 
 def template_data(template: bytes | msgspec.Raw) -> bytes:
-    """The data of a kind whose revisions hold a pod template, as the user wrote it."""
+    """Return the data of a kind whose revisions hold a pod template, as the user wrote it."""
     return b'{"spec":{"template":%b}}' % bytes(template)
 
 
 def canonical_template_data(data: bytes) -> bytes:
-    """`RevisionRecipe.canonical` of such a kind. Raises ValueError: there is no readable template in the data."""
+    """Canonicalize the data of such a kind (`RevisionRecipe.canonical`). Raises ValueError without a valid template."""
     try:
         template = read_json(data, _Data).spec.template
     except ValueError as error:
@@ -105,5 +109,5 @@ def canonical_template_data(data: bytes) -> bytes:
 
 
 def template_labels(data: Json) -> Mapping[str, str]:
-    """`RevisionRecipe.labels` of such a kind: the template's."""
+    """Return the template's labels, for revisions of such a kind (`RevisionRecipe.labels`)."""
     return strings(member(data, "spec", "template", "metadata").get("labels"))

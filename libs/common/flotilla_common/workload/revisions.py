@@ -1,6 +1,6 @@
-"""ControllerRevisions: choosing, creating, raising and forgetting them (common.md §7).
+"""ControllerRevisions: choosing, creating, renumbering and deleting them (common.md §7).
 
-What differs between the kinds is in `recipe`.
+The differences between the kinds are in `recipe`.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -23,9 +23,9 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 class RevisionChoice(Frozen):
-    """The outcome of looking at what the owner asks for and at the stored revisions.
+    """The revisions of a workload for its current spec.
 
-    `writes` is empty when nothing is to be done; the update revision can be planned with before it is written.
+    `writes` is empty when nothing has to change; the update revision can be used for planning before it is written.
     """
 
     update: ControllerRevision
@@ -37,11 +37,10 @@ class RevisionChoice(Frozen):
 def choose_revisions(
     recipe: RevisionRecipe, owner: RevisionOwner, source: bytes, stored: Sequence[ControllerRevision]
 ) -> RevisionChoice:
-    """Find or make the update revision of `source`, the data as the user wrote it, and find the current one (§7.4).
+    """Find or build the update revision of `source`, the data as the user wrote it, and find the current one (§7.4).
 
-    `stored` may hold revisions of others: they only matter where they occupy a name.
-
-    Raises ValueError: the source cannot be read.
+    `stored` may hold revisions of others: they only matter where they occupy a name. Raises ValueError if the source is
+    invalid.
     """
     data = cached_canonical(recipe.canonical, source)
     own = own_revisions(
@@ -55,7 +54,7 @@ def choose_revisions(
     if equal:
         update = equal[-1]
         if update is holder:
-            collisions = counted  # the process that made it may have ended before it wrote the status
+            collisions = counted  # the process that created it may have ended before it wrote the status
         if update is not own[-1]:
             update, writes = _raise(update, highest + 1, owner)
     else:
@@ -76,10 +75,10 @@ def own_revisions(
     may_lack_labels: bool = False,
     newest: str = "",
 ) -> list[ControllerRevision]:
-    """Return the revisions that are the owner's, or nobody's, in their order (§7.4).
+    """Return the owner's revisions and matching orphans, in their order (§7.4).
 
-    `may_lack_labels`: the owner's are its own without the labels that the selector asks for. `newest`: the name of the
-    last one of those with the same number.
+    `may_lack_labels`: the owner's revisions need not match the selector if they have no labels. `newest`: the name of
+    the last one of those with the same number.
     """
 
     def is_own(revision: ControllerRevision) -> bool:
@@ -103,7 +102,7 @@ def own_revisions(
 def live_revisions(
     recipe: RevisionRecipe, revisions: Iterable[ControllerRevision], labels: Collection[str]
 ) -> frozenset[str]:
-    """Names of those revisions that one of these labels of pods names."""
+    """Return the names of revisions that one of these labels of pods refers to."""
     return frozenset(
         revision.metadata.name
         for revision in revisions
@@ -114,9 +113,9 @@ def live_revisions(
 def surplus_revisions(
     revisions: Sequence[ControllerRevision], limit: int, *, spared: Collection[str] = ()
 ) -> tuple[Delete, ...]:
-    """Deletes of the first of these until `limit` are left, passing over the names that are `spared` (§7.5).
+    """Delete the first of these until `limit` are left, skipping the names that are `spared` (§7.5).
 
-    Whether live revisions count is the caller's choice: it leaves them out of `revisions`, or spares them.
+    The caller decides whether live revisions count: it leaves them out of `revisions`, or spares them.
     """
     surplus = max(len(revisions) - limit, 0)
     idle = [revision for revision in revisions if revision.metadata.name not in spared]
@@ -126,7 +125,7 @@ def surplus_revisions(
 
 
 def _raise(revision: ControllerRevision, number: int, owner: RevisionOwner) -> tuple[ControllerRevision, Chain]:
-    """An older revision becomes the newest again: a rollback."""
+    """Make an older revision the newest again: a rollback."""
     meta = revision.metadata
     body: Json = {"revision": number}
     renewed = {key: value for key, value in owner.annotations.items() if meta.annotations.get(key) != value}
@@ -148,7 +147,7 @@ def _raise(revision: ControllerRevision, number: int, owner: RevisionOwner) -> t
 def _name(
     recipe: RevisionRecipe, owner: RevisionOwner, data: bytes, collisions: int, stored: Iterable[ControllerRevision]
 ) -> tuple[str, ControllerRevision | None, int]:
-    """(a name, who has it already and holds the very same data, how many names were taken by other data)."""
+    """Return a name, the revision that has it with the same data, and the number of names taken by other data."""
     taken = {revision.metadata.name: revision for revision in stored}
     while True:
         name = f"{owner.metadata.name[: recipe.name_limit]}-{revision_hash(data, collisions)}"

@@ -1,9 +1,9 @@
 """PodUnavailableBudgets as pure functions: which pods are available, what needs budget, and how it is taken.
 
-The webhook, the controller of budgets and the controllers of workloads ask the same functions, so that a pod counts the
-same for all of them. `availability` says which pods count (podunavailablebudget.md §6), `updates` what an update of a
-pod is (§8.3), `decision` whether a request needs budget (§8.4), `taking` takes it (§8.6), and `ahead` takes it for
-requests that are about to come.
+The webhook, the controller of budgets and the controllers of workloads call the same functions, so that a pod counts
+the same for all of them. `availability` decides which pods count (podunavailablebudget.md §6), `updates` what an update
+of a pod is (§8.3), `decision` whether a request needs budget (§8.4), `taking` takes it (§8.6), and `ahead` takes it for
+later requests.
 """
 
 from flotilla_common.workload.budget.ahead import give, give_back, is_any_fresh, most_ahead, take_ahead

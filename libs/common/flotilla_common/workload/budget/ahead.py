@@ -1,8 +1,8 @@
-"""Units of budget that are taken ahead (ADR 33): on paper.
+"""Takes units of budget ahead of requests (ADR 33).
 
-While many requests come, a replica of the webhook takes more units than it has requests for. They stand in
-`disruptedPods` under keys that no pod can have, until a later write names the pods that have got them, or returns them.
-Each counts as a unit that is taken.
+Under many requests, a replica of the webhook takes more units than it has requests for. They are in `disruptedPods`
+under keys that no pod can have, until a later write replaces them by the pods that got them, or returns them. Each
+counts as a taken unit.
 """
 
 from collections.abc import Collection, Iterable
@@ -16,17 +16,19 @@ from flotilla_common.api.moments import later
 from flotilla_common.workload.budget.taking import is_recorded, with_entry, without
 
 LAST_UNITS, SHARE = 4, 4
-"""The last units of a budget go to requests that wait for them. Of the others a replica holds at most this part: there
-are several replicas, and what one of them holds is missing for all others."""
+"""The last units of a budget go to waiting requests; of the others a replica holds at most this part.
+
+There are several replicas, and units that one of them holds are missing for all others.
+"""
 
 
 def is_any_fresh(status: BudgetStatus, seconds: float, now: datetime) -> bool:
-    """Return whether a unit was taken ahead less than so many seconds ago."""
+    """Return whether a unit was taken ahead less than this many seconds ago."""
     return any(is_ahead(key) and now < later(at, seconds) for key, at in status.disrupted_pods.items())
 
 
 def most_ahead(status: BudgetStatus, held: int) -> int:
-    """Return the number of units that a replica may hold which holds so many now."""
+    """Return the number of units that a replica may hold, which holds `held` now."""
     return max(0, status.unavailable_allowed + held - LAST_UNITS) // SHARE
 
 
@@ -41,9 +43,11 @@ def take_ahead(status: BudgetStatus, keys: Collection[str], now: datetime) -> Bu
 
 
 def give(status: BudgetStatus, key: str, pod: Pod, operation: str, at: datetime) -> BudgetStatus:
-    """Return the status with the pod in place of the unit that it got. If the unit is not there any more, the pod takes
-    another one: the unit may have been counted as free since. If the pod is there already, by a request that came to
-    another replica, the unit is returned."""
+    """Return the status with the pod in place of the unit that it got.
+
+    If the unit is gone, the pod takes another one: the unit may have been counted as free since. If the pod is there
+    already, by a request to another replica, the unit is returned.
+    """
     has_unit = key in status.disrupted_pods
     if is_recorded(status, pod):
         return give_back(status, {key})
@@ -53,9 +57,11 @@ def give(status: BudgetStatus, key: str, pod: Pod, operation: str, at: datetime)
 
 
 def give_back(status: BudgetStatus, keys: Iterable[str]) -> BudgetStatus:
-    """Return the status without these units. They may be taken again at once if some budget is left. If none is left,
-    more may be missing than the status can say, and how much may be taken is left to the controller, which counts
-    anew."""
+    """Return the status without these units, which are available again if some budget is left.
+
+    If none is left, more may be missing than the status can show, and only the controller's next count makes units
+    available.
+    """
     gone = status.disrupted_pods.keys() & set(keys)
     left = status.unavailable_allowed
     allowed = left + len(gone) if left > 0 else left

@@ -1,4 +1,4 @@
-"""Which pods count as available for a budget (podunavailablebudget.md §6).
+"""Decides which pods count as available for a budget (podunavailablebudget.md §6).
 
 A pod is consistent when its containers run the images that its spec names. Between an update in place and the restart
 of the container the kubelet still reports the pod as Ready, but it does not count.
@@ -20,7 +20,7 @@ from flotilla_common.workload.inplace.state import LastStatus
 
 
 class _SidecarState(Model):
-    """What one SidecarSet has changed on a pod."""
+    """The changes of one SidecarSet to a pod."""
 
     last_container_statuses: dict[str, LastStatus] | None = None
 
@@ -29,7 +29,7 @@ _read_states = Reader(dict[str, _SidecarState]).read
 
 
 def is_unavailable_by_label(labels: Iterable[str]) -> bool:
-    """Return whether one of the keys of labels makes a pod unavailable."""
+    """Return whether one of the label keys makes a pod unavailable."""
     return any(key.startswith(UNAVAILABLE) for key in labels)
 
 
@@ -44,8 +44,10 @@ def is_ready(pod: Pod) -> bool:
 
 
 def is_consistent(pod: Pod, gates: Gates) -> bool:
-    """Return whether the containers run what the pod's spec says after its latest update in place; False while the
-    annotations about that cannot be read."""
+    """Return whether the containers run what the pod's spec asks for after its latest update in place.
+
+    It is False while the annotations about that cannot be read.
+    """
     statuses = {status.name: status for status in pod.status.container_statuses}
     with_digest = [container for container in pod.spec.containers if "@" in container.image]
     if not all(_runs_digest(container, statuses) for container in with_digest):
@@ -56,8 +58,10 @@ def is_consistent(pod: Pod, gates: Gates) -> bool:
 
 
 def is_available(pod: Pod, status: BudgetStatus, gates: Gates) -> bool:
-    """Return whether the pod counts as available: it is active, ready and consistent, and no entry of the budget says
-    that it is about to become unavailable. `status` has the entries that are kept (§7.3)."""
+    """Return whether the pod counts as available: active, ready, consistent, and not recorded in the budget.
+
+    A recorded pod is about to become unavailable. `status` has the entries that are kept (§7.3).
+    """
     return pod.active and is_ready(pod) and not is_recorded(status, pod) and is_consistent(pod, gates)
 
 
@@ -67,8 +71,10 @@ def _runs_digest(container: Container, statuses: Mapping[str, ContainerStatus]) 
 
 
 def _sidecars_are_consistent(pod: Pod, statuses: Mapping[str, ContainerStatus]) -> bool:
-    """Return whether each injected container that a SidecarSet has updated runs another image than before, or the one
-    that is asked for."""
+    """Return whether each injected container that a SidecarSet has updated runs another image than before.
+
+    Running the requested image already is fine, too.
+    """
     images = {one.name: one.image for one in pod.spec.containers if _is_injected(one)}
     names = injected(pod.metadata.annotations)
     text = pod.metadata.annotations.get(SIDECAR_SET_IN_PLACE_STATE)

@@ -1,5 +1,4 @@
-"""The decision whether a request needs budget (podunavailablebudget.md §8.4), and the fields of budgets and pods that
-decide it."""
+"""Decides whether a request needs budget (podunavailablebudget.md §8.4), by fields of budgets and pods."""
 
 from enum import Enum
 
@@ -23,14 +22,14 @@ from flotilla_common.workload.budget.availability import is_consistent, is_ready
 from flotilla_common.workload.budget.taking import has_taken
 
 RESIZE_GATE = "InPlacePodVerticalScaling"
-"""The gate that tells resizes from updates."""
+"""The gate that distinguishes resizes from updates."""
 
 TRUE_TEXTS = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 """The values of an annotation that mean true."""
 
 
 class Pass(Enum):
-    """Why a request needs no budget."""
+    """The reason why a request needs no budget."""
 
     EXEMPT = "the pod says that no budget protects it"
     NOT_READY = "the pod is not ready"
@@ -44,7 +43,7 @@ class Pass(Enum):
 
 
 def related_budget(pod: ObjectMeta) -> str:
-    """Return the name of the budget that the pod's annotations say protects it; empty if there is none."""
+    """Return the name of the budget that protects the pod, by its annotations; empty if there is none."""
     return pod.annotations.get(RELATED_BUDGET) or pod.annotations.get(LEGACY_RELATED_BUDGET, "")
 
 
@@ -62,7 +61,7 @@ def protected_operations(budget: PodUnavailableBudget, gates: Gates) -> frozense
 
 
 def protected_replicas(budget: PodUnavailableBudget) -> int | None:
-    """Return the number of pods that the budget itself asks for; None if it is that of the workloads (§3.3)."""
+    """Return the number of pods that the budget itself asks for; None if the workloads' number applies (§3.3)."""
     if budget.spec.protect_total_replicas is not None:
         return budget.spec.protect_total_replicas
     try:
@@ -72,8 +71,11 @@ def protected_replicas(budget: PodUnavailableBudget) -> int | None:
 
 
 def why_free(pod: Pod, budget: PodUnavailableBudget | None, operation: str, gates: Gates) -> Pass | None:
-    """Return why the operation on the pod needs no budget; None if it needs one (§8.4). `budget`: the one that the pod
-    names, None where it does not exist. Raises ValueError: the selector of ignored pods cannot be read."""
+    """Return why the operation on the pod needs no budget; None if it needs one (§8.4).
+
+    `budget` is the one that the pod names, or None if it does not exist. Raises ValueError when the selector of ignored
+    pods is invalid.
+    """
     if is_exempt(pod.metadata):
         return Pass.EXEMPT
     if not is_ready(pod):
@@ -94,7 +96,7 @@ def _why_budget_lets_pass(pod: Pod, budget: PodUnavailableBudget, operation: str
 
 
 def _matches(selector: LabelSelector | None, pod: Pod) -> bool:
-    """Return whether the selector selects the pod; an empty one selects nothing. Raises ValueError."""
+    """Return whether the selector selects the pod; an empty selector selects nothing. Raises ValueError."""
     if selector is None or selector == LabelSelector():
         return False
     return Selector.compile(selector).matches(pod.metadata.labels)

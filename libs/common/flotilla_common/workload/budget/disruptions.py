@@ -1,10 +1,10 @@
-"""Budget for the pods that a pass of a workload's controller disrupts (podunavailablebudget.md §9).
+"""Takes budget for the pods that a pass of a workload's controller disrupts (podunavailablebudget.md §9).
 
-An update in place makes a pod NotReady before it changes it, and a pod that is not ready needs no budget any more. So
-the budget is taken first: one write of the budget's status for all pods of the pass, on condition that nobody has
-written the status since. A pass whose write is refused updates no pod, and is planned again from the newest status.
+An update in place makes a pod NotReady before it changes it, and a pod that is not ready needs no budget. So the budget
+is taken first: one write of the budget's status for all pods of the pass, conditional on its version. A pass whose
+write is refused updates no pod, and is planned again from the newest status.
 
-Deletions take their budget in the webhook. A pass only plans as many as the budget allows, because each of the others
+Deletions take their budget in the webhook. A pass only plans as many as the budget allows, because each further one
 would be a refused write.
 """
 
@@ -35,14 +35,14 @@ _GATES = {DELETE: DELETE_GATE, UPDATE: UPDATE_GATE, RESIZE: UPDATE_GATE}
 
 
 class Disruptions:
-    """The pods that one pass disrupts, and those that wait for budget."""
+    """The pods that one pass disrupts, and the pods that wait for budget."""
 
     def __init__(self, budgets: Mapping[Key, PodUnavailableBudget], gates: Gates, now: datetime) -> None:
-        """Begin a pass in which no pod is disrupted yet. `budgets`: those that the pods name, by namespace and name."""
+        """Begin a pass in which no pod is disrupted yet; `budgets` are those that the pods name."""
         self._budgets = budgets
         self._gates = gates
         self._now = now
-        self._statuses = {key: budget.status for key, budget in budgets.items()}  # as this pass makes them
+        self._statuses = {key: budget.status for key, budget in budgets.items()}  # as changed by this pass
         self._taken: dict[Key, list[Pod]] = {}
         self._deleted: dict[Key, int] = {}
         self._admitted: set[str] = set()  # uids of pods that may be disrupted
@@ -55,8 +55,10 @@ class Disruptions:
         return not operation or self.may(pod, operation)
 
     def may(self, pod: Pod, operation: str) -> bool:
-        """Return whether the pod may be disrupted now, and take budget if it needs any. `operation`: DELETE, UPDATE or
-        RESIZE. Steps of a pass may ask about the same pod again: it takes budget once."""
+        """Return whether the pod may be disrupted now, and take budget if it needs any.
+
+        `operation` is DELETE, UPDATE or RESIZE. Steps of a pass may ask about the same pod again: it takes budget once.
+        """
         key = pod.metadata.namespace, related_budget(pod.metadata)
         budget = self._budgets.get(key)
         uid = pod.metadata.uid
@@ -74,8 +76,7 @@ class Disruptions:
         return False
 
     def stage(self, draft: Draft) -> None:
-        """Put the writes that take budget before all others of the plan, and add a reason with the pods that wait for
-        budget."""
+        """Put the writes that take budget before all others of the plan, and add a reason for the waiting pods."""
         chains = [
             (
                 patch_of(
@@ -100,7 +101,7 @@ class Disruptions:
         if operation == DELETE:
             self._deleted[key] = deleted + 1
             return deleted < status.unavailable_allowed
-        # The entry of a resize is that of an update: nothing is deleted that the controller could miss.
+        # A resize is recorded like an update: nothing is deleted that the controller could miss.
         taken = take(status, pod, UPDATE, self._now)
         if isinstance(taken, Refusal) or deleted >= status.unavailable_allowed:
             return False

@@ -1,9 +1,9 @@
-"""Taking a unit of budget for a pod (podunavailablebudget.md §8.6), as functions over the status. The caller writes the
-status, on condition that it is still the version that was read.
+"""Takes units of budget for pods (podunavailablebudget.md §8.6), as functions over the status.
 
-The entries of the maps have the names of pods. A pod that was created after its entry is another pod of that name.
-Entries have whole seconds, so if an entry and the creation of a pod fall into the same second, the entry may be that of
-an earlier pod. Such a pod does not count as available, and still takes a unit of its own before it is disrupted.
+The caller writes the status, conditional on the version that was read. The maps' entries have the names of pods. A pod
+that was created after its entry is another pod of that name. Entries have whole seconds, so if an entry and the
+creation of a pod fall into the same second, the entry may belong to an earlier pod. Such a pod does not count as
+available, and still takes a unit of its own before it is disrupted.
 """
 
 from collections.abc import Collection, Iterator
@@ -23,24 +23,24 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.moments import Moment, later
 
 ENTRIES_AT_MOST = 2000
-"""Entries of both maps; with more of them nothing is taken."""
+"""Entries of both maps beyond which no budget is taken."""
 
 EXHAUSTED = "pub unavailable allowed is negative"
 TOO_MANY = "DisruptedPods and UnavailablePods map too big"
-"""What refusals begin with; scripts look for these words (§8.7)."""
+"""Beginnings of refusals; scripts look for these words (§8.7)."""
 
 JUST_SECONDS = 5.0
-"""For so long an entry certainly stays while its pod does: clocks may differ, and the shortest time is ten seconds."""
+"""Time for which an entry stays while its pod does: the shortest is ten seconds, minus differences of clocks."""
 
 _NAMED = 5
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why no budget can be taken, in the words of §8.7 and who has it."""
+    """The reason why no budget can be taken, in the words of §8.7, and the pods that hold it."""
 
     message: str
     exhausted: bool = True
-    """Whether all of the budget is taken; otherwise the maps are full."""
+    """True if all of the budget is taken; otherwise the maps are full."""
 
 
 def is_recorded(status: BudgetStatus, pod: Pod) -> bool:
@@ -52,15 +52,17 @@ def has_taken(status: BudgetStatus, pod: Pod) -> bool:
     """Return whether budget has certainly been taken for this very pod; then it needs no second unit."""
     created, ready = pod.metadata.creation_timestamp, pod.ready_since
     return any(
-        # Only ready pods take budget: one that became ready later was not ready yet, or has been unready since.
+        # Only ready pods take budget: a pod that became ready later was not ready yet, or has been unready since.
         is_about(entry, pod) and not (entry == created and ready is not None and ready > entry)
         for entry in _entries_of(status, pod)
     )
 
 
 def has_just_taken(status: BudgetStatus, pod: Pod, now: datetime) -> bool:
-    """Return whether budget was taken for this very pod so recently that the newest status still has the entry, unless
-    the pod is gone."""
+    """Return whether budget was taken for this very pod in the last JUST_SECONDS.
+
+    The newest status then still has the entry, unless the pod is gone.
+    """
     young = any(now < later(entry, JUST_SECONDS) for entry in _entries_of(status, pod))
     return young and has_taken(status, pod)
 
@@ -78,7 +80,7 @@ def take(status: BudgetStatus, pod: Pod, operation: str, now: datetime) -> Budge
 
 def with_entry(status: BudgetStatus, pod: Pod, operation: str, now: datetime) -> BudgetStatus:
     """Return the status with an entry of the pod."""
-    # By a clock that is behind that of the apiserver the entry would be older than a new pod.
+    # With a clock behind the apiserver's the entry would be older than a new pod.
     created = pod.metadata.creation_timestamp
     entry = {pod.metadata.name: (now if created is None else max(now, created)).replace(microsecond=0)}
     if operation == UPDATE:
@@ -87,8 +89,10 @@ def with_entry(status: BudgetStatus, pod: Pod, operation: str, now: datetime) ->
 
 
 def without_entry(status: BudgetStatus, pod: Pod, operation: str) -> BudgetStatus:
-    """Return the status without the entry of a pod that stays as it is after all. `unavailableAllowed` stays: the
-    controller counts it anew, because the pod may have become unavailable meanwhile."""
+    """Return the status without the entry of a pod that stays as it is after all.
+
+    `unavailableAllowed` stays for the controller to recount, because the pod may have become unavailable meanwhile.
+    """
     gone = {pod.metadata.name}
     if operation == UPDATE:
         return msgspec.structs.replace(status, unavailable_pods=without(status.unavailable_pods, gone))
@@ -96,7 +100,7 @@ def without_entry(status: BudgetStatus, pod: Pod, operation: str) -> BudgetStatu
 
 
 def without(entries: dict[str, Moment], keys: Collection[str]) -> dict[str, Moment]:
-    """Return the entries that have none of these keys."""
+    """Return the entries without these keys."""
     return {key: at for key, at in entries.items() if key not in keys}
 
 
@@ -115,8 +119,7 @@ def held_by(status: BudgetStatus) -> str:
 
 
 def status_document(status: BudgetStatus) -> Json:
-    """Return the status as it is stored: the four numbers also where they are 0, the maps only where they are not
-    empty."""
+    """Return the status as stored: the four numbers always, the maps only if they are not empty."""
     numbers: Json = {
         "unavailableAllowed": status.unavailable_allowed,
         "currentAvailable": status.current_available,

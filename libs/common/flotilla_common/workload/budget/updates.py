@@ -1,4 +1,4 @@
-"""The meaning of an update of a pod for its budget: nothing, an update, or a resize (podunavailablebudget.md §8.3).
+"""Classifies updates of a pod for its budget: nothing, an update, or a resize (podunavailablebudget.md §8.3).
 
 Any difference of the specs counts, also in members that our types leave out. So raw documents are compared.
 """
@@ -14,8 +14,10 @@ _WITHOUT_RESTART = ("", "NotRequired")
 
 
 def operation_of_update(before: Json, after: Json) -> str:
-    """Return `UPDATE` or `RESIZE`, or an empty text for an update that disrupts nothing. `before` and `after`: the
-    stored pod and the one that is to replace it, as documents."""
+    """Return `UPDATE` or `RESIZE`, or an empty text for an update that disrupts nothing.
+
+    `before` and `after` are the documents of the stored pod and of its update.
+    """
     if _becomes_unavailable(before, after):
         return UPDATE
     old, new = member(before, "spec"), member(after, "spec")
@@ -45,7 +47,7 @@ def _is_resize(old: Json, new: Json) -> bool:
     try:
         if qos_class(old) != qos_class(new):
             return False
-    except ValueError:  # a quantity that cannot be read
+    except ValueError:  # a quantity that cannot be parsed
         return False
     pairs = zip(mappings(old.get("containers")), mappings(new.get("containers")), strict=True)
     return all(_takes_resize(before, after) for before, after in pairs)

@@ -1,8 +1,8 @@
-"""Why a pod does not serve (yet): the root cause, in one sentence of Kubernetes' own words, with a stable code.
+"""Root causes of pods that do not serve (yet): one sentence in Kubernetes' own words, with a stable code.
 
-`cause_of` knows what a pod says of itself, and as much of its surroundings as it is told: services know little more
-than the pod, the command line knows the events, claims, nodes and logs, too. A file per domain; `finding` has the order
-in which they are asked, and puts pods with the same cause into one sentence.
+`cause_of` uses the pod itself, and its surroundings as far as the caller has them: services have little more than the
+pod, the command line has events, claims, nodes and logs, too. There is a file per domain; `finding` decides their
+order, and groups pods with the same cause into one sentence.
 """
 
 from flotilla_common.workload.causes.cause import Around, Cause, Claim, PodEvent

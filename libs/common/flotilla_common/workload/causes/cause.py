@@ -1,4 +1,4 @@
-"""What is known around a pod, its events among that, and what is found."""
+"""The types of the causes' input and output: a pod's surroundings with its events, and the cause."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ class _Involved(Model):
 
 
 class PodEvent(Model):
-    """One event, whichever of the two ways of counting its writer uses."""
+    """One event, in either of the two formats for counting."""
 
     metadata: ObjectMeta = ObjectMeta()
     type: str = ""
@@ -35,19 +35,19 @@ class PodEvent(Model):
 
     @property
     def at(self) -> datetime | None:
-        """When it was seen last."""
+        """The time when it was last observed."""
         observed = self.series.last_observed_time if self.series else None
         return observed or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
 
     @property
     def container(self) -> str:
-        """The container that it is about; empty if it is about the whole pod."""
+        """The container of the event; empty if it is about the whole pod."""
         found = _CONTAINER.fullmatch(self.involved_object.field_path)
         return found[1] if found else ""
 
 
 def newest_first(events: Sequence[PodEvent]) -> list[PodEvent]:
-    """Events without a time come last."""
+    """Sort the events, newest first; events without a time come last."""
     timed = [(event.at, event) for event in events]
     known = [(at, event) for at, event in timed if at is not None]
     known.sort(key=lambda pair: pair[0], reverse=True)
@@ -57,7 +57,7 @@ def newest_first(events: Sequence[PodEvent]) -> list[PodEvent]:
 def about(
     events: Sequence[PodEvent], *reasons: str, container: str = "", since: datetime | None = None
 ) -> Iterator[PodEvent]:
-    """Those of the given reasons, newest first; of one container if it is named, and none that is older."""
+    """Yield events with the given reasons, newest first, of one container if named, and since a time if given."""
     for event in newest_first(events):
         if event.reason not in reasons or (container and event.container not in ("", container)):
             continue
@@ -66,13 +66,13 @@ def about(
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a pod does not serve. `message` is the same for pods with the same trouble, `detail` is about this one."""
+    """The cause why a pod does not serve; `message` is the same for pods with the same problem, `detail` is not."""
 
     code: str  # CamelCase and stable: docs/explain.md lists them
-    message: str  # goes after "web-1: "
-    detail: str = ""  # restarts, last words, the node
-    stuck: bool = True  # somebody has to do something; False: it is merely under way
-    since: datetime | None = None  # only where a reader may want to know for how long
+    message: str  # follows "web-1: "
+    detail: str = ""  # restarts, last log line, the node
+    stuck: bool = True  # a person has to act; False: it is in progress
+    since: datetime | None = None  # only where the duration may matter to a reader
 
     @property
     def text(self) -> str:
@@ -81,24 +81,24 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim that a pod mounts. `found` is None where the apiserver has none of that name."""
+    """A claim that a pod mounts. `found` is None if it does not exist."""
 
     found: PersistentVolumeClaim | None
     events: Sequence[PodEvent] = ()
 
 
 class Around(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known besides the pod. What is missing here is not known, and nothing is concluded from it."""
+    """The known surroundings of a pod. Missing entries are unknown, and nothing is concluded from them."""
 
     now: datetime | None = None
     events: Sequence[PodEvent] = ()  # about the pod
     claims: Mapping[str, Claim] = {}  # by name
     nodes: Mapping[str, Node | None] = {}  # by name; None: it surely does not exist
-    silent: Mapping[str, datetime] = {}  # nodes whose kubelets let their lease run out, and when they renewed it last
-    last_words: Mapping[str, str] = {}  # the last line that a container's predecessor logged, by container
+    silent: Mapping[str, datetime] = {}  # nodes with an expired kubelet lease, and its last renewal
+    last_words: Mapping[str, str] = {}  # the last line that a container logged before its restart, by container
     lifecycle: Lifecycle | None = None  # the hooks of its workload
     min_ready_seconds: int = 0
 
 
 NOTHING = Around()
-"""Nothing but the pod is known."""
+"""No surroundings: only the pod is known."""

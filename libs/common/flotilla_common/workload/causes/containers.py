@@ -1,4 +1,4 @@
-"""Containers that are not made, not started, crash, or are not ready: what they ended with, and what they said last."""
+"""Causes in containers: not created, not started, crashing, or not ready, with exit codes and last log lines."""
 
 import signal
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, 
 from flotilla_common.workload.causes.wording import bare, last_line, restarts_word
 
 BY_SIGNAL = 128
-"""What shells and runtimes add to the number of the signal that ended a process."""
+"""The offset that shells and runtimes add to the number of the signal that ended a process."""
 
 _NOT_STARTED = ("StartError", "ContainerCannotRun")
 
 RECENT = timedelta(minutes=10)
-"""A container that has run for so long since it was restarted has recovered: kubelets forget their back-off then."""
+"""A container that has run for this long since its restart has recovered: kubelets reset their backoff then."""
 
 _WHAT_FAILED = {
     "CreateContainerConfigError": "cannot be made",
@@ -31,7 +31,7 @@ _WHAT_FAILED = {
 
 
 def containers_cause(pod: Pod, around: Around) -> Cause | None:
-    """The first container that somebody has to do something about, else the first that is on its way."""
+    """Return the first container's cause that a person has to act on, or else the first that is in progress."""
     return min(_looks(pod, around), key=lambda cause: not cause.stuck, default=None)
 
 
@@ -50,7 +50,7 @@ def _looks(pod: Pod, around: Around) -> Iterator[Cause]:
 
 
 class _Look:
-    """One container of a pod."""
+    """The examination of one container."""
 
     def __init__(self, pod: Pod, spec: Container | None, status: ContainerStatus, around: Around) -> None:
         self._pod = pod
@@ -68,12 +68,12 @@ class _Look:
         return None if self._status.ready or state.running is None else self._unready()
 
     def sidecar(self) -> Cause | None:
-        """An init container that runs on."""
+        """Return the cause in a sidecar, an init container that keeps running."""
         self._name = f"sidecar {self._status.name}"
         return self.container()
 
     def init(self) -> Cause | None:
-        """An init container: those after it, and all others, wait for its end."""
+        """Return the cause in an init container: all later containers wait for its end."""
         self._name = f"init container {self._status.name}"
         state = self._status.state
         if state.terminated is not None:
@@ -100,31 +100,31 @@ class _Look:
             text = f"{self._name} waits for its turn: those of a higher launch priority have to be ready first"
             return Cause(code="LaunchPriority", message=text, stuck=False)
         if reason == "RunContainerError":
-            reason = "StartError"  # what it is called once it counts as ended
+            reason = "StartError"  # the reason once the container counts as terminated
         told = bare(waiting.message)
         failed = _WHAT_FAILED.get(waiting.reason, f"waits, {waiting.reason}")
         return Cause(code=reason, message=f"{self._name} {failed}{f': {told}' if told else ''}")
 
     def _ended(self, end: TerminatedState) -> Cause | None:
-        """None if an in-place update ended it."""
+        """Return the cause of a container's end; None if an in-place update ended it."""
         return None if self._by_update(end) else self._told(end)
 
     def _told(self, end: TerminatedState) -> Cause:
-        """By itself, or by its kubelet because a probe failed."""
+        """Return why a container ended: its kubelet stopped it because a probe failed, or it exited by itself."""
         restarted = restart_cause(self._name, self._status, end, self._around)
         return restarted or exit_cause(self._name, self._spec, self._status, end, self._around)
 
     def _by_update(self, end: TerminatedState) -> bool:
-        """Return whether it was started before the pod's last in-place update.
+        """Return whether the container was started before the pod's last in-place update.
 
-        Both times have whole seconds. One that was started within the second of the update counts as older than it: a
-        container that crashes for another reason shows it at its next start.
+        Both times have whole seconds. A container that was started within the second of the update counts as older: if
+        it crashes for another reason, its next start shows that.
         """
         update = update_of(self._pod)
         return update is not None and end.started_at is not None and end.started_at <= update.update_timestamp
 
     def _unready(self) -> Cause | None:
-        """It runs. If it ended a short while ago, it will again: that is the cause, and its probe a detail."""
+        """Return why a running container is not ready; after a recent restart, with its exit as the cause."""
         unready = unready_cause(self._name, self._spec, self._status, self._around)
         end = self._status.last_state.terminated
         if end is None or not self.restarted_lately() or (ended := self._ended(end)) is None:
@@ -136,14 +136,14 @@ class _Look:
         return msgspec.structs.replace(ended, detail=", ".join(filter(None, (ended.detail, now))))
 
     def restarted_lately(self) -> bool:
-        """It has not run for long since its last restart."""
+        """Report whether the container was restarted recently."""
         running, now = self._status.state.running, self._around.now
         if not self._status.restart_count or running is None:
             return False
         return now is None or running.started_at is None or now - running.started_at < RECENT
 
     def unstable(self) -> Cause | None:
-        """It is ready, was restarted a short while ago, or its liveness probe fails."""
+        """Return why a ready container may fail soon: it was restarted recently, or its liveness probe fails."""
         end = self._status.last_state.terminated
         if end is not None and self.restarted_lately() and (cause := self._ended(end)) is not None:
             return cause
@@ -156,7 +156,7 @@ class _Look:
 
 
 def unstable_cause(pod: Pod, around: Around) -> Cause | None:
-    """Why a pod that serves may not do so for long; None if nothing is known against it."""
+    """Return why a pod that serves may fail soon; None if no problem is known."""
     specs = {one.name: one for one in pod.spec.containers}
     for status in pod.status.container_statuses:
         cause = _Look(pod, specs.get(status.name), status, around).unstable()
@@ -168,7 +168,7 @@ def unstable_cause(pod: Pod, around: Around) -> Cause | None:
 def exit_cause(
     name: str, spec: Container | None, status: ContainerStatus, end: TerminatedState, around: Around
 ) -> Cause:
-    """Why the container ended, and how often it does. `name` says which container: "container app"."""
+    """Return why the container ended, and how often; `name` identifies it: "container app"."""
     if end.reason in _NOT_STARTED:
         return Cause(code="StartError", message=f"{name} cannot be started: {bare(end.message)}")
     detail = ", ".join(filter(None, (_restarts(status), _last_words(status.name, end, around))))
@@ -183,7 +183,7 @@ def exit_cause(
 
 
 def exit_word(end: TerminatedState) -> str:
-    """ "exit code 1", "exit code 137 (SIGKILL)"."""
+    """Return "exit code 1", "exit code 137 (SIGKILL)"."""
     number = end.signal or end.exit_code - BY_SIGNAL
     try:
         named = f" ({signal.Signals(number).name})" if number > 0 else ""
@@ -197,6 +197,6 @@ def _restarts(status: ContainerStatus) -> str:
 
 
 def _last_words(container: str, end: TerminatedState, around: Around) -> str:
-    """What it left in its termination message, else what it logged last."""
+    """Return the container's termination message, or else its last log line."""
     words = last_line(end.message) or last_line(around.last_words.get(container, ""))
     return f'last words: "{words}"' if words else ""

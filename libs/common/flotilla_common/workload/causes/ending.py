@@ -1,4 +1,4 @@
-"""Pods that are being deleted, and pods that are over."""
+"""Causes of pods that are being deleted, or have finished."""
 
 from datetime import datetime, timedelta
 
@@ -11,7 +11,7 @@ from flotilla_common.workload.causes.nodes import node_trouble
 from flotilla_common.workload.causes.wording import bare, seconds_word
 
 CONFIRMED_WITHIN = timedelta(seconds=15)
-"""After the grace period a kubelet kills what is left, and deletes the pod; that takes a moment."""
+"""Time after the grace period for a kubelet to kill the remaining processes and delete the pod."""
 
 _COLLECTOR = {
     "foregroundDeletion": "the garbage collector, which waits for what the pod owns",
@@ -20,13 +20,13 @@ _COLLECTOR = {
 
 
 def has_done_its_work(pod: Pod) -> bool:
-    """The pod was to end, as those of jobs are, has ended well, and is left where it is."""
+    """Report whether a pod that should end, as those of jobs, has succeeded and was not deleted."""
     stays = pod.metadata.deletion_timestamp is None
     return stays and pod.status.phase == "Succeeded" and pod.spec.restart_policy in ("Never", "OnFailure")
 
 
 def over_cause(pod: Pod, around: Around) -> Cause | None:
-    """The pod ran to its end, was refused by its kubelet, or evicted: it never comes back."""
+    """Return why the pod is finished for good: it ran to its end, was rejected by its kubelet, or evicted."""
     if pod.status.phase not in ("Failed", "Succeeded") or pod.metadata.deletion_timestamp is not None:
         return None
     told = bare(": ".join(filter(None, (pod.status.reason, pod.status.message))))
@@ -42,7 +42,7 @@ def over_cause(pod: Pod, around: Around) -> Cause | None:
 
 
 def _failed_container(pod: Pod, around: Around) -> Cause | None:
-    """The first container that ended with a failure, init containers before the others."""
+    """Return the cause of the first container that failed, init containers first."""
     specs = {one.name: one for one in (*pod.spec.init_containers, *pod.spec.containers)}
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         end = status.state.terminated
@@ -52,7 +52,7 @@ def _failed_container(pod: Pod, around: Around) -> Cause | None:
 
 
 def terminating_cause(pod: Pod, around: Around) -> Cause | None:
-    """What keeps a pod that is being deleted; None for one that is not."""
+    """Return why a deleted pod is still there; None if it is not deleted."""
     if pod.metadata.deletion_timestamp is None:
         return None
     runs = any(status.state.running is not None for status in pod.status.container_statuses)
@@ -68,13 +68,13 @@ def terminating_cause(pod: Pod, around: Around) -> Cause | None:
 
 
 def lingers(pod: Pod, now: datetime) -> bool:
-    """Somebody has to do something before the pod is gone: a finalizer holds it, or nobody confirms its end."""
+    """Report whether a deleted pod needs action: a finalizer holds it, or its end is not confirmed in time."""
     until = pod.metadata.deletion_timestamp
     return until is not None and (bool(pod.metadata.finalizers) or now >= later(until, CONFIRMED_WITHIN))
 
 
 def _since(pod: Pod) -> str:
-    """The moment at which it was deleted."""
+    """Return the time of the deletion as text."""
     until, grace = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
     return f" since {rfc3339(later(until, -(grace or 0)))}" if until is not None else ""
 

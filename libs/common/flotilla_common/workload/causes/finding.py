@@ -1,6 +1,4 @@
-"""The cause of a pod: the order in which the domains are asked, and pods with the same cause as one sentence: "web-1,
-web-2 and 3 more: image nginx:nope of container web: …".
-"""
+"""Finds causes of pods, and groups pods by cause: "web-1, web-2 and 3 more: image nginx:nope of container web: …"."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -27,15 +25,17 @@ from flotilla_common.workload.causes.scheduling import scheduling_cause
 from flotilla_common.workload.causes.starting import starting_cause
 
 LOOKED_AT = 20
-"""Pods of one object that a planner looks at: causes repeat themselves, and planning thousands has to stay fast."""
+"""Pods of one object that a planner examines: causes repeat, and planning thousands must stay fast."""
 
 MOST_GROUPS = 4
-"""Causes that a planner tells."""
+"""Most causes that a planner reports."""
 
 
 def cause_of(pod: Pod, around: Around = NOTHING) -> Cause | None:
-    """The root cause why the pod does not serve (yet): the first that somebody has to do something about, else the
-    first thing that is under way. None if nothing is known against it."""
+    """Return the root cause why the pod does not serve (yet), or None if no problem is known.
+
+    It is the first cause that a person has to act on, or else the first thing that is in progress.
+    """
     if has_done_its_work(pod):
         return None
     for alone in (over_cause, terminating_cause, scheduling_cause):
@@ -45,7 +45,7 @@ def cause_of(pod: Pod, around: Around = NOTHING) -> Cause | None:
 
 
 def _causes(pod: Pod, around: Around) -> Iterator[Cause]:
-    """Of a pod that has a node, and is to stay."""
+    """Yield the causes of a pod that has a node and is not finished or deleted."""
     found = (
         hook_cause(pod, around),
         node_cause(pod, around),
@@ -67,7 +67,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """What is wrong with whom."""
+        """The pods and their cause."""
         cause = self.cause
         whose = f"{self.pods[0]}: " if len(self.pods) > 1 else ""
         return f"{named(self.pods)}: {cause.message}{f' ({whose}{cause.detail})' if cause.detail else ''}"
@@ -81,7 +81,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def grouped(found: Iterable[tuple[str, Cause]]) -> list[Group]:
-    """By code and message; what somebody has to act on first, then what most pods have."""
+    """Group causes by code and message; those that need action first, then the most frequent."""
     first: dict[tuple[str, str], Cause] = {}
     pods: dict[tuple[str, str], list[str]] = {}
     for name, cause in found:
@@ -93,8 +93,11 @@ def grouped(found: Iterable[tuple[str, Cause]]) -> list[Group]:
 
 
 def explain_pods(draft: Draft, pods: Iterable[Pod], around: Around, *, namespaced: bool = False) -> Sequence[Group]:
-    """Give the causes of the first of these pods as reasons. What a step of the pass has said of the same pods with the
-    same code says less, and goes. `namespaced`: the pods may be of several namespaces, which are told."""
+    """Add the causes of the first of these pods as reasons, and return them.
+
+    They replace less specific reasons of the same pass about the same pods with the same code. `namespaced` includes
+    the pods' namespaces, if they may be in several.
+    """
     looked = list(islice(pods, LOOKED_AT))
     found = [(_name(pod, namespaced), cause) for pod in looked if (cause := cause_of(pod, around)) is not None]
     groups = grouped(found)[:MOST_GROUPS]
@@ -106,8 +109,10 @@ def explain_pods(draft: Draft, pods: Iterable[Pod], around: Around, *, namespace
 
 
 def root_cause(groups: Sequence[Group], failures: Mapping[str, str]) -> str:
-    """Return the one sentence for a rollout that takes too long: what the apiserver refused in the last pass, else what
-    most pods have that somebody has to act on; empty if all is under way."""
+    """Return the one sentence for a rollout that takes too long; empty if everything is in progress.
+
+    It is the apiserver's refusal in the last pass, or else the most frequent cause that needs action.
+    """
     stuck = (group.sentence for group in groups if group.cause.stuck)
     return next(iter(failures.values()), "") or next(stuck, "")
 

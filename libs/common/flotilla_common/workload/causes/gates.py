@@ -1,6 +1,8 @@
-"""What keeps a pod from counting although its containers are ready: readiness gates, in-place updates
-that the kubelet has not carried out yet, lifecycle hooks that nobody has answered, and the time that a ready pod has to
-prove itself."""
+"""Causes in a pod with ready containers that does not count yet.
+
+They are readiness gates, in-place updates that the kubelet has not applied yet, lifecycle hooks without an answer, and
+the time that a ready pod has to stay ready.
+"""
 
 from collections.abc import Callable
 
@@ -20,7 +22,7 @@ _PENDING = {"Infeasible": "ResizeInfeasible", "Deferred": "ResizeDeferred"}
 _FOR_EVER = ("Infeasible",)
 
 UNKNOWN = LifecycleHook()
-"""Where the workload is not known: there is a hook, but not what it consists of."""
+"""The hook of an unknown workload: it exists, but its content is unknown."""
 
 _OURS = {
     IN_PLACE_READY: "the service of its workload sets it",
@@ -29,8 +31,10 @@ _OURS = {
 
 
 def gate_cause(pod: Pod) -> Cause | None:
-    """The first readiness gate that is not open, where all containers are ready. An update closes its own for a while
-    only, and whoever holds KruisePodReady may never let go."""
+    """Return the first readiness gate that is not open, if all containers are ready.
+
+    An update closes its own gate for a while only, but holders of KruisePodReady may never release it.
+    """
     containers = pod.conditions.get("ContainersReady")
     if pod.ready or containers is None or containers.status != "True":
         return None
@@ -63,7 +67,7 @@ def _holders(message: str) -> str:
 
 
 def ready_soon_cause(pod: Pod, around: Around) -> Cause | None:
-    """Ready, but not for minReadySeconds yet."""
+    """Return the cause of a pod that is Ready, but not for minReadySeconds yet."""
     since, least = pod.ready_since, around.min_ready_seconds
     if since is None or not least:
         return None
@@ -75,7 +79,7 @@ def ready_soon_cause(pod: Pod, around: Around) -> Cause | None:
 
 
 def unready_cause(pod: Pod) -> Cause | None:
-    """Not ready, and nothing tells why but the condition itself."""
+    """Return the cause of a pod that is not Ready, if only the condition itself explains it."""
     ready = pod.conditions.get("Ready")
     if pod.ready or pod.status.phase == "Succeeded":
         return None
@@ -84,7 +88,7 @@ def unready_cause(pod: Pod) -> Cause | None:
 
 
 def hook_cause(pod: Pod, around: Around) -> Cause | None:
-    """The hook that holds a pod on its way out, into an update, or back from one."""
+    """Return the hook that holds a pod before its deletion or update, or after an update."""
     hooks = around.lifecycle
     if pod.state == PREPARING_DELETE:
         return _cause("preDelete", pod, hooks.pre_delete if hooks else UNKNOWN, _left)
@@ -96,7 +100,7 @@ def hook_cause(pod: Pod, around: Around) -> Cause | None:
 
 
 def normal_cause(pod: Pod, around: Around) -> Cause | None:
-    """The hook that a new pod must get before it counts."""
+    """Return the hook that a new pod must get before it counts."""
     hook = around.lifecycle.pre_normal if around.lifecycle else None
     return _cause("preNormal", pod, hook, _absent) if pod.state == PREPARING_NORMAL else None
 
@@ -105,7 +109,7 @@ def _cause(
     name: str, pod: Pod, hook: LifecycleHook | None, obstacles: Callable[[Pod, LifecycleHook], list[str]]
 ) -> Cause | None:
     if hook is None:
-        return None  # the next pass of its workload goes on with it
+        return None  # the next pass of its workload proceeds
     verb = "put on" if obstacles is _absent else "take off"
     if hook is UNKNOWN:
         what = "the hook's label or finalizer"
@@ -118,21 +122,21 @@ def _cause(
 
 
 def _left(pod: Pod, hook: LifecycleHook) -> list[str]:
-    """What of the hook still holds the pod."""
+    """Return the labels and finalizers of the hook that still hold the pod."""
     meta = pod.metadata
     labels = [f"label {key}={value}" for key, value in hook.labels_handler.items() if meta.labels.get(key) == value]
     return labels + [f"finalizer {one}" for one in hook.finalizers_handler if one in meta.finalizers]
 
 
 def _absent(pod: Pod, hook: LifecycleHook) -> list[str]:
-    """What of the hook the pod has not got."""
+    """Return the labels and finalizers of the hook that the pod lacks."""
     meta = pod.metadata
     labels = [f"label {key}={value}" for key, value in hook.labels_handler.items() if meta.labels.get(key) != value]
     return labels + [f"finalizer {one}" for one in hook.finalizers_handler if one not in meta.finalizers]
 
 
 def update_of(pod: Pod) -> InPlaceState | None:
-    """What the pod remembers of its last in-place update; None if nothing that can be read."""
+    """Return the recorded state of the pod's last in-place update; None if there is none, or it is not valid."""
     try:
         return state_of_update(pod)
     except ValueError:
@@ -140,7 +144,7 @@ def update_of(pod: Pod) -> InPlaceState | None:
 
 
 def resize_cause(pod: Pod) -> Cause | None:
-    """Resources that the node cannot give now, or ever."""
+    """Return why a resize is pending: resources that the node cannot provide now, or never, or a resize in progress."""
     pending, under_way = pod.conditions.get("PodResizePending"), pod.conditions.get("PodResizeInProgress")
     if pending is not None and pending.status == "True":
         told = f"the kubelet calls the new resources {pending.reason}: {bare(pending.message)}"
@@ -155,7 +159,7 @@ def resize_cause(pod: Pod) -> Cause | None:
 
 
 def update_cause(pod: Pod, around: Around) -> Cause | None:
-    """Out of service for an update, in its grace period, or until the kubelet has restarted what changed."""
+    """Return why an updated pod is out of service: its grace period, or containers that are not restarted yet."""
     gate = pod.conditions.get(IN_PLACE_READY)
     if gate is None or gate.status == "True":
         return None

@@ -1,4 +1,4 @@
-"""Nodes that are not ready, or gone: what their pods say of themselves is out of date then."""
+"""Causes in nodes that are not ready, or gone: the status of their pods is out of date then."""
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Condition, rfc3339
@@ -7,7 +7,7 @@ from flotilla_common.workload.causes.wording import bare
 
 
 def node_cause(pod: Pod, around: Around) -> Cause | None:
-    """The trouble of the pod's node; None if it has none, or no node, or it is not known."""
+    """Return the problem of the pod's node; None if there is none, or no node, or it is not known."""
     told = node_trouble(pod.spec.node_name, around)
     return Cause(code="NodeNotReady", message=told) if told else _suspected(pod)
 
@@ -46,7 +46,10 @@ def _why(ready: Condition) -> str:
 
 
 def _suspected(pod: Pod) -> Cause | None:
-    """Not Ready although its containers and gates are: the node controller writes that when a node does not report."""
+    """Return the cause of a pod that is not Ready although its containers and gates are.
+
+    The node controller sets the condition so when a node does not report.
+    """
     conditions = pod.conditions
     ready, containers = conditions.get("Ready"), conditions.get("ContainersReady")
     if ready is None or ready.status != "False" or ready.reason or containers is None or containers.status != "True":

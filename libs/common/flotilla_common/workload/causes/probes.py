@@ -1,4 +1,4 @@
-"""Probes that fail. Only events tell with what result; without them the probe itself is told."""
+"""Causes in failing probes. Their results are in events only; without them the probe itself is shown."""
 
 from datetime import datetime, timedelta
 
@@ -9,20 +9,22 @@ from flotilla_common.workload.causes.wording import bare, restarts_word
 _FAILED = (" probe failed: ", " probe errored and resulted in unknown state: ", " probe errored: ", " probe warning: ")
 
 WITHIN = timedelta(seconds=35)
-"""A kubelet says that it will end a container before it does: by the usual grace period, and what clocks differ by."""
+"""Time from a kubelet's event about ending a container to its end: the usual grace period and clock differences."""
 
 LONG_WITHIN = timedelta(hours=1)
-"""Kubelets drop events that repeat too fast, so that an old one may be all there is of a loop."""
+"""The same for loops: kubelets drop events that repeat too fast, so the only event of a loop may be old."""
 
 _CODES = {"Liveness": "LivenessProbeFailed", "Readiness": "ReadinessProbeFailed", "Startup": "StartupProbeFailed"}
 
 HARMLESS = (0, 137, 143)
-"""Exit codes of containers that were told to end, and of those that had to be killed: none tells of another cause."""
+"""Exit codes of containers that were asked to end, and of killed ones, which show no other cause."""
 
 
 def probe_result(kind: str, container: str, around: Around, since: datetime | None = None) -> str:
-    """Return the output of the last `kind` (Readiness, Liveness, Startup) probe of the container that failed; empty if
-    none failed."""
+    """Return the output of the container's last failed probe of the `kind`; empty if none failed.
+
+    Kinds are Readiness, Liveness and Startup.
+    """
     for event in about(around.events, "Unhealthy", "ProbeWarning", container=container, since=since):
         for words in _FAILED:
             if event.message.startswith(kind + words):

@@ -1,4 +1,4 @@
-"""Pods without a node, and claims that are not bound, or not there."""
+"""Causes in scheduling: pods without a node, and claims that are not bound or do not exist."""
 
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
 from flotilla_common.workload.causes.cause import Around, Cause, Claim, about
@@ -11,7 +11,7 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 
 def scheduling_cause(pod: Pod, around: Around) -> Cause | None:
-    """Why the pod has no node; None if it has one."""
+    """Return why the pod has no node; None if it has one."""
     if pod.spec.node_name:
         return None
     condition = pod.conditions.get("PodScheduled")
@@ -27,7 +27,7 @@ def scheduling_cause(pod: Pod, around: Around) -> Cause | None:
 
 
 def without_preemption(told: str) -> str:
-    """What the scheduler says, unless it found pods to evict: that there are none is no cause of anything."""
+    """Return the scheduler's message, without its note on preemption unless it found pods to evict."""
     reasons, _, preemption = told.partition(" preemption: ")
     found_none = any(word in preemption for word in ("not helpful", "No preemption victims", "not eligible"))
     return bare(reasons if found_none or not preemption else told).rstrip(".")
@@ -47,7 +47,7 @@ def _not_looked_at(pod: Pod) -> Cause:
 
 
 def claim_cause(pod: Pod, around: Around) -> Cause | None:
-    """What is wrong with the first claim of the pod that is not bound; those that wait for the pod come last."""
+    """Return the problem of the pod's first unbound claim; claims that wait for the pod come last."""
     found: list[Cause] = []
     for volume in pod.spec.volumes:
         source = volume.persistent_volume_claim

@@ -1,4 +1,4 @@
-"""Pods whose containers are not there yet: sandbox, volumes, images, and the order of launch priorities."""
+"""Causes before the containers exist: sandbox, volumes, images, and the order of launch priorities."""
 
 from datetime import datetime
 
@@ -11,22 +11,22 @@ from flotilla_common.workload.launch import launch_priority
 
 _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "SignatureValidationFailed")
 IMAGE_REASONS = (*_PULL, "InvalidImageName", "ErrImageNeverPull", "ImageInspectError")
-"""Waiting reasons of containers that mean an image."""
+"""Waiting reasons of containers about their image."""
 
 _VOLUMES = ("FailedMount", "FailedAttachVolume", "FailedMapVolume", "FailedUnMount")
 _SANDBOX = ("FailedCreatePodSandBox", "FailedPodSandBoxStatus", "NetworkNotReady", "FailedCreatePodContainer")
 _PROGRESS = ("Pulling", "Pulled", "Created", "Started")
 
 ON_ITS_WAY = ("", "ContainerCreating", "PodInitializing")
-"""Waiting reasons of containers that nothing is known to be wrong with."""
+"""Waiting reasons of containers without a known problem."""
 
 
 def starting_cause(pod: Pod, around: Around) -> Cause | None:
-    """What the kubelet is at, or fails at, before any container runs; None once one has begun."""
+    """Return the kubelet's current step or failure before any container runs; None after that."""
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     for event in about(around.events, *_PROGRESS, *_VOLUMES, *_SANDBOX):
         if event.reason in _PROGRESS:
-            break  # what failed before has succeeded since
+            break  # an earlier failure is over
         kind = "FailedMount" if event.reason in _VOLUMES else "FailedCreatePodSandBox"
         code = event.reason if event.reason in ("FailedMount", "FailedAttachVolume", "NetworkNotReady") else kind
         return Cause(code=code, message=f"{_what(event.reason)}: {_told(event.message)}")
@@ -61,14 +61,14 @@ def _scheduled_at(pod: Pod) -> datetime | None:
 
 
 def waits_for_turn(pod: Pod, container: str) -> bool:
-    """The container waits for its barrier, as launch priorities want it: for those with a higher priority."""
+    """Report whether the container waits at its barrier for containers with a higher launch priority."""
     if pod.metadata.annotations.get(LAUNCH_COMPLETED) == "true":
         return False
     return any(one.name == container and launch_priority(one) is not None for one in pod.spec.containers)
 
 
 def image_cause(name: str, image: str, waiting: WaitingState, around: Around) -> Cause:
-    """Why container `name` has no image. The two reasons between which a kubelet changes have one code."""
+    """Return why container `name` has no image. The two reasons between which a kubelet alternates share a code."""
     code = "ErrImagePull" if waiting.reason == "ImagePullBackOff" else waiting.reason
     told = bare(waiting.message) or _told_before(name, around) or "no reason is given"
     if code == "ErrImageNeverPull":
@@ -79,7 +79,7 @@ def image_cause(name: str, image: str, waiting: WaitingState, around: Around) ->
 
 
 def _told_before(name: str, around: Around) -> str:
-    """Kubelets before 1.31 say no more than "Back-off" while they wait; the error is in an event."""
+    """Return the pull error from an event: kubelets before 1.31 only report "Back-off" while they wait."""
     for event in about(around.events, "Failed", container=name):
         if event.message.startswith("Failed to pull image") and (told := bare(event.message)):
             return told
@@ -87,7 +87,7 @@ def _told_before(name: str, around: Around) -> str:
 
 
 def pulling_cause(name: str, image: str, around: Around) -> Cause | None:
-    """The image is on its way: the kubelet has begun to pull it, and has not said that it is done."""
+    """Return the cause of an image whose pull has begun and is not finished."""
     for event in about(around.events, "Pulling", "Pulled", "Failed", container=name):
         if event.reason == "Pulling":
             text = f"image {image} of container {name} is being pulled"

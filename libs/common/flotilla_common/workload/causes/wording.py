@@ -1,9 +1,9 @@
-"""The apiserver's and kubelet's texts without their noise: what wraps an error is taken off, no fact is."""
+"""Shortens texts of the apiserver and kubelet: drops wrappers of an error, but no facts."""
 
 import re
 
 LONGEST = 300
-"""Characters of somebody else's text that are told: the beginning of it names the cause."""
+"""Characters of a foreign text that are shown: its beginning names the cause."""
 
 _NOISE = re.compile(
     r"rpc error: code = \w+ desc = |Error: |ErrImagePull: "
@@ -19,22 +19,22 @@ _NOISE = re.compile(
 
 
 def bare(text: str) -> str:
-    """In one line, without what only says through whose hands an error went, and not too long."""
+    """Return the text in one line, without the wrappers of an error, and cut to LONGEST."""
     line = " ".join(_NOISE.sub("", text).split()).rstrip(": ").removesuffix(": unknown")
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
 
 
 def last_line(text: str) -> str:
-    """The last line that says anything; empty if none does."""
+    """Return the last line with content; empty if there is none."""
     lines = [line.strip() for line in text.splitlines()]
     return bare(next((line for line in reversed(lines) if line), ""))
 
 
 def seconds_word(seconds: float) -> str:
-    """ "30 s"."""
+    """Return "30 s"."""
     return f"{seconds:g} s"
 
 
 def restarts_word(count: int) -> str:
-    """ "1 restart", "2 restarts"."""
+    """Return "1 restart", "2 restarts"."""
     return "1 restart" if count == 1 else f"{count} restarts"

@@ -1,4 +1,4 @@
-"""Updating pods where they run: what can be changed, starting it, carrying it on, knowing when it is done."""
+"""In-place updates of pods: which changes are possible, starting, continuing and completing them."""
 
 from flotilla_common.workload.inplace.calculate import calculate
 from flotilla_common.workload.inplace.completion import completed

@@ -1,8 +1,8 @@
-"""Which containers are changed together, and the writes of one such batch (common.md §9.6, §10).
+"""Divides an in-place update into batches of containers, and builds their writes (common.md §9.6, §10).
 
 Containers with a launch priority are updated in the order in which they were started, the highest first; the rest of
 the update waits in the state annotation until they are ready again. Resources are written by their own subresource
-where there is one, then all the rest in one patch.
+where it exists, then all the rest in one patch.
 """
 
 import re
@@ -26,7 +26,7 @@ _RESIZE_SUBRESOURCE = (1, 32)
 
 
 def next_batch(containers: Collection[Container], spec: UpdateSpec) -> set[str]:
-    """Names of the containers of the pod that are changed now."""
+    """Return the names of the pod's containers that are changed now."""
     touched = {*spec.images, *spec.resources, *spec.ref_metadata}
     candidates = {container.name: launch_priority(container) for container in containers if container.name in touched}
     highest = max((priority for priority in candidates.values() if priority is not None), default=None)
@@ -37,8 +37,8 @@ def next_batch(containers: Collection[Container], spec: UpdateSpec) -> set[str]:
 def apply_batch(edit: PodEdit, spec: UpdateSpec, state: InPlaceState, now: datetime) -> tuple[InPlaceState, Json]:
     """Put the next batch of `spec` into the edit.
 
-    Returns the state to be written with it, and the resources that change by container: how these are written depends
-    on the apiserver.
+    Returns the state to be written with it, and the changed resources by container, whose write depends on the
+    apiserver.
     """
     pod = edit.pod
     batch = next_batch(pod.spec.containers, spec)
@@ -58,7 +58,7 @@ def apply_batch(edit: PodEdit, spec: UpdateSpec, state: InPlaceState, now: datet
 
 
 def _closed(batch: set[str], candidates: Collection[str], spec: UpdateSpec) -> set[str]:
-    """A container that reads a key which changes now has to be restarted now, too."""
+    """Add the containers that read a key which changes now: they restart now, too."""
     keys = {name: _keys(spec.ref_metadata.get(name, ContainerMeta())) for name in candidates}
     readers: dict[tuple[str, str], list[str]] = {}
     for name, read in keys.items():
@@ -80,7 +80,7 @@ def _keys(meta: ContainerMeta) -> set[tuple[str, str]]:
 def _advance(
     pod: Pod, spec: UpdateSpec, state: InPlaceState, batch: set[str], rest: Collection[str], now: datetime
 ) -> InPlaceState:
-    """The state after the batch: what ran before it is remembered, the rest waits."""
+    """Return the state after the batch: it records what ran before, and the rest that waits."""
     changing = {name: last for name in batch if name in spec.images and (last := _last_status(pod, name)) is not None}
     later = msgspec.structs.replace(
         state,
@@ -95,7 +95,7 @@ def _advance(
 
 
 def _last_status(pod: Pod, name: str) -> LastStatus | None:
-    """What the container runs, or may be about to run. None on a pod without a node: there nobody starts anything."""
+    """Return what the container runs, or may be about to run; None on a pod without a node, where nothing starts."""
     ids = {status.name: status.image_id for status in pod.status.container_statuses}
     if ids.get(name):
         return LastStatus(image_id=ids[name])
@@ -105,7 +105,7 @@ def _last_status(pod: Pod, name: str) -> LastStatus | None:
 
 
 def _real_change(container: Container, spec: UpdateSpec) -> Json:
-    """The resources of the container that really get another value."""
+    """Return the resources of the container that really get another value."""
     change: Json = {}
     for side, entries in spec.resources.get(container.name, {}).items():
         present = container.resources.limits if side == "limits" else container.resources.requests
@@ -128,7 +128,7 @@ def write_batch(
 ) -> Chain:
     """Add the next batch of `spec` to the edit and write it all, after `before`, on exactly this version of the pod.
 
-    So the image ids that are recorded are those just before the change.
+    So the recorded image ids are those just before the change.
     """
     state, resources = apply_batch(edit, spec, state, now)
     edit.set_annotations({IN_PLACE_STATE: state.encode(), IN_PLACE_GRACE: None})
@@ -159,7 +159,7 @@ def _resize(edit: PodEdit, resources: Json, on_failure: Event | None) -> Patch:
 
 @lru_cache(maxsize=8)
 def has_resize_subresource(git_version: str) -> bool:
-    """Whether cpu and memory are changed through pods/resize. A version that nobody can read counts as old."""
+    """Return whether cpu and memory are changed through pods/resize; an unknown version counts as old."""
     parts = git_version.removeprefix("v").split(".")
     numbers = [re.match(r"\d+", part) for part in parts[:2]]
     read = tuple(int(number[0]) for number in numbers if number is not None)

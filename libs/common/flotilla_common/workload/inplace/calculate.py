@@ -1,7 +1,7 @@
-"""Whether one revision can become another in a running pod, and how (common.md §9.2, §9.3).
+"""Calculates whether one revision can become another in a running pod, and how (common.md §9.2, §9.3).
 
-The two templates are compared as canonical documents, so that a difference in spelling, or in which release wrote the
-revision, is none. Every difference has to be one that a running pod can take; a single other one means recreation.
+The two templates are compared as canonical documents, so that spelling, or the release that wrote a revision, makes no
+difference. A running pod must be able to take every difference; otherwise the pod is recreated.
 """
 
 from decimal import Decimal
@@ -25,15 +25,15 @@ _COUNTED = ("cpu", "memory")
 _RESIZABLE = ("cpu", "memory")
 
 HINDRANCES_NAMED = 3
-"""Fields that a sentence names."""
+"""Most fields that a sentence names."""
 
 
 def calculate(
     recipe: RevisionRecipe, old: ControllerRevision, new: ControllerRevision, *, gates: Gates, must_match: str = ""
 ) -> UpdateSpec | None:
-    """The update spec, or None when the change is not in-place. Cached per pair of revisions.
+    """Return the update spec, or None when the change is not possible in place. Cached per pair of revisions.
 
-    `must_match`: an annotation that means recreation where both revisions have it and it differs.
+    `must_match` is an annotation that requires recreation if both revisions have it with different values.
     """
     if must_match and _differ(must_match, old, new):
         return None
@@ -54,7 +54,7 @@ def _differ(annotation: str, old: ControllerRevision, new: ControllerRevision) -
 @lru_cache(maxsize=4096)
 def _calculate(old: bytes, new: bytes, revision: str, env_from_meta: bool, resize: bool) -> UpdateSpec | None:
     if not old or not new:
-        return None  # data that holds no readable template
+        return None  # data without a valid template
     before, after = _template(old), _template(new)
     images: dict[str, str] = {}
     resources: dict[str, Json] = {}
@@ -84,8 +84,10 @@ def _calculate(old: bytes, new: bytes, revision: str, env_from_meta: bool, resiz
 
 
 def hindrances(before: Json, after: Json, *, gates: Gates) -> str:
-    """What of a change a running pod cannot take, the first few fields of it, as a sentence without its end. The pod
-    templates are in the form in which revisions hold them. Empty when nothing of it stands in the way."""
+    """Return a sentence fragment with the first few fields that cannot change in a running pod; empty if none.
+
+    The pod templates are in the form in which revisions hold them.
+    """
     resize = gates.on("InPlaceWorkloadVerticalScaling")
     paths = [one.path for one in differences(before, after) if not _can_be_taken(one, resize)]
     named = [path_text(("template", *path), {"template": after}) for path in paths[:HINDRANCES_NAMED]]
@@ -94,7 +96,7 @@ def hindrances(before: Json, after: Json, *, gates: Gates) -> str:
 
 
 def hindrances_between(recipe: RevisionRecipe, old: ControllerRevision, new: ControllerRevision, gates: Gates) -> str:
-    """`hindrances` of two revisions; empty where one holds no readable template."""
+    """Return `hindrances` between two revisions; empty if one has no valid template."""
     data = (recipe.data_of(old), recipe.data_of(new))
     return hindrances(_template(data[0]), _template(data[1]), gates=gates) if all(data) else ""
 
@@ -128,7 +130,7 @@ def _resizes(difference: Difference) -> bool:
 
 
 def _referenced(template: Json, metadata: list[Difference]) -> dict[str, ContainerMeta]:
-    """New values of single labels and annotations by the container that reads them."""
+    """Return new values of single labels and annotations by the container that reads them."""
     changed: dict[Path, str] = {
         (*difference.path[1:],): difference.value
         for difference in metadata
@@ -146,7 +148,10 @@ def _referenced(template: Json, metadata: list[Difference]) -> dict[str, Contain
 
 
 def _metadata_patch(before: Json, after: Json, referenced: dict[str, ContainerMeta]) -> Json | None:
-    """Labels, annotations and finalizers: all of a template's metadata that pods get. A removed key is null."""
+    """Return the patch of labels, annotations and finalizers, all of a template's metadata that pods get.
+
+    A removed key is null.
+    """
     patch: Json = {}
     for kind in ("labels", "annotations"):
         taken = {key for meta in referenced.values() for key in getattr(meta, kind)}
@@ -170,9 +175,9 @@ def _finalizer_changes(before: list[Any], after: list[Any]) -> Json:
 
 
 def qos_class(spec: Json) -> str:
-    """Guaranteed, Burstable or BestEffort, for a pod spec in canonical form.
+    """Return Guaranteed, Burstable or BestEffort, for a pod spec in canonical form.
 
-    A pod with resources of its own takes its class from these alone.
+    A pod with resources of its own gets its class from these alone.
     """
     if mapping(spec.get("resources")):
         return _class([spec])
@@ -197,7 +202,7 @@ def _class(holders: list[Json]) -> str:
 
 
 def _amounts(entries: Json) -> dict[str, Decimal]:
-    """The counted entries that are not zero."""
+    """Return the counted entries that are not zero."""
     amounts = {name: quantity.parse(str(entries.get(name, "0"))) for name in _COUNTED}
     return {name: amount for name, amount in amounts.items() if amount}
 

@@ -1,10 +1,10 @@
-"""Whether the containers of a pod run what its in-place update asked for (common.md §9.6).
+"""Decides whether a pod's containers run what its in-place update asked for (common.md §9.6).
 
 The kubelet acts on a changed image or resource some time later. The node agent's report (`runtime-containers-meta`)
-says for sure what a container was started with; without it, the image that the kubelet reports is compared.
+shows for sure what a container was started with; without it, the image that the kubelet reports is compared.
 
-A report may be older than the pod that it is about: where a pod got a third image before the kubelet had told of the
-second one, that comes as a changed image all the same. So a report of an older spec completes nothing.
+A report may be older than its pod's spec: if a pod gets a third image before the kubelet has reported the second, that
+second one arrives as a changed image, too. So a report of an older spec completes nothing.
 """
 
 import msgspec
@@ -26,7 +26,7 @@ class RuntimeHashes(Model):
 
 
 class RuntimeContainer(Model):
-    """What the node agent saw of one container."""
+    """The node agent's data of one container."""
 
     name: str = ""
     container_id: str = msgspec.field(default="", name="containerID")
@@ -40,9 +40,9 @@ class RuntimeMeta(Model):
 
 
 def completed(pod: Pod, gates: Gates) -> bool:
-    """No grace period, no later batch, and all changed containers were restarted with the new content.
+    """Return whether there is no grace period and no later batch, and all changed containers were restarted.
 
-    True for a pod that was never updated in place, False while its annotations cannot be read.
+    True for a pod that was never updated in place, False while its annotations cannot be decoded.
     """
     if in_grace(pod):
         return False
@@ -54,7 +54,7 @@ def completed(pod: Pod, gates: Gates) -> bool:
 
 
 def containers_completed(pod: Pod, state: InPlaceState, gates: Gates) -> bool:
-    """All containers that were changed so far run the new content, and the kubelet knows the spec that says so."""
+    """Return whether all changed containers run the new content, and the kubelet has observed the spec."""
     if 0 < pod.status.observed_generation < pod.metadata.generation:
         return False
     text = pod.metadata.annotations.get(RUNTIME_CONTAINERS_META)
@@ -82,7 +82,7 @@ def _plain_consistent(pod: Pod, meta: RuntimeMeta) -> bool:
 
 
 def _seen(pod: Pod, meta: RuntimeMeta) -> list[tuple[Container, RuntimeHashes | None]]:
-    """Containers with what was reported of the very instance that the kubelet reports now, if anything was."""
+    """Return the containers with the reported hashes of their current instances, or None."""
     instances = {status.name: status.container_id for status in pod.status.container_statuses}
     reports = {(report.name, report.container_id): report.hashes for report in meta.containers}
     return [
@@ -113,9 +113,12 @@ def _same_resources(spec: Resources, status: Resources) -> bool:
 
 
 def _images_changed(pod: Pod, state: InPlaceState) -> bool:
-    """A container counts as restarted when its imageID is another one, or the kubelet reports the wanted image. One
-    that the kubelet was about to start when its image changed may come up with the old one first; and one that stands
-    still with neither image ran what the pod wanted in between."""
+    """Return whether all changed containers were restarted.
+
+    A container counts as restarted when its imageID has changed, or the kubelet reports the wanted image. If the
+    kubelet was about to start it when its image changed, it may run the old image first; and if it is stopped with
+    neither image, it ran an image that the pod wanted in between.
+    """
     statuses = _statuses(pod)
     images = {container.name: container.image for container in pod.spec.containers}
     for name, last in (state.last_container_statuses or {}).items():

@@ -1,15 +1,14 @@
-"""The refresh step of a pass: what single pods need, whatever the rollout does (common.md §9.6, §8.4).
+"""The refresh step of a pass: updates of single pods that do not depend on the rollout (common.md §9.6, §8.4).
 
-New pods get their readiness conditions, updates in place go through their grace periods and batches and end, hooks are
+New pods get their readiness conditions, in-place updates go through their grace periods and batches and end, hooks are
 answered. It runs in every pass and for every pod, also while paused, on OnDelete and while scaling, or new pods would
-never become Ready. Most pods need nothing most of the time, which `is_settled` tells from a cached answer. A new pod
-gets its conditions and its state Normal in one write, once it has a node; a pod at the end of an in-place update
-likewise, but only on exactly the version that was seen to be complete, because a newer one may already be in the next
-update.
+never become Ready. Most pods need nothing most of the time, which `is_settled` reports from a cache. A new pod gets its
+conditions and its state Normal in one write, once it has a node; a pod at the end of an in-place update likewise, but
+only on exactly the version that was seen to be complete, because a newer one may already be in the next update.
 
-A refresh only ever turns an unavailable pod into an available one and never changes its revision. So the other steps
-may go on in the same pass: they see refreshed pods as the snapshot shows them, which errs on the safe side, and do not
-write them again (docs/adr/0004).
+A refresh only ever makes an unavailable pod available and never changes its revision. So the other steps may continue
+in the same pass: they see refreshed pods as in the snapshot, which errs on the safe side, and do not write them again
+(docs/adr/0004).
 """
 
 import math
@@ -49,7 +48,7 @@ class Refresh(Frozen):
 
     chain: Chain = ()
     wait_seconds: int = 0  # plan again after this many seconds; 0: not needed
-    problem: str = ""  # what cannot be read on the pod; it is left alone
+    problem: str = ""  # the content of the pod that cannot be decoded; the pod is left alone
 
 
 IDLE = Refresh()
@@ -63,10 +62,10 @@ def refresh(
     wanted: bool,
     backfill: Mapping[str, str] | None = None,
 ) -> Refresh:
-    """Bring one active pod forward.
+    """Plan the next step of one active pod.
 
     `on_target`: its revision label is the update revision's. `wanted`: it waits for an update, so a half-started one is
-    not undone. `backfill`: labels to set along when they are missing.
+    not undone. `backfill`: labels to add where missing.
     """
     missing = {key: value for key, value in (backfill or {}).items() if key not in pod.metadata.labels}
     if is_settled(pod) and not missing:
@@ -85,7 +84,7 @@ def refresh(
 
 
 def _finish_grace(pod: Pod, grace: Grace, state: InPlaceState | None, context: InPlaceContext) -> Refresh:
-    """The update that waits for the end of its grace period: go on waiting, begin, or drop it."""
+    """Continue waiting for the end of a grace period, start its update, or drop it."""
     if not context.recipe.belongs(pod.revision, grace.revision):
         edit = PodEdit(pod, Intent.REFRESH, f"the in-place update to {grace.revision} is no longer wanted")
         edit.set_annotations({IN_PLACE_GRACE: None, LEGACY_IN_PLACE_GRACE: None})
@@ -103,7 +102,7 @@ def _finish_grace(pod: Pod, grace: Grace, state: InPlaceState | None, context: I
 
 
 def _next_batch(pod: Pod, state: InPlaceState, context: InPlaceContext) -> Chain:
-    """The next batch, if the last one is complete and ready."""
+    """Return the writes of the next batch, if the last one is complete and ready."""
     required = state.pre_check_before_next.containers_required_ready if state.pre_check_before_next else []
     ready = {status.name for status in pod.status.container_statuses if status.ready}
     if not ready.issuperset(required) or not containers_completed(pod, state, context.gates):
@@ -122,7 +121,7 @@ def _edit(
     on_target: bool,
     wanted: bool,
 ) -> Refresh:
-    """Labels, lifecycle state and conditions, in one write."""
+    """Return the write of labels, lifecycle state and conditions."""
     edit = PodEdit(pod, Intent.REFRESH, "refresh")
     edit.set_labels(missing)
     target = _next_state(pod, context, on_target=on_target)
@@ -137,7 +136,7 @@ def _edit(
 
 
 def _next_state(pod: Pod, context: InPlaceContext, *, on_target: bool) -> str:
-    """The lifecycle state that the pod moves to by itself; empty when it stays (§8.4)."""
+    """Return the lifecycle state that the pod moves to by itself; empty if it stays (§8.4)."""
     lifecycle = context.lifecycle
     hook = lifecycle.in_place_update if lifecycle else None
     if pod.state == PREPARING_NORMAL:
@@ -155,7 +154,7 @@ def _next_state(pod: Pod, context: InPlaceContext, *, on_target: bool) -> str:
 
 
 def _open_gate(edit: PodEdit, state: InPlaceState | None, context: InPlaceContext, *, wanted: bool) -> None:
-    """Set InPlaceUpdateReady to True, unless an update is going on or has half begun."""
+    """Set InPlaceUpdateReady to True, unless an update is in progress or half started."""
     pod = edit.pod
     condition = pod.conditions.get(IN_PLACE_READY)
     if IN_PLACE_READY not in pod.gates or (
@@ -176,7 +175,7 @@ def _open_gate(edit: PodEdit, state: InPlaceState | None, context: InPlaceContex
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod, and what `refresh` has to know of it."""
+    """A pod, and the arguments of its `refresh`."""
 
     pod: Pod
     context: InPlaceContext
@@ -186,8 +185,7 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stage_refreshes(draft: Draft, pods: Iterable[Due], *, at: int | None) -> None:
-    """Plan the refresh of those pods that no other step of this pass writes, as a stage at position `at`, or at the
-    end."""
+    """Plan the refresh of pods that no other step of this pass writes, as a stage at position `at` or at the end."""
     chains: list[Chain] = []
     in_grace: list[Pod] = []
     for due in pods:
@@ -212,8 +210,7 @@ def stage_refreshes(draft: Draft, pods: Iterable[Due], *, at: int | None) -> Non
 
 
 def _refresh(due: Due) -> Refresh:
-    """Return what the pod needs. That it needs nothing is remembered with the pod, unless time or a problem has to
-    pass."""
+    """Return the outcome for the pod; IDLE is cached with the pod, unless time or a problem has to pass."""
     question = (due.context.lifecycle, due.on_target, due.wanted)
     if due.pod.memo.get(_MEMO) == question:
         return IDLE

@@ -1,8 +1,7 @@
-"""What one in-place update changes on a pod (common.md §9.3), and what the engine remembers of it on the pod itself:
-the state and the grace annotation (§9.4, §9.5).
+"""The data of one in-place update: the changes to a pod (common.md §9.3), and the annotations with its progress.
 
-Both are read by other tools, so member order and absences are those of the reference. The legacy keys of old releases
-are read, and dropped with the next write.
+These are the state and the grace annotation (§9.4, §9.5). Both are read by other tools, so member order and absences
+are those of the reference. The legacy keys of old releases are read, and dropped with the next write.
 """
 
 import base64
@@ -30,7 +29,7 @@ class ContainerMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class UpdateSpec(Frozen):
-    """The difference between two templates, as far as it can be applied to a running pod. Shared: never change it."""
+    """The difference between two templates that can be applied to a running pod. It is shared: never change it."""
 
     revision: str = ""
     images: dict[str, str] = {}
@@ -41,21 +40,23 @@ class UpdateSpec(Frozen):
 
     @property
     def intent(self) -> Intent:
-        """What the writes of the update are for."""
+        """The purpose of the update's writes."""
         return Intent.RESIZE if self.resources and not self.images else Intent.IN_PLACE_UPDATE
 
 
 class LastStatus(Model):
-    """The image of a container just before it was changed. If the kubelet had not reported it as running, there is no
-    id; then `image` is what the kubelet may have been starting. (OpenKruise does not have this member, and ignores
-    it.)"""
+    """The image of a container just before it was changed.
+
+    If the kubelet had not reported it as running, there is no id; then `image` is what the kubelet may have been
+    starting. (OpenKruise does not have this member, and ignores it.)
+    """
 
     image_id: str = msgspec.field(default="", name="imageID")
     image: str = ""
 
 
 class PreCheck(Model):
-    """What has to hold before the next batch."""
+    """The preconditions of the next batch."""
 
     containers_required_ready: list[str] = []
 
@@ -68,7 +69,7 @@ class Batch(Model):
 
 
 class InPlaceState(Model):
-    """The state annotation; the `next…` members are what later batches will change."""
+    """The state annotation; the `next…` members are the changes of later batches."""
 
     revision: str = ""
     update_timestamp: Moment = _EPOCH
@@ -84,12 +85,12 @@ class InPlaceState(Model):
 
     @property
     def has_next(self) -> bool:
-        """There are later batches."""
+        """Report whether there are later batches."""
         return bool(self.next_container_images or self.next_container_ref_metadata or self.next_container_resources)
 
     @property
     def next_spec(self) -> UpdateSpec:
-        """What is left, as a spec of its own."""
+        """The remaining changes, as a spec."""
         return UpdateSpec(
             revision=self.revision,
             images=self.next_container_images,
@@ -99,7 +100,7 @@ class InPlaceState(Model):
         )
 
     def encode(self) -> str:
-        """The annotation's value."""
+        """Return the annotation's value."""
         last = self.last_container_statuses
         document: Json = {
             "revision": self.revision,
@@ -135,7 +136,7 @@ class Grace(Model):
 
     @property
     def spec(self) -> UpdateSpec:
-        """The update. Raises ValueError: the patch in the annotation cannot be read."""
+        """The update. Raises ValueError if the patch in the annotation is invalid."""
         patch: Json | None = None
         if self.meta_data_patch:
             try:
@@ -154,7 +155,7 @@ class Grace(Model):
 
 
 def encode_grace(spec: UpdateSpec, seconds: int) -> str:
-    """The grace annotation's value."""
+    """Return the grace annotation's value."""
     patch = b"" if spec.metadata_patch is None else go_json({"metadata": spec.metadata_patch}, sort=True)
     document: Json = {
         "revision": spec.revision,
@@ -169,14 +170,16 @@ def encode_grace(spec: UpdateSpec, seconds: int) -> str:
 
 
 def state_of_update(pod: Pod) -> InPlaceState | None:
-    """The state of the pod's latest in-place update, if there was one. Raises ValueError: the annotation cannot be
-    read."""
+    """Return the state of the pod's latest in-place update, or None. Raises ValueError for an invalid annotation."""
     text = _annotation(pod, IN_PLACE_STATE, LEGACY_IN_PLACE_STATE)
     return _decode_state(text) if text else None
 
 
 def grace_of(pod: Pod) -> Grace | None:
-    """The update that waits for the end of its grace period. Raises ValueError: the annotation cannot be read."""
+    """Return the update that waits for the end of its grace period, or None.
+
+    Raises ValueError for an invalid annotation.
+    """
     text = _annotation(pod, IN_PLACE_GRACE, LEGACY_IN_PLACE_GRACE)
     if not text:
         return None
@@ -187,7 +190,7 @@ def grace_of(pod: Pod) -> Grace | None:
 
 
 def in_grace(pod: Pod) -> bool:
-    """A grace annotation is there and not empty: selection passes the pod over (cloneset.md §4.8)."""
+    """Return whether the pod has a grace annotation that is not empty: selection skips it (cloneset.md §4.8)."""
     return bool(_annotation(pod, IN_PLACE_GRACE, LEGACY_IN_PLACE_GRACE))
 
 

@@ -1,9 +1,9 @@
-"""Updating one pod in place as its lifecycle allows: the user's hook is asked first (common.md §8.4), then two writes
-start the update (§9.5).
+"""Starts the in-place update of one pod: asks the user's hook first (common.md §8.4), then updates (§9.5).
 
-First the pod is made NotReady, so that no traffic meets a container that is about to stop; then, provided that nobody
-has written the pod in between, everything else happens in one patch. When the second write is lost, the pod shows a
-start without an update: the next start then finds it NotReady and goes straight to the second write.
+The update starts with two writes. First the pod is made NotReady, so that no traffic reaches a container that is about
+to stop; then, provided that nothing has written the pod in between, everything else is changed in one patch. When the
+second write is lost, the pod shows a start without an update: the next start finds it NotReady and continues with the
+second write.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,25 +45,27 @@ _FRESH = ("", PREPARING_NORMAL, NORMAL)
 
 
 class InPlaceContext(Frozen):
-    """The same for all pods of a workload in one pass."""
+    """The context of in-place updates, the same for all pods of a workload in one pass."""
 
     recipe: RevisionRecipe
     lifecycle: Lifecycle | None  # the workload's hooks
     gates: Gates
-    server_version: str  # the apiserver's gitVersion: how cpu and memory are changed
+    server_version: str  # the apiserver's gitVersion: decides how cpu and memory are changed
     now: datetime
-    has_states: bool = True  # an update puts the pod into a lifecycle state; DaemonSet's does not
-    revision_names: Mapping[str, str] = {}  # full names by what pods bear of them, where that is another
+    has_states: bool = True  # an update puts the pod into a lifecycle state; not in a DaemonSet
+    revision_names: Mapping[str, str] = {}  # full names by revision label of pods, where they differ
     drop_field_owners: bool = False  # makes this and all later writes of the pod cheaper for the apiserver (ADR 6)
 
     def revision_name(self, label: str) -> str:
-        """Return the full name of the revision that a pod of this label is on."""
+        """Return the full name of the revision of a pod with this label."""
         return self.revision_names.get(label, label)
 
 
 class UpdateRefused(Exception):
-    """A pod cannot be updated as the spec demands; `planned` says whether pods before it are, and `explained` also what
-    stands in the way."""
+    """A pod cannot be updated as the spec demands.
+
+    `planned` is whether pods before it are updated; `explained` adds the reason to the text.
+    """
 
     planned = False
 
@@ -82,11 +84,11 @@ def update_in_place(
     grace_seconds: int,
     waits: Waits,
 ) -> Chain:
-    """The writes that start the update, or that ask the hook first; none while the hook holds the pod.
+    """Return the writes that start the update, or that ask the hook first; none while the hook holds the pod.
 
     `revision_labels` put the pod on the target revision. `waits` gets the end of the grace period.
 
-    Raises UpdateRefused: the pod is in a lifecycle state in which it cannot be updated.
+    Raises UpdateRefused if the pod is in a lifecycle state in which it cannot be updated.
     """
     hook = context.lifecycle.in_place_update if context.lifecycle else None
     name = pod.metadata.name
@@ -163,7 +165,7 @@ def start(
 
 
 def half_started(pod: Pod) -> bool:
-    """The first write of a start happened, the second did not (or belongs to an update that goes on)."""
+    """Return whether the first write of a start happened, and the second did not or is not completed."""
     condition = pod.conditions.get(IN_PLACE_READY)
     return condition is not None and condition.status == "False" and condition.reason == STARTED
 
@@ -171,7 +173,10 @@ def half_started(pod: Pod) -> bool:
 def _make_not_ready(
     pod: Pod, spec: UpdateSpec, context: InPlaceContext, intent: Intent, on_failure: Event | None
 ) -> tuple[Patch, ...]:
-    """Nothing for a pod that is surely NotReady already: the next write fails if this view of it is out of date."""
+    """Return the write that makes the pod NotReady; none if it surely is already.
+
+    In that case the next write fails if this view of the pod is out of date.
+    """
     if not _disturbs(pod, spec, context.gates) or (half_started(pod) and not pod.ready):
         return ()
     edit = _edit(pod, spec, context, intent)
@@ -186,7 +191,7 @@ def _edit(pod: Pod, spec: UpdateSpec, context: InPlaceContext, intent: Intent) -
 
 
 def _disturbs(pod: Pod, spec: UpdateSpec, gates: Gates) -> bool:
-    """Whether the pod has to be NotReady meanwhile: always, except for a resize that restarts nothing."""
+    """Return whether the pod has to be NotReady meanwhile: always, except for a resize without restarts."""
     if IN_PLACE_READY not in pod.gates:
         return False
     pure_resize = spec.resources and not spec.images and not spec.env_from_metadata

@@ -1,5 +1,4 @@
-"""On which nodes a pod may run, and on which one it is to run (daemonset.md §4.2, broadcastjob.md §4.3): for kinds with
-a pod per node."""
+"""Placement of pods on nodes, for kinds with a pod per node (daemonset.md §4.2, broadcastjob.md §4.3)."""
 
 from flotilla_common.workload.placement.fit import (
     FITS,

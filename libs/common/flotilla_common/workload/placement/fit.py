@@ -1,8 +1,7 @@
-"""Whether a node wants a pod with certain demands, whether it keeps one, and why not (daemonset.md §4.2). And pods that
-are made for one node: the scheduler binds them to it by their affinity (§4.7).
+"""Decides whether a node should get or keep a pod with certain demands, and why not (daemonset.md §4.2).
 
-Resources are not looked at here, and neither is `spec.unschedulable`: a cordoned node has a taint for it, which daemons
-tolerate.
+It also pins pods to a node: the scheduler binds them to it by their affinity (§4.7). Resources are not checked here,
+and neither is `spec.unschedulable`: a cordoned node has a taint for it, which daemons tolerate.
 """
 
 from collections.abc import Mapping
@@ -22,18 +21,18 @@ _HARD = ("NoSchedule", "NoExecute")
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """What a node and a template have to do with each other."""
+    """The fit of a template on a node."""
 
-    should_run: bool  # a pod is to be made there
-    should_continue: bool  # one that is there may stay
-    why_not: str = ""  # why none is made, in the words of Kubernetes
+    should_run: bool  # a pod should be created there
+    should_continue: bool  # an existing pod may stay
+    why_not: str = ""  # why none is created, in the words of Kubernetes
 
 
 FITS = Fit(should_run=True, should_continue=True)
 
 
 class Demands(Model):
-    """What of a pod spec decides about nodes."""
+    """The part of a pod spec that selects nodes."""
 
     node_name: str = ""
     node_selector: dict[str, str] = {}
@@ -52,11 +51,11 @@ class Placement:
 
     @classmethod
     def of_daemons(cls, template: bytes | msgspec.Raw) -> "Placement":
-        """Of daemons that are made from a pod template as JSON. Raises ValueError."""
+        """Return the placement of daemons from a pod template as JSON. Raises ValueError."""
         return _of_daemons(bytes(template))
 
     def fit(self, node: Node) -> Fit:
-        """What the node has to do with pods of the template."""
+        """Return the fit of the template's pods on the node."""
         labels = node.metadata.labels
         if self._node_name and self._node_name != node.metadata.name:
             return _excluded(f"spec.nodeName is {self._node_name}")
@@ -79,7 +78,7 @@ class Placement:
 
 
 def daemon_demands(spec: Json) -> Demands:
-    """What daemons with this pod spec demand: they tolerate more than it says. Raises ValueError: it cannot be read."""
+    """Return the demands of daemons with this pod spec, which tolerate more. Raises ValueError if it is invalid."""
     try:
         own = typed(spec, Demands)
         tolerations = typed(with_daemon_tolerations(spec), list[Toleration])
@@ -116,7 +115,7 @@ def holds(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:
 
 
 def _meets(requirement: NodeRequirement, values: Mapping[str, str]) -> bool:
-    """False for a requirement that the apiserver would refuse."""
+    """Return whether the values meet the requirement; False if the apiserver would refuse the requirement."""
     value = values.get(requirement.key)
     match requirement.operator:
         case "In":
@@ -156,7 +155,7 @@ _MEMO = "pinned_to"
 
 
 def pinned(spec: Json, node: str) -> Json:
-    """The pod spec, for this node alone: the nodes that it demands are replaced, those that it prefers are kept."""
+    """Return the pod spec for this node alone: required node affinity is replaced, preferred is kept."""
     affinity = mapping(spec.get("affinity"))
     demanded = {"nodeSelectorTerms": [{"matchFields": [{"key": NAME_FIELD, "operator": "In", "values": [node]}]}]}
     nodes = {**mapping(affinity.get("nodeAffinity")), "requiredDuringSchedulingIgnoredDuringExecution": demanded}
@@ -164,7 +163,7 @@ def pinned(spec: Json, node: str) -> Json:
 
 
 def node_of(pod: Pod) -> str:
-    """The node that the pod is on or made for; empty if it is made for none."""
+    """Return the node that the pod is on or pinned to; empty if there is none."""
     if pod.spec.node_name:
         return pod.spec.node_name
     known: str | None = pod.memo.get(_MEMO)
@@ -183,8 +182,10 @@ def _demanded(pod: Pod) -> str:
 
 
 def with_daemon_tolerations(spec: Json) -> list[Json]:
-    """The tolerations of the pod spec, and those of daemons behind them (daemonset.md §4.2), which run on nodes that
-    others leave, and on those that nobody else may come to. One that is the same stands only once."""
+    """Return the tolerations of the pod spec, followed by those of daemons, without duplicates (daemonset.md §4.2).
+
+    Daemons run on nodes that other pods leave, and on nodes that no other pod may go to.
+    """
     keys = _EVERYWHERE + (_ON_HOST_NETWORK if spec.get("hostNetwork") is True else ())
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in keys]
     present: list[Json] = [dict(one) for one in mappings(spec.get("tolerations"))]

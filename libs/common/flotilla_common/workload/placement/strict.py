@@ -1,5 +1,7 @@
-"""Whether a pod that tolerates no more than it says could run on a node, were that empty, and why not (broadcastjob.md
-§4.3): labels, affinity, taints, cordons, and room, by the scheduler's arithmetic."""
+"""Decides whether a pod without extra tolerations could run on a node that is empty (broadcastjob.md §4.3).
+
+It checks labels, affinity, taints, cordons, and room, by the scheduler's arithmetic.
+"""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -28,7 +30,7 @@ class StrictPlacement:
     """The demands of pods, compiled."""
 
     def __init__(self, spec: PodSpec) -> None:
-        """Raises ValueError: a quantity cannot be read."""
+        """Compile the demands. Raises ValueError for an invalid quantity."""
         self._placement = Placement(
             Demands(
                 node_name=spec.node_name,
@@ -42,19 +44,19 @@ class StrictPlacement:
 
     @classmethod
     def of(cls, template: bytes | msgspec.Raw) -> "StrictPlacement":
-        """Of pods that are made from a pod template as JSON. Raises ValueError."""
+        """Return the placement of pods from a pod template as JSON. Raises ValueError."""
         return _of(bytes(template))
 
     @classmethod
     def of_pod(cls, pod: Pod) -> "StrictPlacement":
-        """Of a pod that there is. Raises ValueError."""
+        """Return the placement of an existing pod. Raises ValueError."""
         known: StrictPlacement | None = pod.memo.get(_MEMO)
         if known is None:
             known = pod.memo[_MEMO] = cls(pod.spec)
         return known
 
     def why_not(self, node: Node) -> str:
-        """Why the pod could not run there, in the words of Kubernetes; empty if it could."""
+        """Return why the pod could not run there, in the words of Kubernetes; empty if it could."""
         fit = self._placement.fit(node)
         if not fit.should_run:
             return fit.why_not
@@ -74,8 +76,11 @@ def _of(template: bytes) -> StrictPlacement:
 
 
 def requests_of(spec: PodSpec) -> Room:
-    """What a pod takes up: its place, and the larger of what its containers want together and what any of its init
-    containers wants beside the sidecars started before it. Raises ValueError: a quantity cannot be read."""
+    """Return the requests of a pod, including its place. Raises ValueError for an invalid quantity.
+
+    They are the larger of the sum of its containers, and of the most that any init container needs with the sidecars
+    that were started before it.
+    """
     sidecars: _Amounts = {}
     most: _Amounts = {}
     for container in spec.init_containers:
@@ -90,11 +95,11 @@ def requests_of(spec: PodSpec) -> Room:
 
 
 def lacking(requests: Room, node: Node) -> tuple[str, ...]:
-    """The resources of which the node has too little, by name."""
+    """Return the resources of which the node has too little, by name."""
     return _lacking(requests, frozenset(node.status.allocatable.items()))
 
 
-@lru_cache(maxsize=4096)  # most nodes are like others, and most pods of a job, too
+@lru_cache(maxsize=4096)  # most nodes are alike, and most pods of a job, too
 def _lacking(requests: Room, allocatable: frozenset[tuple[str, str | int | float]]) -> tuple[str, ...]:
     there = _read(dict(allocatable))
     return tuple(sorted(name for name, amount in requests if there.get(name, Decimal(0)) < amount))
@@ -105,7 +110,7 @@ def _wanted(container: Container) -> _Amounts:
 
 
 def _amounts(resources: Resources) -> _Amounts:
-    """A limit without a request is the request, too."""
+    """Return the requests; a limit without a request is the request, too."""
     return _read({**resources.limits, **resources.requests})
 
 
