@@ -47,7 +47,7 @@ IN_USE = 10058
 
 
 class StreamMissing(BusError):
-    """The stream, or the message or consumer requested of it, does not exist."""
+    """The requested stream, message or consumer does not exist."""
 
 
 class JetStreamError(BusError):

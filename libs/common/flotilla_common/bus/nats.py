@@ -100,7 +100,7 @@ class NatsBus:
     def __init__(
         self, settings: BusSettings, *, name: str, clock: Clock | None = None, inbox_prefix: str = "", api: str = API
     ) -> None:
-        """Configure the bus; `api` is the prefix of JetStream's API, for users who may not use the standard one."""
+        """Configure the bus; `api` is the prefix of JetStream's API, for users without access to the standard one."""
         servers = [url.strip() for url in (settings.nats_url or DEFAULT_SERVER).split(",") if url.strip()]
         self._clock = clock or SystemClock()
         self._connection = Connection(

@@ -2,7 +2,7 @@
 
 Any client of the JetStream API can write with it: replies, and the messages of push consumers, go to any subject that
 the request names, with the rights of the server. So this user sends requests under a prefix of its own, as stock
-clients can (`--js-api-prefix`), and a trusted service forwards those that only read, with replies to the user's inbox.
+clients can (`--js-api-prefix`), and a trusted service forwards read-only requests, with replies to the user's inbox.
 """
 
 import msgspec
@@ -35,7 +35,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
     verb: str  # in JetStream's terms: STREAM.INFO.act
     data: bytes
-    consumer: str = ""  # stream and name of a consumer that has to be this user's own
+    consumer: str = ""  # stream and name of a consumer, which must be this user's own
 
 
 def is_inbox(reply: str) -> bool:

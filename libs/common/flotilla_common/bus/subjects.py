@@ -196,7 +196,7 @@ OP, RV, UID, EPOCH, TRACEPARENT = "op", "rv", "uid", "epoch", "traceparent"
 """Headers of an object's message."""
 
 OVERSIZE, WITHHELD = "oversize", "withheld"
-"""Headers that are `true` when the body holds only the object's identity, and the object has to be fetched.
+"""Headers that are `true` when the body holds only the object's identity, so that the object must be fetched.
 
 The object is larger than the bus permits, or of a kind that may hold secrets.
 """
