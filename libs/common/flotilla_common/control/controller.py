@@ -74,7 +74,7 @@ class Snapshot(Protocol):
 
 
 PASSING_SECONDS = 1.0
-"""The longest backoff after a conflict or a 429, whatever else was refused before.
+"""The longest backoff after a conflict or a 429, regardless of other refusals before.
 
 Another writer made progress, or the apiserver is busy: waiting longer does not help. With growing delays, jobs that
 share NodeImages would starve each other, and a used-up quota would keep a pod from being marked ready.

@@ -58,7 +58,7 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Report whether a write failed, so that the object has to be planned again."""
+        """Report whether a write failed, so that the object must be planned again."""
         return any(kind not in (OutcomeKind.OK, OutcomeKind.NOT_FOUND) for kind in self.counts)
 
     def add(self, action: Action, outcome: Outcome) -> None:

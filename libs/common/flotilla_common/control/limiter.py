@@ -79,7 +79,7 @@ class Limiter:
     async def _take(self, queue: deque[asyncio.Future[None]]) -> None:
         """Queue for a slot, which the write that finishes hands over.
 
-        If slots went to whoever asks first, a busy worker would take its own slot again every time.
+        If the first to ask got a free slot, a busy worker would take its own again every time.
         """
         waiter = asyncio.get_running_loop().create_future()
         queue.append(waiter)

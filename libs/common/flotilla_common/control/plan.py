@@ -174,7 +174,7 @@ class Plan(Frozen, kw_only=True):
 
     stages: tuple[Stage, ...] = ()
     events: tuple[Event, ...] = ()  # events that belong to no write
-    status: Patch | None = None  # written after the stages, whatever their outcome
+    status: Patch | None = None  # written after the stages, regardless of their outcome
     status_after_success: bool = False  # leave the status as it is if a write or a decision of this pass failed
     urgent_status: bool = False  # False: only counts changed, and the write may wait to be merged with the next
     after_status: tuple[Stage, ...] = ()  # best effort, after the status: writes to the spec, at its version

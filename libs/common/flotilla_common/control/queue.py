@@ -123,7 +123,7 @@ class KeyedQueue(Generic[K]):
         self._retry_at.pop(key, None)
 
     def hold(self, key: K, seconds: float) -> None:
-        """Delay the next pass over the key, whatever changes, by at least this many seconds."""
+        """Delay the next pass over the key by at least this many seconds, even if it changes."""
         if seconds > 0:
             self._hold_until[key] = self._clock.monotonic() + seconds
 

@@ -161,7 +161,7 @@ class Shards:
         self._log.warning("leases not released, they will expire", error=error)
 
     async def _release_all(self) -> bool:
-        """Release the leases that are ours on the apiserver: after a lost response we may not know all of them."""
+        """Release the leases that are ours on the apiserver: after a lost response these may be more than expected."""
         await self._observe()
         released = all(await asyncio.gather(*(lease.release() for lease in self._leases)))
         return released and await self._member.remove()

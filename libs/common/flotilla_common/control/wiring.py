@@ -72,7 +72,7 @@ class Wiring(Tables, Protocol):
 
     @property
     def api(self) -> Api:
-        """The apiserver's API, for background tasks that follow kinds which only the cluster knows.
+        """The apiserver's API, for background tasks that follow kinds found by discovery.
 
         Raises Unreachable where there is none.
         """
