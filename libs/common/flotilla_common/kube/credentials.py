@@ -45,7 +45,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     authorization: str = ""
     token_file: str = ""  # file with a token that another process keeps fresh
     expires: datetime | None = None
-    deferred: bool = False  # a plugin or an identity provider has to be asked first
+    deferred: bool = False  # a plugin or an identity provider must be asked first
 
 
 class Credential(Protocol):
