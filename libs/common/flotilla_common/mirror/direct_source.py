@@ -102,4 +102,4 @@ class DirectSource:
         self.trouble = ""
 
     def state(self, trouble: str) -> None:
-        """Ignore it: `heard` shows trouble."""
+        """Ignore trouble, which `heard` shows, too."""

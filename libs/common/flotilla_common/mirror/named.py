@@ -1,6 +1,6 @@
 """Feeds one resource's table where only certain names matter: a LIST and WATCH per name, in all namespaces.
 
-It is for objects that must not go over the bus, and of which a service should hold only those that it needs. Readers of
+It is for objects that must not go over the bus, and of which a service should hold only the needed ones. Readers of
 the table ask for names when they need them, and list at any time the names that they still need; other names are
 dropped. The apiserver keeps an index of such watches for Secrets and ConfigMaps, so each is very cheap.
 """
@@ -54,7 +54,7 @@ class NamedFeed:
         self._readers.append(reader)
 
     def follow(self, name: str) -> Followed:
-        """Return the state of the name, which is followed from now on until no reader wants it."""
+        """Return the state of the name, which is followed from now on until no reader needs it."""
         source = self._sources.get(name)
         if source is None:
             source = _Source(self._api, self._intake, self._clock, name, self._changed)
@@ -85,7 +85,7 @@ class NamedFeed:
             await source.stop()
 
     async def tend(self) -> None:
-        """Drop names that no reader wants, and restart watches that ended. Call it every second or so."""
+        """Drop names that no reader needs, and restart watches that ended. Call it every second or so."""
         wanted = {name for reader in self._readers for name in reader.wanted()}
         for name in self._sources.keys() - wanted:
             await self._sources.pop(name).stop()
