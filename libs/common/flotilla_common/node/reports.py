@@ -28,20 +28,20 @@ class Answer(Model):
 
 
 class Report(Model):
-    """A report about one object, which the agent knows under this uid."""
+    """A report about one object, which has this uid in the agent's view."""
 
     uid: str = ""
     resource_version: str = ""  # of the newest copy that the agent has seen
 
 
 class NodeImageReport(Report):
-    """The complete status of the NodeImage as the agent wants it."""
+    """The complete status of the NodeImage as computed by the agent."""
 
     status: NodeImageStatus = NodeImageStatus()
 
 
 class NodePodProbeReport(Report):
-    """The complete status of the NodePodProbe as the agent wants it: the results of all probes of the node."""
+    """The complete status of the NodePodProbe as computed by the agent: the results of all probes of the node."""
 
     status: NodePodProbeStatus = NodePodProbeStatus()
 
