@@ -44,7 +44,7 @@ def adopt(owner: Json, resource: Resource, objects: Iterable[Object]) -> list[Ch
 def take_in(resource: Resource, owner: ObjectMeta, kind: Resource, objects: Iterable[Object]) -> list[Chain]:
     """Make the owner, of `resource`, the controller of orphans of `kind`, which need not refer to it.
 
-    Nothing ties these to the owner yet, so a stale view of it might be all that claims them: each chain begins with an
+    Nothing ties these to the owner yet, so a stale view might be the only claim: each chain begins with an
     empty patch, which the apiserver refuses unless the owner is exactly as it was planned with.
     """
     reference = owner_reference(resource, owner)

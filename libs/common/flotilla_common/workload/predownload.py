@@ -1,7 +1,7 @@
 """Pulls images ahead of in-place updates (common.md §12): one ImagePullJob per changed image of a new revision.
 
-A label on the revision records that this was done, or is not worthwhile; so it happens once, whatever happens to the
-jobs. Each kind decides when it is worthwhile, and when the update is over.
+A label on the revision records that this was done, or is not worthwhile; so it happens once, even if the jobs
+fail. Each kind decides when it is worthwhile, and when the update is over.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ TIMEOUT_SECONDS, BACKOFF_LIMIT, TTL_SECONDS = 300, 1, 600
 
 
 class ImagePulls(Frozen):
-    """The images that a workload wants on its nodes, and the parameters of pulling them."""
+    """The images that a workload needs on its nodes, and the parameters of pulling them."""
 
     resource: Resource
     metadata: ObjectMeta  # the workload's

@@ -1,6 +1,6 @@
 """The readiness conditions that controllers own: KruisePodReady with its list of holders, and Ready (common.md §6).
 
-KruisePodReady is False while any holder is in its message. Because several writers share that list, every change of it
+KruisePodReady is False while any holder is in its message. Because several writers share that list, every change
 is conditional on the version of the pod that was read.
 """
 

@@ -36,7 +36,7 @@ class RevisionRecipe(Frozen):
     canonical: Callable[[bytes], bytes]
     """Returns the `data` of a revision as stored, hashed and compared, from `data` in any spelling.
 
-    It has to be pure, because its results are cached, and raises ValueError for invalid data.
+    It must be pure, because its results are cached, and raises ValueError for invalid data.
     """
     labels: Callable[[Json], Mapping[str, str]] = lambda data: {}
     """Returns the labels that a new revision gets from its data; usually none."""

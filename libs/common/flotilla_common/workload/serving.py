@@ -11,7 +11,7 @@ from datetime import datetime
 
 
 class Serving:
-    """The serving pods, less those that a pass takes."""
+    """The serving pods, without the ones that a pass takes."""
 
     def __init__(self, since: Iterable[datetime], needed: int) -> None:
         self._since = sorted(since)

@@ -38,7 +38,7 @@ class Disruptions:
     """The pods that one pass disrupts, and the pods that wait for budget."""
 
     def __init__(self, budgets: Mapping[Key, PodUnavailableBudget], gates: Gates, now: datetime) -> None:
-        """Begin a pass in which no pod is disrupted yet; `budgets` are those that the pods name."""
+        """Begin a pass in which no pod is disrupted yet; `budgets` are named by the pods."""
         self._budgets = budgets
         self._gates = gates
         self._now = now

@@ -1,6 +1,6 @@
 """Root causes of pods that do not serve (yet): one sentence in Kubernetes' own words, with a stable code.
 
-`cause_of` uses the pod itself, and its surroundings as far as the caller has them: services have little more than the
+`cause_of` uses the pod itself, and the surroundings that the caller has: services have little more than the
 pod, the command line has events, claims, nodes and logs, too. There is a file per domain; `finding` decides their
 order, and groups pods with the same cause into one sentence.
 """

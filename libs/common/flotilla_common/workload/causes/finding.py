@@ -81,7 +81,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def grouped(found: Iterable[tuple[str, Cause]]) -> list[Group]:
-    """Group causes by code and message; those that need action first, then the most frequent."""
+    """Group causes by code and message; causes that need action first, then the most frequent."""
     first: dict[tuple[str, str], Cause] = {}
     pods: dict[tuple[str, str], list[str]] = {}
     for name, cause in found:

@@ -191,7 +191,7 @@ def _edit(pod: Pod, spec: UpdateSpec, context: InPlaceContext, intent: Intent) -
 
 
 def _disturbs(pod: Pod, spec: UpdateSpec, gates: Gates) -> bool:
-    """Return whether the pod has to be NotReady meanwhile: always, except for a resize without restarts."""
+    """Return whether the pod must be NotReady meanwhile: always, except for a resize without restarts."""
     if IN_PLACE_READY not in pod.gates:
         return False
     pure_resize = spec.resources and not spec.images and not spec.env_from_metadata
