@@ -111,8 +111,8 @@ class PersistentStates:
 
     def _may_have_one(self, namespace: str) -> bool:
         """Report whether the namespace may have a PersistentPodState."""
-        # Pods that are here for other steps, or by a rule about many namespaces, cost no request elsewhere. A state with
-        # a record has existed for a while.
+        # Pods that are here for other steps, or by a rule about many namespaces, cost no request elsewhere. A state
+        # with a record has existed for a while.
         if not self.namespaces.known or namespace in self.namespaces.needed:
             return True
         return self._admitted.get(namespace, 0.0) > self._clock.monotonic()

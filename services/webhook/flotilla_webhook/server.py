@@ -1,7 +1,7 @@
-"""The HTTP side: one POST route per webhook path, /convert, /healthz (webhooks.md §1).
+"""The HTTP server: one POST route per webhook path, /convert, /healthz (webhooks.md §1).
 
-Bodies are read raw and bounded: so much of one, and so much of all that are in memory at the same time. What an answer
-is, the handlers decide. A handler that breaks refuses its request and nothing else: the process goes on.
+Bodies are read with a per-request and a global size limit. The handlers produce the answers. A handler that fails
+refuses its request and nothing else: the process continues.
 """
 
 import asyncio
@@ -28,14 +28,16 @@ _log = structlog.get_logger()
 
 
 MAX_BODY = 7 << 20
-"""Bytes. An AdmissionReview of an update carries the object twice, and etcd holds at most 1.5 MiB of it."""
+"""Size limit of a body in bytes: an update has the object twice, and etcd holds at most 1.5 MiB of it."""
 
 MAX_BODIES = 64 << 20
-"""Bytes of all bodies together: nine of the largest, or thousands of the usual ones of some ten KiB. What is decoded
-of them takes a few times as much."""
+"""Size limit of all bodies together: nine of the largest, or thousands of the usual ones of some ten KiB.
+
+Decoded, they take a few times as much.
+"""
 
 LARGE = 1 << 18
-"""Bytes. Bodies beyond are worked on one after the other: decoded, one of them may take a hundred MiB."""
+"""Size in bytes from which bodies are processed one at a time: decoded, one may take a hundred MiB."""
 
 _AGAIN_SECONDS = "1"
 
@@ -43,8 +45,8 @@ _AGAIN_SECONDS = "1"
 class Bodies:
     """The bodies that are being read or answered.
 
-    A body is held from its first byte until its request is answered. What finds no room is sent away to come again in a
-    second, which the apiserver does by itself for as long as it waits for an answer; so senders of large bodies cost
+    A body is counted from its first byte until its request is answered. A request that finds no room is answered with a
+    retry in a second, which the apiserver does for as long as it waits for an answer; so senders of large bodies cost
     others a moment, and never the process its memory.
     """
 
@@ -55,7 +57,7 @@ class Bodies:
 
     @asynccontextmanager
     async def of(self, request: Request) -> AsyncGenerator[bytes]:
-        """The body of a request, for as long as it is needed. Raises HTTPException: 400, 413, 429."""
+        """Read the body of a request, and count it until the block ends. Raises HTTPException: 400, 413, 429."""
         _check_type(request)
         body = bytearray()
         try:
@@ -71,7 +73,7 @@ class Bodies:
             self.held -= len(body)
 
     def turn(self, body: bytes) -> AbstractAsyncContextManager[None]:
-        """Return what is held while a body is worked on: a large one waits for the one before it."""
+        """Return the lock to hold while a body is processed: a large one waits for the one before it."""
         return self._large if len(body) > LARGE else nullcontext()
 
     def _take(self, size: int) -> None:
@@ -96,8 +98,11 @@ def build(
     *,
     callers: Collection[str] = (),
 ) -> FastAPI:
-    """The application that answers the given paths; `bodies` bounds what it keeps in memory. Where clients are asked
-    for a certificate, `callers` are the common names that count; empty: all."""
+    """Return the application that serves the given paths.
+
+    `bodies` limits what it keeps in memory. Where client certificates are requested, `callers` are the accepted common
+    names; empty: all.
+    """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     held = bodies or Bodies()
 
@@ -122,7 +127,7 @@ def build(
 
     for path, handler in handlers.items():
         serve(path, partial(admit, path, handler))
-    # The apiserver shows no certificate for conversions; they use no right of ours. And they wait for no turn: an
+    # The apiserver shows no certificate for conversions; they use no right of ours. They also take no lock: an
     # admission that reads objects of an older version may wait for one.
     serve(CONVERT_PATH, partial(_convert, convert), guarded=False)
     app.add_route("/healthz", healthz, methods=["GET"])
@@ -130,7 +135,7 @@ def build(
 
 
 def _is_stranger(request: Request, callers: Collection[str]) -> bool:
-    """Return whether its sender could show a certificate of the apiserver, and has not."""
+    """Report whether the client should have shown a certificate of the apiserver, and has not."""
     shown: frozenset[str] | None = request.scope.get("state", {}).get(CALLER)
     return shown is not None and not (shown.intersection(callers) if callers else shown)
 

@@ -1,9 +1,9 @@
-"""Step 8 of the pod webhook: write the probes of PodProbeMarkers into a pod's annotations, where virtual nodes look for
-them (podprobemarker.md §7, webhooks.md §7.4).
+"""Step 8 of the pod webhook: writes the probes of PodProbeMarkers into a pod's annotations, for virtual nodes.
 
-The node of a new pod is not known, so every pod that matches gets the annotations. Without the gate the step does
-nothing. The PodProbeMarkers of the namespace are listed at the apiserver for each such pod: the annotations are written
-once, so a PodProbeMarker that a late watch does not show would be missing for good.
+See podprobemarker.md §7, webhooks.md §7.4. The node of a new pod is not known, so every pod that matches gets the
+annotations. Without the gate the step does nothing. The PodProbeMarkers of the namespace are listed at the apiserver
+for each such pod: the annotations are written once, so a PodProbeMarker that a stale watch lacks would be missing for
+good.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,13 +26,13 @@ from flotilla_webhook.tools import read_all
 GATE = "EnablePodProbeMarkerOnServerless"
 
 _NAMED = f"has(object.metadata.annotations) && {quoted(MARKERS)} in object.metadata.annotations"
-"""The condition that a pod says by itself which PodProbeMarkers it has."""
+"""The condition that a pod names its own PodProbeMarkers."""
 
 _log = structlog.get_logger()
 
 
 class ServerlessProbes:
-    """The step, and what PodProbeMarkers make necessary."""
+    """The step, and the rules that PodProbeMarkers require."""
 
     def __init__(self, api: Api, gates: Gates) -> None:
         self._api = api
@@ -53,8 +53,7 @@ class ServerlessProbes:
         return self._cache.values() if self._on else []
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
-        """Return the rules that a PodProbeMarker that is about to be stored makes necessary. Raises ValueError: it
-        cannot be read."""
+        """Return the rules that a PodProbeMarker about to be stored requires. Raises ValueError if unreadable."""
         if not self._on:
             return []
         marker = msgspec.json.decode(msgspec.json.encode(without_nulls(document)), type=PodProbeMarker)
@@ -62,10 +61,10 @@ class ServerlessProbes:
         return [] if rule is None else [rule]
 
     async def change(self, pod: Json, request: Request) -> None:
-        """Set both annotations, if there is anything to probe. Where the list fails, leave the pod as it is: its
-        creation is not refused."""
+        """Set both annotations, if there is anything to probe."""
         if not self._on:
             return
+        # If the LIST fails, the pod is created without the annotations.
         try:
             stored = await read_all(self._api, POD_PROBE_MARKER, request.namespace)
         except (ApiError, Unreachable) as failure:
@@ -83,8 +82,10 @@ def _rule_of(item: msgspec.Raw) -> PodRule | None:
 
 
 def rule_for(marker: PodProbeMarker, namespace: str) -> PodRule | None:
-    """Return the rule of the pods that the PodProbeMarker selects, or whose annotation names PodProbeMarkers; None if
-    its selector selects no pod."""
+    """Return the rule of the pods that the PodProbeMarker selects, or that name PodProbeMarkers themselves.
+
+    Returns None if its selector selects no pod.
+    """
     if marker.query is None:
         return None
     selected = labels_match(marker.spec.selector or LabelSelector())
@@ -92,8 +93,10 @@ def rule_for(marker: PodProbeMarker, namespace: str) -> PodRule | None:
 
 
 def hand_over(pod: Json, markers: Iterable[Json]) -> None:
-    """Write the probes that the pod gets into its annotations. Of probes with one name in a container, or one condition
-    type, the first is kept."""
+    """Write the probes that the pod gets into its annotations.
+
+    Of probes with the same name in a container, or the same condition type, the first is kept.
+    """
     containers = _containers(pod)
     taken: list[Json] = []
     names: list[str] = []
@@ -111,7 +114,7 @@ def hand_over(pod: Json, markers: Iterable[Json]) -> None:
 
 
 def _of_pod(pod: Json, markers: Iterable[Json]) -> list[Json]:
-    """Return the PodProbeMarkers that the pod names, or else those that select it; not those that are being deleted."""
+    """Return the PodProbeMarkers that the pod names, or else those that select it, without those being deleted."""
     metadata = member(pod, "metadata")
     named = strings(metadata.get("annotations")).get(MARKERS)
     wanted = None if named is None else {name.strip() for name in named.split(",")}
@@ -133,7 +136,7 @@ def _is_for(marker: Json, wanted: set[str] | None, labels: dict[str, str]) -> bo
 
 
 def _containers(pod: Json) -> set[str]:
-    """Return the names of the containers that run side by side: all but init containers that end."""
+    """Return the names of the containers that run concurrently: all but init containers that end."""
     spec = member(pod, "spec")
     sidecars = [one for one in mappings(spec.get("initContainers")) if one.get("restartPolicy") == "Always"]
     return {text(one.get("name")) for one in (*mappings(spec.get("containers")), *sidecars)}

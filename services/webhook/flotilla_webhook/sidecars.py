@@ -1,7 +1,7 @@
 """Step 3 of the pod webhook: SidecarSets (sidecarset.md §6), each in the revision that a new pod gets (§6.3).
 
-They are known from a watch. One that was admitted here a moment ago is read from the apiserver until the watch has
-shown it, so that a pod which is created right after it does not slip through.
+They come from a watch. One that was admitted here a moment ago is read from the apiserver until the watch has shown it,
+so that a pod which is created right after it is not missed.
 """
 
 import re
@@ -32,36 +32,35 @@ from flotilla_webhook.pods import Step
 from flotilla_webhook.tools import read_all
 
 UNSEEN_SECONDS = 3.0
-"""How long an admitted SidecarSet is read from the apiserver at most. It may never have been stored: somebody else may
-have refused it."""
+"""Limit of reading an admitted SidecarSet from the apiserver. It may never be stored: another webhook may refuse it."""
 
 _log = structlog.get_logger()
 
 
 class Known(msgspec.Struct, frozen=True):
-    """A SidecarSet as it is stored."""
+    """A stored SidecarSet."""
 
     typed: SidecarSet
     document: Json
     reach: Reach | None
-    """None: its selector cannot be read."""
+    """None if its selector cannot be parsed."""
     rules: tuple[PodRule, ...]
-    """The pods that it makes necessary to see."""
+    """The rules of the pods that it matches."""
 
 
 class _Unseen(msgspec.Struct, frozen=True):
-    """What was admitted, and the watch may not have shown."""
+    """An admitted SidecarSet that the watch may not have shown."""
 
     uid: str
     generation: int
-    until: float  # it is looked for until then
+    until: float  # it is read until then
 
 
 class Sidecars:
-    """The step, and what SidecarSets make necessary."""
+    """The step, and the rules that SidecarSets require."""
 
     def __init__(self, api: Api, clock: Clock, entropy: Entropy, gates: Gates, namespace: str) -> None:
-        """`namespace` is the system's own, where revisions are."""
+        """Read revisions from `namespace`, the system's own."""
         self.cache = Cache(SIDECAR_SET, known, lambda one: one.rules)
         self._api = api
         self._clock = clock
@@ -71,22 +70,22 @@ class Sidecars:
         self._unseen: dict[str, _Unseen] = {}
 
     def step(self) -> Step:
-        """The step; idle without the gate PodWebhook."""
+        """Return the step; idle without the gate PodWebhook."""
         return Step("SidecarSet", self.rules, self.change, lambda: self.cache.known or not self._on)
 
     async def rules(self) -> list[PodRule]:
-        """Pods that a SidecarSet matches, unless its injection is paused."""
+        """Return the rules of pods that a SidecarSet matches, unless its injection is paused."""
         if not self._on:
             return []
         return [rule for one in self.cache.values() for rule in one.rules]
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
-        """What a SidecarSet that is about to be stored makes necessary."""
+        """Return the rules that a SidecarSet about to be stored requires."""
         one = known(msgspec.Raw(msgspec.json.encode(_hub(document)))) if self._on else None
         return [] if one is None else list(one.rules)
 
     def admitted(self, document: Json) -> None:
-        """It is about to be stored."""
+        """Record that the SidecarSet is about to be stored."""
         metadata = member(document, "metadata")
         self._unseen[text(metadata.get("name"))] = _Unseen(
             uid=text(metadata.get("uid")),
@@ -95,7 +94,10 @@ class Sidecars:
         )
 
     async def change(self, pod: Json, request: Request) -> None:
-        """Inject what matches the pod. Raises ApiError or Unreachable, and ValueError for what cannot be injected."""
+        """Inject the SidecarSets that match the pod.
+
+        Raises ApiError or Unreachable, and ValueError if one cannot be injected.
+        """
         if not self._on:
             return
         labels = strings(member(pod, "metadata").get("labels"))
@@ -121,7 +123,7 @@ class Sidecars:
         return [found[one.metadata.name] for one in without_bases(known.typed for known in found.values())]
 
     async def _stored(self) -> list[Known]:
-        """All SidecarSets, by name."""
+        """Return all SidecarSets, by name."""
         await self._look_for_unseen()
         if self.cache.known:
             return self.cache.values()
@@ -132,7 +134,7 @@ class Sidecars:
     async def _look_for_unseen(self) -> None:
         for name, unseen in list(self._unseen.items()):
             if self._is_seen(name, unseen) or self._clock.monotonic() > unseen.until:
-                if self._unseen.get(name) is unseen:  # while another was read, it may have been admitted anew
+                if self._unseen.get(name) is unseen:  # it may have been admitted again during a read of another
                     del self._unseen[name]
                 continue
             stored = await found_or_none(self._api.get(SIDECAR_SET, "", name))
@@ -141,19 +143,21 @@ class Sidecars:
 
     def _is_seen(self, name: str, unseen: _Unseen) -> bool:
         held = self.cache.get("", name)
-        if held is None or held.typed.metadata.uid != unseen.uid:  # a namesake that was there before proves nothing
+        if held is None or held.typed.metadata.uid != unseen.uid:  # a former object of this name proves nothing
             return False
         return held.typed.metadata.generation >= unseen.generation
 
     async def _labels_of(self, namespace: str) -> dict[str, str]:
-        """Asked at once: a label may have come a moment ago. A namespace that is gone has none."""
+        """Return the labels of the namespace, read directly: one may be new. A deleted namespace has none."""
         body = await found_or_none(self._api.get(NAMESPACE, "", namespace))
         return {} if body is None else metadata_of(body).labels
 
 
 def known(item: msgspec.Raw) -> Known | None:
-    """A stored SidecarSet. One that cannot be read at all injects nothing; a selector that cannot be read is kept, for
-    it fails requests."""
+    """Decode a stored SidecarSet. One that cannot be decoded injects nothing.
+
+    One with an unreadable selector is kept, because it fails requests.
+    """
     try:
         typed = msgspec.json.decode(item, type=SidecarSet)
     except msgspec.MsgspecError as fault:
@@ -197,8 +201,11 @@ class Restoring:
         self._namespace = namespace
 
     async def source(self, sidecar_set: SidecarSet, document: Json, labels: dict[str, str]) -> Source:
-        """What a pod with these labels gets. Raises ApiError and Unreachable, and ValueError where the revision is
-        missing or cannot be read: the pod must not be created then."""
+        """Return the source for a pod with these labels.
+
+        Raises ApiError and Unreachable, and ValueError where the revision is missing or cannot be read: the pod must
+        not be created then.
+        """
         choice = sidecar_set.spec.injection_strategy.revision
         newest = Source(document, sidecar_set.status.latest_revision)
         if choice is None or not (choice.revision_name or choice.custom_version):
@@ -218,7 +225,7 @@ class Restoring:
         return self._drawn(strategy.partition)
 
     def _drawn(self, partition: IntOrString | None) -> bool:
-        """By chance, so that of many pods that share of the partition gets it."""
+        """Draw at random, so that of many pods the share of the partition gets it."""
         if not isinstance(partition, str):
             return False
         found = _PERCENT.fullmatch(partition)

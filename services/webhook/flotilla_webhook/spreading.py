@@ -1,5 +1,7 @@
-"""Step 2 of the pod webhook: a pod of a workload with a WorkloadSpread goes to a subset (workloadspread.md §5), and
-gives its place back when it is deleted."""
+"""Step 2 of the pod webhook: places a pod of a workload with a WorkloadSpread in a subset (workloadspread.md §5).
+
+The place of a pod is given back when it is deleted.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -46,33 +48,35 @@ from flotilla_webhook.subsets import inject
 from flotilla_webhook.tools import read_all
 
 UNSEEN_SECONDS = 10.0
-"""How long a WorkloadSpread that was admitted is waited for: it may never be stored."""
+"""Limit of waiting for an admitted WorkloadSpread: it may never be stored."""
 
 ASKED_SECONDS = 2.0
-"""How long it counts that the apiserver has no WorkloadSpread for the pods of a namespace that it asks us about."""
+"""Time for which the result is cached that the apiserver has no WorkloadSpread for the pods of a namespace."""
 
 TOLD_APART = 64
-"""Up to how many WorkloadSpreads the pods of one workload are told from those of others of its kind before the webhook
-is called: each of them makes the configuration longer."""
+"""Limit of WorkloadSpreads with rules of their own workload's name; with more, rules are per kind.
+
+Each name makes the webhook configuration longer.
+"""
 
 _REFUSED = (401, 403)
-"""Codes of what will not be different next time: administrators let us read kinds of their own, or not."""
+"""Codes that a retry does not change: administrators let us read custom kinds, or not."""
 
 _HAS_PLACE = (
     f"has(oldObject.metadata.annotations) && '{MATCHED}' in oldObject.metadata.annotations"
     " && !has(oldObject.metadata.deletionTimestamp)"
 )
-"""CEL, over the pod that is to be deleted."""
+"""CEL, over the pod about to be deleted."""
 
 
 _log = structlog.get_logger()
 
 
 class Spreads:
-    """The step, the check of deletions, and what WorkloadSpreads make necessary."""
+    """The step, the check of deletions, and the rules that WorkloadSpreads require."""
 
     def __init__(self, api: Api, bus: Bus, clock: Clock, entropy: Entropy, *, on: bool, settings: Settings) -> None:
-        """Prepare the step. `on`: the gate."""
+        """Prepare the step; `on` is the state of the gate."""
         self.cache = Cache(WORKLOAD_SPREAD, _readable, _target_key)
         self._api = api
         self._clock = clock
@@ -83,8 +87,8 @@ class Spreads:
         self._bookings: dict[str, Booking] = {}  # by uid
         self._peers = Peers(bus, clock, entropy)
         self._owners = Owners(api, clock)
-        self._unseen: dict[tuple[str, str], float] = {}  # those about to be stored, and until when they are waited for
-        self._asked: dict[str, float] = {}  # namespaces, and until when the apiserver's answer about them counts
+        self._unseen: dict[tuple[str, str], float] = {}  # about to be stored, and until when they are awaited
+        self._asked: dict[str, float] = {}  # namespaces, and until when the apiserver's answer is cached
 
     async def serve(self) -> None:
         """Answer other replicas that ask for places."""
@@ -92,7 +96,7 @@ class Spreads:
             await self._peers.serve(self._lend)
 
     async def close(self) -> None:
-        """Return the places that were taken ahead, so that other replicas need not wait for their time-out."""
+        """Return the places that were taken ahead, so that other replicas need not wait until they time out."""
         await self._peers.close()
         await asyncio.gather(*(booking.close() for booking in self._bookings.values()))
 
@@ -110,21 +114,21 @@ class Spreads:
         return [PodRule("WorkloadSpreads", _HAS_PLACE, namespace, probed=False) for namespace in sorted(namespaces)]
 
     async def rules(self) -> list[PodRule]:
-        """Return the rules of pods that the target of a WorkloadSpread may have made."""
+        """Return the rules of pods that the target of a WorkloadSpread may have created."""
         if not self._on:
             return []
         custom, spreads = await self._custom(), self.cache.values()
         return [_rule(spread, custom, told_apart=len(spreads) <= TOLD_APART) for spread in spreads]
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
-        """Return what a WorkloadSpread that is about to be stored makes necessary."""
+        """Return the rules that a WorkloadSpread about to be stored requires."""
         if not self._on:
             return []
         spread = msgspec.json.decode(msgspec.json.encode(without_nulls(to_hub(document))), type=WorkloadSpread)
         return [_rule(spread, await self._custom(), told_apart=len(self.cache.values()) < TOLD_APART)]
 
     def admitted(self, document: Json) -> None:
-        """Remember that the WorkloadSpread is about to be stored."""
+        """Record that the WorkloadSpread is about to be stored."""
         metadata = member(document, "metadata")
         key = text(metadata.get("namespace")), text(metadata.get("name"))
         self._unseen[key] = self._clock.monotonic() + UNSEEN_SECONDS
@@ -134,15 +138,15 @@ class Spreads:
         try:
             data = {} if body is None else strings(member(msgspec.json.decode(body, type=Json), "data"))
             return custom_workloads(data)
-        except ValueError as fault:  # pods of other kinds must not suffer from it
+        except ValueError as fault:  # must not affect pods of other kinds
             _log.warning("cannot read which workloads can be spread", why=str(fault))
             return []
 
     # Creation
 
     async def change(self, pod: Json, request: Request) -> None:
-        """Inject what the pod's subset asks for. Raises ApiError, Unreachable, and ValueError when the subset cannot be
-        told: the pod's controller tries again."""
+        """Inject the pod's subset. Raises ApiError, Unreachable, and ValueError if the subset is uncertain."""
+        # After an error the pod's controller retries.
         if not self._on or request.dry_run or not _is_active(pod):
             return
         owner = controller_in(pod)
@@ -156,16 +160,18 @@ class Spreads:
             await self._outlive_first_second(spread)
 
     async def _outlive_first_second(self, spread: WorkloadSpread) -> None:
-        """Wait until the WorkloadSpread is a second old. Timestamps count seconds, and the controller leaves a pod
-        alone only if it is younger than the WorkloadSpread."""
+        """Wait until the WorkloadSpread is a second old."""
+        # Timestamps have whole seconds, and the controller leaves a pod alone only if it is younger than the
+        # WorkloadSpread.
         if spread.metadata.creation_timestamp is not None:
             left = 1 - (self._clock.now() - spread.metadata.creation_timestamp).total_seconds()
             if left > 0:
                 await self._clock.sleep(min(left, 1))
 
     async def _spread_of(self, pod: Json, owner: OwnerReference, namespace: str) -> WorkloadSpread | None:
-        """Return the first WorkloadSpread that the pod's workload and its labels belong to. One that another replica
-        has just admitted may be new to the watch of this one, so that there is none is asked of the apiserver."""
+        """Return the first WorkloadSpread for the pod's workload and labels, or None."""
+        # The watch may not show yet what another replica has just admitted, so the apiserver confirms that there is
+        # none.
         found = await self._match(await self._known(namespace), pod, owner, namespace)
         if found is None and self._asked.get(namespace, 0.0) <= self._clock.monotonic():
             found = await self._match(await self._ask(namespace), pod, owner, namespace)
@@ -185,18 +191,18 @@ class Spreads:
                     return spread
             except (ApiError, ValueError) as fault:
                 if isinstance(fault, ApiError) and fault.code not in _REFUSED:
-                    raise  # an owner that is not seen yet, or a busy apiserver: the pod comes again
+                    raise  # an owner that cannot be seen yet, or a busy apiserver: the pod's creation is retried
                 _log.warning("passed over a WorkloadSpread", name=spread.metadata.name, why=str(fault))
         return None
 
     async def _known(self, namespace: str) -> list[WorkloadSpread]:
-        """Return those of the namespace, as the watch has shown them if it can be relied on."""
+        """Return the WorkloadSpreads of the namespace, from the watch if it is reliable."""
         if not self.cache.known or self.cache.trouble or self._awaits(namespace):
             return await self._ask(namespace)
         return self._of(namespace)
 
     def _awaits(self, namespace: str) -> bool:
-        """Return whether one of the namespace is about to be stored that the watch has not shown."""
+        """Report whether one of the namespace is about to be stored that the watch has not shown."""
         now = self._clock.monotonic()
         self._unseen = {
             key: until for key, until in self._unseen.items() if until > now and self.cache.get(*key) is None
@@ -215,7 +221,7 @@ class Spreads:
         return [spread for spread in self.cache.values() if spread.metadata.namespace == namespace]
 
     async def _place(self, spread: WorkloadSpread, pod: Json, owner: OwnerReference) -> Matched | None:
-        """Return where the pod goes; None if no subset takes it (§5.3)."""
+        """Return the place of the pod, or None if no subset takes it (§5.3)."""
         subsets, name = spread.spec.subsets, spread.metadata.name
         if len(subsets) == 1 and subsets[0].max_replicas is None:
             return Matched(name=name, subset=subsets[0].name)
@@ -232,8 +238,7 @@ class Spreads:
         return version_of(labels, tracked=self._versioned.tracks(owner.kind))
 
     async def _replicas(self, spread: WorkloadSpread, version: str) -> int | None:
-        """Return how many pods the target has, where a book that is not there yet needs it; None elsewhere. Raises
-        ValueError: it says no number."""
+        """Return the target's replicas if a new book needs them, else None. Raises ValueError if not a number."""
         if spread.status.versioned_subset_statuses.get(version) or not uses_percent(spread.spec.subsets):
             return None
         target, chosen_by = spread.spec.target_ref, spread.spec.target_filter
@@ -252,14 +257,14 @@ class Spreads:
         return self._bookings[meta.uid]
 
     async def _lend(self, question: Question) -> Grant | None:
-        """Return the place for a pod that another replica asks about, as `Booking.lend` does."""
+        """Return the place for a pod of another replica, as `Booking.lend` does."""
         booking = self._bookings.get(question.uid)
         return Grant() if booking is None else await booking.lend(question.version, question.subset, question.pod)
 
     # Deletion
 
     async def removed(self, change: PodChange) -> Verdict:
-        """Give the place of a pod back that is about to be deleted or evicted (§5.5). Nothing is denied by policy."""
+        """Return the place of a pod that is about to be deleted or evicted (§5.5). Nothing is denied by policy."""
         if not self._on or change.dry_run or change.operation == UPDATE:
             return Verdict()
         pod = change.pod
@@ -282,7 +287,7 @@ class Spreads:
         return Verdict(take_back=partial(self._take_back, booking, place))
 
     async def _take_back(self, booking: Booking, place: tuple[str, str, str]) -> None:
-        """Write down that the pod stays after all. Raises ApiError, Unreachable, ValueError."""
+        """Restore the place of a pod that stays after all. Raises ApiError, Unreachable, ValueError."""
         with suppress(Gone):
             await booking.keep(*place)
 
@@ -295,7 +300,7 @@ class Spreads:
 
 
 def _readable(item: msgspec.Raw) -> WorkloadSpread | None:
-    """Return a stored WorkloadSpread; one that cannot be read spreads nothing."""
+    """Decode a stored WorkloadSpread; one that cannot be decoded spreads nothing."""
     try:
         return msgspec.json.decode(item, type=WorkloadSpread)
     except msgspec.MsgspecError as fault:
@@ -308,8 +313,10 @@ def _target_key(spread: WorkloadSpread) -> tuple[str, ...]:
 
 
 def _rule(spread: WorkloadSpread, custom: list[CustomWorkload], *, told_apart: bool) -> PodRule:
-    """Return the rule of the pods that the target may have made; with few WorkloadSpreads, only those of
-    workloads of that name."""
+    """Return the rule of the pods that the target may have created.
+
+    With few WorkloadSpreads, it matches only workloads of that name.
+    """
     target, kind = spread.spec.target_ref, _kind(spread)
     owners = owners_of_pods(kind, custom)
     condition = controlled_by(owners, {kind: target.name} if told_apart and kind in owners else None)
@@ -326,7 +333,7 @@ def _is_active(pod: Json) -> bool:
 
 
 def _selects(spread: WorkloadSpread, labels: dict[str, str]) -> bool:
-    """Return whether the filter lets the pod through. Raises ValueError: it cannot be read."""
+    """Report whether the filter selects the pod. Raises ValueError if it cannot be parsed."""
     given = spread.spec.target_filter
     if given is None or given.selector is None or given.selector == LabelSelector():
         return True

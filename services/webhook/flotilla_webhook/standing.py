@@ -1,7 +1,7 @@
-"""Which pod rules stand (ADR 15): those that are needed, those that are about to be, and for a while those that were.
+"""Tracks active pod rules (ADR 15): required, pending, and recently released.
 
-What is no longer needed stays for a while because another replica may be admitting an object that nobody can see yet:
-without that, each replica would take back what the other has just armed.
+A released rule stays for a while because another replica may be admitting an object that cannot be seen yet: otherwise,
+each replica would remove what the other has just added.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -11,8 +11,10 @@ from flotilla_common.api.rulebounds import bounded, standing_for
 from flotilla_common.clock import Clock
 
 LINGER_SECONDS = 10.0
-"""How long a rule stays that nobody needs any more. An admitted object is seen within a second; the rest is for a slow
-apiserver."""
+"""Time for which a released rule stays.
+
+An admitted object is seen within a second; the rest is for a slow apiserver.
+"""
 
 _LOOK_SECONDS = 2.0
 
@@ -22,21 +24,21 @@ class Standing:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._until: dict[PodRule, float] = {}  # until when rules stay that no known object needs
+        self._until: dict[PodRule, float] = {}  # when rules expire that no known object requires
         self._stands: frozenset[PodRule] = frozenset()
 
     def expect(self, rules: Iterable[PodRule]) -> None:
-        """An object that needs them is about to be stored."""
+        """Add rules for an object that is about to be stored."""
         expected = frozenset(rules)
         self._until |= dict.fromkeys(expected, self._clock.monotonic() + LINGER_SECONDS)
         self._stands = bounded(self._stands | expected)
 
     def standing_for(self, rule: PodRule) -> PodRule:
-        """Return the rule that stands, or is about to, for this one: itself, or a wider one."""
+        """Return the active or pending rule that covers this one: itself, or a wider one."""
         return standing_for(rule, self._stands)
 
     def rules(self, needed: Collection[PodRule], stored: Collection[PodRule], *, known: bool) -> frozenset[PodRule]:
-        """What must stand now, given what is stored. Until it is `known` what there is, nothing is taken back."""
+        """Return the active rules, given the stored ones. Until all objects are `known`, no rule is removed."""
         now, needed = self._clock.monotonic(), bounded(needed)
         for rule in set(stored) - needed:
             self._until.setdefault(rule, now + LINGER_SECONDS)
@@ -46,7 +48,7 @@ class Standing:
         return self._stands
 
     async def expire(self, notify: Callable[[], None]) -> None:
-        """Call `notify` when a rule has stayed for long enough, until cancelled."""
+        """Call `notify` when a released rule expires, until cancelled."""
         while True:
             await self._clock.sleep(_LOOK_SECONDS)
             if any(end <= self._clock.monotonic() for end in self._until.values()):

@@ -1,6 +1,6 @@
-"""Where the certificate lives (webhooks.md §4): in the Secret that all replicas share, in files, or with somebody else.
+"""Stores of the certificate (webhooks.md §4): the Secret that all replicas share, files, or an external Secret.
 
-A save says whether it was ours that was stored: when another replica was faster, its certificate is the one to use.
+A save returns whether ours was stored: when another replica was faster, its certificate is used.
 """
 
 import base64
@@ -20,28 +20,28 @@ from flotilla_common.kube.interface import Api, ApiError
 from flotilla_webhook.certificates import Bundle
 
 OWN_KEYS = ("ca-key.pem", "ca-cert.pem", "key.pem", "cert.pem")
-"""CA key, CA certificate, key, certificate, as we keep them."""
+"""Keys of CA key, CA certificate, key and certificate in our own stores."""
 
 EXTERNAL_KEYS = ("ca.key", "ca.crt", "tls.key", "tls.crt")
-"""The same, as others keep them. cert-manager keeps the key of its authority to itself."""
+"""The same in external Secrets. cert-manager keeps the key of its authority to itself."""
 
 
 class StoreError(Exception):
-    """The store does not hold what it must."""
+    """The store lacks required data."""
 
 
 class Store(Protocol):
     """A place for one bundle."""
 
     external: bool
-    """Somebody else issues and renews: never written, never judged."""
+    """Whether it is issued and renewed elsewhere: never written, never checked."""
 
     async def load(self) -> Bundle | None:
-        """What is stored; None if there is nothing, or nothing complete."""
+        """Return the stored bundle, or None if it is missing or incomplete."""
         ...
 
     async def save(self, bundle: Bundle) -> bool:
-        """Store in place of what `load` returned last; False if somebody else stored something since."""
+        """Store in place of the last loaded bundle; return False if another one was stored since."""
         ...
 
 
@@ -78,7 +78,7 @@ class SecretStore:
 
 
 class ExternalStore:
-    """The Secret that cert-manager fills. Raises StoreError while it has not."""
+    """The Secret that cert-manager fills. Raises StoreError before that."""
 
     external = True
 
@@ -117,8 +117,10 @@ class FileStore:
 
 
 def files_of(bundle: Bundle) -> dict[str, bytes]:
-    """The six files: the four of ours, and key and certificate under their usual names. Without the authority's key
-    there are five."""
+    """Return the six files: our four, and key and certificate under their usual names.
+
+    An empty key of the authority is left out.
+    """
     values = (bundle.ca_key, bundle.ca_cert, bundle.key, bundle.cert)
     files = dict(zip(OWN_KEYS, values, strict=True)) | {"tls.key": bundle.key, "tls.crt": bundle.cert}
     return {name: content for name, content in files.items() if content}
@@ -130,7 +132,7 @@ async def _secret(api: Api, namespace: str, name: str) -> Json | None:
 
 
 def _bundle(secret: Json, keys: tuple[str, ...], spare: str = "") -> Bundle | None:
-    """What the Secret holds under these keys; None unless it holds all but the spare one."""
+    """Return the bundle under these keys of the Secret, or None unless it has all but the spare one."""
     data = strings(secret.get("data"))
     try:
         values = [base64.b64decode(text(data.get(key)), validate=True) for key in keys]
@@ -144,7 +146,7 @@ _LINK = "..data"
 
 
 def read_files(directory: Path, names: Iterable[str]) -> dict[str, bytes] | None:
-    """The named files, or None if any is missing."""
+    """Return the named files, or None if any is missing."""
     try:
         return {name: (directory / name).read_bytes() for name in names}
     except FileNotFoundError:
@@ -152,18 +154,18 @@ def read_files(directory: Path, names: Iterable[str]) -> dict[str, bytes] | None
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> bool:
-    """Make the directory hold these files, all changed at once; whether anything changed. Raises OSError.
+    """Replace the directory's content by these files atomically; return whether anything changed. Raises OSError.
 
-    Every file is a link through `..data`, itself a link to a directory that is written whole before the link is
-    swapped: a reader never meets the certificate of one generation with the key of another. It is how the kubelet
-    mounts Secrets.
+    Every file is a link through `..data`, itself a link to a directory that is written completely before the link is
+    swapped: a reader never gets the certificate of one generation with the key of another. The kubelet mounts Secrets
+    the same way.
     """
     if read_files(directory, files) == dict(files):
         return False
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest = hashlib.sha256(b"\0".join(files[name] for name in sorted(files))).hexdigest()
     generation = directory / f"..{digest[:16]}"
-    shutil.rmtree(generation, ignore_errors=True)  # left behind by a process that died while it wrote
+    shutil.rmtree(generation, ignore_errors=True)  # left by a process that died while writing
     generation.mkdir(mode=0o700)
     for name, content in files.items():
         path = generation / name
@@ -180,7 +182,7 @@ def write_files(directory: Path, files: Mapping[str, bytes]) -> bool:
 
 
 def _swap(link: Path, target: str) -> None:
-    """Point the link at the target in one step, whatever stands there."""
+    """Point the link at the target in one step, replacing any file there."""
     fresh = link.with_name(f"{link.name}.new")
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(target)

@@ -1,4 +1,4 @@
-"""What a pod gets of its subset (workloadspread.md §5.4)."""
+"""Applies a subset to a pod (workloadspread.md §5.4)."""
 
 import msgspec
 
@@ -22,8 +22,10 @@ _DOCUMENTS: Reader[Json] = Reader(Json)
 
 
 def inject(pod: Json, spread: WorkloadSpread, matched: Matched) -> None:
-    """Change the pod as its subset asks for (§5.4). Raises ValueError: the patch cannot be applied. A subset that is in
-    the book and no longer in the spec changes nothing."""
+    """Change the pod for its subset (§5.4). Raises ValueError if the patch cannot be applied.
+
+    A subset that is in the book and no longer in the spec changes nothing.
+    """
     subsets = spread.spec.subsets
     place = next((place for place, one in enumerate(subsets) if one.name == matched.subset), None)
     if place is None:
@@ -42,7 +44,7 @@ def inject(pod: Json, spread: WorkloadSpread, matched: Matched) -> None:
         annotations[PLACE], matched = matched.uid, msgspec.structs.replace(matched, uid="")
     annotations[MATCHED] = msgspec.json.encode(matched).decode()
     if spread.spec.target_ref.identity[:2] in COSTED:
-        # As the controller would write it when it sees the pod (§8.4): so it costs no write of its own.
+        # The value that the controller would write when it sees the pod (§8.4): this saves its write.
         annotations[DELETION_COST] = str(cost_of_place(place, len(subsets)))
 
 
@@ -76,14 +78,14 @@ def _patched(pod: Json, subset: Subset) -> Json:
     if subset.patch == ABSENT:
         return pod
     try:
-        patched = merge(pod, _DOCUMENTS.read(subset.patch))  # with its nulls, which remove members
+        patched = merge(pod, _DOCUMENTS.read(subset.patch))  # with its nulls, which remove fields
     except ValueError as fault:
         raise ValueError(f"the patch of subset {subset.name} cannot be applied: {fault}") from fault
     before, spec = member(pod, "spec").get("priorityClassName"), mapping(patched.get("spec"))
     if not spec:
         raise ValueError(f"the patch of subset {subset.name} leaves no pod")
     if spec.get("priorityClassName") != before:
-        spec.pop("priority", None)  # it is that of the class, which is filled in after us
+        spec.pop("priority", None)  # it belongs to the class, which is filled in after us
     return patched
 
 

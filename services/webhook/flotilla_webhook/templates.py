@@ -1,9 +1,9 @@
-"""Pod templates are validated by the apiserver itself (docs/adr/0002).
+"""Validates pod templates by the apiserver itself (docs/adr/0002).
 
-The template goes as a core/v1 PodTemplate in a dry-run create, so the rules are exactly those of the cluster's version,
-its feature gates included; nothing is stored. The causes of a refusal come back as field errors of the workload. What
-the apiserver left out of its answer it does not know: a CRD cannot refuse it, as the schema of a pod is open there, but
-whoever wrote it is told.
+The template is sent as a core/v1 PodTemplate in a dry-run create, so the rules are exactly those of the cluster's
+version, its feature gates included; nothing is stored. The causes of a refusal are returned as field errors of the
+workload. Fields that are missing in the answer are unknown to the apiserver: a CRD cannot refuse them, as the schema of
+a pod is open there, but the user gets a warning.
 """
 
 import copy
@@ -22,20 +22,20 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _OURS = "template."
 
 _OF_ANOTHER_WEBHOOK = 'admission webhook "'
-"""How the apiserver begins what another webhook has refused, whatever code that gave."""
+"""Prefix of the apiserver's message when another webhook has refused, with any code."""
 
 MAX_DROPPED = 10
-"""Unknown fields that are named. All warnings of a request share 4 KiB."""
+"""Limit of unknown fields that are named. All warnings of a request share 4 KiB."""
 
 
 class DryRunValidator:
-    """Asks the apiserver. ApiError and Unreachable are passed on: without an answer nothing can be admitted."""
+    """Validates at the apiserver. ApiError and Unreachable are passed on: without an answer nothing can be admitted."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
 
     async def verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
-        """What there is to say about the template. Each claim template is a volume, too."""
+        """Return faults and unknown fields of the template. Each claim template is a volume, too."""
         judged = _judged(template, claims)
         document = {
             **POD_TEMPLATE.type_meta,
@@ -46,10 +46,10 @@ class DryRunValidator:
             answer = await dry_run(self.api, POD_TEMPLATE, namespace, document)
         except ApiError as refusal:
             if _says_nothing(refusal):
-                return Verdict()  # whatever is wrong with the namespace, the write itself or the pods meet it, too
+                return Verdict()  # the problem also affects the write itself or the pods
             if refusal.code == 422:
                 return Verdict(faults=_translate(refusal))
-            if refusal.code == 400:  # a member has a type that pods do not have
+            if refusal.code == 400:  # a field has a type that pods do not have
                 return Verdict(faults=[Fault("spec.template", f"Invalid value: {refusal.message}")])
             raise
         kept = member(msgspec.json.decode(answer), "template")
@@ -57,10 +57,9 @@ class DryRunValidator:
 
 
 async def dry_run(api: Api, resource: Resource, namespace: str, document: Json) -> bytes:
-    """What would be stored. Tried once more after a broken connection: one that was idle for long may have been cut by
-    whatever stands in between, and a user's write should not fail for that. Nothing is stored, so twice is as good as
-    once. Raises ApiError and Unreachable."""
+    """Return the object that would be stored. Raises ApiError and Unreachable."""
     body = msgspec.json.encode(document)
+    # Retried after a broken connection: an idle one may have been cut on the way, and nothing is stored.
     try:
         return await api.create(resource, namespace, body, dry_run=True)
     except Unreachable:
@@ -68,7 +67,7 @@ async def dry_run(api: Api, resource: Resource, namespace: str, document: Json) 
 
 
 def _judged(template: Json, claims: list[Json]) -> Json:
-    """The template with what a workload is allowed beyond a bare template taken out."""
+    """Return the template without what a workload may have beyond a bare template."""
     judged = copy.deepcopy(template)
     mapping(member(judged, "metadata").get("annotations")).pop(_DELETION_COST, None)
     spec = mapping(judged.get("spec"))
@@ -83,7 +82,7 @@ def _judged(template: Json, claims: list[Json]) -> Json:
 
 
 def _missing(sent: JsonValue, kept: JsonValue, path: str) -> Iterator[str]:
-    """Paths of what says something in `sent` and is absent from `kept`. Empty members are left out by rule."""
+    """Yield the paths of non-empty values in `sent` that are absent from `kept`; empty ones may be left out."""
     if isinstance(sent, dict) and isinstance(kept, dict):
         for name, value in sent.items():
             if name in kept:
@@ -96,8 +95,8 @@ def _missing(sent: JsonValue, kept: JsonValue, path: str) -> Iterator[str]:
 
 
 def _translate(refusal: ApiError) -> list[Fault]:
-    """Return the faults of the template, by the apiserver's own validation. Causes without its fields are those of a
-    ValidatingAdmissionPolicy, and no verdict on the template."""
+    """Return the faults of the template, by the apiserver's own validation."""
+    # Causes without the template's fields come from a ValidatingAdmissionPolicy, and say nothing about the template.
     causes = mappings(member(msgspec.json.decode(refusal.body or b"{}"), "details").get("causes"))
     told = [(text(cause.get("field")), text(cause.get("message"))) for cause in causes]
     if not told:
@@ -106,6 +105,8 @@ def _translate(refusal: ApiError) -> list[Fault]:
 
 
 def _says_nothing(refusal: ApiError) -> bool:
-    """Whether it is no verdict on the template: the namespace is going, or a quota, a policy or missing rights keep
-    PodTemplates out of it, which nobody wants to store."""
+    """Report whether the refusal is not about the template.
+
+    The namespace is being deleted, or a quota, a policy or missing rights refuse PodTemplates, which are never stored.
+    """
     return refusal.code in (403, 404) or (refusal.code < 500 and refusal.message.startswith(_OF_ANOTHER_WEBHOOK))

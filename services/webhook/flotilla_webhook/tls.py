@@ -1,7 +1,7 @@
 """TLS with a certificate that can change under a running server.
 
-uvicorn reads its certificate once. The SSLContext that it was given stays ours: loading a new chain into it is enough,
-every handshake from then on uses it, and connections that are open go on.
+uvicorn reads its certificate once. But the SSLContext is ours: a new chain loaded into it is used by all later
+handshakes, and open connections continue.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from flotilla_common.clock import Clock
 from flotilla_common.health import PortTaken
 from flotilla_webhook.bounded import BoundedProtocol
 
-_GRACE_SECONDS = 5  # an admission call that is running when we stop gets its answer; the apiserver waits up to 30
-# Longer than the 90 s after which the apiserver's client drops an idle connection. The other way round, a call could be
-# sent into a connection that we are just closing, and a POST is not sent again.
+_GRACE_SECONDS = 5  # an admission call in progress at the stop gets its answer; the apiserver waits up to 30
+# Longer than the 90 s after which the apiserver's client drops an idle connection. Otherwise a call could be sent into
+# a connection that we are just closing, and a POST is not sent again.
 _IDLE_SECONDS = 120
 
 
@@ -29,20 +29,24 @@ class Certificate:
     """The server's TLS context."""
 
     def __init__(self, client_authority: str = "") -> None:
-        """`client_authority`: a file with the authorities of clients' certificates; empty: nobody is asked for one.
-        Raises OSError (ssl.SSLError) for a file that holds none."""
+        """Create the context; `client_authority` is a file with the authorities of client certificates.
+
+        Without it, no client certificate is requested. Raises OSError (ssl.SSLError) for a file without certificates.
+        """
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._authority = Path(client_authority) if client_authority else None
         self._believed = b""
-        if self._authority is not None:  # who shows none may still ask for /healthz, and for conversions
+        if self._authority is not None:  # clients without one may request /healthz and conversions
             self.context.verify_mode = ssl.CERT_OPTIONAL
             self.believe()
         self.context.num_tickets = 0  # the apiserver resumes no session
 
     def believe(self) -> None:
-        """Believe what is in the file of authorities by now; one that was there before is believed until the process
-        ends. Raises OSError (ssl.SSLError) for a file that holds none."""
+        """Load the file of authorities if it has changed; former ones stay trusted until the process ends.
+
+        Raises OSError (ssl.SSLError) for a file without certificates.
+        """
         if self._authority is None:
             return
         held = self._authority.read_bytes()
@@ -51,20 +55,22 @@ class Certificate:
             self._believed = held
 
     def use(self, directory: Path) -> None:
-        """Serve tls.crt and tls.key of the directory from now on. Raises OSError (ssl.SSLError) if they do not fit."""
+        """Serve tls.crt and tls.key of the directory from now on. Raises OSError (ssl.SSLError) on a mismatch."""
         self.context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
 
 
 _FAREWELL_SECONDS, _LAST_WORDS_SECONDS = 1.0, 1.0
-"""The seconds that a server which stops goes on: at first as always, until nobody is led to it any more, and then on
-the connections that there are. With each answer it asks the client to use another connection."""
+"""Seconds for which a stopping server continues: first as before, then without new connections.
+
+In the first phase the endpoint is removed from the Service. Each answer asks the client to use another connection.
+"""
 
 
 class _Server(uvicorn.Server):
-    """uvicorn as a part of a process: signals belong to the process, not to it.
+    """uvicorn as a part of a process, which handles the signals itself.
 
-    Nothing is sent into a connection that is just being closed, because a POST is not sent again: each is closed by its
-    client, after the next answer on it, as far as that comes in time.
+    Connections are not closed under a request, because a POST is not sent again: each is closed by its client, after
+    the next answer on it, if that comes in time.
     """
 
     def __init__(self, config: uvicorn.Config, clock: Clock) -> None:
@@ -72,12 +78,12 @@ class _Server(uvicorn.Server):
         self._clock = clock
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Say farewell to clients, and stop."""
+        """Ask clients to use other connections, then stop."""
         self.server_state.default_headers.append((b"connection", b"close"))
         await self._clock.sleep(_FAREWELL_SECONDS)
         for server in self.servers:
             server.close()
-        await self._clock.sleep(_LAST_WORDS_SECONDS)  # connections in their handshake are not known yet
+        await self._clock.sleep(_LAST_WORDS_SECONDS)  # covers connections that are still in their handshake
         await super().shutdown(sockets)
 
     @contextlib.contextmanager
@@ -86,7 +92,7 @@ class _Server(uvicorn.Server):
 
 
 def listen(port: int, host: str = "0.0.0.0") -> socket.socket:  # noqa: S104 - the apiserver comes from outside
-    """The listening socket; a port of 0 takes a free one. Raises PortTaken."""
+    """Return a listening socket; port 0 takes a free one. Raises PortTaken."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -101,8 +107,7 @@ def listen(port: int, host: str = "0.0.0.0") -> socket.socket:  # noqa: S104 - t
 async def serving(
     app: FastAPI, certificate: Certificate, sock: socket.socket, clock: Clock
 ) -> AsyncGenerator[asyncio.Future[None]]:
-    """Serve for the time of the block, and finish what is being answered at its end. Yields what ends with the
-    server."""
+    """Serve during the block, and finish the requests in progress at its end. Yields a future of the server's end."""
     config = uvicorn.Config(
         app,
         ssl_context_factory=lambda _config, _default: certificate.context,
@@ -126,7 +131,7 @@ async def serving(
 
 
 async def probe(port: int, ca_file: Path) -> str:
-    """Why GET https://localhost:<port>/healthz does not succeed; empty if it does. Trusts the CA file as it is now."""
+    """Return why GET https://localhost:<port>/healthz fails, or "". Trusts the CA file as it is now."""
     try:
         trust = ssl.create_default_context(cafile=ca_file)
         async with asyncio.timeout(5):
@@ -136,7 +141,7 @@ async def probe(port: int, ca_file: Path) -> str:
                 status = await reader.readline()
             finally:
                 writer.close()
-            with contextlib.suppress(OSError):  # the answer is in; how the connection ends does not matter
+            with contextlib.suppress(OSError):  # the answer is complete; errors of closing do not matter
                 await writer.wait_closed()
     except (OSError, TimeoutError) as failure:
         return f"/healthz over TLS: {failure or type(failure).__name__}"

@@ -1,5 +1,7 @@
-"""The webhooks of our kinds: every path that follows from the catalogue, with the kind's own admission behind it, and
-what that may look at, answered by the apiserver itself."""
+"""The webhooks of our kinds: a handler for every path of the catalogue, and the tools for their admission.
+
+The tools read from the apiserver directly.
+"""
 
 from collections.abc import Collection, Mapping
 from functools import partial
@@ -23,7 +25,7 @@ from flotilla_webhook.templates import DryRunValidator, dry_run
 from flotilla_webhook.wire import Handler
 
 METADATA_PAGE = 10_000
-"""Objects per answer; of their metadata more fits into one."""
+"""Objects per page of metadata, which are smaller than objects."""
 
 
 class _Named(Model):
@@ -47,7 +49,7 @@ class LiveTools:
         await dry_run(self._api, resource, namespace, document)
 
     async def read_all(self, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:
-        """All of them, page by page."""
+        """Return all objects, page by page."""
         return await read_all(self._api, resource, namespace)
 
     async def metadata_of(self, resource: Resource, namespace: str, names: Collection[str]) -> Mapping[str, ObjectMeta]:
@@ -63,12 +65,12 @@ class LiveTools:
 
 
 async def read_all(api: Api, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:
-    """All objects of a namespace, or of all. Raises ApiError, Unreachable."""
+    """Return all objects of a namespace, or of all. Raises ApiError, Unreachable."""
     return [item async for page in pages(api, resource, namespace) for item in page.items]
 
 
 def kind_handlers(tools: Tools) -> dict[str, Handler]:
-    """By path. Without its gates a kind is refused by the last of its webhooks."""
+    """Return the handlers by path. The last webhook of a kind without its gates refuses everything."""
     found: dict[str, Handler] = {}
     for kind in catalogue.KINDS:
         handlers = kind.rules().admission.handlers
@@ -79,7 +81,7 @@ def kind_handlers(tools: Tools) -> dict[str, Handler]:
 
 
 def _refusal(kind: Kind, gates: Gates) -> Answer | None:
-    """Return the answer to everything about a kind that is not served; None for one that is."""
+    """Return the answer to all requests for a kind that is not served, or None if it is served."""
     closed = kind.closed(gates)
     if not closed:
         return None

@@ -1,4 +1,4 @@
-"""AdmissionReview on the wire: raw bytes in, raw bytes out, v1 and v1beta1 alike (webhooks.md §1)."""
+"""Decodes and encodes AdmissionReviews, v1 and v1beta1 alike (webhooks.md §1)."""
 
 import base64
 import re
@@ -35,32 +35,36 @@ _decoder = msgspec.json.Decoder(_Review)
 _head_decoder = msgspec.json.Decoder(_Head)
 
 MAX_PARTS = 30_000
-"""Objects and arrays in a body, those in texts not counted. Decoded, an empty one takes 35 times as much as its two
-bytes, and a rule may look at each of them: a body is bounded by what it becomes and costs, too. A large workload has a
-few thousand."""
+"""Limit of objects and arrays in a body, not counting those inside strings.
+
+Decoded, an empty one takes 35 times as much as its two bytes, and a rule may visit each of them: a body is also limited
+by the memory and time that it costs. A large workload has a few thousand.
+"""
 
 _QUOTE = ord('"')
 _PART_OR_TEXT = re.compile(rb'[{\[]|"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 LONGEST_MESSAGE = 16_384
-"""Characters of a refusal, whoever worded it."""
+"""Length limit of a refusal, from any source."""
 
 
 def decode(body: bytes) -> tuple[str, Request]:
-    """Return the review's version and its request. What is stored and nested too deeply counts as absent,
-    so that it can be changed and deleted. Raises ValueError for anything that is no AdmissionReview of ours."""
+    """Return the review's version and its request. Raises ValueError for anything else than an AdmissionReview."""
     review = _decoder.decode(body)
     if review.api_version not in VERSIONS:
         raise ValueError(f"unsupported AdmissionReview version {review.api_version!r}")
     request = review.request
+    # A stored object that is nested too deeply counts as absent, so that it can be changed and deleted.
     if request.old_object is not None:
         request = msgspec.structs.replace(request, old_object=without_depths(request.old_object))
     return review.api_version, request
 
 
 def refused_unread(body: bytes) -> bytes | None:
-    """Return the refusal of a body that would take too much memory; None for any other. Of its content nothing but the
-    uid is read. Raises ValueError for what is no AdmissionReview."""
+    """Return the refusal of a body that would take too much memory, or None. Reads nothing but the uid.
+
+    Raises ValueError for anything else than an AdmissionReview.
+    """
     if not _has_too_many_parts(body):
         return None
     head = _head_decoder.decode(body)
@@ -70,13 +74,13 @@ def refused_unread(body: bytes) -> bytes | None:
 
 def _has_too_many_parts(body: bytes) -> bool:
     if body.count(b"{") + body.count(b"[") <= MAX_PARTS:
-        return False  # as nearly always, whatever is in the texts
+        return False  # the usual case
     parts = (True for found in _PART_OR_TEXT.finditer(body) if found[0][0] != _QUOTE)
     return next(islice(parts, MAX_PARTS, None), False)
 
 
 def encode(version: str, uid: str, answer: Answer) -> bytes:
-    """The review that answers the request with this uid, in its own version."""
+    """Return the review that answers the request with this uid, in its own version."""
     response: Json = {"uid": uid, "allowed": answer.allowed}
     if answer.warnings:
         response["warnings"] = [bounded(warning) for warning in answer.warnings]

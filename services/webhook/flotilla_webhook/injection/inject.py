@@ -1,5 +1,4 @@
-"""Injection of SidecarSets into a pod, as a function of both, and what the pod remembers of it (sidecarset.md §6.5 to
-§6.13)."""
+"""Injects SidecarSets into a pod, and records them in its annotations (sidecarset.md §6.5 to §6.13)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -23,12 +22,15 @@ from flotilla_webhook.injection.prepare import prepared, twins, used_volumes
 from flotilla_webhook.injection.source import Source, is_native
 
 Placed = tuple[str, Json]
-"""Where a container goes (podInjectPolicy), and the container."""
+"""The position of a container (podInjectPolicy), and the container."""
 
 
 def inject(pod: Json, sources: Sequence[Source], now: str, *, sorted_by_name: bool = False) -> None:
-    """Change the pod in place; `sorted_by_name` is the gate EnableSortSidecarContainerByName. Once more it changes
-    nothing. Raises ValueError for what cannot be injected into this pod."""
+    """Change the pod in place; a second call changes nothing.
+
+    Raises ValueError if a source cannot be injected into this pod. `sorted_by_name` is the gate
+    EnableSortSidecarContainerByName.
+    """
     _patch_metadata(pod, sources)
     if not any(source.containers or source.init_containers for source in sources):
         return
@@ -80,7 +82,7 @@ def _hot_containers(sources: Sequence[Source]) -> Iterator[Json]:
 
 
 def _volumes(sources: Sequence[Source]) -> Iterator[Json]:
-    """Those that are used; a mount without a volume is the apiserver's to refuse."""
+    """Yield the volumes that are used; a mount without a volume is left for the apiserver to refuse."""
     for source in sources:
         volumes = source.volumes
         for sidecar in (*source.init_containers, *source.containers):
@@ -102,8 +104,10 @@ def _annotate(pod: Json, annotations: dict[str, str]) -> None:
 
 
 def merged_containers(own: object, placed: Sequence[Placed]) -> list[Json]:
-    """The pod's containers with the others: one of a name that is there takes its place, the rest goes before or behind
-    them all."""
+    """Return the pod's containers and the placed ones.
+
+    A placed one replaces that of the same name, or goes before or after all.
+    """
     names = {text(one.get("name")) for one in mappings(own)}
     replacing = {text(one.get("name")): one for _, one in placed if text(one.get("name")) in names}
     kept = [replacing.get(text(one.get("name")), one) for one in mappings(own)]
@@ -113,19 +117,19 @@ def merged_containers(own: object, placed: Sequence[Placed]) -> list[Json]:
 
 
 def by_name(placed: Iterable[Placed]) -> list[Placed]:
-    """Sorted by the names of the containers."""
+    """Return the containers sorted by name."""
     return sorted(placed, key=lambda one: text(one[1].get("name")))
 
 
 def with_missing(own: object, more: Iterable[Json]) -> list[Json]:
-    """The pod's volumes, and of the others those of names that it does not have."""
+    """Return the pod's volumes, and those of the others whose names it does not have."""
     kept = sequence(own)
     names = {text(one.get("name")) for one in mappings(kept)}
     return [*kept, *(one for one in _unique(more) if text(one.get("name")) not in names)]
 
 
 def pull_secrets(own: object, more: Iterable[Json]) -> list[Json]:
-    """The pod's, then the others, each name once."""
+    """Return the pod's secrets, then the others, each name once."""
     return _unique([*mappings(own), *more])
 
 
@@ -137,7 +141,7 @@ def _unique(items: Iterable[Json]) -> list[Json]:
 
 
 def marks(annotations: Mapping[str, str], sources: Sequence[Source], now: str) -> dict[str, str]:
-    """The annotations to set. `now` as RFC 3339, in UTC. Raises ValueError for records that cannot be read."""
+    """Return the annotations to set; `now` is RFC 3339 in UTC. Raises ValueError for records that cannot be parsed."""
     full: dict[str, Record] = {}
     without: dict[str, Record] = {}
     for source in sources:
@@ -154,8 +158,10 @@ def marks(annotations: Mapping[str, str], sources: Sequence[Source], now: str) -
 
 
 def hot_marks(annotations: Mapping[str, str], containers: Iterable[Json]) -> dict[str, str]:
-    """The annotations of containers that were injected as two: the first one works, at version 1. Raises ValueError for
-    those of earlier ones that cannot be read."""
+    """Return the annotations of containers that were injected as two: the first one works, at version 1.
+
+    Raises ValueError for earlier ones that cannot be parsed.
+    """
     hot = [text(one.get("name")) for one in containers if is_hot(one)]
     if not hot:
         return {}
@@ -181,8 +187,10 @@ def _record(source: Source, hash_: str, now: str, revision: str | msgspec.UnsetT
 
 
 def _merged(held: str, new: Mapping[str, Record]) -> str:
-    """The annotation's value with the new records. One that says the same already keeps its time, so that a pod that is
-    seen for the second time stays as it is."""
+    """Return the annotation's value with the new records.
+
+    An equal record keeps its time, so that a pod that is admitted again stays as it is.
+    """
     known = records(held)
     for name, record in new.items():
         before = known.get(name)

@@ -1,6 +1,6 @@
-"""From a SidecarSet's container to those of a pod (sidecarset.md §6.7 to §6.11).
+"""Converts a SidecarSet's container to those of a pod (sidecarset.md §6.7 to §6.11).
 
-Containers are new; what is in them may be that of the SidecarSet or of the pod, and is never changed in place.
+Containers are new; their content may be shared with the SidecarSet or the pod, and is never changed in place.
 """
 
 import re
@@ -27,15 +27,17 @@ _OWN_FIELDS = frozenset(
         "upgradeStrategy",
     }
 )
-"""What a SidecarSet says of a container and a pod does not know."""
+"""Fields of a SidecarSet's container that a pod's container does not have."""
 
 _EXPANSION = re.compile(r"\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 _METADATA_PATH = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 
 
 def prepared(sidecar: Json, pod: Json, sidecars: Collection[str]) -> Json:
-    """The container as it goes into the pod. `sidecars` are the names of all that is injected. Raises ValueError if its
-    resources cannot be computed."""
+    """Return the container for the pod; `sidecars` are the names of all injected containers.
+
+    Raises ValueError if its resources cannot be computed.
+    """
     container = {key: value for key, value in sidecar.items() if key not in _OWN_FIELDS}
     if policy := member(sidecar, "resourcesPolicy"):
         container["resources"] = computed_resources(policy, pod, sidecars)
@@ -49,13 +51,13 @@ def prepared(sidecar: Json, pod: Json, sidecars: Collection[str]) -> Json:
 
 
 def used_volumes(sidecar: Json) -> Iterator[str]:
-    """The names of the volumes that its own mounts and devices mean."""
+    """Yield the names of the volumes of its own mounts and devices."""
     for one in (*mappings(sidecar.get("volumeMounts")), *mappings(sidecar.get("volumeDevices"))):
         yield text(one.get("name"))
 
 
 def twins(container: Json, empty_image: str) -> tuple[Json, Json]:
-    """The two containers of one that is upgraded hot: the second one idles (§6.10)."""
+    """Return the two containers of one that is upgraded hot: the second one idles (§6.10)."""
     return _twin(container, 1, text(container.get("image"))), _twin(container, 2, empty_image)
 
 
@@ -93,7 +95,7 @@ def _extend(container: Json, key: str, more: list[Json]) -> None:
 
 
 def _shared_mounts(sidecar: Json, applications: Iterable[Json]) -> tuple[list[Json], list[Json]]:
-    """The mounts that it takes over, and the env entries that their paths are made of (§6.8)."""
+    """Return the mounts that it shares, and the env entries in their paths (§6.8)."""
     if member(sidecar, "shareVolumePolicy").get("type") != ENABLED:
         return [], []
     taken = _paths(sidecar, "volumeMounts", "mountPath") | _paths(sidecar, "volumeDevices", "devicePath")
@@ -129,7 +131,7 @@ def _paths(container: Json, key: str, path: str) -> set[str]:
 
 
 def _transferred(sidecar: Json, pod: Json) -> Iterator[Json]:
-    """Env entries that it takes over from containers of the pod (§6.9); what is not there is left out."""
+    """Yield the env entries that it copies from containers of the pod (§6.9); missing ones are left out."""
     env = {
         (text(container.get("name")), text(one.get("name"))): one
         for container in reversed(_containers(pod))
@@ -152,7 +154,7 @@ def _source_container(entry: Json, pod: Json) -> str | None:
 
 
 def _merged_env(own: object, more: Iterable[Json]) -> list[Json]:
-    """Its own entries, and of the others those whose name is not there yet."""
+    """Return its own entries, and the others with new names."""
     env = list(sequence(own))
     names = {one.get("name") for one in mappings(env)}
     for entry in more:

@@ -1,4 +1,4 @@
-"""What is injected: the spec of one SidecarSet, its newest or a restored one."""
+"""The spec of one SidecarSet to inject: its newest or a restored one."""
 
 import msgspec
 
@@ -12,11 +12,11 @@ class Source(msgspec.Struct, frozen=True):
 
     document: Json
     revision: str = ""
-    """The name of its ControllerRevision; empty while there is none."""
+    """The name of its ControllerRevision, "" if there is none."""
 
     @property
     def name(self) -> str:
-        """Of the SidecarSet."""
+        """The name of the SidecarSet."""
         return text(member(self.document, "metadata").get("name"))
 
     @property
@@ -31,33 +31,33 @@ class Source(msgspec.Struct, frozen=True):
 
     @property
     def volumes(self) -> dict[str, Json]:
-        """By name."""
+        """The volumes by name."""
         return {text(one.get("name")): one for one in mappings(member(self.document, "spec").get("volumes"))}
 
     @property
     def pull_secrets(self) -> list[Json]:
-        """Secrets that their images are pulled with."""
+        """The secrets to pull their images with."""
         return mappings(member(self.document, "spec").get("imagePullSecrets"))
 
     @property
     def pod_metadata(self) -> list[PatchPodMetadata]:
-        """What it puts on pods. Raises ValueError for what cannot be read."""
+        """The metadata that it puts on pods. Raises ValueError if they cannot be parsed."""
         entries = mappings(member(self.document, "spec").get("patchPodMetadata"))
         return typed(entries, list[PatchPodMetadata])
 
     @property
     def listed(self) -> list[str]:
-        """The sidecars that pods remember: its containers and its native sidecars."""
+        """The sidecars that pods record: its containers and its native sidecars."""
         native = [one for one in self.init_containers if is_native(one)]
         return sorted(text(one.get("name")) for one in (*self.containers, *native))
 
     @property
     def hashes(self) -> tuple[str, str]:
-        """That of its containers, and the same without images."""
+        """The hash of its containers, and the same without images."""
         annotations = strings(member(self.document, "metadata").get("annotations"))
         return annotations.get(SIDECAR_SET_HASH, ""), annotations.get(SIDECAR_SET_HASH_WITHOUT_IMAGE, "")
 
 
 def is_native(container: Json) -> bool:
-    """The init container keeps running beside the pod's containers."""
+    """Report whether the init container keeps running beside the pod's containers."""
     return container.get("restartPolicy") == "Always"
