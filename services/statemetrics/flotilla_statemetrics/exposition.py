@@ -47,7 +47,7 @@ def _of_object(family: "Family[Object]", identity: str, obj: Object) -> Iterable
         return _written(family, identity, obj)
     except ValueError:
         return ()
-    except Exception:  # noqa: BLE001 - the metrics of all other objects hang on it
+    except Exception:  # noqa: BLE001 - the metrics of all other objects depend on it
         name = f"{obj.metadata.namespace}/{obj.metadata.name}"
         structlog.get_logger().exception("a metric cannot be read", metric=family.name, object=name)
         return ()

@@ -27,7 +27,7 @@ class Page:
         self._clock = clock
         self._one = asyncio.Lock()
         self.synced = False
-        """Whether the tables hold all existing objects."""
+        """True once the tables hold all existing objects."""
 
     def snapshot(self) -> Snapshot:
         """Return the objects of this moment, without those whose newest version cannot be decoded."""

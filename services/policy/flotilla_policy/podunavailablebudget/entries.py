@@ -30,7 +30,7 @@ FAST_SECONDS = 2.0
 
 
 class Entries(msgspec.Struct, frozen=True, kw_only=True):
-    """The entries that are kept, and the pods whose deletion did not happen."""
+    """The entries that are kept, and the pods that were not deleted in time."""
 
     disrupted: dict[str, Moment]
     unavailable: dict[str, Moment]

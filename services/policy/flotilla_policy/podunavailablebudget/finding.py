@@ -48,11 +48,11 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pending(Exception):
-    """A question to the apiserver has not been answered yet."""
+    """A question to the apiserver that has not been answered yet."""
 
 
 class Unresolvable(Exception):
-    """Neither the tables nor the apiserver identify a workload."""
+    """A workload that neither the tables nor the apiserver identify."""
 
 
 class _Resolved(msgspec.Struct, frozen=True):

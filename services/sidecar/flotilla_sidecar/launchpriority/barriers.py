@@ -20,7 +20,7 @@ from flotilla_common.control.questions import Get, Questions
 from flotilla_sidecar.launchpriority.launch import barrier_name
 
 GOOD_SECONDS = 20.0
-"""How long an answer is valid: a user may have deleted the ConfigMap."""
+"""The time for which an answer is valid: a user may have deleted the ConfigMap."""
 
 _KEY = re.compile(r"p_-?[0-9]+")
 

@@ -19,21 +19,21 @@ class Look(msgspec.Struct, frozen=True):
     """The state of a pod that matches."""
 
     updated: bool
-    """It has the newest sidecars, or will as soon as its kubelet has restarted them."""
+    """The pod has the newest sidecars, or will as soon as its kubelet has restarted them."""
     consistent: bool
     ready: bool
     chosen: bool
-    """`updateStrategy.selector` allows its update."""
+    """`updateStrategy.selector` allows the pod's update."""
     upgradable: bool
     """At most images differ."""
     busy: bool
-    """It is not updated, and its kubelet has not applied an earlier image change."""
+    """The pod is not updated, and its kubelet has not applied an earlier image change."""
     idle_due: tuple[str, ...]
-    """Containers that are replaced after a hot upgrade, and should idle."""
+    """The containers that are replaced after a hot upgrade, and should idle."""
     marked: bool
-    """It is not upgradable, and its condition shows that."""
+    """The pod is not upgradable, and its condition shows that."""
     revision: str
-    """The revision that it records; empty if none."""
+    """The revision that the pod records; empty if none."""
 
     @property
     def serving(self) -> bool:

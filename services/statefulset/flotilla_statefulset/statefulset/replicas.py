@@ -34,7 +34,7 @@ STALE_CLAIM_SECONDS = 5
 
 
 class Flow(Enum):
-    """How the walk continues after a pod."""
+    """The ways in which the walk continues after a pod."""
 
     NEXT = "next"
     BREAK = "break"  # no further wanted pods; the rest of the pass goes on

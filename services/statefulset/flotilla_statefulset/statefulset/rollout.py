@@ -64,7 +64,7 @@ def _unordered(context: PlanContext, growth: Growth) -> list[int]:
     unordered = context.rolling.unordered_update
     strategy = unordered.priority_strategy if unordered else None
     numbers = {pods.by_ordinal[one].metadata.uid: one for one in waiting}
-    if strategy is None:  # any will do, so broken pods come first
+    if strategy is None:  # the order is free, so broken pods come first
         waiting.sort(key=lambda one: not is_broken(context, one, pods.by_ordinal[one]))
     ordered = sort_by_priority([pods.by_ordinal[one] for one in waiting], strategy)
     places = max(targets.expected_updated - done, 0)

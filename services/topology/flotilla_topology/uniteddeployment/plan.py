@@ -224,7 +224,7 @@ def _allocate(owner: UnitedDeployment, children: Family, found: Mapping[str, Sch
 def _as_allocated(child: Child | None, found: Schedulability | None) -> allocation.Child | None:
     if child is None:
         return None
-    if found is None:  # the Fixed strategy does not check pods
+    if found is None:  # the Fixed strategy ignores pods
         return allocation.Child(replicas=child.workload.replicas)
     return allocation.Child(
         replicas=child.workload.replicas,
