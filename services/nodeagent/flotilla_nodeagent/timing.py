@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from flotilla_common.clock import Clock
 
 Timer = tuple[str, str]
-"""The name of an elapsed time: the uid of the object that it belongs to, and what is timed."""
+"""The name of an elapsed time: the uid of its object, and a name within the object."""
 
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
 

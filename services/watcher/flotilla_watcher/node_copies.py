@@ -171,7 +171,7 @@ class NodeCopies:
             self._log.info("an agent reads: its node gets copies", node=node, copies=len(messages))
 
     async def retire(self, node: str, since: float) -> None:
-        """Stop serving a node without a reader since then (monotonic), unless it asked meanwhile.
+        """Stop serving a node without a reader since then (monotonic), unless it has asked meanwhile.
 
         Raises StreamLost, Superseded.
         """

@@ -94,7 +94,7 @@ class UnitsAhead:
 
     @property
     def busy(self) -> bool:
-        """Return whether there is or may be something to write."""
+        """Report whether there is or may be something to write."""
         return self._keeper is not None and not self._keeper.done()
 
     def came(self) -> None:
@@ -155,7 +155,7 @@ class UnitsAhead:
 
     def _look(self, status: BudgetStatus) -> None:
         """Record whether any replica holds units by this status."""
-        # Every status seen is checked: one that was counted with units need not be the one that a request finds.
+        # Every status is checked: a request may see another one than the controller has counted.
         if is_any_fresh(status, ALIVE_SECONDS, self._clock.now()):
             self._seen, self._count_seen = self._clock.monotonic(), _count(status)
 

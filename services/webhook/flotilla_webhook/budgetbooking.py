@@ -40,7 +40,7 @@ class BudgetBooking:
 
     @property
     def busy(self) -> bool:
-        """Return whether there is or may be something to write."""
+        """Report whether there is or may be something to write."""
         return self._ledger.busy or self._ahead.busy
 
     async def close(self) -> None:

@@ -1,8 +1,8 @@
 """The rules of the pod check for PodUnavailableBudgets, in CEL: they select the pods that a budget may protect.
 
-The apiserver does not ask about pods that no budget protects (podunavailablebudget.md §8.4): pods that are not ready,
-or are terminating, or have the annotation that exempts them; nor about requests of the namespace controller. So these
-requests succeed also while every webhook is away.
+The apiserver does not call the webhook for pods that no budget protects (podunavailablebudget.md §8.4): pods that are
+not ready, are terminating, or have the annotation that exempts them; nor for requests of the namespace controller. So
+these requests succeed even while all webhooks are down.
 """
 
 from collections.abc import Collection, Iterable

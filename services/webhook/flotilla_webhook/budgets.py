@@ -91,12 +91,12 @@ class Budgets:
 
     @property
     def on(self) -> bool:
-        """Return whether any gate of the check is on."""
+        """Report whether any gate of the check is on."""
         return self._gates.on(DELETE_GATE) or self._gates.on(UPDATE_GATE)
 
     @property
     def known(self) -> bool:
-        """Return whether all budgets of the cluster are known."""
+        """Report whether all budgets of the cluster are known."""
         return self.cache.known or not self.on
 
     def check(self) -> Check:
@@ -120,7 +120,7 @@ class Budgets:
         return [*going, *([updated_rule(namespace, names)] if self._gates.on(UPDATE_GATE) else [])]
 
     async def judge(self, change: PodChange) -> Verdict:
-        """Return whether the change may be made, and take a unit of the budget where it needs one."""
+        """Report whether the change may be made, and take a unit of the budget where it needs one."""
         began = self._clock.monotonic()
         try:
             wanted = self._wanted(change)

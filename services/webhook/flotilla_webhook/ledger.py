@@ -100,7 +100,7 @@ class _Entry(Generic[V, D, T]):
 
     @property
     def doubtful(self) -> bool:
-        """Return whether the request has to be decided again, on a copy that was read after it came."""
+        """Report whether the request has to be decided again, on a copy that was read after it came."""
         result: Any = self._result
         return not (self.answer.done() or isinstance(result, Exception) or self._is_sure(result))
 
@@ -142,7 +142,7 @@ class Ledger(Generic[V, D]):
 
     @property
     def busy(self) -> bool:
-        """Return whether a request waits for its write."""
+        """Report whether a request waits for its write."""
         return self._writer is not None and not self._writer.done()
 
     def known(self) -> V | None:

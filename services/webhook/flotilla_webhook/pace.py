@@ -51,7 +51,7 @@ class Pace:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no request has come for a while."""
+        """Report whether no request has come for a while."""
         return not self._came or self._came[-1][0] <= self._clock.monotonic() - IDLE_SECONDS
 
     def stop(self) -> None:

@@ -68,7 +68,7 @@ class Peers:
         return self._silent.get(replica, 0.0) <= self._clock.monotonic()
 
     async def ask(self, replica: str, question: Question) -> Grant | None:
-        """Ask a replica for a place. Return None without an answer; whether the place is given is unknown then."""
+        """Ask a replica for a place. Return None without an answer; the place may be given nevertheless."""
         try:
             answer = await self._bus.request(subjects.places(replica), msgspec.json.encode(question), ASK_SECONDS)
             return msgspec.json.decode(answer, type=Grant)

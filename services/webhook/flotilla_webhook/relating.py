@@ -34,7 +34,7 @@ ASKED_SECONDS = 2.0
 
 
 class Relating:
-    """The step."""
+    """The step that annotates new pods."""
 
     def __init__(self, api: Api, clock: Clock, budgets: Budgets) -> None:
         self._api = api

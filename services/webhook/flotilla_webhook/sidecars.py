@@ -43,7 +43,7 @@ class Known(msgspec.Struct, frozen=True):
     typed: SidecarSet
     document: Json
     reach: Reach | None
-    """None if its selector cannot be parsed."""
+    """The matching rules; None if the selector cannot be parsed."""
     rules: tuple[PodRule, ...]
     """The rules of the pods that it matches."""
 

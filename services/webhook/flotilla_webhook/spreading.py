@@ -91,7 +91,7 @@ class Spreads:
         self._asked: dict[str, float] = {}  # namespaces, and until when the apiserver's answer is cached
 
     async def serve(self) -> None:
-        """Answer other replicas that ask for places."""
+        """Serve other replicas' requests for places."""
         if self._on:
             await self._peers.serve(self._lend)
 

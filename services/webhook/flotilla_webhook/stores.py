@@ -34,7 +34,7 @@ class Store(Protocol):
     """A place for one bundle."""
 
     external: bool
-    """Whether it is issued and renewed elsewhere: never written, never checked."""
+    """True if the bundle is issued and renewed elsewhere: it is never written, never checked."""
 
     async def load(self) -> Bundle | None:
         """Return the stored bundle, or None if it is missing or incomplete."""

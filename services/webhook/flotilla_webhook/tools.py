@@ -45,7 +45,7 @@ class LiveTools:
         self._api = api
 
     async def try_create(self, resource: Resource, namespace: str, document: Json) -> None:
-        """See `dry_run`."""
+        """Create the document in a dry run; see `dry_run`."""
         await dry_run(self._api, resource, namespace, document)
 
     async def read_all(self, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:
@@ -53,7 +53,7 @@ class LiveTools:
         return await read_all(self._api, resource, namespace)
 
     async def metadata_of(self, resource: Resource, namespace: str, names: Collection[str]) -> Mapping[str, ObjectMeta]:
-        """See `Tools`."""
+        """Return the metadata of the named objects; see `Tools`."""
         wanted, found = set(names), dict[str, ObjectMeta]()
         one = f"metadata.name={next(iter(wanted))}" if len(wanted) == 1 else ""
         async for page in pages(

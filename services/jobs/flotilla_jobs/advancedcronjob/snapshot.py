@@ -31,5 +31,5 @@ class AdvancedCronJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> Subject:
-        """The AdvancedCronJob, as events and the bus name it."""
+        """The AdvancedCronJob as the subject of events and bus records."""
         return Subject.of(ADVANCED_CRON_JOB, self.job.metadata)

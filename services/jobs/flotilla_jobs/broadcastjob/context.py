@@ -49,15 +49,15 @@ def _gave_up(pod: Pod, restart_limit: int) -> bool:
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes and pods matched with each other; names of nodes are sorted."""
 
-    placed: dict[str, Pod]  # by node that shall have a pod: its pod
-    waiting: list[str]  # nodes that shall have a pod and have none
-    misfits: list[tuple[Pod, str]]  # pods on nodes that shall have none any more, and why
+    placed: dict[str, Pod]  # by node that should have a pod: its pod
+    waiting: list[str]  # nodes that should have a pod and have none
+    misfits: list[tuple[Pod, str]]  # pods on nodes that should have none any more, and why
     excluded: dict[str, list[str]]  # names of nodes that get no pod, by reason
     duplicates: list[tuple[str, str]]  # (pod, node): further pods of a node
 
     @property
     def desired(self) -> int:
-        """The number of nodes that shall have a pod."""
+        """The number of nodes that should have a pod."""
         return len(self.placed) + len(self.waiting)
 
 
@@ -126,7 +126,7 @@ class PlanContext(Frozen):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every node that shall have a pod has an ended one.
+        """Report whether every node that should have a pod has an ended one.
 
         Pods that have to go are deleted first: the next pass does not count them any more.
         """

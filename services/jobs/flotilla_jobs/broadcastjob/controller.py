@@ -57,7 +57,7 @@ class Gatherer:
 
 
 def _belongs(pod: Pod, job: BroadcastJob) -> bool:
-    """Return whether the job controls the pod, and both labels are there (broadcastjob.md §4.2 step 5)."""
+    """Report whether the job controls the pod, and both labels are there (broadcastjob.md §4.2 step 5)."""
     owner = controller_of(pod.metadata)
     controls = owner is not None and owner.uid == job.metadata.uid
     return controls and {NAME_LABEL, UID_LABEL} <= pod.metadata.labels.keys()

@@ -57,7 +57,7 @@ def plan_creates(context: PlanContext, draft: Draft) -> None:
 
 
 def plan_misfits(context: PlanContext, draft: Draft) -> None:
-    """Delete pods, ended ones too, on nodes that shall have none any more."""
+    """Delete pods, ended ones too, on nodes that should have none any more."""
     misfits = context.survey.misfits[:MAX_CHAINS_PER_PASS]
     draft.stage([(delete(pod, Intent.DELETE, f"its node {why}"),) for pod, why in misfits])
     for pod, why in misfits:

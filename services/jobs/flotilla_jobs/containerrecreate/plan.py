@@ -59,7 +59,7 @@ def _clear_up(snapshot: RecreateSnapshot, now: datetime) -> Plan:
     """Clean up a completed request: release the pod, drop it for agents, merge late reports, then delete it."""
     request = snapshot.request
     if RECREATE_UNREADY in request.metadata.finalizers and not snapshot.pod_known:
-        return _explained(snapshot, request.status, now, Plan())  # without the pod's lookup, it would never be released
+        return _explained(snapshot, request.status, now, Plan())  # without reading it, the pod would never be released
     if chain := grace.ending(request, snapshot.pod, now):
         return _explained(snapshot, request.status, now, Plan(stages=(Stage(chains=(chain,)),)))
     status = merged(request, snapshot.report, now)

@@ -24,7 +24,7 @@ class RecreateSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> Subject:
-        """The request, as the bus names it."""
+        """The request as the subject of bus records."""
         return Subject.of(RECREATE_REQUEST, self.request.metadata)
 
     @property

@@ -115,7 +115,7 @@ def _container(state: RecreateState, code: str, text: str) -> Reason:
 
 
 def _not_taken_up(snapshot: RecreateSnapshot, now: datetime) -> Reason:
-    """Return that the agent is awaited, or that there is none: an agent acknowledges a request at once."""
+    """Return the reason that the agent is awaited or missing: it acknowledges a request at once."""
     created = snapshot.request.metadata.creation_timestamp
     if created is None or now < later(created, ANSWERS_WITHIN):
         return _agent(snapshot, "taken the request up yet")

@@ -19,5 +19,5 @@ class EphemeralJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> Subject:
-        """The job, as events and the bus name it."""
+        """The job as the subject of events and bus records."""
         return Subject.of(EPHEMERAL_JOB, self.job.metadata)

@@ -57,7 +57,7 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def at_work(self) -> bool:
-        """Whether it has containers of the job that have not ended, and counts for parallelism.
+        """Report whether it has containers of the job that have not ended, and counts for parallelism.
 
         A pod counts from its injection on, before the kubelet's first report, and no longer once it has failed.
         """

@@ -18,5 +18,5 @@ class ListJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> Subject:
-        """The list, as events and the bus name it."""
+        """The list as the subject of events and bus records."""
         return Subject.of(IMAGE_LIST_PULL_JOB, self.job.metadata)

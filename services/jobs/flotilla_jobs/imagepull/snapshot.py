@@ -24,7 +24,7 @@ class PullJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Sequence[NodeImage] = ()  # by name
     order: Mapping[str, int] = {}  # places of nodes in the update order of the workload that made the job
     sources: Mapping[str, Secret | None] = {}  # pull secrets by name: None is absent, an unread one is missing
-    copies: Sequence[Secret] = ()  # copies of those sources, and copies that refer to the job; by name
+    copies: Sequence[Secret] = ()  # copies of these sources, and copies that refer to the job; by name
     taken: Container[str] = ()  # names of all secrets beside the copies
     of_running_list: bool = False  # the job belongs to an ImageListPullJob that is not completed
     problem: str = ""  # why the nodes cannot be found
@@ -32,5 +32,5 @@ class PullJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> Subject:
-        """The job, as events and the bus name it."""
+        """The job as the subject of events and bus records."""
         return Subject.of(IMAGE_PULL_JOB, self.job.metadata)

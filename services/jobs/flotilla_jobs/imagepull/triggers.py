@@ -42,7 +42,7 @@ def tag_of(job: ImagePullJob) -> Iterable[tuple[str, str]]:
 
 
 def by_node(job: ImagePullJob) -> Iterable[str]:
-    """Return the one key of all jobs that choose nodes."""
+    """Return the key that all jobs that choose nodes share."""
     return (BY_NODE,) if is_active(job) and job.spec.pod_selector is None else ()
 
 

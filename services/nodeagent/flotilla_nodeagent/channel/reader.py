@@ -105,7 +105,7 @@ class Reader:
 
     @property
     def healthy(self) -> bool:
-        """Whether the delivery works, by the agent's own checks."""
+        """Report whether the delivery works, by the agent's own checks."""
         return not self._trouble and self._bus.connected
 
     async def run(self) -> None:

@@ -53,7 +53,7 @@ class Provider(Model):
 
     @property
     def needs_pod(self) -> bool:
-        """Whether it works only on behalf of a pod."""
+        """Report whether it works only on behalf of a pod."""
         return self.token_attributes is not None and self.token_attributes.require_service_account
 
 

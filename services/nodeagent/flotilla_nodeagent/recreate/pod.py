@@ -81,7 +81,7 @@ class PodContainers:
         return next_states(self._request, reported, seen)
 
     def act(self, states: list[RecreateState]) -> Act:
-        """Return what to do next."""
+        """Decide the next step."""
         return act(self._request, states, frozenset(self._newest))
 
     async def kill(self, name: str, states: list[RecreateState], reporter: Reporter) -> list[RecreateState]:
@@ -109,7 +109,7 @@ class PodContainers:
 
 
 def _runtime_of(request: ContainerRecreateRequest, runtimes: Runtimes) -> Runtime:
-    """Return the one runtime of all containers.
+    """Return the runtime of the containers.
 
     Raises NoRuntime when they are of no runtime of this node, or of several, Unavailable when no runtime answers at
     all.

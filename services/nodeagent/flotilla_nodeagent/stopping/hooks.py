@@ -32,7 +32,7 @@ class Hook(msgspec.Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to run."""
+        """Report whether the hook has no handler to run."""
         one = self.handler
         return not (one.exec or one.http_get or one.tcp_socket or one.sleep)
 
