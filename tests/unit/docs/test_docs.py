@@ -32,24 +32,12 @@ ROOT = Path(__file__).parents[3]
 DOCS = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 PAGES = sorted(
     path
-    for folder in (
-        "",
-        "docs",
-        "docs/adr",
-        "services/cloneset",
-        "services/daemonset",
-        "services/jobs",
-        "services/nodeagent",
-        "services/sidecar",
-        "services/statefulset",
-        "services/watcher",
-        "services/webhook",
-    )
-    for path in (ROOT / folder).glob("*.md")
+    for pattern in ("*.md", "docs/**/*.md", "libs/*/README.md", "services/*/README.md", "cli/README.md")
+    for path in ROOT.glob(pattern)
 )
 SOURCES = {
     path: ast.parse(path.read_text(encoding="utf-8"))
-    for folder in ("libs", "services", "cli")
+    for folder in ("libs", "services", "cli", "devcluster")
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
