@@ -1,4 +1,4 @@
-"""Each guard of DESIGN §4-5 is needed: taken out, the simulation fails; left in, the same runs pass.
+"""Each guard of architecture.md §4, §5 is needed: taken out, the simulation fails; left in, the same runs pass.
 
 Guards overlap: most of what one would let through, another one catches. So some of these runs combine faults that leave
 only the one guard in question.

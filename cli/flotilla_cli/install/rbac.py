@@ -1,4 +1,4 @@
-"""RBAC: one ServiceAccount per service, with exactly the verbs that it declares (DESIGN §1).
+"""RBAC: one ServiceAccount per service, with exactly the verbs that it declares (architecture.md §1).
 
 Names that scripts use with the reference are kept (install.md §1): users extend `kruise-manager-role` for their own
 workload kinds; it has no rules at first, and later installations leave its rules alone. `flotilla-crd-protection`

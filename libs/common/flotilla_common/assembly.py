@@ -1,7 +1,7 @@
 """Builds a service of controllers from their specs: mirror, shards, executor, controllers.
 
 The start order is here: the mirror first, then leases, then, for gained shards, the resync LIST before the first plan
-(DESIGN §4). So is the shutdown order: no new writes, responses to pending writes, leases, last events.
+(architecture.md §4). So is the shutdown order: no new writes, responses to pending writes, leases, last events.
 """
 
 import asyncio

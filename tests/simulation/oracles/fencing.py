@@ -11,7 +11,7 @@ ON_THE_WAY = 0.01
 
 
 def holds_the_lease(scene: Scene, step: Step) -> Iterator[str]:
-    """No write by a replica that does not hold the shard, or whose lease has run out (DESIGN §5).
+    """No write by a replica that does not hold the shard, or whose lease has run out (architecture.md §5).
 
     Events are exempt: they tell what a replica did while it held the lease. So is the webhook, of which every replica
     answers: what it writes holds for one version of one object.

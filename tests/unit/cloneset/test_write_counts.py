@@ -1,4 +1,4 @@
-"""What a rollout costs in writes per pod (DESIGN: writes are the scarce resource)."""
+"""What a rollout costs in writes per pod (architecture.md §1.5)."""
 
 import pytest
 

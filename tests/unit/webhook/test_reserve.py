@@ -233,7 +233,7 @@ async def test_an_unlimited_subset_waits_for_nothing() -> None:
 
 
 async def test_how_pods_are_known() -> None:
-    """Write the annotation as the reference does without places that are taken ahead (§5.4)."""
+    """Write the annotation as the reference does without places that are taken ahead (workloadspread.md §5.4)."""
     _, (world,) = await distant(subset("a", 100), subset("b"), count=1)
     named, unnamed = await storm([world], 20), await storm([world], 20, named=False)
     assert all(mark(one).keys() == {"name", "subset"} for one in named)

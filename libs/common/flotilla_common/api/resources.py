@@ -1,6 +1,6 @@
 """The resources that Flotilla reads and writes: group, storage version, plural, kind, scope.
 
-Mirrors watch storage versions only, so that they never depend on our own conversion webhook (DESIGN §3).
+Mirrors watch storage versions only, so that they never depend on our own conversion webhook (architecture.md §3).
 """
 
 import re

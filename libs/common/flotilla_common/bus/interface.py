@@ -1,7 +1,7 @@
 """The bus as the rest of Flotilla sees it: a dozen methods, and no NATS types.
 
 `bus.nats` is the real one; the simulator brings its own. Payloads are bytes (readable JSON), headers are strings. The
-bus is never the only copy of anything that matters: it may lose, repeat, reorder or drop everything (DESIGN §1).
+bus is never the only copy of anything that matters: it may lose, repeat, reorder or drop all (architecture.md §1).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Names of subjects and streams on the bus (DESIGN §3).
+"""Names of subjects and streams on the bus (architecture.md §3).
 
 Kubernetes names contain dots, NATS tokens cannot: a dot becomes an underscore, which no Kubernetes name contains. The
 namespace of a cluster-scoped object is an underscore, the core group is `core`.

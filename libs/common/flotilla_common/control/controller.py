@@ -1,4 +1,4 @@
-"""The control loop that every kind shares: queue, gather, plan, execute, status (DESIGN §5).
+"""The control loop that every kind shares: queue, gather, plan, execute, status (architecture.md §5).
 
 A kind provides three functions: `gather` builds a snapshot of one object from the mirror, `plan` (pure) turns it into a
 Plan, and `reread` reads the object's dependents directly from the apiserver after a write whose outcome is unknown. The

@@ -1,4 +1,4 @@
-"""Executes plans: stages in order, chains side by side, every write fenced, limited, recorded (DESIGN §5).
+"""Executes plans: stages in order, chains side by side, every write fenced, limited, recorded (architecture.md §5).
 
 The response of a successful write goes into the mirror before anything else happens, so the next plan sees it. A
 refused write means that our view was wrong: the object is read at once. The outcome of a write without a response is

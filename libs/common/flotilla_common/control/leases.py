@@ -1,4 +1,4 @@
-"""One Lease: its holder, how long it is surely held, and when it may be taken over (DESIGN §5).
+"""One Lease: its holder, how long it is surely held, and when it may be taken over (architecture.md §5).
 
 Two rules keep two replicas from writing for one key. A holder writes only until a *monotonic* deadline that counts from
 the moment its last successful renewal was *sent*; and a challenger takes over a Lease only after it has seen it

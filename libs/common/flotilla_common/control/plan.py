@@ -1,4 +1,4 @@
-"""Plans as values (DESIGN §1): the output of a pure planner, and the input of the executor.
+"""Plans as values (architecture.md §1): the output of a pure planner, and the input of the executor.
 
 A `Plan` holds stages. Stages run in order; the chains of one stage run side by side; the actions of one chain run one
 after the other, and a chain ends at its first failure. Everything here is frozen data: a plan can be compared in a

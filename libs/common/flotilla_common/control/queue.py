@@ -2,7 +2,7 @@
 
 A key is queued at most once and never given to two workers at a time; a key that changes while it is busy is queued
 again afterwards. Keys can be due later (a plan's `wake_at`, backoff after a failure), and a worker may hold its key
-back for a moment when it is done, so that a large workload is not planned once per pod event (DESIGN §5).
+back for a moment when it is done, so that a large workload is not planned once per pod event (architecture.md §5).
 
 `priority` decides which of the ready keys is next; this module is the mechanism.
 

@@ -1,4 +1,4 @@
-"""Assigns keys to replicas by shards (DESIGN §5).
+"""Assigns keys to replicas by shards (architecture.md §5).
 
 Keys are hashed to N shards, and each shard is one Lease (`control/leases.py` keeps two replicas from holding it at
 once). With one shard a service is a leader with hot standbys; with more, replicas share the work: every replica has a

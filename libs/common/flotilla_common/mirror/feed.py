@@ -1,8 +1,8 @@
 """Feeds one resource's table: from the bus while it can be trusted, from the apiserver directly otherwise.
 
-A dead bus does not make the system blind (DESIGN §3). The bus is trusted while its follow is complete and the watcher's
-marker keeps coming. Without such proof for `fallback_after` seconds the direct source starts; when the proof is back it
-stops. Tables only move forward, so both may run at once.
+A dead bus does not make the system blind (architecture.md §3). The bus is trusted while its follow is complete and the
+watcher's marker keeps coming. Without such proof for `fallback_after` seconds the direct source starts; when the proof
+is back it stops. Tables only move forward, so both may run at once.
 """
 
 from collections.abc import Callable

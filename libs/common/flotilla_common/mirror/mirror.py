@@ -1,4 +1,4 @@
-"""The mirror: typed tables of the cluster's objects, fed by watches and by our own writes (DESIGN §4).
+"""The mirror: typed tables of the cluster's objects, fed by watches and by our own writes (architecture.md §4).
 
 A service adds its tables, runs the mirror, waits until it is synced, and before it writes for a shard calls `resync`.
 Responses to its writes go through `written` and `deleted`; after a write of unknown outcome `read` and `read_owned`

@@ -1,4 +1,4 @@
-"""One resource's objects in memory, always moving forward (DESIGN §4).
+"""One resource's objects in memory, always moving forward (architecture.md §4).
 
 A table receives objects in four ways (the bus, a direct watch, responses to our own writes, consistent LISTs) and keeps
 the newest: for one uid an object with a lower resourceVersion than the held one is dropped, and a uid that was deleted

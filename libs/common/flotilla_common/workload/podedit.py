@@ -1,4 +1,4 @@
-"""Collects the changes of one pod, and makes as few writes from them as possible (DESIGN §1).
+"""Collects the changes of one pod, and makes as few writes from them as possible (architecture.md §1).
 
 The apiserver keeps labels and annotations that come with a `pods/status` patch, so one such patch is enough for
 metadata and conditions. Containers and finalizers need the main resource: then conditions are written first (a pod is

@@ -1,7 +1,8 @@
-"""Carries out ContainerRecreateRequests in passes, each of which reports before the next one acts (§7.2).
+"""Carries out ContainerRecreateRequests in passes, each of which reports before the next one acts.
 
-Work is keyed by pod, so that one request per pod is worked on at a time. An accepted report counts at once, so several
-containers are stopped one after the other without waiting for the channel, each only after the last one was reported.
+Work is keyed by pod, one request per pod at a time (containerrecreaterequest.md §7.2). An accepted
+report counts at once, so several containers are stopped one after the other without waiting for the channel, each only
+after the last one was reported.
 """
 
 import msgspec
