@@ -62,6 +62,8 @@ def home(file: Path, text: str) -> str:
 
 def references(file: Path, text: str) -> Iterator[Reference]:
     """Return all references of a file to sections. A list after a document belongs to it, also across lines."""
+    if _MARK not in text:
+        return
     own, named, end = home(file, text), "", 0
     for match in _EITHER.finditer(text):
         if not _LIST.fullmatch(text, end, match.start()):
