@@ -116,7 +116,7 @@ class _Options:
         for field in fields(Settings):
             if field.name == "workers":
                 for name, kind in self.workers.items():
-                    side_by_side = Option("replicas", f"{kind.name}s planned side by side.", readers.integer(1))
+                    side_by_side = Option("replicas", f"{kind.name}s planned concurrently.", readers.integer(1))
                     self.by_field[name], self.defaults[name] = side_by_side, kind.workers.default
             else:
                 self.by_field[field.name], self.defaults[field.name] = field.metadata[OPTION], field.default

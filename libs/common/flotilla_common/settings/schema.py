@@ -74,10 +74,10 @@ class Settings:
         env=("POD_NAMESPACE",),
     )
     watch_namespace: str = _cluster(
-        "", "Known from the reference; must be empty: all are handled.", flags=("namespace",)
+        "", "Accepted for compatibility; must be empty, as all namespaces are served.", flags=("namespace",)
     )
     kube_max_writes: int = _cluster(
-        64, "Writes under way at once, per process; the adaptive limit moves below it.", readers.integer(1)
+        64, "Concurrent writes per process; the adaptive limit never exceeds it.", readers.integer(1)
     )
 
     # The bus
@@ -90,19 +90,19 @@ class Settings:
     )
     nats_creds: str = _bus(
         "",
-        "Who this process is to the bus: a file with NATS credentials, a user seed, or a ServiceAccount token; or a"
+        "The credentials of this process: a file with NATS credentials, a user seed, or a ServiceAccount token; or a"
         " folder with a file `<service>.seed` for each service.",
         flags=("creds",),
     )
     nats_ca: str = _bus(
         "",
-        "A file with the authorities (CA) whose certificates NATS servers may show if they ask for TLS, read anew"
-        " for every connection; empty: with `tls://` those that this machine trusts.",
+        "A file with the CA certificates of NATS servers that use TLS, read for every connection; empty: with `tls://`"
+        " the CAs that this machine trusts.",
     )
     allow_open_bus: bool = _bus(
         False,
-        "Use NATS servers that let anybody in without credentials. Whoever reaches such a bus can have pods made and"
-        " deleted; it is refused otherwise.",
+        "Use NATS servers that require no credentials. Without this flag they are refused, because every client that"
+        " reaches such a bus can have pods created and deleted.",
     )
     nats_listen: str = _bus(
         "",
@@ -116,47 +116,49 @@ class Settings:
     )
     nats_issuer: str = _bus(
         "",
-        "A file with the seed of the account key that NATS trusts for its auth callout; empty: the watcher lets"
-        " nobody in by ServiceAccount token.",
+        "A file with the seed of the account key that NATS trusts for its auth callout; empty: the watcher accepts"
+        " no ServiceAccount tokens.",
     )
     nats_audience: str = _bus("flotilla-bus", "The audience that the agents' ServiceAccount tokens must be made for.")
     node_account: str = _bus(
         "flotilla-nodeagent", "The ServiceAccount of the node agents, in Flotilla's own namespace."
     )
     bus_max_payload: int = _bus(
-        8 << 20, "Bytes; larger objects travel as a header and are fetched.", readers.integer(1024)
+        8 << 20, "The largest message in bytes; of larger objects only a header is sent.", readers.integer(1024)
     )
     bus_copies: int = _bus(
         1,
-        "On how many NATS servers each stream is kept, at least: 3 with servers that form a cluster.",
+        "The least number of NATS servers that keep each stream: 3 with servers that form a cluster.",
         readers.integer(1, 5),
     )
     bus_fallback_after: float = _bus(
-        30.0, "How long a service waits for a dead bus before it lists and watches by itself."
+        30.0, "How long a service waits for a dead bus before it lists and watches directly."
     )
 
     # Sharing the work
     shards: int = _replicas(
         1, "Shards per service: 1 is a leader with standbys, more spread the work.", readers.integer(1, 256)
     )
-    replica: str = _replicas("", "This replica's name; empty: a fresh one at every start.", env=("POD_NAME",))
+    replica: str = _replicas("", "This replica's name; empty: a new one at every start.", env=("POD_NAME",))
     lease_holder: str = _replicas(
         "",
-        "Under which name leases are held; empty: the replica's, with something that no other process has."
-        " Only processes of which one surely follows the other may share one.",
+        "The name that holds leases; empty: the replica's with a unique suffix. Processes may share a name only if"
+        " they never run at the same time.",
     )
     lease_duration: float = _replicas(
-        15.0, "How long a silent replica keeps its shards.", flags=("leader-election-lease-duration",)
+        15.0, "How long a replica keeps its shards without renewing.", flags=("leader-election-lease-duration",)
     )
     lease_retry_period: float = _replicas(
-        2.0, "How often leases are renewed and tried for.", flags=("leader-election-retry-period",)
+        2.0, "The interval at which leases are renewed and acquired.", flags=("leader-election-retry-period",)
     )
 
     rate_limiter_base_delay: float = _replicas(
-        0.005, "How soon a failed object is tried again; doubles with every failure."
+        0.005, "The first delay before a failed object is retried; doubles with every failure."
     )
-    rate_limiter_max_delay: float = _replicas(1000.0, "The longest pause before a failed object is tried again.")
-    sidecarterminator_workers: int = _replicas(3, "Pods whose sidecars are ended side by side.", readers.integer(1))
+    rate_limiter_max_delay: float = _replicas(1000.0, "The longest delay before a failed object is retried.")
+    sidecarterminator_workers: int = _replicas(
+        3, "Pods whose sidecars are terminated concurrently.", readers.integer(1)
+    )
     # By the kinds' names in flags such as `--cloneset-workers`.
     workers: Mapping[str, int] = field(default_factory=dict[str, int])
 
@@ -164,17 +166,18 @@ class Settings:
     node: str = _node("", "The name of the node that the agent works on.", flags=("node-name",), env=("NODE_NAME",))
     cri_socket: str = _node(
         "",
-        "The container runtime's socket; empty: looked for. A relative path lies below /run.",
+        "The container runtime's socket; empty: found automatically. A relative path is below /run.",
         flags=("socket-file",),
     )
-    host_root: str = _node("", "Where the host's /run is mounted, if the agent runs in a container of its own.")
+    host_root: str = _node("", "The prefix of the host's paths such as /run, if the agent runs in a container.")
     node_ips: str = _node(
         "",
         "The node's addresses, separated by commas, for an agent in a network of its own; pods in the node's network "
         "are probed there.",
     )
     node_state_dir: str = _node(
-        "/var/lib/flotilla/nodeagent", "Where the agent notes what it has begun, to survive its own restart."
+        "/var/lib/flotilla/nodeagent",
+        "The folder in which the agent records unfinished work, to resume it after a restart.",
     )
     kubelet_root_dir: str = _node(
         "/var/lib/kubelet", "The kubelet's own folder; its config.json holds logins for registries."
@@ -184,29 +187,31 @@ class Settings:
         "Credential plugins for image pulls: a kubelet's CredentialProviderConfig, if there is one.",
     )
     plugin_bin_dir: str = _node("/kruise/plugins", "The folder with those plugins' programs.")
-    max_workers_for_pull_image: int = _node(-1, "Image pulls at a time on one node; -1: no limit.", readers.integer(-1))
+    max_workers_for_pull_image: int = _node(
+        -1, "Concurrent image pulls on one node; -1: no limit.", readers.integer(-1)
+    )
 
     # The webhook
     webhook_url: str = _webhook(
         "", "https://IP:PORT at which the apiserver reaches the webhook; empty: through the Service."
     )
-    webhook_port: int = _webhook(9876, "The port it listens on.", readers.port, env=("WEBHOOK_PORT",))
+    webhook_port: int = _webhook(9876, "The port that the webhook listens on.", readers.port, env=("WEBHOOK_PORT",))
     webhook_host: str = _webhook(
-        "", "The host in its certificate and URLs instead of the Service.", env=("WEBHOOK_HOST",)
+        "", "The host in the certificate and URLs instead of the Service.", env=("WEBHOOK_HOST",)
     )
     webhook_client_ca: str = _webhook(
         "",
-        "A file with the authority of the apiserver's client certificate: admission is then refused to everybody else."
-        " The apiserver shows one where its AdmissionConfiguration says so.",
+        "A file with the CA of the apiserver's client certificate: admission then refuses all other clients. The"
+        " apiserver only sends a certificate if its AdmissionConfiguration names one.",
     )
     webhook_client_names: str = _webhook(
         "",
-        "The common names, separated by commas, of the apiserver's client certificate, where its authority has others"
-        " than the apiserver; empty: any.",
+        "The accepted common names, separated by commas, of the apiserver's client certificate, for a CA that issues"
+        " certificates to other clients, too; empty: any.",
     )
     webhook_cert_dir: str = _webhook(
         f"/tmp/{_CERTIFICATES}",  # noqa: S108 - the path that existing manifests mount
-        "Where certificates lie as files.",
+        "The folder with certificates as files.",
         env=("WEBHOOK_CERT_DIR",),
     )
     webhook_cert_writer: str = _webhook(
@@ -219,12 +224,12 @@ class Settings:
     webhook_service: str = _webhook("kruise-webhook-service", "The webhook's Service.", env=("SERVICE_NAME",))
     certs_renew_before: int = _webhook(
         readers.RENEW_BEFORE_DEFAULT_DAYS,
-        "Days before its end that a certificate is renewed.",
+        "Days before its expiry that a certificate is renewed.",
         readers.renew_before,
         env=("CERTS_RENEW_BEFORE",),
     )
     webhook_initialize_timeout: float = _webhook(
-        60.0, "Within this time certificates and configurations are right, or it exits."
+        60.0, "How long certificates and configurations may take to become valid before the webhook exits."
     )
 
     # Behaviour
@@ -236,25 +241,25 @@ class Settings:
         False, "Pods in PreparingDelete do not count when CloneSets scale."
     )
     ws_enabled_versioned_status: str = _behaviour(
-        "deployment,replicaset", "Kinds of workloads whose WorkloadSpreads have a book of places per version of pods."
+        "deployment,replicaset", "Kinds of workloads whose WorkloadSpreads count places per version of pods."
     )
     assign_pods_by_scheduler: bool = _behaviour(
-        True, "Pods of DaemonSets ask the scheduler for their node; else they are created on it."
+        True, "The scheduler binds pods of DaemonSets to their nodes; else they are created with a node name."
     )
     assign_bcj_pods_by_scheduler: bool = _behaviour(
-        True, "Pods of BroadcastJobs ask the scheduler for their node; else they are created on it."
+        True, "The scheduler binds pods of BroadcastJobs to their nodes; else they are created with a node name."
     )
     keep_managed_fields: bool = _behaviour(
         False,
         "Pods that are updated in place keep metadata.managedFields; every write of them then costs the apiserver"
-        " about three times as much. Give it to `flotilla install`, too: new pods keep theirs then.",
+        " about three times as much. Set it for `flotilla install`, too, to keep those of new pods.",
     )
     daemon_config_namespace: str = _behaviour(
         "kruise-daemon-config",
-        "The namespace that copies of pull secrets are made in; nodes get secrets of no other one.",
+        "The namespace for copies of pull secrets; nodes get secrets from this namespace only.",
         env=("KRUISE_DAEMON_CONFIG_NS",),
     )
-    nodeimage_creation_delay: float = _behaviour(30.0, "How long a node is ready before its NodeImage is made.")
+    nodeimage_creation_delay: float = _behaviour(30.0, "How long a node must be ready before its NodeImage is created.")
     default_ttlseconds_for_always_nodeimage: int = _behaviour(
         300,
         "Seconds that a finished pull stays in a NodeImage beyond what its job asks for.",
@@ -262,7 +267,7 @@ class Settings:
     )
     pub_eviction_denied_code: int = _behaviour(
         429,
-        "The code of evictions that a PodUnavailableBudget refuses: 429, and `kubectl drain` tries again, or 403.",
+        "The code of evictions that a PodUnavailableBudget refuses: 429, so that `kubectl drain` retries, or 403.",
         readers.one_of(403, 429),
     )
     protection_log_path: str = _behaviour("", "The directory of protection.log; empty: the log only.")
@@ -272,19 +277,17 @@ class Settings:
         "info", "debug, info, warning, error, or a klog verbosity.", readers.log_level, flags=("v",)
     )
     log_format: str = _operations("json", "json or text.", readers.choice("json", "text"), flags=("logging-format",))
-    metrics_port: int = _operations(
-        8080, "Where /metrics is served; 0: not at all.", readers.port, flags=("metrics-addr",)
-    )
+    metrics_port: int = _operations(8080, "The port of /metrics; 0: disabled.", readers.port, flags=("metrics-addr",))
     state_metrics_port: int = _operations(
-        8081, "Where the statemetrics service serves the metrics of objects.", readers.port
+        8081, "The port of the statemetrics service's metrics of objects.", readers.port
     )
     health_port: int = _operations(
-        8000, "Where /healthz and /readyz are served; 0: not at all.", readers.port, flags=("health-probe-addr", "addr")
+        8000, "The port of /healthz and /readyz; 0: disabled.", readers.port, flags=("health-probe-addr", "addr")
     )
     otlp_endpoint: str = _operations(
         "",
         "The collector that traces are exported to, by OTLP over HTTP: http://HOST:4318; empty: no traces. Headers,"
-        " certificates and timeouts are those of the variables OTEL_EXPORTER_OTLP_….",
+        " certificates and timeouts come from the variables OTEL_EXPORTER_OTLP_….",
         env=("OTEL_EXPORTER_OTLP_ENDPOINT",),
     )
 
