@@ -180,7 +180,7 @@ async def test_controllers_of_kinds_that_are_not_named_stay_off(flotilla: Fleet)
     flotilla.kill("cloneset-standby")
     member = await flotilla.start("cloneset", flags=["--custom-resource-enable= DaemonSet , SidecarSet"])
     assert "[+]cloneset-controller off: CloneSet is not in CUSTOM_RESOURCE_ENABLE" in member.why_not_ready()
-    assert "controller does not run" in [line["event"] for line in log_lines(member)]
+    assert "controller is disabled" in [line["event"] for line in log_lines(member)]
     cluster.kubectl("create", "-f", "-", stdin=clone_set("ignored"))
     await SystemClock().sleep(2)
     assert cluster.read("pods", "-l", "app=ignored")["items"] == []

@@ -107,7 +107,7 @@ class Assembly:
         context = self.context
         if why := part.why_off(context.settings, context.gates):
             context.health.ready(part.name, ok=True, why=why)
-            context.log.warning("controller does not run", controller=part.name, why=why)
+            context.log.warning("controller is disabled", controller=part.name, why=why)
             return
         self._parts += 1
         wiring = LiveWiring(
@@ -272,7 +272,7 @@ class Assembly:
 
     async def _idle(self) -> None:
         """Wait until cancelled: there is no work before the process is restarted with other settings."""
-        self.context.log.warning("no controller runs")
+        self.context.log.warning("all controllers are disabled")
         self.context.started()
         await asyncio.Event().wait()
 
@@ -283,7 +283,7 @@ class Assembly:
                 one.report(found)
 
     def _clock_was_set(self) -> None:
-        self.context.log.info("the clock was set")
+        self.context.log.info("the wall clock was set")
         for one in self._served:
             one.controller.clock_was_set()
 
@@ -299,7 +299,7 @@ class Assembly:
             one.controller.stop()
         late = (await asyncio.wait(working, timeout=DRAIN_SECONDS))[1] if working else ()
         if late:
-            self.context.log.warning("stopping with unanswered writes", seconds=DRAIN_SECONDS)
+            self.context.log.warning("stopping with pending writes", seconds=DRAIN_SECONDS)
         leading.cancel()
         await asyncio.wait([leading])
         flushes = [asyncio.ensure_future(recorder.flush()) for recorder in self._recorders]

@@ -100,7 +100,7 @@ class LiveWiring:
 
     def again(self, namespace: str, name: str) -> None:
         if self._controller is None:
-            raise RuntimeError("nothing can be planned before the controller is there")
+            raise RuntimeError("keys cannot be enqueued before a controller is attached")
         self._controller.enqueue(namespace, name)
 
     def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:

@@ -56,8 +56,8 @@ objects, would cost much and free next to nothing.
 BUS_CONNECTED = Gauge("flotilla_bus_connected", "1 while a NATS server answers.")
 
 _SETTINGS_HELP: Mapping[type[Exception], str] = {
-    PortTaken: "a port cannot be had",
-    OpenBusError: "the bus is open to anybody",
+    PortTaken: "cannot bind a port",
+    OpenBusError: "the bus requires no credentials",
 }
 
 APISERVER_RETRY_SECONDS = 2.0
@@ -237,14 +237,15 @@ def run_process(services: Sequence[Service], settings: Settings, cluster: ApiCon
         log.info("stopped")
         return 0
     except ConfigError as error:
-        log.error("no way to the cluster", error=str(error))  # noqa: TRY400 - the message names file and field
+        log.error("cannot configure access to the cluster", error=str(error))  # noqa: TRY400 - the message names file and field
         return 2
     except (PortTaken, ExceptionGroup) as failure:
         if (known := _for_the_operator(failure)) is not None:
             log.error(known[0], error=known[1])  # noqa: TRY400 - the message says what to change
             return 2
         if (restored := only(VersionsWentBack, failure)) is not None:
-            log.error("this process remembers too much", error=str(restored))  # noqa: TRY400 - it is no defect
+            event = "resourceVersions went backwards (etcd restored?), exiting to start with an empty cache"
+            log.error(event, error=str(restored))  # noqa: TRY400 - it is no defect
             return 1
         log.error("service failed", exc_info=failure)  # noqa: TRY400 - structlog takes the exception itself
         return 1

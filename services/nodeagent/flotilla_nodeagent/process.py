@@ -45,13 +45,13 @@ def main(arguments: Sequence[str] | None = None, env: Mapping[str, str] | None =
         structlog.get_logger().info("stopped")
         return 0
     except PortTaken as error:
-        structlog.get_logger().error("a port cannot be had", error=str(error))
+        structlog.get_logger().error("cannot bind a port", error=str(error))
         return 2
     except ExceptionGroup as failures:
         opened, others = failures.split(OpenBusError)
         if opened is None or others is not None:
             raise
-        structlog.get_logger().error("the bus is open to anybody", error=str(opened.exceptions[0]))
+        structlog.get_logger().error("the bus requires no credentials", error=str(opened.exceptions[0]))
         return 2
     return 1
 

@@ -6,7 +6,7 @@ from flotilla_common.api.kinds.sidecarset.metadata_validation import MAX_SIZE, W
 from tests.testkit.documents import Json
 
 PATH = "spec.patchPodMetadata: Required value: "
-SILENT = f"{PATH}annotations are not in the white list, which says nothing about this SidecarSet"
+SILENT = f"{PATH}annotations are not in the white list, which has no rule for this SidecarSet"
 NOT_LISTED = "is not in the white list"
 SIZE = f"annotations size {MAX_SIZE + 1} is larger than limit {MAX_SIZE}"
 

@@ -100,7 +100,7 @@ def test_resources(rule: Json, given: Json, expected: Json) -> None:
         pytest.param(policy(limits={"cpu": "cpu * 2m"}), pod(*TWO), "multiplied", id="an expression that fails"),
         pytest.param(policy(requests={"cpu": "cpu - 1"}), pod(*TWO), "negative", id="a negative result"),
         pytest.param(
-            policy(limits={"cpu": "cpu"}), pod(container("a", {"cpu": "much"})), "is no quantity", id="no quantity"
+            policy(limits={"cpu": "cpu"}), pod(container("a", {"cpu": "much"})), "is not a quantity", id="no quantity"
         ),
     ],
 )

@@ -49,7 +49,7 @@ def test_a_text_that_is_too_long_is_refused_at_once(read: Callable[[str], object
 
 @pytest.mark.parametrize("digits", [201, 1000, 5000])
 def test_a_quantity_of_too_many_digits_is_an_error(digits: int) -> None:
-    with pytest.raises(ValueError, match="is no quantity"):
+    with pytest.raises(ValueError, match="is not a quantity"):
         quantity.parse("1" * digits)
 
 

@@ -46,7 +46,7 @@ def test_members_come_in_the_order_of_the_types() -> None:
     ],
 )
 def test_wrong_types_are_refused(template: bytes) -> None:
-    with pytest.raises(ValueError, match=r"not JSON|should be of type|is no quantity"):
+    with pytest.raises(ValueError, match=r"not JSON|should be of type|is not a quantity"):
         canonical_template(template)
 
 

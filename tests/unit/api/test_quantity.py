@@ -46,7 +46,7 @@ def test_canonical(text: str | float, expected: str) -> None:
 
 @pytest.mark.parametrize("text", ["", ".", "m", "1K", "1mi", "--1", "1 Gi", "1e", "0x1", "NaN", "Infinity", "1_000"])
 def test_invalid(text: str) -> None:
-    with pytest.raises(ValueError, match="is no quantity"):
+    with pytest.raises(ValueError, match="is not a quantity"):
         canonical(text)
 
 

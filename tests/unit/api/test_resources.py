@@ -25,5 +25,5 @@ def test_a_group_stays_one_segment() -> None:
 
 @pytest.mark.parametrize("name", [".", ".."])
 def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="is no name"):
+    with pytest.raises(ValueError, match="is not a valid name"):
         POD.path("shop", name)

@@ -54,5 +54,5 @@ def test_a_shell_completes_kinds(verb: str, before: list[str], word: str, offere
 
 
 def test_what_is_none_of_our_kinds_belongs_to_no_service():
-    with pytest.raises(LookupError, match="Pod v1 is none of Flotilla's kinds"):
+    with pytest.raises(LookupError, match="Pod v1 is not one of Flotilla's kinds"):
         catalogue.kind_of(POD)

@@ -140,7 +140,7 @@ async def test_warnings(name: str, old: Json | None, dropped: list[str], expecte
         pytest.param({"resources": {"requests": {"storage": "1Gi"}}}, "", id="fine"),
         pytest.param(
             {"resources": {"requests": {"storage": "oops"}}},
-            "spec: resources: requests: 'oops' is no quantity",
+            "spec: resources: requests: 'oops' is not a quantity",
             id="size",
         ),
         pytest.param(
@@ -166,7 +166,7 @@ async def test_without_a_dry_run_nothing_is_admitted(failure: Exception) -> None
     case = Case()
     case.templates.answer = failure
     answer = await case.validate(create(cloneset()))
-    assert (answer.code, answer.message) == (500, "cannot check the CloneSet, the apiserver says: no quorum")
+    assert (answer.code, answer.message) == (500, "cannot check the CloneSet: no quorum")
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ async def test_codes_of_refusals(document: Json) -> None:
 async def test_without_an_answer_nothing_is_admitted(failure: Exception, document: Json) -> None:
     answer = await Case(failure).ask("validate", document)
     assert (answer.allowed, answer.code) == (False, 500)
-    assert answer.message.startswith(f"cannot check the {document['kind']}, the apiserver says: ")
+    assert answer.message.startswith(f"cannot check the {document['kind']}: ")
 
 
 async def test_a_broadcast_job_is_judged_when_it_is_new_and_when_its_template_changes() -> None:

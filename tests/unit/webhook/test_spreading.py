@@ -269,9 +269,9 @@ async def test_how_many_pods_there_are_to_be(spec: Json, missing: list[int]) -> 
         ("spec.groups.-1", "the workload has no spec.groups.-1"),
         ("spec.groups.one", "the workload has no spec.groups.one"),
         ("spec.worker.replicas.deep", "the workload has no spec.worker.replicas.deep"),
-        ("spec.worker", "spec.worker of the workload is no number"),
+        ("spec.worker", "spec.worker of the workload is not a number"),
         ("spec..worker", "the workload has no spec..worker"),
-        ("spec.flag", "spec.flag of the workload is no number"),
+        ("spec.flag", "spec.flag of the workload is not a number"),
     ],
 )
 async def test_a_path_that_leads_nowhere_has_the_pod_come_again(path: str, message: str) -> None:

@@ -158,7 +158,7 @@ def test_limits_are_rounded_up() -> None:
     assert scaled(1 << 40, 7) == (1 << 31) - 1  # what the status can hold
     assert scaled("50%", -2) == 0  # -1 would be no limit
     for text in ("50", "1.5%", "%", "-1%"):
-        with pytest.raises(ValueError, match="no percentage"):
+        with pytest.raises(ValueError, match="nor a percentage"):
             scaled(text, 7)
 
 

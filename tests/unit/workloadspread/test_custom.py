@@ -170,7 +170,7 @@ async def test_the_list_is_read_anew() -> None:
         pytest.param(ENTRY | {"replicasPath": ""}, {}, 0, id="no path"),
         pytest.param(ENTRY | {"replicasPath": "spec.nowhere"}, {}, "the workload has no spec.nowhere", id="nowhere"),
         pytest.param(
-            ENTRY, {"replicasPathList": ["spec.worker"]}, "spec.worker of the workload is no number", id="no number"
+            ENTRY, {"replicasPathList": ["spec.worker"]}, "spec.worker of the workload is not a number", id="no number"
         ),
     ],
 )

@@ -49,7 +49,7 @@ def _read(text: str) -> tuple[Decimal, str]:
     """Return the number and its style: decimal, binary, exponent."""
     match = _QUANTITY.fullmatch(text.strip()) if len(text) <= LONGEST else None
     if match is None:
-        raise ValueError(f"{text!r} is no quantity")
+        raise ValueError(f"{text!r} is not a quantity")
     suffix, exponent = match["suffix"] or "", match["exponent"]
     with localcontext(_EXACT):
         number = Decimal(match["number"])

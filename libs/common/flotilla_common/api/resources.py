@@ -57,7 +57,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 def _escaped(part: str) -> str:
     if part in (".", ".."):
-        raise ValueError(f"{part!r} is no name")
+        raise ValueError(f"{part!r} is not a valid name")
     return quote(part, safe="*:")
 
 

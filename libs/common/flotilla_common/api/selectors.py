@@ -72,7 +72,7 @@ class Selector:
         while rest:
             found = _WRITTEN.match(rest)
             if found is None or rest[found.end() : found.end() + 1] not in ("", ","):
-                raise ValueError(f"{written!r} is no label selector")
+                raise ValueError(f"{written!r} is not a label selector")
             requirements.append(_read_requirement(found))
             rest = rest[found.end() + 1 :]
         return cls.compile(LabelSelector(match_expressions=requirements))

@@ -49,7 +49,7 @@ def merge(target: Json, patch: Json) -> Json:
     if directive == "delete":
         return {}
     if directive is not None:
-        raise ValueError(f"$patch: {directive!r} is no way to patch an object")
+        raise ValueError(f"$patch: {directive!r} is not a supported directive")
     result = dict(target)
     if _RETAIN in patch:
         kept = _plain(patch[_RETAIN])
@@ -130,4 +130,4 @@ def _plain(value: object) -> list[str]:
     """Return the list of texts. Raises ValueError for anything else."""
     if isinstance(value, list) and all(isinstance(item, str) for item in cast("list[object]", value)):
         return cast("list[str]", value)
-    raise ValueError("where a strategic merge patch is about a list of texts, there is something else")
+    raise ValueError("a strategic merge patch has another value where a list of strings is needed")

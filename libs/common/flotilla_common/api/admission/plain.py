@@ -54,7 +54,7 @@ def in_hub(write: Write, to_hub: Callable[[Json], Json]) -> Write:
 def document_of(request: Request, read: Read) -> Json:
     """Return the object of the request. Raises Refused for one that cannot be read."""
     if request.object is None:
-        raise Refused(400, "there is no object in the request")
+        raise Refused(400, "the request has no object")
     try:
         read(request.object)
     except ValueError as fault:
@@ -92,7 +92,7 @@ async def judged(
     try:
         judgement = await judge(write, tools)
     except (ApiError, Unreachable) as failure:
-        return error(500, f"cannot check the {write.document.get('kind')}, the apiserver says: {failure}")
+        return error(500, f"cannot check the {write.document.get('kind')}: {failure}")
     if judgement.faults:
         return error(judgement.code, aggregate(judgement.faults))
     return Answer(warnings=judgement.warnings)

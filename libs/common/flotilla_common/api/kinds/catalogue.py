@@ -73,5 +73,5 @@ def called(word: str) -> Kind:
 def _only(found: Iterator[Kind], what: str) -> Kind:
     kind = next(found, None)
     if kind is None:
-        raise LookupError(f"{what} is none of Flotilla's kinds")
+        raise LookupError(f"{what} is not one of Flotilla's kinds")
     return kind

@@ -214,7 +214,7 @@ class Field(msgspec.Struct, frozen=True):
         """Return whether an element of a list is an unrestricted star, and its numbers."""
         found = _PART.fullmatch(text)
         if found is None:
-            raise self._error(text, "is no number, range or step")
+            raise self._error(text, "is not a number, range or step")
         low, high, step = found["low"], found["high"], found["step"]
         every = 1 if step is None else self._step(step)
         if low in _STARS and high is None:
@@ -227,7 +227,7 @@ class Field(msgspec.Struct, frozen=True):
 
     def _step(self, text: str) -> int:
         if not _NUMBER.fullmatch(text) or int(text) == 0:
-            raise self._error(text, "is no step")
+            raise self._error(text, "is not a step")
         return int(text)
 
     def _number(self, text: str) -> int:

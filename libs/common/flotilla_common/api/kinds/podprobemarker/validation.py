@@ -189,7 +189,7 @@ def _header_faults(path: str, header: Json) -> Iterator[Fault]:
     elif name.lower() == "host":  # a rule of our own: the probe would reach another virtual host
         yield invalid(path, name, "host header in probes is not allowed")
     if _CONTROL.search(value):
-        yield invalid(path, value, "the value of a header has no control characters")
+        yield invalid(path, value, "the value of a header must not contain control characters")
 
 
 def _port_faults(path: str, port: JsonValue) -> Iterator[Fault]:

@@ -97,11 +97,11 @@ class ResourceDistribution(Model, dict=True):
         """Return the decoded `spec.resource`. Raises ValueError if it cannot be distributed."""
         document = read_json(self.spec.resource, object)
         if not is_object(document):
-            raise ValueError("spec.resource is no object")
+            raise ValueError("spec.resource is not an object")
         resource = distributed(document)
         name = text(member(document, "metadata").get("name"))
         if resource is None or not name:
-            raise ValueError("spec.resource is no Secret or ConfigMap with a name")
+            raise ValueError("spec.resource is not a Secret or ConfigMap with a name")
         return Source(resource, name, document)
 
 

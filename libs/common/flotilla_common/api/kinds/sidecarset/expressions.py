@@ -175,7 +175,8 @@ class _Reading:
 
     def _unexpected(self, token: re.Match[str] | None = None) -> ValueError:
         found = token or self._token
-        return ValueError(f"{self._expression!r} has {found[0].strip()!r}" if found else f"{self._expression!r} ends")
+        problem = f"has an unexpected {found[0].strip()!r}" if found else "ends unexpectedly"
+        return ValueError(f"{self._expression!r} {problem}")
 
 
 def _add(left: Value, right: Value) -> Value:

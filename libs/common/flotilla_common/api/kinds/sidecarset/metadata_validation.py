@@ -62,7 +62,7 @@ def _white_list_problem(entries: list[dict[str, str]], labels: dict[str, str], w
     except ValueError as problem:
         return f"the white list {WHITE_LIST} cannot be read: {problem}"
     if not searches:
-        return "" if allowed else "annotations are not in the white list, which says nothing about this SidecarSet"
+        return "" if allowed else "annotations are not in the white list, which has no rule for this SidecarSet"
     for key in (key for annotations in entries for key in annotations):
         if not any(search(key) for search in searches):
             return f"annotation {key} is not in the white list"

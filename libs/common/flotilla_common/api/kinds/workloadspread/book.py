@@ -78,7 +78,7 @@ def scaled(value: IntOrString, replicas: int) -> int:
         return max(0, min(value, MOST))
     percent = integer(value[:-1]) if value.endswith("%") else None
     if percent is None or percent < 0:
-        raise ValueError(f"{value!r} is no number and no percentage")
+        raise ValueError(f"{value!r} is neither a number nor a percentage")
     return max(0, min(int((Decimal(percent) * replicas / 100).to_integral_value(ROUND_CEILING)), MOST))
 
 

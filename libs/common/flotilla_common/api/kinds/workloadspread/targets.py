@@ -144,4 +144,4 @@ def _number(workload: Json, path: str) -> int:
             raise ValueError(f"the workload has no {path}")
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise ValueError(f"{path} of the workload is no number")
+    raise ValueError(f"{path} of the workload is not a number")
