@@ -26,23 +26,27 @@ Running services keep renewing their leases.
 @click.command()
 @cluster_options
 @click.option("--dry-run", is_flag=True, help="Print the plan, and change nothing.")
-@click.option("--undo", is_flag=True, help="Give the cluster back: everything as it was before, OpenKruise included.")
-@click.option("--leave-unserved", is_flag=True, help="Even if objects exist of kinds that Flotilla does not serve yet.")
+@click.option("--undo", is_flag=True, help="Restore OpenKruise and everything else as it was before.")
+@click.option(
+    "--leave-unserved",
+    is_flag=True,
+    help="Migrate even if there are objects of kinds that Flotilla does not serve yet.",
+)
 def adopt(kubeconfig: str, context: str, dry_run: bool, undo: bool, leave_unserved: bool) -> None:
-    """Take a cluster over from OpenKruise: stop it, and make room for Flotilla.
+    """Migrate a cluster from OpenKruise: stop it, and prepare for Flotilla.
 
     CRDs, objects, revisions and pods stay as they are. Safe to repeat. Next: `flotilla install`, or the chart with
     `helm install --take-ownership`.
     """
     if undo and leave_unserved:
-        raise click.UsageError("--leave-unserved does not go with --undo")
+        raise click.UsageError("--leave-unserved cannot be combined with --undo")
 
     async def run(target: Target) -> None:
         clock = SystemClock()
         async with open_api(target) as api:
             found = await look(api, clock.now())
             if undo and not dry_run and runs_out(found):
-                click.echo(f"waiting, {RUN_OUT_SECONDS:.0f} s at most, for pods and leases of Flotilla that are left")
+                click.echo(f"waiting up to {RUN_OUT_SECONDS:.0f} s for remaining pods and leases of Flotilla")
                 found = await _look_back(api, clock)
             made = way_back(found) if undo else plan(found, leave_unserved=leave_unserved)
             if dry_run and not undo:

@@ -31,8 +31,8 @@ from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 _NO_BUS = (
-    "no bus is known for this cluster: give --nats URL, or set FLOTILLA_NATS. The bus of `flotilla up` is known when "
-    "KUBECONFIG names the set's own kubeconfig, or nothing; that of `flotilla run` when KUBECONFIG is the same there"
+    "no bus is known for this cluster: give --nats URL, or set FLOTILLA_NATS. The bus of `flotilla up` is found if "
+    "KUBECONFIG is the set's own kubeconfig, or unset; that of `flotilla run` if KUBECONFIG is the same there"
 )
 
 

@@ -32,8 +32,8 @@ MOST_VACANCIES = 10
 @click.command()
 @object_argument
 @reach_options
-@click.option("-o", "--output", type=click.Choice(["json"]), help="The record as it was published, and the causes.")
-@click.option("-v", "--verbose", is_flag=True, help="Of a pod: also the SidecarSets that select other pods.")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="Print the published record and the causes.")
+@click.option("-v", "--verbose", is_flag=True, help="With a pod: include SidecarSets that select other pods.")
 def explain(words: tuple[str, ...], reach: Reach, output: str | None, verbose: bool) -> None:
     """Explain what an object waits for: the root cause first, then the reasons and numbers of the last plan.
 
@@ -154,7 +154,7 @@ def _append_facts(text: Text, why: Why, now: datetime) -> None:
     text.append(f"writes planned: {writes}\n", "default")
     if why.wake_at is not None:
         seconds = (why.wake_at - now).total_seconds()
-        text.append(f"looks again by itself {f'in {span(seconds)}' if seconds > 0 else 'now'}\n", "default")
+        text.append(f"reconciles again {f'in {span(seconds)}' if seconds > 0 else 'now'}\n", "default")
     width = max((len(name) for name in why.numbers), default=0)
     if why.numbers:
         text.append("numbers:\n", "default")

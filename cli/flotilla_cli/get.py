@@ -20,7 +20,9 @@ from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock, SystemClock
 
-NO_REASONS = "the bus does not answer, so the service's own reasons are missing; what follows is told from the objects"
+NO_REASONS = (
+    "the bus does not answer, so the service's own reasons are missing; what follows is derived from the objects"
+)
 BUS_SECONDS = 1.0
 """Seconds that a tree waits for the reasons from the bus before it is shown without them."""
 
@@ -44,8 +46,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 @click.command()
 @object_argument
 @reach_options
-@click.option("-w", "--watch", is_flag=True, help="Keep showing it as it changes.")
-@click.option("--all", "everything", is_flag=True, help="Every pod, even if they do not fit on the screen.")
+@click.option("-w", "--watch", is_flag=True, help="Watch for changes.")
+@click.option("--all", "everything", is_flag=True, help="Show all pods, even if they do not fit on the screen.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document; with -w one per line.")
 def get(words: tuple[str, ...], reach: Reach, watch: bool, everything: bool, output: str | None) -> None:
     """Show an object: a workload's revisions and pods, a job's parts, and what it waits for."""

@@ -30,13 +30,18 @@ _tell = partial(click.echo, err=True)
 @click.command()
 @cluster_options
 @click.option(
-    "--webhook-url", default="", metavar="https://IP:PORT", help="The webhook, if it runs outside the cluster."
+    "--webhook-url",
+    default="",
+    metavar="https://IP:PORT",
+    help="The webhook's address, if it runs outside the cluster.",
 )
-@click.option("--feature-gates", default="", metavar="A=true,…", help="They decide which webhooks are called.")
 @click.option(
-    "--keep-managed-fields", is_flag=True, help="New pods keep metadata.managedFields; give it to the services, too."
+    "--feature-gates", default="", metavar="A=true,…", help="Feature gates; they decide which webhooks are called."
 )
-@click.option("--dry-run", is_flag=True, help="Let the apiserver check everything, and change nothing.")
+@click.option(
+    "--keep-managed-fields", is_flag=True, help="Keep metadata.managedFields of new pods; set it for the services, too."
+)
+@click.option("--dry-run", is_flag=True, help="Validate everything at the apiserver without changing anything.")
 @click.option("-o", "--output", type=click.Choice(["yaml"]), help="Print the manifests instead.")
 @click.option(
     "--split",
@@ -59,7 +64,7 @@ def install(
     """
     wanted = _wanted(webhook_url.rstrip("/"), feature_gates, keep_managed_fields=keep_managed_fields)
     if split is not None and not output:
-        raise click.UsageError("--split goes with -o yaml")
+        raise click.UsageError("--split requires -o yaml")
     if output:
         _print(wanted, split)
         return
@@ -69,10 +74,14 @@ def install(
 
 @click.command()
 @cluster_options
-@click.option("--force", is_flag=True, help="Even if custom resources exist: they and all their pods are deleted.")
+@click.option(
+    "--force", is_flag=True, help="Remove even if custom resources exist: they and all their pods are deleted."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and change nothing.")
 @click.option(
-    "--prepare", is_flag=True, help="Remove nothing: refuse while workloads exist, else do without the webhook."
+    "--prepare",
+    is_flag=True,
+    help="Remove nothing: fail while workloads exist, else make the CRDs independent of the webhook.",
 )
 def uninstall(kubeconfig: str, context: str, force: bool, dry_run: bool, prepare: bool) -> None:
     """Remove Flotilla from a cluster. Refuses while objects of its kinds exist."""
@@ -113,7 +122,7 @@ async def _refuse_beside_openkruise(api: Api, clock: Clock) -> None:
     Two managers would write the same pods, and the apiserver would call the webhook of only one.
     """
     if seen := at_work(await get(api, LEADER) or {}, await get(api, MANAGER) or {}, clock.now()):
-        raise click.ClickException(f"OpenKruise works on this cluster ({seen}): flotilla adopt takes it over first")
+        raise click.ClickException(f"OpenKruise is running on this cluster ({seen}): run flotilla adopt first")
 
 
 async def _uninstall(target: Target, *, force: bool, dry_run: bool) -> None:
@@ -128,8 +137,8 @@ async def _uninstall(target: Target, *, force: bool, dry_run: bool) -> None:
                 left.append(document)
     if left:
         raise click.ClickException(
-            f"being removed, but not gone yet: {', '.join(title(document) for document in left)}. As a rule, "
-            "finalizers that nobody removes hold objects up"
+            f"being removed, but not gone yet: {', '.join(title(document) for document in left)}. Usually "
+            "finalizers block the removal"
         )
 
 

@@ -14,24 +14,26 @@ from flotilla_common.clock import SystemClock
 @click.command("node-creds")
 @click.argument("node")
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file.  [default: NODE.creds]"
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Output file.  [default: NODE.creds]"
 )
 @click.option(
-    "--nats-dir", type=click.Path(file_okay=False, path_type=Path), help="The bus's state folder, as of `flotilla run`."
+    "--nats-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The bus's state folder, as for `flotilla run`.",
 )
-@click.option("--revoke", is_flag=True, help="Take the node's credentials back instead.")
+@click.option("--revoke", is_flag=True, help="Revoke the node's credentials instead.")
 def node_creds(node: str, output: Path | None, nats_dir: Path | None, revoke: bool) -> None:
-    """Make credentials for the agent of NODE.
+    """Create credentials for the agent of NODE.
 
-    They let it hear and say what concerns this node, and nothing else, and name the authority of the bus's certificate.
-    Earlier ones of the same node stop being valid. A bus that is running takes the change up at once.
+    They allow the agent to publish and subscribe for this node only, and include the authority of the bus.
+    Earlier credentials of the node become invalid. A running bus applies the change at once.
     """
     folder = (nats_dir or default_bus_dir()).absolute()
     users = BusUsers(folder)
     if revoke:
         if not users.remove_node(node):
             raise click.ClickException(f"node {node} has no credentials in {folder}")
-        click.echo(f"node {node} has no credentials any more{_taken_up(folder)}")
+        click.echo(f"revoked the credentials of node {node}{_taken_up(folder)}")
         return
     try:
         content = users.add_node(node, SystemClock())
@@ -48,4 +50,4 @@ def _taken_up(folder: Path) -> str:
     if process is None:
         return ""
     reload_users(process)
-    return " (the running bus knows)"
+    return " (the running bus was reloaded)"

@@ -39,7 +39,7 @@ def noted(bus: NotedBus) -> Generator[None]:
             dead.unlink(missing_ok=True)
         write_private(file, msgspec.json.encode(_Note(bus, _ourselves())))
     except OSError as error:
-        structlog.get_logger().warning("other commands will not find this bus by themselves", error=str(error))
+        structlog.get_logger().warning("cannot record the bus, other commands will not find it", error=str(error))
     try:
         yield
     finally:

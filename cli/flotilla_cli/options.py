@@ -105,7 +105,7 @@ def find_object(words: Sequence[str], *, pods: bool = False) -> tuple[Resource, 
     kind, slash, name = words[0].partition("/")
     rest = [name, *words[1:]] if slash else list(words[1:])
     if len(rest) != 1 or not rest[0]:
-        raise click.BadParameter("give one KIND NAME, or KIND/NAME")
+        raise click.BadParameter("expected KIND NAME, or KIND/NAME")
     return POD if pods and kind.lower() in POD_WORDS else find_kind(kind), rest[0]
 
 
@@ -115,7 +115,7 @@ def find_kind(word: str) -> Resource:
         return catalogue.called(word).resource
     except LookupError:
         kinds = ", ".join(kind.singular for kind in catalogue.KINDS)
-        raise click.BadParameter(f"there is no kind {word!r}; there are {kinds}") from None
+        raise click.BadParameter(f"unknown kind {word!r}; known kinds are {kinds}") from None
 
 
 def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -40,10 +40,10 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("-n", "--namespace", default="", help="Only objects of this namespace.")
 @bus_option
 @click.option("--only", type=click.Choice([*STREAMS, "heartbeat"]), multiple=True, help="Only this stream; repeatable.")
-@click.option("--heartbeats", is_flag=True, help="Heartbeats too.")
-@since_option("First what the streams still hold from then on.")
-@click.option("--no-follow", is_flag=True, help="With --since: end where the present begins.")
-@click.option("--count", type=click.IntRange(min=1), help="End after so many lines.")
+@click.option("--heartbeats", is_flag=True, help="Include heartbeats.")
+@since_option("Print past records from then on first.")
+@click.option("--no-follow", is_flag=True, help="With --since: print past records only, do not follow.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after this many lines.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document per line.")
 def tail(
     pattern: str,
@@ -58,7 +58,7 @@ def tail(
 ) -> None:
     """Follow bus traffic: changes, writes with cause and outcome, plans with reasons.
 
-    FILTER is a glob over names: web-*, pod, pod/web-1, team-a/web-1; it takes in what is done on an object's behalf.
+    FILTER is a glob over names: web-*, pod, pod/web-1, team-a/web-1; it also matches what is done for an object.
     """
     if no_follow and since is None:
         raise click.UsageError("--no-follow needs --since")
@@ -87,7 +87,7 @@ async def _tail(wish: Wish, url: str, clock: Clock) -> None:
         if wish.since is not None:
             await past.read(bus, past.kept(wish.streams), clock.now() - wish.since, lines.hear)
         if wish.follow and sys.stderr.isatty():
-            click.echo("following the bus; Ctrl-C ends it", err=True)
+            click.echo("following the bus, Ctrl-C to stop", err=True)
         await lines.show()
 
 

@@ -106,7 +106,7 @@ def updated(cluster: RealCluster, name: str) -> bool:
 async def test_taken_over_and_given_back(helm: Helm, cluster: RealCluster) -> None:
     before = containers(cluster)
     release = ("flotilla", str(CHART), "-n", NAMESPACE, "--take-ownership", *settings(VALUES))
-    assert "flotilla adopt takes it over first" in helm.run("install", *release, check=False)
+    assert "run flotilla adopt first" in helm.run("install", *release, check=False)
     said = adopt(cluster, "--dry-run")
     for kind, name in openkruise_pods.SETS:
         assert f"{kind} {SPACE}/{name}: 2 of 4 pods updated, partition 2" in said

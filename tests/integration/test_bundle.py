@@ -88,7 +88,7 @@ async def recorded(running: Fleet, path: Path) -> None:
     recorder.send_signal(signal.SIGINT)
     output, _ = await recorder.communicate()
     assert recorder.returncode == 0
-    assert "heard in" in output.decode()
+    assert "received in" in output.decode()
 
 
 def replayed(path: Path) -> tuple[int, Json]:
@@ -138,4 +138,4 @@ def test_what_the_bus_does_not_know_is_said(flotilla: Fleet):
     env = environment(flotilla.nats)
     reply = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False, env=env)
     assert reply.returncode == 1
-    assert "the bus knows no cloneset default/nothing" in reply.stderr
+    assert "the bus has no cloneset default/nothing" in reply.stderr

@@ -95,7 +95,7 @@ async def test_a_partial_rollout_as_tree_reasons_and_traffic(flotilla: Fleet, tm
     nobody = f"--kubeconfig={tmp_path / 'none'}"
     alone = said("explain", "clone", "web", nats, nobody).splitlines()
     assert alone[0] == text.splitlines()[0]
-    assert alone[2].startswith("  ! only what its service said is known: ")
+    assert alone[2].startswith("  ! only the last record of its service is available: ")
 
 
 @pytest.mark.timeout(300)
@@ -110,7 +110,7 @@ async def test_pods_with_numbers_have_a_tree_and_can_be_recorded(flotilla: Fleet
     assert "2 of 2 pods updated" in said("explain", "asts", "db", nats, f"--kubeconfig={cluster.kubeconfig}")
     bundle = str(tmp_path / "db.jsonl")
     said("bundle", "asts", "db", "-o", bundle, nats)
-    assert "all 1 decisions are those of the service" in said("replay", bundle)
+    assert "all 1 decisions match those of the service" in said("replay", bundle)
 
 
 def test_a_tree_without_the_bus_says_that_it_knows_less(flotilla: Fleet):

@@ -96,7 +96,7 @@ async def _wait_for(api: Api, clock: Clock, until: PodsGone | Quiet | Available 
     deadline = clock.monotonic() + PATIENCE_SECONDS
     while why := await _missing(api, clock, until):
         if clock.monotonic() > deadline:
-            raise InstallError(f"after {PATIENCE_SECONDS:.0f} s {why}. Mend that, and run the command again")
+            raise InstallError(f"after {PATIENCE_SECONDS:.0f} s {why}. Fix this and re-run the command")
         await clock.sleep(_LOOK_SECONDS)
 
 
@@ -125,7 +125,7 @@ async def _missing(api: Api, clock: Clock, until: PodsGone | Quiet | Available |
             return f"only {there} of {wanted} pods of {deployment} are available" if there < wanted else ""
         case Refused(write, policy):
             taken = await _is_taken(api, write, policy)
-            return f"the apiserver does not go by policy {policy}" if taken else ""
+            return f"the apiserver does not apply policy {policy} yet" if taken else ""
 
 
 async def _is_taken(api: Api, write: Write, policy: str) -> bool:

@@ -29,7 +29,7 @@ def protect(found: Found) -> Iterator[Step]:
     if places:
         writes = tuple(patch(place, {"metadata": {"annotations": KEEP}}) for place in places)
         yield Step(f"annotate {len(places)} CRDs with helm.sh/resource-policy: keep", writes)
-    yield from relabel(found, "helm", OUT_OF_REACH, "put {count} records of helm release {name} out of helm's reach")
+    yield from relabel(found, "helm", OUT_OF_REACH, "hide {count} records of release {name} from helm")
 
 
 def relabel(found: Found, owner: str, other: str, what: str) -> Iterator[Step]:

@@ -11,7 +11,7 @@ from flotilla_common.api.documents import Json, JsonValue, is_object
 
 STANDSTILL = "flotilla-openkruise-stands-still"
 
-_ADVICE = "this cluster was taken over by Flotilla; flotilla adopt --undo gives it back"
+_ADVICE = "this cluster was taken over by Flotilla; flotilla adopt --undo restores it"
 _NOWHERE = f"'{TAKEN}' in object.spec.template.spec.?nodeSelector.orValue({{}})"
 _WHOLE = "request.?subResource.orValue('') == ''"
 _OURS = "object.spec.template.spec.?serviceAccountName.orValue('').startsWith('flotilla-')"
@@ -32,7 +32,7 @@ def standstill() -> list[Json]:
     ]
     here = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}
     checks = [
-        _only("leases", f"object.spec.?holderIdentity.orValue('') in ['', '{HOLDER}']", "nobody else may lead"),
+        _only("leases", f"object.spec.?holderIdentity.orValue('') in ['', '{HOLDER}']", "no other holder may take it"),
         _only("deployments", f"object.spec.?replicas.orValue(1) == 0 || {_WHOLE} && {_OURS}", "its manager stays at 0"),
         _only("daemonsets", f"{_NOWHERE} || {_OURS}", "its daemon stays off the nodes"),
     ]

@@ -59,10 +59,10 @@ def unserved(found: Found) -> dict[str, int]:
 
 def _refusals(found: Found, *, leave_unserved: bool) -> Iterator[str]:
     if not found.definitions and MANAGER not in found.objects:
-        yield "there is no OpenKruise on this cluster: flotilla install is all that it needs"
+        yield "OpenKruise is not installed on this cluster: run flotilla install instead"
     manager = found.objects.get(MANAGER)
     if found.services and not found.before and not (manager and is_theirs(manager)):
-        yield "Flotilla works on this cluster already, and no OpenKruise is installed: there is nothing to take over"
+        yield "Flotilla already runs on this cluster, and OpenKruise is not installed: there is nothing to take over"
     elsewhere = {name for place in CONFIGURATIONS for name in namespaces(found.objects.get(place, {}))} - {NAMESPACE}
     if elsewhere:
         yield (
@@ -72,20 +72,20 @@ def _refusals(found: Found, *, leave_unserved: bool) -> Iterator[str]:
     if (left := unserved(found)) and not leave_unserved:
         listed = ", ".join(f"{count} {name}" for name, count in left.items())
         yield (
-            f"no controller would look after {listed}: Flotilla does not serve these kinds yet. Nothing happens to the "
-            "objects and their pods, but nothing is done for them either. --leave-unserved accepts that"
+            f"no controller would reconcile {listed}: Flotilla does not serve these kinds yet. The objects "
+            "and their pods stay as they are. --leave-unserved accepts that"
         )
 
 
 def _notes(found: Found) -> Iterator[str]:
     for name, count in unserved(found).items():
-        yield f"{name}: {count} objects stay as they are, and no controller looks after them"
+        yield f"{name}: {count} objects stay as they are, and no controller reconciles them"
     if MANAGER in found.objects and (named := gates(found.original(MANAGER))):
-        yield f"OpenKruise ran with --feature-gates={named}: give Flotilla the same"
+        yield f"OpenKruise ran with --feature-gates={named}: set the same for Flotilla"
     if not found.policies:
         yield (
             "this apiserver serves no ValidatingAdmissionPolicy: nothing keeps OpenKruise's manager from being scaled "
-            "up again, so see to it yourself"
+            "up again, so make sure of it yourself"
         )
 
 
@@ -97,7 +97,7 @@ def _keep(found: Found) -> Iterator[Step]:
     ]
     if places:
         writes = tuple(before.kept(place, found.objects[place]) for place in places)
-        yield Step(f"keep {len(places)} objects as they are, each in a ConfigMap, for the way back", writes)
+        yield Step(f"back up {len(places)} objects, each in a ConfigMap", writes)
 
 
 def _open_admission(found: Found) -> Iterator[Step]:
@@ -112,7 +112,7 @@ def _open_admission(found: Found) -> Iterator[Step]:
         if foreign or not marked:
             annotations = {TAKEN: "true", "template": ""}
             body: Json = {"metadata": {"annotations": annotations}, "webhooks": []}
-            what = f"take the {len(entries)} entries out of {place}, so that nobody waits for a webhook that is gone"
+            what = f"remove the {len(entries)} entries of {place}, so that no request waits for a missing webhook"
             yield Step(what, (patch(place, body),))
 
 
@@ -133,7 +133,7 @@ def _stop_daemon(found: Found) -> Iterator[Step]:
     away = TAKEN in member(live, "spec", "template", "spec", "nodeSelector")
     if not away or member(live, "status").get("currentNumberScheduled", 0):
         body: Json = {"spec": {"template": {"spec": {"nodeSelector": {TAKEN: "true"}}}}}
-        what = f"keep {DAEMON} off all nodes, and wait for its pods (containers that it restarts or pulls for go on)"
+        what = f"keep {DAEMON} off all nodes, and wait for its pods (containers keep running)"
         yield Step(what, () if away else (patch(DAEMON, body),), (PodsGone(DAEMON),))
 
 
@@ -153,13 +153,13 @@ def _seal(found: Found) -> Iterator[Step]:
             "metadata": {"name": LEADER.name, "namespace": LEADER.namespace},
             "spec": spec,
         }
-        yield Step(f"wait until nobody renews {LEADER}", until=(Quiet(LEADER),))
+        yield Step(f"wait until {LEADER} is no longer renewed", until=(Quiet(LEADER),))
         yield Step(f"hold {LEADER} for Flotilla", (Write(Verb.APPLY, LEADER, body),))
     changed = [one for one in interlock.standstill() if not interlock.covers(found.objects.get(place_of(one)), one)]
     if changed and found.policies:
         another = patch(LEADER, {"spec": {"holderIdentity": "another"}})
         yield Step(
-            "refuse, from the apiserver, whatever would start it again",
+            "add a policy that rejects what would start it again",
             tuple(Write(Verb.APPLY, place_of(document), document) for document in changed),
             (Refused(another, interlock.STANDSTILL),),
         )
@@ -169,7 +169,7 @@ def _reduce_rights(found: Found) -> Iterator[Step]:
     rules = mappings(found.objects.get(ROLE, {}).get("rules"))
     users = rules_of_users(rules)
     if users != rules:
-        what = f"{ROLE}: leave {len(users)} rules of users; the rights of OpenKruise's manager are not Flotilla's"
+        what = f"{ROLE}: keep {len(users)} rules of users, remove the rights of OpenKruise's manager"
         yield Step(what, (patch(ROLE, _TAKEN_ANNOTATION | {"rules": users}),))
 
 

@@ -37,12 +37,12 @@ async def survey(api: Api, found: Found) -> list[Line]:
 
 def report(lines: Sequence[Line]) -> Iterator[str]:
     """Yield the survey as lines for people."""
-    yield from _table("Flotilla goes on with", [line for line in lines if line.served])
+    yield from _table("continued by Flotilla", [line for line in lines if line.served])
     left = [line for line in lines if not line.served and line.count]
     if left:
-        yield from _table("stays as it is, and no controller looks after it", left)
+        yield from _table("left as it is, without a controller", left)
     if going := [text for line in lines for text in line.under_way]:
-        yield "under way, and goes on where it stands:"
+        yield "in progress, and continued by Flotilla:"
         yield from (f"  {text}" for text in going)
 
 

@@ -28,18 +28,20 @@ _LATE = (*CONFIGURATIONS, MANAGER, DAEMON)
 def undo(found: Found) -> Plan:
     """Return the steps and notes, or the reasons to refuse."""
     if not found.before:
-        return Plan(refused=("nothing to go back to: this cluster was not taken over",))
+        return Plan(refused=("nothing to undo: this cluster was not taken over",))
     running = found.services
     if strange := list(_in_strange_versions(found)):
         return _convert_back(found, strange, running)
     if running:
         names = ", ".join(running)
-        return Plan(refused=(f"services of Flotilla still work here (leases {names}): stop them first",))
+        return Plan(refused=(f"services of Flotilla still run here (leases {names}): stop them first",))
     if found.pods:
         names = ", ".join(sorted(found.pods))
-        return Plan(refused=(f"pods of Flotilla are still here ({names}): helm uninstall --no-hooks takes them away",))
+        return Plan(
+            refused=(f"there are still pods of Flotilla ({names}): remove them with helm uninstall --no-hooks",)
+        )
     notes = [
-        f"{place.name} stays: it came with Flotilla, and objects may be left of it"
+        f"{place.name} stays: Flotilla installed it, and there may be objects of it"
         for place in found.definitions
         if place not in found.before
     ]
@@ -47,10 +49,10 @@ def undo(found: Found) -> Plan:
         *_open_admission(found),
         *_unlock(found),
         *_remove(found),
-        *_restore(found, [place for place in found.before if place not in _LATE], "put back what was changed"),
-        *helm.relabel(found, helm.OUT_OF_REACH, "helm", "give helm back {count} records of release {name}"),
+        *_restore(found, [place for place in found.before if place not in _LATE], "restore the changed objects"),
+        *helm.relabel(found, helm.OUT_OF_REACH, "helm", "show {count} records of release {name} to helm again"),
         *_start(found),
-        *_restore(found, list(CONFIGURATIONS), "put back OpenKruise's webhook entries"),
+        *_restore(found, list(CONFIGURATIONS), "restore OpenKruise's webhook entries"),
         _forget(found),
     ]
     return Plan(tuple(steps), tuple(notes))
@@ -77,8 +79,8 @@ def _convert_back(found: Found, places: list[Place], running: list[str]) -> Plan
     names = ", ".join(place.name for place in places)
     if not running:
         why = (
-            f"objects of {names} are stored in a version that this OpenKruise does not know, and nobody converts them: "
-            "start Flotilla again, run this, stop Flotilla, and run this once more"
+            f"objects of {names} are stored in a version that this OpenKruise does not have, and only Flotilla's "
+            "webhook converts them: start Flotilla again, run this command, stop Flotilla, and run it again"
         )
         return Plan(refused=(why,))
     steps = tuple(step for place in places for step in _store_as_before(found, place))
@@ -103,10 +105,10 @@ def _open_admission(found: Found) -> Iterator[Step]:
         live = found.objects.get(place)
         if live is not None and mappings(live.get("webhooks")) and not _is_back(found, place):
             body: Json = {"metadata": {"annotations": {"template": ""}}, "webhooks": []}
-            yield Step(f"take Flotilla's entries out of {place}", (patch(place, body),))
+            yield Step(f"remove Flotilla's entries from {place}", (patch(place, body),))
         if live is None and place in found.before:
             yield Step(
-                f"make {place}, without entries: OpenKruise does not start without it", (_emptied(found, place),)
+                f"create {place} without entries: OpenKruise does not start without it", (_emptied(found, place),)
             )
 
 
@@ -134,11 +136,11 @@ def _remove(found: Found) -> Iterator[Step]:
     ]
     if places:
         writes = tuple(Write(Verb.DELETE, place) for place in places)
-        yield Step(f"remove {len(places)} objects that came with Flotilla", writes)
+        yield Step(f"remove {len(places)} objects of Flotilla", writes)
 
 
 def _start(found: Found) -> Iterator[Step]:
-    yield from _restore(found, [DAEMON], f"let {DAEMON} onto the nodes")
+    yield from _restore(found, [DAEMON], f"allow {DAEMON} on the nodes")
     if MANAGER in found.before:
         replicas = member(found.before[MANAGER], "spec").get("replicas", 1)
         for step in _restore(found, [MANAGER], f"scale {MANAGER} to {replicas}, and wait for its pods"):
@@ -160,4 +162,4 @@ def _is_back(found: Found, place: Place) -> bool:
 def _forget(found: Found) -> Step:
     """Return the last step; until then the command can be run again."""
     places = [Place(CONFIG_MAP, NAMESPACE, before.name_for(place)) for place in found.before]
-    return Step("remove what was kept for the way back", tuple(Write(Verb.DELETE, place) for place in places))
+    return Step("remove the backups", tuple(Write(Verb.DELETE, place) for place in places))

@@ -108,7 +108,7 @@ def read(data: bytes) -> Bundle:
     begin = next((record.at for record in records if isinstance(record, Begin)), None)
     end = next((record.at for record in records if isinstance(record, End)), None)
     if begin is None or end is None:
-        raise UnreadableBundle("it is not whole: its beginning or end is missing")
+        raise UnreadableBundle("it is incomplete: its beginning or end is missing")
     split = next(index for index, record in enumerate(records) if isinstance(record, Begin))
     return Bundle(
         header=header, known=_messages(records[:split]), begin=begin, heard=_messages(records[split:]), end=end

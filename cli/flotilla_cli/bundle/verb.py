@@ -20,9 +20,14 @@ from flotilla_common.control.spec import ControllerSpec
 @namespace_option
 @bus_option
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file; default: KIND-NAME.bundle.jsonl."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Output file; default: KIND-NAME.bundle.jsonl.",
 )
-@click.option("-w", "--seconds", type=click.FloatRange(min=0), default=0, help="Go on recording for so long.")
+@click.option(
+    "-w", "--seconds", type=click.FloatRange(min=0), default=0, help="Continue recording for this many seconds."
+)
 def bundle(words: tuple[str, ...], namespace: str, nats: str, output: Path | None, seconds: float) -> None:
     """Record a workload for support: its objects, what was written for it, and why.
 
@@ -49,13 +54,13 @@ async def _record(url: str, kind: ControllerSpec[Any], namespace: str, name: str
             return await Capture(bus, clock, SystemEntropy(), kind, namespace, name).run(seconds)
         except NothingPublished:
             what = f"{kind.resource.kind.lower()} {f'{namespace}/{name}' if namespace else name}"
-            raise click.ClickException(f"the bus knows no {what}: see flotilla explain") from None
+            raise click.ClickException(f"the bus has no {what}: see flotilla explain") from None
 
 
 def _summary(recorded: Bundle, path: Path) -> str:
     seconds = (recorded.end - recorded.begin).total_seconds()
-    told = "" if recorded.header.planning else "; no service told its settings, the defaults will be planned with"
+    told = "" if recorded.header.planning else "; no service published its settings, a replay will use the defaults"
     return (
-        f"{path}: {len(recorded.known)} messages that the bus held, {len(recorded.heard)} heard in {seconds:.0f}s, "
+        f"{path}: {len(recorded.known)} stored messages, {len(recorded.heard)} received in {seconds:.0f}s, "
         f"{recorded.header.redacted} texts replaced{told}"
     )

@@ -22,8 +22,8 @@ from flotilla_common.clock import SystemClock
 @click.option(
     "--seconds", type=click.FloatRange(min=0.1), default=LISTEN_SECONDS, show_default=True, help="How long to listen."
 )
-@click.option("-w", "--watch", is_flag=True, help="Again and again, until Ctrl-C.")
-@click.option("--all", "everything", is_flag=True, help="Streams without objects, too.")
+@click.option("-w", "--watch", is_flag=True, help="Refresh until interrupted.")
+@click.option("--all", "everything", is_flag=True, help="Show streams without objects, too.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document; with -w one per line.")
 def bus(nats: str, seconds: float, watch: bool, everything: bool, output: str | None) -> None:
     """Show the bus: streams and rates, markers, consumers that are behind, replicas, traffic, largest objects."""

@@ -113,7 +113,7 @@ def _silent(beats: Sequence[Beat], services: Iterable[str]) -> Iterable[str]:
     heard = Counter(beat.service for beat in beats)
     for service in services:
         if not heard[service]:
-            yield f"no replica of {service} shows a heartbeat: it is down, or uses another bus"
+            yield f"no heartbeat of {service}: it is down, or uses another bus"
     versions = sorted({beat.version for beat in beats})
     if len(versions) > 1:
         yield f"replicas are of different versions: {', '.join(versions)}"
@@ -125,7 +125,7 @@ def _stale(rows: Sequence[Row]) -> Iterable[str]:
             who = f"{row.publisher} publishes it" if row.publisher else "no watcher publishes it"
             yield f"{row.name} may be out of date: its marker is {span(row.marker_seconds)} old; {who}"
         elif row.state == "listing":
-            yield f"{row.name} is being listed anew"
+            yield f"{row.name} is being listed again"
 
 
 def _late(behind: Sequence[Consumer]) -> Iterable[str]:
@@ -138,7 +138,7 @@ def _full(streams: Sequence[Stream], now: datetime) -> Iterable[str]:
     for stream in streams:
         if 0 < stream.max_bytes * FULL < stream.bytes:
             back = span((now - stream.begins).total_seconds())
-            yield f"{stream.name} is full, so that it reaches back {back} instead of {span(stream.max_age or DAY)}"
+            yield f"{stream.name} is full: it holds the last {back} instead of {span(stream.max_age or DAY)}"
 
 
 def _waiting(beats: Sequence[Beat]) -> Iterable[str]:

@@ -29,7 +29,7 @@ from flotilla_common.control.plan import Reason
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.workload.causes import Around, Cause, Group, grouped, node_trouble
 
-NO_REASONS = "the bus does not answer, so the service's own reasons are missing; what is said comes from the objects"
+NO_REASONS = "the bus does not answer, so the service's own reasons are missing; the rest is derived from the objects"
 NO_BUS = "no bus is known for this cluster, so the service's own reasons are missing (--nats URL, FLOTILLA_NATS)"
 
 
@@ -103,7 +103,7 @@ async def from_record(
         record=Record(why, parts),
         verdict=verdict(meta, why, Findings(), Planning(service=why.service), parts=parts),
         reasons=why.reasons,
-        notes=[f"only what its service said is known: {trouble}"],
+        notes=[f"only the last record of its service is available: {trouble}"],
     )
 
 
@@ -208,4 +208,4 @@ def _notes(record: Record, planning: Planning, denied: set[str]) -> Iterator[str
         yield record.note
     yield from filter(None, (planning.nobody, planning.behind))
     if denied:
-        yield f"you may not read {', '.join(sorted(denied))}: the cause may be known no closer than this"
+        yield f"you may not read {', '.join(sorted(denied))}, so the cause may be less exact"

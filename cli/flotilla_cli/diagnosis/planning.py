@@ -53,16 +53,16 @@ def nobody_plans(service: str, meta: ObjectMeta, leases: Sequence[Lease], now: d
     """Return why no service can plan the object, by the leases; empty if one can."""
     what = f"no {service} service holds the lease"
     if not leases:
-        return f"{what}: none was ever started here, or all have ended"
+        return f"{what}: none was ever started here, or all have stopped"
     newest = max(leases, key=lambda one: one.spec.renew_time or "")
     number = int(newest.metadata.labels.get(NUMBER_LABEL) or len(leases))
     name = f"flotilla-{service}-{shard_of(meta.namespace, meta.name, number)}"
     lease = next((one for one in leases if one.metadata.name == name), None)
     if lease is None:
-        return f"{what} {name}: there is none"
+        return f"{what} {name}: it does not exist"
     spec, place = lease.spec, f"{lease.metadata.namespace}/{name}"
     if not spec.holder_identity:
-        return f"{what} {place}: the last one has given it up, and none runs now"
+        return f"{what} {place}: the last holder released it, and none is running"
     renewed = run_out(lease, now)
     if renewed is None:
         return ""
@@ -80,16 +80,16 @@ def run_out(lease: Lease, now: datetime) -> datetime | None:
 
 def _unheard(service: str, leases: Sequence[Lease] | None) -> str:
     if leases:
-        rest = "it has just ended, or uses another bus"
-        return f"the {service} service holds its lease, and shows no heartbeat here: {rest}"
-    return f"the {service} service shows no heartbeat: it is down, or uses another bus (flotilla status)"
+        rest = "it has just stopped, or uses another bus"
+        return f"the {service} service holds its lease, but sends no heartbeat here: {rest}"
+    return f"the {service} service sends no heartbeat: it is down, or uses another bus (flotilla status)"
 
 
 def _behind(meta: ObjectMeta, why: Why | None) -> str:
     if why is None:
-        return f"generation {meta.generation} was not planned yet, as far as the bus tells"
+        return f"generation {meta.generation} has not been planned yet, by the records on the bus"
     if why.uid != meta.uid:
-        return "what was said last is about an earlier object of this name"
+        return "the last record is about an earlier object of this name"
     if why.generation < meta.generation:
         return f"generation {meta.generation} is not planned yet, the last one planned is {why.generation}"
     return ""

@@ -66,7 +66,7 @@ def _of_pods(pods: Sequence[Pod], causes: Mapping[str, Cause]) -> str:
         if (cause := causes.get(name)) is not None:
             return cause.message
         if pod.metadata.deletion_timestamp is not None:
-            return "its last pod is on its way out"
+            return "its last pod is terminating"
         if pod.status.phase in ENDED:
             return "its pod has ended, and is about to be replaced"
     return "its pod has no node yet" if pods else ""

@@ -32,23 +32,23 @@ class Check(msgspec.Struct, frozen=True):
 
 
 CHECKS = (
-    Check("apiserver", "the apiserver answers, and is not too old", apiserver.check_apiserver),
-    Check("definitions", "the CRDs are there, served, and of this release", definitions.check),
-    Check("pods", "the chart's pods run", services.check_pods),
-    Check("bus", "the bus answers, is closed to strangers, and has room", bus.check_bus),
-    Check("services", "every service lives and is ready", services.check_services),
-    Check("webhook", "the apiserver reaches the webhook, and it answers rightly", webhook.check_webhook),
-    Check("registration", "the webhook configurations are whole", webhook.check_registration),
-    Check("certificates", "certificates are believed, and last", certificates.check),
-    Check("leases", "every shard is held by one replica that lives", leases.check),
-    Check("streams", "the streams are as they must be, and current", bus.check_streams),
-    Check("mirrors", "what services see is what the apiserver has", bus.check_mirrors),
-    Check("agents", "every node agent lives and has a container runtime", agents.check),
+    Check("apiserver", "the apiserver answers, and its version is supported", apiserver.check_apiserver),
+    Check("definitions", "the CRDs exist, are served, and match this release", definitions.check),
+    Check("pods", "the chart's pods are running", services.check_pods),
+    Check("bus", "the bus answers, requires credentials, and has free storage", bus.check_bus),
+    Check("services", "every service is alive and ready", services.check_services),
+    Check("webhook", "the apiserver reaches the webhook, and gets correct responses", webhook.check_webhook),
+    Check("registration", "the webhook configurations are complete", webhook.check_registration),
+    Check("certificates", "certificates are trusted and not about to expire", certificates.check),
+    Check("leases", "every shard is held by exactly one live replica", leases.check),
+    Check("streams", "the streams are configured correctly, and current", bus.check_streams),
+    Check("mirrors", "services see the objects that the apiserver has", bus.check_mirrors),
+    Check("agents", "every node agent is alive and reaches its container runtime", agents.check),
     Check("access", "every service has the rights that it uses, and no more", access.check),
-    Check("versions", "one release everywhere", versions.check_versions),
+    Check("versions", "all parts are of one release", versions.check_versions),
     Check("gates", "gates and settings agree", versions.check_gates),
     Check("clocks", "clocks agree", apiserver.check_clocks),
-    Check("leftovers", "nobody else is at work on our kinds", leftovers.check),
+    Check("leftovers", "nothing else manages our kinds", leftovers.check),
 )
 
 
@@ -82,6 +82,6 @@ def _not_installed(facts: Facts) -> Outcome | None:
     if facts.definitions.found is None or ours & facts.definitions.found.keys():
         return None
     advice = "`flotilla install`, or `helm install flotilla helm/flotilla` (docs/operations.md)"
-    said = "none of Flotilla's CRDs is there"
+    said = "none of Flotilla's CRDs exists"
     finding = broken("NotInstalled", "cluster", said, advice)
     return Outcome(check="definitions", title="Flotilla is installed", findings=[finding])

@@ -24,7 +24,7 @@ ALL = tuple(installed())
 def services(facts: Facts) -> Mapping[str, str]:
     """Return each expected service, with the evidence for it. Raises NotKnown."""
     if facts.local:
-        return dict.fromkeys(facts.local, "the local set has it")
+        return dict.fromkeys(facts.local, "it is part of the local cluster")
     deployed = _deployed(facts.workloads.get())
     if deployed:
         return deployed
@@ -33,9 +33,9 @@ def services(facts: Facts) -> Mapping[str, str]:
         meta = member(lease, "metadata")
         service = strings(meta.get("labels")).get(SERVICE_LABEL, "")
         if text(meta.get("namespace")) == facts.namespace and service in ALL:
-            found[service] = f"its lease {text(meta.get('name'))} is there"
+            found[service] = f"its lease {text(meta.get('name'))} exists"
     if any(map(is_ours, facts.hooks.get())):
-        found["webhook"] = "the webhook configurations are there"
+        found["webhook"] = "the webhook configurations exist"
     return found
 
 
@@ -61,8 +61,8 @@ def _deployed(workloads: Sequence[Json]) -> dict[str, str]:
     deployments = [one for one in workloads if one["kind"] == "Deployment"]
     found = {component(one): text(member(one, "metadata").get("name")) for one in deployments}
     if COMPACT in found:
-        return dict.fromkeys(usual(), f"Deployment {found[COMPACT]} is there")
-    return {service: f"Deployment {name} is there" for service, name in found.items() if service in ALL}
+        return dict.fromkeys(usual(), f"Deployment {found[COMPACT]} exists")
+    return {service: f"Deployment {name} exists" for service, name in found.items() if service in ALL}
 
 
 def is_ours(configuration: Json) -> bool:

@@ -133,7 +133,7 @@ class _Look:
         clients = [member(entry, "clientConfig") for entry in _entries(await self._answer("hooks"))]
         client = next((one for one in clients if one.get("url") and one.get("caBundle")), None)
         if client is None:
-            raise NotKnown("the webhook is behind a Service, and only the apiserver gets there")
+            raise NotKnown("the webhook is behind a Service, which only the apiserver can reach")
         try:
             return await tls.shown(text(client.get("url")), text(client.get("caBundle")))
         except (OSError, TimeoutError) as error:

@@ -30,7 +30,7 @@ _COLOURS = {BROKEN: "red"}
 @bus_option
 @click.option("-o", "--output", type=click.Choice(["json"]), help="Print it as JSON.")
 def doctor(kubeconfig: str, context: str, nats: str, output: str | None) -> None:
-    """Find out what is wrong with an installation, and say what to do about it.
+    """Find problems of an installation, and what to do about them.
 
     Changes nothing. Exit code: 0 nothing found, 1 something is broken, 3 warnings only.
     """
@@ -54,7 +54,7 @@ async def _examined(target: Target, nats: str, clock: Clock) -> Sequence[Outcome
         with progress.step("Look at the installation"):
             looks = [examine(await look(places))]
         while keys(looks[-1]) and len(looks) < MOST_LOOKS:
-            with progress.step("Look again: what is wrong for a moment only is not said"):
+            with progress.step("Look again to confirm the findings"):
                 await clock.sleep(AGAIN_SECONDS)
                 looks.append(examine(await look(places)))
             if keys(looks[-1]) <= keys(looks[-2]):
@@ -98,7 +98,7 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     for finding in findings:
         yield from _finding(finding)
     left = sum(bool(outcome.not_checked) for outcome in outcomes)
-    yield f"{_count(findings)}{f'; {left} checks could not be made' if left else ''}. Looked at:"
+    yield f"{_count(findings)}{f'; {left} checks could not be made' if left else ''}. Checked:"
     for outcome in outcomes:
         if not outcome.not_checked:
             mark = click.style("✗", fg="red") if outcome.findings else click.style("✓", fg="green")
@@ -117,10 +117,11 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 def _count(findings: Sequence[Finding]) -> str:
     if not findings:
-        return "Nothing found"
+        return "No problems found"
     broken = sum(finding.severity == BROKEN for finding in findings)
+    warnings = len(findings) - broken
     parts = [
         f"{broken} broken" * bool(broken),
-        f"{len(findings) - broken} to be seen to" * bool(len(findings) - broken),
+        f"{warnings} warning{'s'[: warnings != 1]}" * bool(warnings),
     ]
     return ", ".join(filter(None, parts))

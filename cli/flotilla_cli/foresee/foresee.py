@@ -155,12 +155,12 @@ class Foresight:
         pods = filter(observer.tracked, self._cluster.objects.all(POD))
         broken = [(pod["metadata"]["name"], troubles.get(pod["metadata"]["uid"])) for pod in pods]
         groups = grouped((name, cause) for name, cause in broken if cause is not None)
-        notes = [f"taken to stay as today: {group.sentence}" for group in groups]
+        notes = [f"assumed to stay as it is: {group.sentence}" for group in groups]
         notes += [f"{plural} could not be read: {words}" for plural, words in self._reader.refused.items()]
         if member(self._applied.stored, "spec").get("pullSecrets"):
-            notes.append("pull secrets are not read: the nodes are asked once the service has copied them")
+            notes.append("pull secrets are not read: nodes get the images once the service has copied them")
         if not finished:
-            notes.append("it never comes to rest, as far as this was played")
+            notes.append("did not converge within the simulated period")
         return tuple(notes)
 
 

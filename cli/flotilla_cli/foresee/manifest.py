@@ -97,7 +97,7 @@ def _sorted_out(document: Json, where: str) -> Manifest | Stranger:
     try:
         found = catalogue.named(group_of(api_version), kind)
     except LookupError:
-        return Stranger(what, f"{kind} of {api_version} is none of Flotilla's kinds")
+        return Stranger(what, f"{kind} of {api_version} is not one of Flotilla's kinds")
     version = api_version.rpartition("/")[2]
     if version not in found.versions:
         return Stranger(what, f"{api_version} is not served: {kind} has {', '.join(found.versions)}")

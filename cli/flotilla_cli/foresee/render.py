@@ -37,7 +37,7 @@ def render(story: Story, *, everything: bool) -> Text:
         value = "changes" if change.hidden else _values(change.before, change.after)
         text.append(f"  {change.path}: {value}\n")
     if story.verdict == UNCHANGED:
-        text.append("  the apply changes nothing; what goes on anyway:\n" if story.waves else "  nothing changes\n")
+        text.append("  the apply changes nothing; already in progress:\n" if story.waves else "  nothing changes\n")
     if story.revision is not None and (story.waves or story.verdict == CREATED):
         text.append(f"  revision {story.revision.name}{' (new)' if story.revision.new else ''}\n")
     for first, last, waves in _runs(story.waves, everything=everything):
@@ -64,7 +64,9 @@ def _shape(wave: Wave) -> object:
 def _append_waves(text: Text, first: int, last: int, waves: Sequence[Wave], *, everything: bool) -> None:
     """Append the condition of the waves, then each kind of step once."""
     number = f"{first}." if first == last else f"{first}.-{last}."
-    when = _when(waves[0], everything=everything) + (f", and so on: {len(waves)} waves alike" if len(waves) > 1 else "")
+    when = _when(waves[0], everything=everything) + (
+        f", and so on: {len(waves)} similar waves" if len(waves) > 1 else ""
+    )
     text.append(f"{number:>4} ", style="bold").append(f"{when}\n", style="dim")
     kinds: dict[tuple[str, ...], list[Step]] = {}  # steps that read the same but for the names
     for step in (step for wave in waves for step in wave.steps):

@@ -39,8 +39,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 @click.command()
 @click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="A file, a folder, or -.")
 @reach_options
-@click.option("--server-side", is_flag=True, help="As kubectl apply --server-side would do it.")
-@click.option("--all", "everything", is_flag=True, help="Every pod and every wave, however many.")
+@click.option("--server-side", is_flag=True, help="Plan a kubectl apply --server-side.")
+@click.option("--all", "everything", is_flag=True, help="Show all pods and all waves.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document.")
 @click.pass_context
 def plan(
@@ -51,9 +51,9 @@ def plan(
     everything: bool,
     output: str | None,
 ) -> None:
-    """Tell what `kubectl apply -f FILE` would do now, pod by pod and in which order. Nothing is written.
+    """Preview what `kubectl apply -f FILE` would do now, pod by pod and in which order. Nothing is written.
 
-    Exit code 0: nothing would change; 1: something would; 2: a manifest is refused, or something went wrong.
+    Exit code 0: nothing would change; 1: something would; 2: a manifest is rejected, or an error occurred.
     """
     target, given = reach.target, reach.namespace
     wish = Wish(namespace=namespace_of(given, target), given=bool(given), server_side=server_side)
@@ -100,7 +100,7 @@ async def _tried(api: Api, found: Sequence[Manifest | Stranger], wish: Wish) -> 
 async def _try(api: Api, one: Manifest, wish: Wish) -> Applied | Story:
     namespace = (one.namespace or wish.namespace) if one.kind.resource.namespaced else ""
     if wish.given and namespace not in ("", wish.namespace):
-        return _refused(one, namespace, f"the object's namespace is {namespace}, and -n says {wish.namespace}")
+        return _refused(one, namespace, f"the object's namespace is {namespace}, but -n is {wish.namespace}")
     try:
         return await dry_run(api, one, namespace, server_side=wish.server_side)
     except Refused as error:
@@ -126,7 +126,7 @@ def _noted(story: Story, words: str) -> Story:
 async def settings_of(url: str, kubeconfig: str, plurals: set[str], clock: Clock) -> tuple[Mapping[str, Planning], str]:
     """Return the known settings by plural, and a text about the unknown. Waits for a heartbeat at most."""
     if not url:
-        return {}, "no bus is known, so the defaults of all settings are planned with"
+        return {}, "no bus is known, so planning uses the default settings"
     found: dict[str, Planning] = {}
 
     def hear(beat: Heartbeat) -> None:
@@ -141,7 +141,7 @@ async def settings_of(url: str, kubeconfig: str, plurals: set[str], clock: Clock
             while not plurals <= found.keys() and clock.monotonic() < deadline:
                 await clock.sleep(0.05)
     except BusError as error:
-        return found, f"the bus does not answer ({error}), so the defaults of all settings are planned with"
+        return found, f"the bus does not answer ({error}), so planning uses the default settings"
     silent = sorted(plurals - found.keys())
-    words = f"no service told its settings for {', '.join(silent)}: the defaults are planned with"
+    words = f"no service published its settings for {', '.join(silent)}: planning uses the defaults"
     return found, words if silent else ""

@@ -192,7 +192,7 @@ def other_steps(wishes: Iterable[Act]) -> Iterable[Step]:
     """Yield users' rejected requests, and their changes other than of the spec."""
     for wish in wishes:
         if not wish.ok:
-            yield Step(at=wish.at, tone="bad", text=f"refused to {who(wish)} ({wish.action}): {wish.message}")
+            yield Step(at=wish.at, tone="bad", text=f"rejected {wish.action} by {who(wish)}: {wish.message}")
         elif fields := changed(wish):
             yield Step(at=wish.at, tone="note", text=f"changed by {who(wish)}: {'; '.join(fields)}")
 

@@ -125,18 +125,18 @@ def _untouched(record: Record) -> Mapping[str, Pod]:
 def _title(chapter: Chapter, writers: Sequence[Writer]) -> str:
     wish = chapter.wish
     if wish is not None and not wish.ok:
-        return f"creation refused to {who(wish)}"
+        return f"creation by {who(wish)} rejected"
     if wish is not None:
         verb = {"create": "created", "delete": "deleted"}.get(wish.action, "changed")
         return f"{verb} by {who(wish)}"
     scaler = next((one for one in writers if one.subresource == "scale"), None)
     if scaler is not None and [name for name, _, _ in _renumbered(chapter)] == ["replicas"]:
-        return f"scaled with {scaler.manager}, past the webhook"
+        return f"scaled with {scaler.manager}, without a webhook call"
     timed = [(one.at, one) for one in writers if one.at is not None and one.at <= chapter.began]
     if not timed:
-        return "by whom is not known: the webhook told of no such change"
+        return "changed, author unknown: the webhook has not recorded it"
     _, newest = max(timed, key=lambda pair: pair[0])
-    return f"past the webhook; fields were last written by {newest.manager} ({newest.operation})"
+    return f"changed without a webhook call; fields were last written by {newest.manager} ({newest.operation})"
 
 
 def _changes(chapter: Chapter) -> list[str]:
@@ -185,10 +185,10 @@ def pod_story(record: Record) -> Story:
     """Return the history of a pod, as one chapter; without any if nothing is recorded."""
     pod = record.pods.get(record.name, Pod())
     own = {"created": pod.created, "scheduled": pod.scheduled, "Ready": pod.ready}
-    steps = [Step(at=at, tone="note", text=f"{what} (known to the second)") for what, at in own.items() if at]
+    steps = [Step(at=at, tone="note", text=f"{what} (to the second)") for what, at in own.items() if at]
     steps = sorted([*steps, *map(_write, record.writes)], key=lambda step: step.at)
     older = record.begins is not None and (pod.created is None or pod.created < record.begins)
-    title = "what was done to it"
+    title = "its events"
     return Story(
         kind=record.kind,
         namespace=record.namespace,

@@ -23,15 +23,15 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 @click.command()
 @object_argument
 @reach_options
-@since_option("All changes since then, not only the last one.")
-@click.option("--all", "everything", is_flag=True, help="Every step in full, and every write.")
+@since_option("Show all changes since then, not only the last one.")
+@click.option("--all", "everything", is_flag=True, help="Show each step in full, and each write.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document with all chapters.")
 def history(
     words: tuple[str, ...], reach: Reach, since: timedelta | None, everything: bool, output: str | None
 ) -> None:
-    """Tell what happened to an object: who changed what, what was decided and written, until all was done.
+    """Show what happened to an object: who changed what, what was decided and written, until it was done.
 
-    The last change of its spec, or all of them --since. KIND may also be pod.
+    Shows the last change of its spec, or with --since all of them. KIND may also be pod.
     """
     clock = SystemClock()
     resource, namespace, name = reach.place(words, pods=True)
@@ -40,7 +40,7 @@ def history(
         told = asyncio.run(_history(url, reach.target, resource, namespace, name, clock))
     if not told.chapters:
         what = f"{resource.kind} {namespace}/{name}" if namespace else f"{resource.kind} {name}"
-        raise click.ClickException("; ".join([f"nothing is kept about {what}", *told.notes]))
+        raise click.ClickException("; ".join([f"there are no records about {what}", *told.notes]))
     if output == "json":
         click.echo(msgspec.json.encode(told))
     else:

@@ -43,7 +43,7 @@ async def apply(
             live = await get(api, place_of(document))
             if live is not None and is_leaving(live) and not dry_run:
                 if why := await gone(api, clock, document, tell):
-                    raise InstallError(f"{title(document)} is being removed and does not go: {why}")
+                    raise InstallError(f"{title(document)} is still being removed: {why}")
                 live = None
             result = await _apply_one(api, document, live, dry_run=dry_run, set_endpoints=set_endpoints)
         except ApiError as error:

@@ -182,13 +182,15 @@ def _data(stored: Json | None) -> Json:
 
 @click.command("bus-keys")
 @cluster_options
-@click.option("-n", "--namespace", default=NAMESPACE, envvar="POD_NAMESPACE", show_default=True, help="Flotilla's own.")
+@click.option(
+    "-n", "--namespace", default=NAMESPACE, envvar="POD_NAMESPACE", show_default=True, help="Flotilla's namespace."
+)
 @click.option(
     "--into", type=click.Path(file_okay=False, path_type=Path), required=True, help="The folder that nats-server reads."
 )
 @click.option("--host", "hosts", multiple=True, required=True, help="A name or address of the server; repeatable.")
 def bus_keys(kubeconfig: str, context: str, namespace: str, into: Path, hosts: tuple[str, ...]) -> None:
-    """Make what is missing of the keys of a bus inside a cluster, and write what its nats-server reads."""
+    """Create missing keys of a bus inside a cluster, and write the files of its nats-server."""
     with reported():
         asyncio.run(_prepare(Target(kubeconfig, context), namespace, into, hosts))
 

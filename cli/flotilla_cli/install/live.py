@@ -87,4 +87,4 @@ def holds_up(live: Json) -> str:
         for one in mappings(member(live, "status").get("conditions"))
         if one.get("status") == "True" and one.get("type") not in _SAY_NOTHING and one.get("message")
     ]
-    return "; ".join(says) or "the apiserver does not say what it waits for"
+    return "; ".join(says) or "the apiserver reports no reason"

@@ -92,7 +92,7 @@ def _late(pod: Pod, one: SidecarSet) -> str:
     waiting = [
         f"{status.name} ({status.state.waiting.reason or 'waiting'})"
         if status.state.waiting is not None
-        else f"{status.name} (runs {status.image}, is to run {images.get(status.name)})"
+        else f"{status.name} (runs {status.image}, should run {images.get(status.name)})"
         for status in pod.status.container_statuses
         if status.name in names and not status.ready
     ]
@@ -108,7 +108,7 @@ def _why_old(pod: Pod, one: SidecarSet, why: Why | None) -> str:
     annotations = pod.metadata.annotations
     plain = hash_of(annotations, one.metadata.name, SIDECAR_SET_HASH_WITHOUT_IMAGE)
     if plain != one.metadata.annotations.get(SIDECAR_SET_HASH_WITHOUT_IMAGE, ""):
-        return "more than images of sidecars has changed since it was made; a pod that is made anew gets it"
+        return "more than sidecar images has changed since the pod was created; a new pod gets the change"
     if strategy.type == NOT_UPDATE:
         return "updateStrategy.type is NotUpdate, only new pods get other sidecars"
     if strategy.paused:
@@ -135,24 +135,24 @@ def _obstacles(pod: Pod, one: SidecarSet, reach: Reach, around: Surroundings) ->
         held = ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "none"
         yield f"not injected: it selects pods with {reach.selector or 'nothing'}; the labels of this one: {held}"
     if reach.pinned is not None and pod.metadata.namespace not in reach.pinned:
-        yield f"not injected: it is for namespace {', '.join(sorted(reach.pinned))} alone"
+        yield f"not injected: it selects only namespace {', '.join(sorted(reach.pinned))}"
     if reach.namespaces is not None and not reach.includes(around.namespace_labels):
         yield f"not injected: it selects namespaces with {reach.namespaces}; {_labels(around.namespace_labels)}"
     if one.spec.injection_strategy.paused:
         yield "not injected: its injection is paused (injectionStrategy.paused)"
     for canary in _canaries(pod, around.sets):
         if canary.base == one.metadata.name:
-            yield f"not injected: SidecarSet {canary.metadata.name} is its canary, and took its place"
+            yield f"not injected: SidecarSet {canary.metadata.name} is its canary, and replaced it"
 
 
 def _once(pod: Pod, one: SidecarSet) -> str:
     """Return the text for a SidecarSet that would match now."""
     made, since = pod.metadata.creation_timestamp, one.metadata.creation_timestamp
     if made is not None and since is not None and made <= since:  # in whole seconds
-        return "not injected: the pod was made before it; sidecars come at creation only"
+        return "not injected: the pod was created before it; sidecars are injected only at creation"
     return (
-        "not injected: it matches now, and did not when the pod was made: labels, namespace or the SidecarSet have "
-        "changed since; sidecars come at creation only"
+        "not injected: it matches now, but did not when the pod was created: labels, namespace or the SidecarSet have "
+        "changed since; sidecars are injected only at creation"
     )
 
 

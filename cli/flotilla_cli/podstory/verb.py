@@ -28,7 +28,7 @@ from flotilla_common.workload.launch import launch_priority
 BUS_SECONDS = 1.0
 """Seconds to wait for the reasons of the sidecar service; without them the objects are used."""
 
-SERVES, ENDED = "it serves", "it ran to its end"
+SERVES, ENDED = "it serves", "it completed"
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class Story(msgspec.Struct, frozen=True):
         text.append(f" {self.sentence}", "default").append(f"  [{self.code}]\n" if self.code else "\n", "dim")
         text.append(f"Pod {self.namespace}/{self.name}\n", style="bold")
         if not self.reasons:
-            told = "nothing of Flotilla's concerns it: there is no SidecarSet, and its containers start at once\n"
+            told = "Flotilla does not affect it: no SidecarSet selects it, and its containers start at once\n"
             text.append(told, "default")
         for line in self.reasons:
             text.append("  • ", style="yellow").append(f"{line}\n", style="default")
@@ -62,9 +62,7 @@ async def story(api: Api, url: str, namespace: str, name: str, clock: Clock, *, 
     told, about = launch_story(pod), PodQuestion(api=api, pod=pod, everything=everything, whys=_reader(url, clock))
     for kind in all_views():
         told += await kind.about_pod(about) if kind.about_pod is not None else ()
-    told += (
-        [f"you may not read {', '.join(sorted(denied))}: the cause may be known no closer than this"] if denied else []
-    )
+    told += [f"you may not read {', '.join(sorted(denied))}, so the cause may be less exact"] if denied else []
     if cause is None:
         return Story(namespace, name, told, sentence=SERVES if pod.status.phase != "Succeeded" else ENDED)
     return Story(namespace, name, told, verdict=word, sentence=cause.text, code=cause.code)

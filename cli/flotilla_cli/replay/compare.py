@@ -74,7 +74,7 @@ def at_rest(plan: Plan, said: Why | None, *, idle: bool) -> Verdict:
     writes = tuple(_writes(plan))
     if not idle:
         return Verdict(writes=writes, differences=())
-    undone = [f"{_title(write)} is planned, and the service does not do it" for write in writes if not write.part]
+    undone = [f"{_title(write)} is planned, but the service does not do it" for write in writes if not write.part]
     return Verdict(writes=writes, differences=(*_words(plan, said, {}), *undone))
 
 
@@ -157,7 +157,7 @@ def _undone(writes: Iterable[Planned], plan: Plan, done: Pass) -> Iterator[str]:
         later = not plan.urgent_status or bool(plan.stages)  # the next pass writes it, with the results of the stages
         put_off = write.part == AFTER_STATUS or (write.part == STATUS and later)
         if not write.outcome and not put_off:
-            yield f"{_title(write)} is planned, and the service did not do it"
+            yield f"{_title(write)} is planned, but the service did not do it"
 
 
 def _title(write: Planned | Act) -> str:
@@ -169,15 +169,15 @@ def _words(plan: Plan, said: Why | None, renamed: dict[str, str]) -> Iterator[st
     if said is None or not (plan.reasons or plan.numbers or plan.errors):
         return
     here, there = [_line(reason, renamed) for reason in plan.reasons], [_line(reason, {}) for reason in said.reasons]
-    yield from (f"reason {line!r} is not what the service said" for line in here if line not in there)
-    yield from (f"the service said {line!r}" for line in there if line not in here)
+    yield from (f"reason {line!r} is not among those of the service" for line in here if line not in there)
+    yield from (f"the service reported {line!r}" for line in there if line not in here)
     for name in sorted(plan.numbers.keys() | said.numbers.keys()):
         mine, theirs = plan.numbers.get(name), said.numbers.get(name)
         if mine != theirs:
-            yield f"{name} is {_shown(mine)}, the service said {_shown(theirs)}"
+            yield f"{name} is {_shown(mine)}, the service reported {_shown(theirs)}"
     failed = [(failure.phase, failure.message) for failure in said.errors]
     if list(plan.errors) != failed:
-        yield f"errors {list(plan.errors)}, the service said {failed}"
+        yield f"errors {list(plan.errors)}, the service reported {failed}"
 
 
 def _line(reason: Reason, renamed: dict[str, str]) -> str:
@@ -188,7 +188,7 @@ def _line(reason: Reason, renamed: dict[str, str]) -> str:
 
 
 def _shown(number: int | None) -> str:
-    return "not told" if number is None else str(number)
+    return "not reported" if number is None else str(number)
 
 
 def _counts(plan: Plan, why: Why) -> Iterator[str]:
@@ -203,4 +203,4 @@ def _counts(plan: Plan, why: Why) -> Iterator[str]:
 def _times(mine: datetime | None, theirs: datetime | None) -> Iterator[str]:
     same = mine is theirs if mine is None or theirs is None else abs(mine - theirs) <= WAKE_TOLERANCE
     if not same:
-        yield f"it would look again at {mine or 'no set time'}, the service at {theirs or 'no set time'}"
+        yield f"it would reconcile again at {mine or 'no fixed time'}, the service at {theirs or 'no fixed time'}"

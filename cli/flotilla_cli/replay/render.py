@@ -21,11 +21,11 @@ def render(bundle: Bundle, steps: Sequence[Step], missing: int) -> Text:
         _append_step(text, step, number)
     different = sum(bool(step.differences) for step in steps)
     if missing:
-        text.append(f"{missing} versions that writes left are not in the file: the plans after them may differ\n")
+        text.append(f"{missing} versions left by writes are not in the file: later plans may differ\n")
     if different:
         text.append(f"{different} of {len(steps)} decisions differ\n", "red")
     else:
-        text.append(f"all {len(steps)} decisions are those of the service\n", "green")
+        text.append(f"all {len(steps)} decisions match those of the service\n", "green")
     return text
 
 
@@ -48,7 +48,7 @@ def _heading(bundle: Bundle) -> Text:
     seconds = (bundle.end - bundle.begin).total_seconds()
     text.append(f"  recorded {bundle.begin:%Y-%m-%d %H:%M:%S} UTC for {seconds:.0f}s by {header.version}\n", "default")
     if header.planning is None:
-        text.append("no service told its settings: the defaults are planned with\n", "yellow")
+        text.append("no service published its settings: planned with the defaults\n", "yellow")
     else:
         options = ", ".join(f"{name}={value}" for name, value in header.planning.options.items())
         text.append(f"gates {header.planning.gates or 'by default'}; {options}\n", "dim")
@@ -56,7 +56,7 @@ def _heading(bundle: Bundle) -> Text:
 
 
 def _append_step(text: Text, step: Step, number: int) -> None:
-    who = f"pass {step.done.trace} of {step.done.replica}" if step.done else "what follows from the state at the end"
+    who = f"pass {step.done.trace} of {step.done.replica}" if step.done else "the decision for the final state"
     text.append(f"\n#{number} {_clock(step.at)}  ", "bold").append(f"{who}, generation {step.generation}", "default")
     text.append(f", {step.behind} changes behind\n" if step.behind else "\n", "dim")
     for reason in step.plan.reasons:
@@ -68,7 +68,7 @@ def _append_step(text: Text, step: Step, number: int) -> None:
     if len(step.writes) > WRITES_SHOWN:
         text.append(f"  … and {len(step.writes) - WRITES_SHOWN} more writes\n", "dim")
     if step.plan.wake_at is not None:
-        text.append(f"  looks again at {_clock(step.plan.wake_at)}\n")
+        text.append(f"  reconciles again at {_clock(step.plan.wake_at)}\n")
     for difference in step.differences:
         text.append("  ≠ ", "red").append(f"{difference}\n")
 
@@ -76,7 +76,7 @@ def _append_step(text: Text, step: Step, number: int) -> None:
 def _append_write(text: Text, write: Planned) -> None:
     title = " ".join(filter(None, (write.action, write.kind, write.name, write.subresource)))
     text.append(f"  {title}  ").append(write.cause, "dim")
-    not_made = "put off" if write.part in (STATUS, AFTER_STATUS) else "not made"
+    not_made = "postponed" if write.part in (STATUS, AFTER_STATUS) else "not made"
     text.append(f" → {write.outcome or not_made}", "green" if write.outcome == "Ok" else "default")
     text.append(f": {write.message}\n" if write.message else "\n")
 

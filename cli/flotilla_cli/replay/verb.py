@@ -15,12 +15,12 @@ from flotilla_common import logs
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Whole plans, as one JSON document.")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="Print whole plans as one JSON document.")
 @click.pass_context
 def replay(context: click.Context, file: Path, output: str | None) -> None:
     """Plan a recorded workload again, step by step, with this release's planner.
 
-    Exit code 1 tells that a decision differs from what the service did.
+    Exit code 1: a decision differs from that of the service.
     """
     logs.configure("error", "text")
     try:

@@ -40,7 +40,7 @@ def waits_for(workload: Workload) -> tuple[Reason, ...]:
     """Return a reason for each remaining step, besides the causes of its pods; empty if there is none."""
     wanted, seen = workload.metadata.generation, workload.observed_generation
     if seen < wanted:
-        text = f"the service has not looked at generation {wanted} yet, only at {seen}"
+        text = f"generation {wanted} has not been observed yet, the last one is {seen}"
         return (Reason(State.WAITING, "NotPlanned", text),)
     return (*_counts(workload), *_limits(workload))
 
@@ -50,7 +50,7 @@ def pod_waits_for(facts: PodFacts) -> str:
     if (cause := facts.cause) is not None:
         return "" if cause.code == "MinReadySeconds" else cause.text
     if SPECIFIED_DELETE_LABEL in facts.pod.metadata.labels:
-        return "waits for its deletion, which was asked for"
+        return "waits for its requested deletion"
     return ""
 
 
@@ -72,9 +72,11 @@ def _limits(workload: Workload) -> Iterator[Reason]:
     if workload.update_revision == workload.current_revision:
         return
     if workload.paused:
-        yield Reason(State.HELD, "PausedByUser", "paused by the user: somebody has to unpause the update")
+        yield Reason(State.HELD, "PausedByUser", "paused by the user: unpause the update to continue")
     elif workload.on_delete and old > 0:
-        yield Reason(State.HELD, "OnDelete", f"somebody has to delete {pods_word(old)} of older revisions (OnDelete)")
+        yield Reason(
+            State.HELD, "OnDelete", f"{pods_word(old)} of older revisions to be deleted by the user (OnDelete)"
+        )
     elif not workload.on_delete and todo > 0:
         yield Reason(State.WAITING, "Updating", f"{pods_word(todo)} to be updated to {workload.update_revision}")
     elif not workload.on_delete and workload.partition and old > 0:

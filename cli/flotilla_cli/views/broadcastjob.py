@@ -31,7 +31,7 @@ def broadcast_job(raw: bytes) -> Summary:
 
 def _headline(status: BroadcastJobStatus) -> str:
     if not status.phase:
-        return "not looked at yet"
+        return "not reconciled yet"
     told = next((one.message for one in status.conditions if one.type == status.verdict), "")
     return f"{status.phase}: {told or f'{status.succeeded} of {status.desired} nodes are done'}"
 

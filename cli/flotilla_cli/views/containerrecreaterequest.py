@@ -20,7 +20,7 @@ def recreate_request(raw: bytes) -> Summary:
     """Describe the containers with their progress and the IDs of the new ones."""
     request = msgspec.json.decode(raw, type=ContainerRecreateRequest)
     status, node = request.status, request.metadata.labels.get(RECREATE_NODE_NAME, "?")
-    headline = f"{status.phase or 'not taken up'}: pod {request.spec.pod_name} on {node}"
+    headline = f"{status.phase or 'not started'}: pod {request.spec.pod_name} on {node}"
     if status.message:
         headline += f", {status.message}"
     states = {state.name: state for state in status.container_recreate_states}
@@ -61,7 +61,7 @@ async def _related(api: Api, raw: bytes, now: datetime) -> Related:
 
 def _progress(spec: Json, status: Json) -> str:
     phase = text(status.get("phase"))
-    return "" if phase == "Completed" else f"pod {spec.get('podName')}, {phase or 'not begun'}"
+    return "" if phase == "Completed" else f"pod {spec.get('podName')}, {phase or 'not started'}"
 
 
 VIEW = KindView(

@@ -13,7 +13,7 @@ def ephemeral_job(raw: bytes) -> Summary:
     job = msgspec.json.decode(raw, type=EphemeralJob)
     status = job.status
     containers = ", ".join(sorted(job.spec.template.names)) or "no container"
-    headline = f"{status.phase or 'not looked at yet'}: {containers} for {_matched(job)}"
+    headline = f"{status.phase or 'not reconciled yet'}: {containers} for {_matched(job)}"
     counts = (status.match, status.running, status.succeeded, status.failed, status.waiting)
     return Summary(headline, ("MATCH", "RUNNING", "SUCCEEDED", "FAILED", "WAITING"), [tuple(map(str, counts))])
 

@@ -11,7 +11,7 @@ def pull_job(raw: bytes) -> Summary:
     """Describe how many nodes have the image, and which ones failed to pull it."""
     job = msgspec.json.decode(raw, type=ImagePullJob)
     status = job.status
-    headline = f"{job.spec.image}: {status.message or 'not looked at yet'}"
+    headline = f"{job.spec.image}: {status.message or 'not reconciled yet'}"
     counts = (status.desired, status.active, status.succeeded, status.failed)
     rows = [(*map(str, counts), ", ".join(status.failed_nodes) or "-")]
     return Summary(headline, ("TOTAL", "ACTIVE", "SUCCEED", "FAILED", "FAILED NODES"), rows)

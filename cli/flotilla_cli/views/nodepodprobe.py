@@ -60,7 +60,7 @@ def step_changes(before: Json, after: Json) -> Sequence[StepChange]:
 def _change(name: str, was: Mapping[str, Json], now: Mapping[str, Json]) -> StepChange:
     old, new = (pods_word(len(pods)) if pods else None for pods in (was, now))
     same_pods = was.keys() == now.keys()
-    return StepChange(f"probe {name}", old, f"{new}, probed in another way" if same_pods else new)
+    return StepChange(f"probe {name}", old, f"{new}, with another spec" if same_pods else new)
 
 
 def _pods_of_probes(document: Json) -> dict[str, dict[str, Json]]:

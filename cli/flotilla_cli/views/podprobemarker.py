@@ -24,7 +24,7 @@ def pod_probe_marker(raw: bytes) -> Summary:
     found = msgspec.json.decode(raw, type=PodProbeMarker)
     status = found.status
     current = status.observed_generation == found.metadata.generation
-    late = "" if current else ", the newest change not yet everywhere"
+    late = "" if current else ", the latest change is being rolled out"
     headline = f"{pods_word(status.matched_pods)} probed{late}"
     rows = [
         (probe.name, probe.container_name, _how(probe), probe.pod_condition_type or "-", _marks(probe))
@@ -109,7 +109,7 @@ def _lines(found: NodePodProbe) -> Iterator[tuple[PodProbe, str]]:
 def _said(name: str, result: tuple[str, str, str]) -> str:
     state, since, message = result
     if state == "-":
-        return f"{name} has said nothing yet"
+        return f"{name} has no result yet"
     return f"{name} {state}" + (f" since {since}" if since else "") + (f": {message}" if message else "")
 
 

@@ -112,7 +112,7 @@ async def _about_pod(about: PodQuestion) -> Sequence[str]:
         return []
     stored = await found_or_none(about.api.get(POD_UNAVAILABLE_BUDGET, about.pod.metadata.namespace, name))
     if stored is None:
-        return [f"PodUnavailableBudget {name}, which it names, does not exist: it may go"]
+        return [f"PodUnavailableBudget {name}, which it names, does not exist: it may be disrupted"]
     asked = await _asked_about(about.api, about.pod.metadata.namespace)
     return [_told(about.pod, msgspec.json.decode(stored, type=PodUnavailableBudget), asked)]
 
@@ -126,13 +126,13 @@ def _told(pod: Pod, budget: PodUnavailableBudget, asked: _Asked) -> str:
     try:
         free = why_free(pod, budget, _going(protected), _RESIZES_APART)
     except ValueError as fault:
-        return f"PodUnavailableBudget {name} cannot be asked: {fault}"
+        return f"PodUnavailableBudget {name} cannot be evaluated: {fault}"
     protects = f"PodUnavailableBudget {name} protects it ({_operations(operations, asked)})"
     if free is not None:
-        return f"{protects}; it may go now: {free.value}"
+        return f"{protects}; it may be disrupted now: {free.value}"
     if status.unavailable_allowed > 0:
-        return f"{protects}; it may go now: {status.unavailable_allowed} more may become unavailable"
-    return f"{protects}; it may not go now: {held_by(status)}"
+        return f"{protects}; it may be disrupted now: {status.unavailable_allowed} more may become unavailable"
+    return f"{protects}; it may not be disrupted now: {held_by(status)}"
 
 
 def _operations(operations: Collection[str], asked: _Asked) -> str:
@@ -149,7 +149,7 @@ def _left_out(operations: Collection[str], asked: _Asked) -> str:
     if not asked.known:
         return f"updates only while the gate {UPDATE_GATE} is on" if UPDATE in operations else ""
     if not asked.operations:
-        return "the apiserver does not ask the webhook about pods of its namespace (see flotilla doctor)"
+        return "the apiserver does not call the webhook for pods of its namespace (see flotilla doctor)"
     missing = [one for one in sorted(operations) if one not in asked.operations]
     if not missing:
         return ""

@@ -21,7 +21,7 @@ def resource_distribution(raw: bytes) -> Summary:
         if condition.status == "True"
     ]
     headline = f"{_source(found)} to {_targets(found.spec.targets)}: {status.succeeded} of {status.desired} have it"
-    return Summary(headline, ("FAILURE", "NAMESPACES", "SAID"), rows)
+    return Summary(headline, ("FAILURE", "NAMESPACES", "REASON"), rows)
 
 
 def _source(found: ResourceDistribution) -> str:

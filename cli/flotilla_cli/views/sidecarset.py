@@ -106,9 +106,7 @@ async def _sidecar_sets(api: Api) -> list[SidecarSet]:
 
 def _readable(items: Iterable[msgspec.Raw]) -> Iterable[SidecarSet]:
     for item in items:
-        with contextlib.suppress(
-            msgspec.MsgspecError
-        ):  # a SidecarSet that cannot be decoded injects nothing, and is reported elsewhere
+        with contextlib.suppress(msgspec.MsgspecError):  # if it cannot be decoded, it injects nothing
             yield msgspec.json.decode(item, type=SidecarSet)
 
 

@@ -95,17 +95,17 @@ def _story(united: UnitedDeployment, name: str, pod: Pod) -> Iterator[str]:
     subset = next((one for one in spec.topology.subsets if one.name == name), None)
     allocated = next((one.replicas for one in status.subset_statuses if one.name == name), 0)
     if subset is None:
-        yield f"{begin} has no subset {name} any more: it goes when others serve"
+        yield f"{begin} has no subset {name} any more: the pod is deleted once others serve"
         return
     where = "".join(f", on nodes with {words}" for words in _terms(subset))
     yield f"{begin} gives subset {name} {allocated} of {spec.replicas} pods (it asks for {_asked(subset)}){where}"
     if labels.get(RESERVED_LABEL) == "true":
-        yield "it is reserved: another pod stands in for it until it has proved itself"
+        yield "it is reserved: another pod replaces it until it has been ready long enough"
     revision = labels.get(REVISION_LABEL, "")
     if status.updated_revision and revision != status.updated_revision:
         held = spec.update_strategy.manual_update.partitions.get(name, 0)
-        kept = f": the subset keeps {pods_word(held)} on old ones" if held else ", and is still to be updated"
-        yield f"it is on revision {revision or 'of nobody'}, not on {status.updated_revision}{kept}"
+        kept = f": the subset keeps {pods_word(held)} on old ones" if held else ", and it is not updated yet"
+        yield f"it is on revision {revision or 'unknown'}, not on {status.updated_revision}{kept}"
 
 
 def _terms(subset: Subset) -> Iterator[str]:

@@ -115,15 +115,15 @@ async def _owners(api: Api, pod: Pod) -> AsyncIterator[tuple[str, str, str]]:
 def _placed(spread: WorkloadSpread, pod: Pod) -> str:
     name, annotations = spread.metadata.name, pod.metadata.annotations
     matched, cost = matched_of(annotations), annotations.get(DELETION_COST)
-    then = f"; deletion cost {cost}: pods with the lowest go first" if cost else ""
+    then = f"; deletion cost {cost}: pods with the lowest are deleted first" if cost else ""
     if is_left_out(spread, pod.metadata):
-        return f"WorkloadSpread {name} leaves it alone: no subset had room when it was made{then}"
+        return f"WorkloadSpread {name} did not assign it: no subset had room when it was created{then}"
     if matched is None or matched.name != name:
         return f"WorkloadSpread {name} has no subset for it: none fits its node{then}"
     known = {one.name: one for one in spread.status.subset_statuses}
     subset = next((one for one in spread.spec.subsets if one.name == matched.subset), None)
     if subset is None:
-        return f"WorkloadSpread {name} put it into subset {matched.subset}, which is there no more{then}"
+        return f"WorkloadSpread {name} put it into subset {matched.subset}, which no longer exists{then}"
     limit = "any number of" if subset.max_replicas is None else f"at most {subset.max_replicas}"
     there = known.get(subset.name, SubsetStatus()).replicas
     words = f"subset {subset.name}, which takes {limit} pods and has {there}"
@@ -131,8 +131,8 @@ def _placed(spread: WorkloadSpread, pod: Pod) -> str:
 
 
 _RULES = {
-    True: "pods of StatefulSets go by their numbers",
-    False: "the first with room when it was made, or the one that fits its node",
+    True: "pods of StatefulSets are assigned by ordinal",
+    False: "the first with room when it was created, or the one that fits its node",
 }
 
 

@@ -125,7 +125,7 @@ def stored(cluster: Cluster) -> list[str]:
 def take(cluster: Cluster) -> None:
     """Take the cluster over, as a user does."""
     openkruise.lead(cluster, seconds=5)
-    assert "flotilla adopt takes it over first" in flotilla(cluster, "install").stderr
+    assert "run flotilla adopt first" in flotilla(cluster, "install").stderr
     planned = adopt(cluster, "--dry-run")
     for rollout in ("CloneSet golden/clone", "StatefulSet golden/asts"):
         assert f"{rollout}: 2 of 4 pods updated, partition 2" in planned.stdout, planned.stderr
@@ -146,7 +146,7 @@ def check_standstill(cluster: Cluster) -> None:
     selector = '[{"op":"remove","path":"/spec/template/spec/nodeSelector"}]'
     assert "off the nodes" in refusal(cluster, "patch", *SYSTEM, DAEMON, "--type=json", "-p", selector)
     holder = ("--type=merge", "-p", '{"spec":{"holderIdentity":"manager-1"}}')
-    assert "nobody else may lead" in refusal(cluster, "patch", *SYSTEM, "lease/kruise-manager", *holder)
+    assert "no other holder may take it" in refusal(cluster, "patch", *SYSTEM, "lease/kruise-manager", *holder)
 
 
 def check_objects(before: dict[str, Json], now: dict[str, Json]) -> None:
@@ -201,7 +201,7 @@ async def test_take_over_and_back(cluster: Cluster):
             half = adopt(cluster, "--undo")
             assert "this is the first half" in half.stdout, half.stderr
             assert stored(cluster) == ["v1alpha1"]
-            assert "still work here" in adopt(cluster, "--undo", "--dry-run").stderr
+            assert "still run here" in adopt(cluster, "--undo", "--dry-run").stderr
 
     back = adopt(cluster, "--undo")
     assert back.returncode == 0, back.stderr + back.stdout

@@ -20,4 +20,4 @@ def test_a_run_under_way(space: Workspace, shared: Fleet, tmp_path: Path):
     assert "Waiting" in {reason["code"] for reason in found["reasons"]}, found
     assert run in flotilla.run("explain", "acj", NAME)
     assert run in flotilla.run("history", "acj", NAME)
-    assert "decisions are those of the service" in flotilla.replayed(tmp_path, "acj", NAME)
+    assert "decisions match those of the service" in flotilla.replayed(tmp_path, "acj", NAME)

@@ -30,4 +30,4 @@ def test_a_job_under_way_and_one_that_failed(space: Workspace, shared: Fleet, tm
     (made,) = (line for line in told.splitlines() if "new pod for node-0" in line)
     assert all(name in made for name in names)
     assert f"failed pod is found: {names[1]}" in told
-    assert "decisions are those of the service" in flotilla.replayed(tmp_path, "bcj", NAME)
+    assert "decisions match those of the service" in flotilla.replayed(tmp_path, "bcj", NAME)

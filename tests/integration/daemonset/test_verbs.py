@@ -34,7 +34,7 @@ def test_nodes_and_why_some_have_no_pod(space: Workspace, flotilla: Verbs, tmp_p
     assert "  node-0, node-2: does not match nodeSelector kubernetes.io/hostname=node-1" in said.splitlines()
     told = re.sub(" +", " ", flotilla.run("tail", NAME, "--since", "5m", "--no-follow"))
     assert f"Pod {space.name}/{pod} create new pod of {NAME}-" in told
-    assert "decisions are those of the service" in flotilla.replayed(tmp_path, "ads", NAME)
+    assert "decisions match those of the service" in flotilla.replayed(tmp_path, "ads", NAME)
 
 
 def test_a_pod_that_no_node_takes(space: Workspace, flotilla: Verbs):

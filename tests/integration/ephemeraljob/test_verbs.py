@@ -21,4 +21,4 @@ def test_a_job_under_way(space: Workspace, shared: Fleet, tmp_path: Path):
     assert {"Running", "WaitingForParallelism"} == {reason["code"] for reason in found["reasons"]}
     assert found["numbers"] == {"match": 2, "running": 1, "succeeded": 0, "failed": 0, "waiting": 0}
     assert "p1" in flotilla.run("history", "ejob", NAME)
-    assert "decisions are those of the service" in flotilla.replayed(tmp_path, "ejob", NAME)
+    assert "decisions match those of the service" in flotilla.replayed(tmp_path, "ejob", NAME)

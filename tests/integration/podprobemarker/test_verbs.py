@@ -29,7 +29,7 @@ def test_what_a_probe_said_last(game: Game, shared: Fleet, tmp_path: Path):
     assert f"{game.space.name}/p" in flotilla.run("get", "nodepodprobe", NODE)
     assert "results of its probes: m#idle Succeeded" in flotilla.run("history", "pod", "p")
     for kind, name in (("podprobemarker", "m"), ("nodepodprobe", NODE)):
-        assert "decisions are those of the service" in flotilla.replayed(tmp_path, kind, name)
+        assert "decisions match those of the service" in flotilla.replayed(tmp_path, kind, name)
 
 
 def test_a_change_is_foreseen(game: Game, shared: Fleet, tmp_path: Path):

@@ -13,7 +13,7 @@ def test_who_took_budget_and_who_was_refused(space: Workspace, shared: Fleet, tm
     space.apply(budget(protectTotalReplicas=3))
     create(space, ["a", "b", "c"])
     allows(space, 1, currentAvailable=3)
-    assert "it may go now" in flotilla.run("explain", "pod", "b")
+    assert "it may be disrupted now" in flotilla.run("explain", "pod", "b")
     space.set_finalizers("a", "example.com/keep")
     assert remove(space, "a")[0]
     assert not remove(space, "b")[0]
@@ -32,7 +32,7 @@ def test_who_took_budget_and_who_was_refused(space: Workspace, shared: Fleet, tm
     told = [line for line in lines if "decided by PodUnavailableBudget pub" in line]
     assert ["→ Ok" in line for line in told] == [True, False, False]
     bundle = tmp_path / "pub.jsonl"
-    assert "decisions are those of the service" in flotilla.replayed(tmp_path, "pub", "pub")
+    assert "decisions match those of the service" in flotilla.replayed(tmp_path, "pub", "pub")
     text = bundle.read_text()
     for subject in ("kube.v1.core.pods", "act.v1.webhook.pods", "why.v1.podunavailablebudgets"):
         assert f'"{subject}.{space.name}.' in text

@@ -108,11 +108,11 @@ def test_objects_that_nobody_would_serve_are_named():
     found = openkruise_found(counts={"sidecarsets.apps.kruise.io": 3, "broadcastjobs.apps.kruise.io": 0})
     made = plan(found)
     assert made.steps == ()
-    assert "no controller would look after 3 sidecarsets.apps.kruise.io:" in made.refused[0]
+    assert "no controller would reconcile 3 sidecarsets.apps.kruise.io:" in made.refused[0]
     accepted = plan(found, leave_unserved=True)
     assert accepted.steps
     assert accepted.notes == (
-        "sidecarsets.apps.kruise.io: 3 objects stay as they are, and no controller looks after them",
+        "sidecarsets.apps.kruise.io: 3 objects stay as they are, and no controller reconciles them",
     )
 
 
@@ -143,7 +143,7 @@ def test_a_deployment_of_flotilla_under_the_same_name_is_left_alone():
 
 def test_without_policies_it_says_who_has_to_watch():
     made = plan(openkruise_found(policies=False))
-    assert "see to it yourself" in made.notes[0]
+    assert "make sure of it yourself" in made.notes[0]
     assert not {write.place for step in made.steps for write in step.writes} & set(policy_places())
 
 
@@ -187,7 +187,7 @@ def test_gates_of_openkruise_are_named():
     manager = workload("kruise-controller-manager")
     manager["spec"]["template"]["spec"]["containers"] = [container]
     made = plan(openkruise_found(objects={MANAGER: manager}))
-    assert made.notes == ("OpenKruise ran with --feature-gates=CloneSetShortHash=true: give Flotilla the same",)
+    assert made.notes == ("OpenKruise ran with --feature-gates=CloneSetShortHash=true: set the same for Flotilla",)
 
 
 def test_a_policy_needs_no_second_write_for_what_the_apiserver_adds():
@@ -260,7 +260,7 @@ def test_there_is_no_way_back_while_flotilla_works():
     assert not runs_out(msgspec.structs.replace(left, pods=["flotilla-webhook-x"]))
     assert runs_out(msgspec.structs.replace(left, pods=["flotilla-webhook-x"], ending=["flotilla-webhook-x"]))
     charts = msgspec.structs.replace(taken, pods=["flotilla-bus-0"])
-    assert "pods of Flotilla are still here (flotilla-bus-0)" in undo(charts).refused[0]
+    assert "still pods of Flotilla (flotilla-bus-0)" in undo(charts).refused[0]
     late = NOW + timedelta(seconds=11)
     assert undo(msgspec.structs.replace(taken, leases=[lease], now=late)).refused == ()
     assert "not taken over" in undo(found).refused[0]
@@ -278,7 +278,7 @@ def of_the_release(stored: list[str]) -> Found:
 
 def test_objects_are_converted_back_while_flotilla_works():
     found = of_the_release(["v1alpha1", "v1beta1"])
-    assert "nobody converts them" in undo(found).refused[0]
+    assert "only Flotilla's webhook converts them" in undo(found).refused[0]
     made = undo(msgspec.structs.replace(found, leases=[held_lease(NOW)]))
     assert "first half" in made.notes[0]
     [change, status] = [write for step in made.steps for write in step.writes]

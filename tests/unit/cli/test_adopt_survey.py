@@ -82,7 +82,7 @@ def test_daemons(status: Json, rolling: Json, said: str):
 @pytest.mark.parametrize(
     ("kind", "spec", "status", "said"),
     [
-        pytest.param("ContainerRecreateRequest", {"podName": "web-x"}, {}, "pod web-x, not begun", id="request"),
+        pytest.param("ContainerRecreateRequest", {"podName": "web-x"}, {}, "pod web-x, not started", id="request"),
         pytest.param(
             "ContainerRecreateRequest",
             {"podName": "web-x"},
@@ -150,11 +150,11 @@ def test_the_report():
         Line("PodUnavailableBudget", served=False, count=3),
     ]
     assert list(report(lines)) == [
-        "Flotilla goes on with:",
+        "continued by Flotilla:",
         "  CloneSet                      12",
         "  NodeImage                 cannot be read now",
-        "stays as it is, and no controller looks after it:",
+        "left as it is, without a controller:",
         "  PodUnavailableBudget           3",
-        "under way, and goes on where it stands:",
+        "in progress, and continued by Flotilla:",
         "  CloneSet shop/web: 2 of 4 pods updated",
     ]

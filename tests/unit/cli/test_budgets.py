@@ -31,7 +31,7 @@ NOW = datetime(2026, 3, 1, 8, 0, 30, tzinfo=UTC)
 HELD = {"disruptedPods": {"b": "2026-03-01T08:00:20Z"}, "unavailablePods": {"c": "2026-03-01T08:00:25Z"}}
 RESIZES = "RESIZE unless the gate InPlacePodVerticalScaling is on"
 PROTECTS = f"PodUnavailableBudget pub protects it (DELETE, EVICT, UPDATE, {RESIZES})"
-MAY_GO = "it may go now: 1 more may become unavailable"
+MAY_GO = "it may be disrupted now: 1 more may become unavailable"
 HOLDER = (
     "2 of 3 pods are available and 2 must be; the budget is held by b (deletion, until 2026-03-01T08:00:40Z at most)"
 )
@@ -75,25 +75,25 @@ async def test_explain_looks_at_the_pods_that_name_it() -> None:
         pytest.param(
             {"annotations": {RELATED_BUDGET: "gone"}},
             {},
-            ["PodUnavailableBudget gone, which it names, does not exist: it may go"],
+            ["PodUnavailableBudget gone, which it names, does not exist: it may be disrupted"],
             id="a budget that is gone",
         ),
         pytest.param(
             {},
             {},
-            [f"{PROTECTS}; it may go now: 1 more may become unavailable"],
+            [f"{PROTECTS}; it may be disrupted now: 1 more may become unavailable"],
             id="some is left",
         ),
         pytest.param(
             {},
             USED_UP | {"disruptedPods": {"b": "2026-03-01T08:00:20Z"}},
-            [f"{PROTECTS}; it may not go now: {HOLDER}"],
+            [f"{PROTECTS}; it may not be disrupted now: {HOLDER}"],
             id="none is left",
         ),
         pytest.param(
             {},
             USED_UP | {"disruptedPods": {"a": "2026-03-01T08:00:20Z"}},
-            [f"{PROTECTS}; it may go now: the budget was taken for the pod already"],
+            [f"{PROTECTS}; it may be disrupted now: the budget was taken for the pod already"],
             id="it has the budget",
         ),
     ],
@@ -116,7 +116,7 @@ def with_rules(*rules: PodRule) -> FakeApi:
     return api
 
 
-NOT_ASKED = "the apiserver does not ask the webhook about pods of its namespace (see flotilla doctor)"
+NOT_ASKED = "the apiserver does not call the webhook for pods of its namespace (see flotilla doctor)"
 
 
 @pytest.mark.parametrize(

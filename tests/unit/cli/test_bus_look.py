@@ -68,13 +68,13 @@ def test_a_stream_has_rates_readers_and_its_marker() -> None:
     [
         ({"markers": {PODS: marked(90)}}, "may be out of date: its marker is 90s old; watcher/w1 publishes it"),
         ({"markers": {PODS: marked(90)}, "beats": []}, "no watcher publishes it"),
-        ({"markers": {PODS: marked(1, "listing")}}, "kube_core_pods is being listed anew"),
+        ({"markers": {PODS: marked(1, "listing")}}, "kube_core_pods is being listed again"),
         ({"consumers": [consumer(BEHIND + 1)]}, f"cloneset/r1 is {BEHIND + 1} messages behind in kube_core_pods"),
-        ({"beats": []}, "no replica of watcher shows a heartbeat"),
+        ({"beats": []}, "no heartbeat of watcher"),
         ({"beats": [WATCHER, Beat(service="jobs", replica="j", version="2")]}, "of different versions: 1, 2"),
         (
             {"streams": [stream("act", bytes=98, max_bytes=100, max_age=86400, first_sequence=9)]},
-            "act is full, so that it reaches back 50m instead of 24h",
+            "act is full: it holds the last 50m instead of 24h",
         ),
         (
             {"beats": [WATCHER, Beat(service="jobs", replica="j", version="1", waiting={"mirror": "waiting for x"})]},

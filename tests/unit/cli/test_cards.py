@@ -54,7 +54,7 @@ def shown(raw: bytes, record: Why | None = None) -> str:
 
 def test_a_request_that_nobody_has_seen():
     assert shown(request(), why("the agent of node n1 has not taken the request up yet")) == (
-        "ContainerRecreateRequest shop/restart-app  not taken up: pod web-1 on n1  age 2m\n"
+        "ContainerRecreateRequest shop/restart-app  not started: pod web-1 on n1  age 2m\n"
         "├── waiting: the agent of node n1 has not taken the request up yet\n"
         "└── CONTAINER  STATE  KILLED  NEW ID  READY  MESSAGE\n"
         "    app        -      -       -       -\n"
@@ -110,7 +110,7 @@ def test_what_is_distributed_is_not_shown():
     assert text == (
         "ResourceDistribution login  Secret s to all namespaces but d: 2 of 4 have it  age 2m\n"
         "├── nothing to wait for\n"
-        "└── FAILURE               NAMESPACES  SAID\n"
+        "└── FAILURE               NAMESPACES  REASON\n"
         "    CreateResourceFailed  b, c        exceeded quota\n"
     )
 

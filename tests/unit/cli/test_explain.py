@@ -161,4 +161,4 @@ def test_unreadable_record_is_none(data: bytes):
 def test_unknown_kind_names_the_known_ones():
     result = CliRunner().invoke(explain, ["clonset", "web"])
     assert result.exit_code == 2
-    assert "there is no kind 'clonset'; there are advancedcronjob, broadcastjob, cloneset" in result.output
+    assert "unknown kind 'clonset'; known kinds are advancedcronjob, broadcastjob, cloneset" in result.output

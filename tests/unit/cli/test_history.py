@@ -106,7 +106,7 @@ def test_a_recorded_rollout_is_told_from_the_change_to_the_last_pod() -> None:
     assert "decided (replicas 6, partition 0, maxUnavailable 2, maxSurge 0): updating 2 pods to six-" in text
     assert "(2 pods, 2 of 6); done after 0." in text
     assert "[WaitingForMaxUnavailable, 0.9 s]" in text
-    assert "refused to admin with kubectl-client-side-apply (update): spec.updateStrategy" in text
+    assert "rejected update by admin with kubectl-client-side-apply: spec.updateStrategy" in text
     assert rollout.done is not None
     assert rollout.totals is not None
     assert (rollout.totals.pods, rollout.totals.pod_writes) == (6, 18)
@@ -214,12 +214,12 @@ def test_a_change_past_the_webhook_is_a_chapter_too() -> None:
     before, after = decision(1, replicas=3, generation=1), decision(9, replicas=5)
     writers = (Writer(manager="kubectl", operation="Update", subresource="scale", at=None),)
     scaled = told(before, after, writers=writers).chapters[1]
-    assert (scaled.title, scaled.changes) == ("scaled with kubectl, past the webhook", ["replicas  3 → 5"])
+    assert (scaled.title, scaled.changes) == ("scaled with kubectl, without a webhook call", ["replicas  3 → 5"])
     other = (Writer(manager="helm", operation="Apply", subresource="", at=at(8)),)
     unchanged = decision(9, replicas=3)
     written = told(before, unchanged, writers=other).chapters[1]
-    assert written.title == "past the webhook; fields were last written by helm (Apply)"
-    assert told(before, unchanged).chapters[1].title.startswith("by whom is not known")
+    assert written.title == "changed without a webhook call; fields were last written by helm (Apply)"
+    assert told(before, unchanged).chapters[1].title.startswith("changed, author unknown")
 
 
 def test_who_owns_fields_is_read_from_the_live_object() -> None:
@@ -306,7 +306,7 @@ def test_a_creation_that_was_refused_is_a_chapter_of_its_own() -> None:
     refused = wish(0, 1, "create", outcome="Denied", message="spec.selector: Required value", uid="")
     again = told(refused, wish(5, 1, "create"), decision(6, "done Complete: done", generation=1))
     first, second = again.chapters
-    assert (first.title, first.changes) == ("creation refused to jane with kubectl", ["spec.selector: Required value"])
+    assert (first.title, first.changes) == ("creation by jane with kubectl rejected", ["spec.selector: Required value"])
     assert (first.done, second.done) == (None, at(6))
     assert told().chapters == []
 

@@ -342,7 +342,7 @@ def test_manifests_can_be_split_into_one_file_per_crd_and_one_for_the_rest(tmp_p
     [
         pytest.param(["--webhook-url", "http://x"], "must begin with https://", id="plain http"),
         pytest.param(["--feature-gates", "Nope=true"], "unrecognized feature gate: Nope", id="unknown gate"),
-        pytest.param(["--split", "x"], "--split goes with -o yaml", id="split alone"),
+        pytest.param(["--split", "x"], "--split requires -o yaml", id="split alone"),
         pytest.param(["--kubeconfig", "/nonexistent"], "kubeconfig /nonexistent", id="no kubeconfig"),
     ],
 )

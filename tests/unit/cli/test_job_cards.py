@@ -34,7 +34,7 @@ def test_a_broadcast_job_that_runs() -> None:
         "ENDS": "Never",
         "ON FAILURE": "Pause",
     }
-    assert broadcast_job(encoded(document)).headline == "not looked at yet"
+    assert broadcast_job(encoded(document)).headline == "not reconciled yet"
 
 
 def test_a_broadcast_job_that_has_ended() -> None:
@@ -73,5 +73,5 @@ def test_an_ephemeral_job(selector: Json, told: str) -> None:
 
 def test_an_ephemeral_job_without_anything() -> None:
     assert (
-        ephemeral_job(encoded(ephemeral_document())).headline == "not looked at yet: no container for pods of app=cart"
+        ephemeral_job(encoded(ephemeral_document())).headline == "not reconciled yet: no container for pods of app=cart"
     )

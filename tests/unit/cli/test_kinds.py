@@ -25,9 +25,9 @@ def test_an_object_by_any_of_its_names(words: tuple[str, ...]):
     [
         (("clone",), "KIND/NAME"),
         (("clone/",), "KIND/NAME"),
-        (("clone/web", "db"), "one KIND NAME"),
-        (("clone", "web", "db"), "one KIND NAME"),
-        (("ds", "web"), "there is no kind 'ds'; there are advancedcronjob"),
+        (("clone/web", "db"), "expected KIND NAME"),
+        (("clone", "web", "db"), "expected KIND NAME"),
+        (("ds", "web"), "unknown kind 'ds'; known kinds are advancedcronjob"),
     ],
     ids=lambda value: "/".join(value) if isinstance(value, tuple) else "",
 )

@@ -74,7 +74,7 @@ TURN = Why(reasons=(Reason(State.WAITING, "WaitingForMaxUnavailable", "maxUnavai
             pod("log", **OLD),
             [sidecar_set()],
             {},
-            "injected and up to date; not ready: log (runs log:1, is to run log:2)",
+            "injected and up to date; not ready: log (runs log:1, should run log:2)",
             id="under way",
         ),
         pytest.param(
@@ -88,8 +88,8 @@ TURN = Why(reasons=(Reason(State.WAITING, "WaitingForMaxUnavailable", "maxUnavai
             pod("log", hash_="old", plain="other"),
             [sidecar_set()],
             {},
-            "injected, not updated: more than images of sidecars has changed since it was made; "
-            "a pod that is made anew gets it",
+            "injected, not updated: more than sidecar images has changed since the pod was created; "
+            "a new pod gets the change",
             id="not upgradable",
         ),
         pytest.param(
@@ -131,7 +131,7 @@ TURN = Why(reasons=(Reason(State.WAITING, "WaitingForMaxUnavailable", "maxUnavai
             pod(),
             [sidecar_set(namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": "else"}})],
             {},
-            "not injected: it is for namespace else alone",
+            "not injected: it selects only namespace else",
             id="another namespace",
         ),
         pytest.param(
@@ -152,15 +152,15 @@ TURN = Why(reasons=(Reason(State.WAITING, "WaitingForMaxUnavailable", "maxUnavai
             pod(),
             [sidecar_set(created=LATER)],
             {},
-            "not injected: the pod was made before it; sidecars come at creation only",
+            "not injected: the pod was created before it; sidecars are injected only at creation",
             id="older than it",
         ),
         pytest.param(
             pod(),
             [sidecar_set()],
             {},
-            "not injected: it matches now, and did not when the pod was made: labels, namespace or the SidecarSet have "
-            "changed since; sidecars come at creation only",
+            "not injected: it matches now, but did not when the pod was created: labels, namespace or the SidecarSet "
+            "have changed since; sidecars are injected only at creation",
             id="matches now",
         ),
     ],
@@ -254,7 +254,7 @@ def test_a_canary_takes_the_place_of_its_base() -> None:
     canary = sidecar_set("canary", annotations=marks)
     lines = sidecar_story(pod("canary"), Surroundings({}, [canary, sidecar_set()], {}))
     assert lines[0] == "SidecarSet canary: injected and up to date"
-    assert lines[1] == "SidecarSet log: not injected: SidecarSet canary is its canary, and took its place"
+    assert lines[1] == "SidecarSet log: not injected: SidecarSet canary is its canary, and replaced it"
 
 
 def starting(ready: list[str], *, completed: bool = False) -> Pod:

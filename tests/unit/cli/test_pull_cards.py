@@ -13,7 +13,7 @@ def test_a_pull_job():
     face = pull_job(msgspec.json.encode(build.job(status=status)))
     assert face.headline == "nginx:1.25: m"
     assert [tuple(row) for row in face.rows] == [("3", "1", "1", "1", "n2")]
-    assert "not looked at yet" in pull_job(msgspec.json.encode(build.job())).headline
+    assert "not reconciled yet" in pull_job(msgspec.json.encode(build.job())).headline
 
 
 def test_a_list():

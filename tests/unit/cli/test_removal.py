@@ -71,7 +71,7 @@ async def test_waiting_until_an_object_is_gone(seconds: float, why: str, lines: 
             "pods. has 1 resource instances; example.com/hold in 1 resource instances",
             id="namespace",
         ),
-        pytest.param(leaving(), "the apiserver does not say what it waits for", id="nothing"),
+        pytest.param(leaving(), "the apiserver reports no reason", id="nothing"),
     ],
 )
 def test_what_holds_an_object_up(live: Json, says: str):

@@ -187,7 +187,7 @@ async def test_why_a_pod_is_in_a_subset_of_a_united_deployment() -> None:
     api.named(POD, "shop", "web-a-h1-x")["metadata"]["labels"]["apps.kruise.io/united-deployment-reserved-pod"] = "true"
     assert await about(api, "web-a-h1-x") == [
         begin,
-        "it is reserved: another pod stands in for it until it has proved itself",
+        "it is reserved: another pod replaces it until it has been ready long enough",
         "it is on revision web-1, not on web-2: the subset keeps 1 pod on old ones",
     ]
 
@@ -197,7 +197,7 @@ async def test_pods_of_nobody_and_of_subsets_that_are_gone() -> None:
     labels = api.named(POD, "shop", "web-a-h1-x")["metadata"]["labels"]
     labels["apps.kruise.io/subset-name"] = "z"
     assert await about(api, "web-a-h1-x") == [
-        "UnitedDeployment web has no subset z any more: it goes when others serve"
+        "UnitedDeployment web has no subset z any more: the pod is deleted once others serve"
     ]
     del labels["apps.kruise.io/subset-name"]
     assert await about(api, "web-a-h1-x") == []
@@ -265,18 +265,18 @@ def test_versions_that_are_told_apart_have_rows_of_their_own() -> None:
                 "controller.kubernetes.io/pod-deletion-cost": "200",
             },
             "WorkloadSpread ws put it into subset a, which takes at most 2 pods and has 2: the first with room when it "
-            "was made, or the one that fits its node; deletion cost 200: pods with the lowest go first",
+            "was created, or the one that fits its node; deletion cost 200: pods with the lowest are deleted first",
             id="placed",
         ),
         pytest.param(
             {"apps.kruise.io/matched-workloadspread": '{"name":"ws","subset":"z"}'},
-            "WorkloadSpread ws put it into subset z, which is there no more",
+            "WorkloadSpread ws put it into subset z, which no longer exists",
             id="its subset is gone",
         ),
         pytest.param(
             {"controller.kubernetes.io/pod-deletion-cost": "-300"},
             "WorkloadSpread ws has no subset for it: none fits its node; "
-            "deletion cost -300: pods with the lowest go first",
+            "deletion cost -300: pods with the lowest are deleted first",
             id="no node",
         ),
     ],
@@ -295,7 +295,7 @@ async def test_a_pod_that_no_subset_had_room_for_is_left_alone() -> None:
     full["metadata"]["creationTimestamp"] = "2026-03-01T07:00:00Z"
     api.put(WORKLOAD_SPREAD, full)
     (told,) = await about(api, "web-a-h2-x", SPREAD.about_pod)
-    assert told == "WorkloadSpread ws leaves it alone: no subset had room when it was made"
+    assert told == "WorkloadSpread ws did not assign it: no subset had room when it was created"
 
 
 async def test_a_workload_spread_is_about_the_pods_of_its_workload_and_what_keeps_them() -> None:

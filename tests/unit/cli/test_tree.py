@@ -255,7 +255,7 @@ def test_nodes_that_a_partition_leaves(partition: int | str | None, expected: in
         pytest.param(pod("a", in_place=True), "in-place update: its kubelet has not", id="in-place update"),
         pytest.param(
             pod("a", labels={"apps.kruise.io/specified-delete": "true"}),
-            "waits for its deletion, which was asked for",
+            "waits for its requested deletion",
             id="specified delete",
         ),
         pytest.param(pod("a", metadata={"deletionTimestamp": CREATED}), "terminating: ", id="terminating"),
@@ -276,7 +276,7 @@ ROLLING = {"replicas": 3, "updatedReplicas": 1, "expectedUpdatedReplicas": 1, "c
         pytest.param(cloneset(), (), id="nothing"),
         pytest.param(
             cloneset(generation=4),
-            ("waiting: the service has not looked at generation 4 yet, only at 3",),
+            ("waiting: generation 4 has not been observed yet, the last one is 3",),
             id="not observed",
         ),
         pytest.param(
@@ -292,7 +292,7 @@ ROLLING = {"replicas": 3, "updatedReplicas": 1, "expectedUpdatedReplicas": 1, "c
         ),
         pytest.param(
             cloneset(spec={"replicas": 3, "updateStrategy": {"rollingUpdate": {"paused": True}}}, status=ROLLING),
-            ("paused by the user: somebody has to unpause the update",),
+            ("paused by the user: unpause the update to continue",),
             id="paused",
         ),
         pytest.param(
@@ -302,7 +302,7 @@ ROLLING = {"replicas": 3, "updatedReplicas": 1, "expectedUpdatedReplicas": 1, "c
         ),
         pytest.param(
             cloneset(spec={"replicas": 3, "updateStrategy": {"type": "OnDelete"}}, status=ROLLING),
-            ("somebody has to delete 2 pods of older revisions (OnDelete)",),
+            ("2 pods of older revisions to be deleted by the user (OnDelete)",),
             id="on delete",
         ),
         pytest.param(

@@ -38,7 +38,7 @@ def told(
         pytest.param("", [], id="serves"),
         pytest.param("!", [], id="is there, and does not serve: its own trouble"),
         pytest.param("P", [("n1", SCHEDULER)], id="no node takes it"),
-        pytest.param("T", [("n1", "its last pod is on its way out")], id="on its way out"),
+        pytest.param("T", [("n1", "its last pod is terminating")], id="on its way out"),
         pytest.param("F", [("n1", "its pod has ended, and is about to be replaced")], id="failed"),
     ],
 )

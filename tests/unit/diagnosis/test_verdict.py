@@ -95,7 +95,7 @@ def test_a_part_that_is_stuck_says_why_the_whole_is() -> None:
 
 
 def test_without_a_record_the_object_tells() -> None:
-    told = [Reason(State.HELD, "PausedByUser", "somebody has to unpause the update")]
+    told = [Reason(State.HELD, "PausedByUser", "unpause the update to continue")]
     found = verdict(META, None, Findings(), ALIVE, told)
     assert (found.word, found.sentence) == (Word.ON_HOLD, told[0].message)
 
@@ -125,12 +125,12 @@ def lease(holder: str = "a", renewed: float = 3, index: int = 0, shards: str = "
         pytest.param([lease()], None, "", id="held"),
         pytest.param([], None, "no cloneset service holds the lease: none was ever started here", id="never"),
         pytest.param([lease(renewed=30)], None, "a has not renewed it since 2026-03-01T11:59:30Z", id="run out"),
-        pytest.param([lease(holder="")], None, "the last one has given it up", id="given up"),
-        pytest.param([lease(shards="2")], None, "flotilla-cloneset-1: there is none", id="not this shard"),
+        pytest.param([lease(holder="")], None, "the last holder released it", id="given up"),
+        pytest.param([lease(shards="2")], None, "flotilla-cloneset-1: it does not exist", id="not this shard"),
         pytest.param(
-            [lease()], False, "shows no heartbeat here: it has just ended, or uses another bus", id="other bus"
+            [lease()], False, "sends no heartbeat here: it has just stopped, or uses another bus", id="other bus"
         ),
-        pytest.param(None, False, "shows no heartbeat: it is down", id="leases may not be read"),
+        pytest.param(None, False, "sends no heartbeat: it is down", id="leases may not be read"),
         pytest.param(None, True, "", id="heard"),
     ],
 )
@@ -144,8 +144,8 @@ def test_who_plans(leases: list[Lease] | None, heard: bool | None, nobody: str) 
     ("record", "behind"),
     [
         (why(COMPLETE), ""),
-        (None, "generation 7 was not planned yet, as far as the bus tells"),
-        (why(COMPLETE, uid="other"), "what was said last is about an earlier object of this name"),
+        (None, "generation 7 has not been planned yet, by the records on the bus"),
+        (why(COMPLETE, uid="other"), "the last record is about an earlier object of this name"),
         (msgspec.structs.replace(why(COMPLETE), generation=6), BEHIND.behind),
     ],
 )

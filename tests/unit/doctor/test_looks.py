@@ -66,14 +66,14 @@ def test_what_is_printed() -> None:
     outcomes = [outcome(finding("A")), outcome(check="gates", why="no bus"), outcome(check="x", why="no bus")]
     said = click.unstyle("\n".join(lines(outcomes)))
     assert (
-        "broken   A  x\n         it does not work\n         → mend it\n1 broken; 2 checks could not be made. Looked at:"
+        "broken   A  x\n         it does not work\n         → mend it\n1 broken; 2 checks could not be made. Checked:"
         in said
     )
     assert said.endswith("? not checked: gates, x  (no bus)")
 
 
 def test_nothing_found_is_said() -> None:
-    assert next(iter(lines([outcome()]))) == "Nothing found. Looked at:"
+    assert next(iter(lines([outcome()]))) == "No problems found. Checked:"
 
 
 def test_json() -> None:

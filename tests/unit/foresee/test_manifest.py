@@ -48,7 +48,7 @@ def test_what_looks_like_a_time_stays_a_text():
     [
         (
             {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}},
-            "StatefulSet of apps/v1 is none of",
+            "StatefulSet of apps/v1 is not one of",
         ),
         (WEB | {"apiVersion": "apps.kruise.io/v9"}, "apps.kruise.io/v9 is not served: CloneSet has v1alpha1, v1beta1"),
     ],

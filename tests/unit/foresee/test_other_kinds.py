@@ -54,7 +54,7 @@ async def test_a_node_without_an_agent_keeps_a_job_waiting():
 
 async def test_pull_secrets_are_not_looked_at():
     story = await story_of("ImagePullJob", job(1), job(1, pullSecrets=["mine"]), {"NodeImage": images(True)})
-    assert story.notes == ("pull secrets are not read: the nodes are asked once the service has copied them",)
+    assert story.notes == ("pull secrets are not read: nodes get the images once the service has copied them",)
 
 
 async def test_the_jobs_of_a_list_and_their_nodes():

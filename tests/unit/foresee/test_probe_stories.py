@@ -83,7 +83,7 @@ async def test_a_change_is_told_probe_by_probe():
     changed["spec"]["probes"] = [probe(probe=slower), probe("new", podConditionType="new")]
     story = await foreseen(world, stored, changed)
     wanted = [
-        ("probe ns/m#idle", "1 pod", "1 pod, probed in another way"),
+        ("probe ns/m#idle", "1 pod", "1 pod, with another spec"),
         ("probe ns/m#old", "1 pod", None),
         ("probe ns/m#new", None, "1 pod"),
     ]

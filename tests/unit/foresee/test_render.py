@@ -62,7 +62,7 @@ def test_a_whole_story():
         (Story(kind="CloneSet", namespace="shop", name="web", verdict="unchanged"), "nothing changes"),
         (
             Story(kind="CloneSet", name="web", verdict="unchanged", waves=(Wave(steps=(updated("web-1"),)),)),
-            "the apply changes nothing; what goes on anyway:",
+            "the apply changes nothing; already in progress:",
         ),
         (Story(kind="CloneSet", name="web", verdict="refused", words="spec.replicas: no"), "spec.replicas: no"),
         (Story(kind="Service", name="web", verdict="skipped", words="none of ours"), "none of ours"),

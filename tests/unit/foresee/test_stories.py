@@ -155,7 +155,7 @@ async def test_a_pod_that_is_broken_today_stays_so_until_it_is_changed():
     for one in broken["status"]["conditions"]:
         one["status"] = "False" if one["type"] in ("Ready", "ContainersReady") else one["status"]
     story = await foreseen(world, in_place(3).template(NEW).partition(3))
-    assert story.notes == (f"taken to stay as today: {names(world)[0]}: container nginx waits, CrashLoopBackOff",)
+    assert story.notes == (f"assumed to stay as it is: {names(world)[0]}: container nginx waits, CrashLoopBackOff",)
     story = await foreseen(world, in_place(3).template(NEW))
     assert done(story)[0] == [("updateInPlace", names(world)[0])]
     assert (story.notes, codes(story)) == ((), ["Complete"])
@@ -188,7 +188,9 @@ async def test_hundreds_of_pods_are_told_in_few_lines():
     assert len(story.waves) == 100
     lines = render(story, everything=False).plain.splitlines()
     assert len(lines) == 10, lines
-    assert any(line.startswith("2.-100. when sample-") and line.endswith("and so on: 99 waves alike") for line in lines)
+    assert any(
+        line.startswith("2.-100. when sample-") and line.endswith("and so on: 99 similar waves") for line in lines
+    )
     assert any(
         "update in place 99 pods: " in line and " and 94 more: nginx image nginx:2 → nginx:3" in line for line in lines
     )

@@ -106,7 +106,7 @@ def test_a_new_object_is_created_in_a_dry_run(monkeypatch: pytest.MonkeyPatch):
     assert "CloneSet default/web  created" in text
     assert "create 2 pods: new pod 1, new pod 2" in text
     assert "note: nodes could not be read: nodes is forbidden" in text
-    assert "note: no bus is known, so the defaults of all settings are planned with" in text
+    assert "note: no bus is known, so planning uses the default settings" in text
 
 
 def test_a_change_is_a_merge_patch_of_what_differs(monkeypatch: pytest.MonkeyPatch):
@@ -151,7 +151,7 @@ def test_other_namespaces_and_strangers_are_not_sent(monkeypatch: pytest.MonkeyP
     elsewhere = WEB | {"metadata": {"name": "web", "namespace": "shop"}}
     code, text = run(api, monkeypatch, elsewhere, "-n", "default")
     assert (code, api.sent) == (2, [])
-    assert "the object's namespace is shop, and -n says default" in text
+    assert "the object's namespace is shop, but -n is default" in text
     code, text = run(api, monkeypatch, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}})
     assert (code, api.sent, "Service web  skipped" in text) == (0, [], True)
 
@@ -164,5 +164,5 @@ def test_what_cannot_be_read_is_an_error(monkeypatch: pytest.MonkeyPatch, text: 
 
 async def test_without_a_bus_the_defaults_are_planned_with():
     assert await settings_of("", "", {"clonesets"}, FakeClock()) == (
-        {}, "no bus is known, so the defaults of all settings are planned with",
+        {}, "no bus is known, so planning uses the default settings",
     )  # fmt: skip

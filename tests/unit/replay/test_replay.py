@@ -119,7 +119,7 @@ def test_a_decision_from_no_possible_state_differs():
     made = recording()
     subject, plan = made.plan()
     made.say(subject, msgspec.structs.replace(plan, numbers=plan.numbers | {"scaleUp": 7}), writes=0)
-    assert "scaleUp is 2, the service said 7" in differences(made.bundle())[0]
+    assert "scaleUp is 2, the service reported 7" in differences(made.bundle())[0]
 
 
 def test_what_the_service_did_beyond_the_plan_is_told():
@@ -258,9 +258,9 @@ def test_the_command_says_what_it_found(tmp_path: Path):
     code, text = run(first_pass().bundle(), tmp_path)
     assert code == 0
     assert "CloneSet shop/web  recorded 2026-01-01 00:00:00 UTC for 0s by test" in text
-    assert "no service told its settings: the defaults are planned with" in text
+    assert "no service published its settings: planned with the defaults" in text
     assert "create Pod web-" in text
-    assert text.endswith("all 2 decisions are those of the service\n")
+    assert text.endswith("all 2 decisions match those of the service\n")
 
 
 def test_the_command_points_at_differences(tmp_path: Path):
@@ -287,7 +287,7 @@ def test_the_command_prints_whole_plans_as_json(tmp_path: Path):
         pytest.param(lambda text: "", "it does not begin with a bundle's header", id="empty"),
         pytest.param(lambda text: "{}\n", "line 1: ", id="something else"),
         pytest.param(lambda text: text.replace('"format":1', '"format":9'), "its format is 9", id="another format"),
-        pytest.param(lambda text: text.rpartition('{"record":"end"')[0], "it is not whole", id="cut off"),
+        pytest.param(lambda text: text.rpartition('{"record":"end"')[0], "it is incomplete", id="cut off"),
         pytest.param(lambda text: text + "{", ": ", id="half a line"),
         pytest.param(lambda text: text.replace("clonesets", "others"), "no installed service plans others", id="kind"),
     ],

@@ -1,7 +1,7 @@
 """Checks RBAC: each service has the rights that it uses, and no more.
 
 The rights that it uses are those of the manifests of `flotilla install`. Its actual rights follow from all roles bound
-to its account, as the apiserver adds them up, whoever made the roles.
+to its account, as the apiserver adds them up.
 """
 
 from collections import defaultdict
@@ -67,7 +67,7 @@ def _too_many(facts: Facts, service: str, account: str, granted: Collection[Righ
     named = _granted(facts.rights.get(), account, facts.namespace, by_name=True)
     beyond = sorted(right for right in named if not any(_covers(one, right) for one in used))
     if beyond and service == next(iter(sharing)):
-        said = f"it may {_some(beyond)}, which it has no use for"
+        said = f"it may {_some(beyond)}, which it does not need"
         advice = f"a role was changed, or another one bound to it: {APPLY}; your own rights go to kruise-manager-role"
         yield warning("RightsTooBroad", f"ServiceAccount {account}", said, advice)
 

@@ -60,8 +60,8 @@ def _expected(facts: Facts, streams: list[Stream]) -> Mapping[str, str]:
     ]
     placed = {text(member(pod, "spec").get("nodeName")) for pod in pods if is_true(pod, "Ready")}
     if chart is not None:
-        return dict.fromkeys(sorted(placed - {""}), "its pod is there")
-    return dict.fromkeys(sorted(served), "it read the bus until lately") | dict.fromkeys(
+        return dict.fromkeys(sorted(placed - {""}), "its pod is running")
+    return dict.fromkeys(sorted(served), "it has recently read the bus") | dict.fromkeys(
         sorted(facts.enrolled), "the node has credentials for it"
     )
 
@@ -71,9 +71,9 @@ def _silent(node: str, because: str, *, reads: bool) -> Finding:
 
     A node whose copies are still being read does not prove a live agent: the bus keeps a consumer for half a minute.
     """
-    said = f"it does not say that it lives, and {because}: nothing is pulled or restarted there"
+    said = f"no heartbeat, so nothing is pulled or restarted there; expected because {because}"
     if reads:
-        said += "; it reads the bus, so it has only just ended, or is of an earlier release that says nothing"
+        said += "; it reads the bus, so it has just stopped, or is of an earlier release without heartbeats"
     return broken("AgentSilent", f"agent of {node}", said, _START)
 
 

@@ -24,13 +24,13 @@ BADLY_OFF_SECONDS = 60.0
 NODE_LATE_SECONDS = 120.0
 """A live node renews its lease every ten seconds, and counts as ready for up to fifty seconds without."""
 
-_ADVICE = "synchronise the clock (NTP): grace periods, minReadySeconds and certificates go by it"
+_ADVICE = "synchronise the clock (NTP): grace periods, minReadySeconds and certificates depend on it"
 
 
 def check_apiserver(facts: Facts) -> Looked:
     """Check that it answers, and is not too old."""
     if facts.server.found is None and not facts.server.why.startswith("not allowed"):
-        advice = "see that it runs, and that KUBECONFIG names the right cluster; nothing else could be looked at"
+        advice = "check that it runs, and that KUBECONFIG names the right cluster; no other check was possible"
         yield broken("ApiserverUnreachable", "apiserver", facts.server.why, advice)
     version = facts.server.get().version
     found = re.match(r"v1\.(\d+)", version)

@@ -21,7 +21,7 @@ OLDEST = (2, 12)
 FULL = 0.85
 """Share of the storage that may be used without a warning."""
 
-_START = "start it: an empty disk is fine, everything on it is made anew (`flotilla up`, its pods, its log)"
+_START = "start it: an empty disk is fine, its content is created again (`flotilla up`, its pods, its log)"
 _USERS = "give the servers users (docs/bus.md#who-may-say-and-hear-what)"
 
 SILENT_SECONDS = 20.0
@@ -33,7 +33,7 @@ LISTING_SECONDS = 60.0
 PENDING = 10_000
 """Messages not sent to a consumer yet: the mirror of a large cluster reads as many within seconds."""
 
-_MAKE = "the watcher makes it anew when it starts: restart it, and see its log"
+_MAKE = "restart the watcher, which sets it up again, and see its log"
 
 _WATCHER = "see why the watcher does not publish: `flotilla status`, its pods, its /readyz and log"
 
@@ -42,7 +42,7 @@ LAG_SECONDS = 120.0
 
 SHOWN = 3
 
-_RESTART = "restart the watcher: it publishes everything anew; if that does not help, report it with `flotilla bundle`"
+_RESTART = "restart the watcher: it publishes everything again; if that does not help, report it with `flotilla bundle`"
 
 _BACK = "bring the watcher and the bus back; services return to it by themselves"
 
@@ -59,7 +59,7 @@ def check_bus(facts: Facts) -> Looked:
 
 def _use(facts: Facts) -> Iterator[Finding]:
     if facts.heard.found is None:
-        said = f"it is there, and cannot be used from here: {facts.heard.why}"
+        said = f"it is reachable, but cannot be used from here: {facts.heard.why}"
         advice = "credentials of the user `flotilla` are needed: FLOTILLA_NATS_CREDS, FLOTILLA_NATS_CA (docs/bus.md)"
         yield broken("BusRefuses", "bus", said, advice)
         return
@@ -73,12 +73,12 @@ def _use(facts: Facts) -> Iterator[Finding]:
 def _server(banner: Banner, *, alone: bool) -> Iterator[Finding]:
     about = f"bus at {banner.url}"
     if banner.trouble:
-        consequence = "" if alone else "; the other servers are there"
+        consequence = "" if alone else "; the other servers answer"
         said = f"no server answers: {banner.trouble}{consequence}"
         yield broken("BusUnreachable", about, said, _START)
         return
     if not banner.users_needed:
-        said = "it lets anybody in, and whoever is on it can have pods made and deleted"
+        said = "it requires no credentials, and any client can have pods created and deleted"
         yield broken("BusOpen", about, said, _USERS)
     if not banner.jetstream:
         said = "it runs without JetStream: nothing can be stored on it"
@@ -97,7 +97,7 @@ def check_streams(facts: Facts) -> Looked:
         if name in unserved:
             continue
         if stream is None:
-            yield broken("StreamMissing", about, "there is no such stream", _MAKE)
+            yield broken("StreamMissing", about, "the stream does not exist", _MAKE)
             continue
         yield from _settings(about, name, stream)
         yield from _marker(facts, about, name, stream)
@@ -124,7 +124,7 @@ def _settings(about: str, name: str, stream: Stream) -> Iterator[Finding]:
         said = ", ".join(f"{key} is {stream.config.get(key)} and should be {value}" for key, value in differing.items())
         yield broken("StreamSettings", about, said, _MAKE)
     if stream.offline:
-        said = f"replicas on {', '.join(stream.offline)} are away"
+        said = f"replicas on {', '.join(stream.offline)} are offline"
         yield warning("StreamReplicaAway", about, said, "start these servers")
 
 
@@ -137,7 +137,7 @@ def _marker(facts: Facts, about: str, name: str, stream: Stream) -> Iterator[Fin
     if name not in with_markers():
         return
     if stream.marker is None or stream.marked is None:
-        said = "the watcher has never said how far it is"
+        said = "the watcher has never published its marker"
         yield broken("MarkerMissing", about, said, _WATCHER)
         return
     age = (stream.now - stream.marked).total_seconds()
@@ -145,7 +145,7 @@ def _marker(facts: Facts, about: str, name: str, stream: Stream) -> Iterator[Fin
         said = f"the watcher has been listing for {span(age)}, epoch {stream.marker.epoch}"
         yield broken("MarkerListing", about, said, _WATCHER)
     elif stream.marker.state != LISTING and age > SILENT_SECONDS:
-        said = f"nobody has published anything for {span(age)}: what services see is as old"
+        said = f"nothing has been published for {span(age)}: services may see a state that old"
         yield broken("MarkerStale", about, said, _WATCHER)
     sample = (facts.samples.found or {}).get(with_markers()[name].id)
     if sample and sample.version and int(stream.marker.rv or 0) > int(sample.version):
@@ -172,7 +172,7 @@ def check_mirrors(facts: Facts) -> Looked:
         for code, what, names in (
             ("BusLacksObjects", "missing on the bus", sample.missing),
             ("BusObjectsStale", "older on the bus than at the apiserver", sample.stale),
-            ("BusKeepsObjects", "still on the bus, although the apiserver has them no more", sample.ghosts),
+            ("BusKeepsObjects", "still on the bus, although deleted at the apiserver", sample.ghosts),
         ):
             if names:
                 yield broken(code, about, f"{_some(names)}: {what}", _RESTART)
@@ -183,14 +183,14 @@ def _mirrors(one: Heard) -> Iterator[Finding]:
     beat = one.beat
     about = one.who
     if beat.direct:
-        said = f"it watches the apiserver by itself instead of the bus: {_some(beat.direct)}"
+        said = f"it watches the apiserver directly instead of the bus: {_some(beat.direct)}"
         yield warning("MirrorDirect", about, said, _BACK)
     if beat.lag > LAG_SECONDS:
         said = f"its view of the cluster may be {span(beat.lag)} old"
         yield broken("MirrorStale", about, said, _BACK)
     if beat.undecodable:
         which = ", ".join(f"{count} {resource}" for resource, count in sorted(beat.undecodable.items()))
-        said = f"it cannot read {which}, and does nothing for them"
+        said = f"it cannot decode {which}, and does not reconcile them"
         advice = "`flotilla explain` and the service's log name field and object: correct them"
         yield broken("Undecodable", about, said, advice)
 

@@ -21,7 +21,7 @@ OUTSIDE_SHARE = 0.25
 
 _WEBHOOK = (
     "the running webhook renews its certificate by itself: see why it does not (its log). With EnableExternalCerts "
-    "somebody else does (cert-manager)"
+    "cert-manager or another tool does"
 )
 _BUS = "restart the bus: its own certificate is made at each start; for servers of your own renew it there"
 
@@ -30,7 +30,7 @@ def check(facts: Facts) -> Looked:
     """Check the webhook's certificate as served and as reported, its authorities, and the bus's certificate."""
     served = facts.webhook_certificate.found
     if served is not None and served.problem and not _has_ended(served, facts.now):
-        said = f"the caBundle of its entries does not believe it: {served.problem}"
+        said = f"the caBundle of its entries does not trust it: {served.problem}"
         yield broken("CertificateUntrusted", "certificate of the webhook", said, _WEBHOOK)
     external = any("EnableExternalCerts=true" in (one.beat.gates or "") for one in facts.heard.found or ())
     for about, end in _webhook_ends(facts):
@@ -74,8 +74,8 @@ def _has_ended(certificate: Certificate, now: datetime) -> bool:
 def _ending(about: str, end: datetime, now: datetime, advice: str, begin: datetime | None = None) -> Iterator[Finding]:
     left = end - now
     if left <= timedelta(0):
-        said = f"it ended {span(-left.total_seconds())} ago, on {end:%Y-%m-%d %H:%M} UTC"
+        said = f"it expired {span(-left.total_seconds())} ago, on {end:%Y-%m-%d %H:%M} UTC"
         yield broken("CertificateExpired", about, said, advice)
     elif left < (SOON if begin is None else min(SOON, (end - begin) * OUTSIDE_SHARE)):
-        said = f"it ends in {span(left.total_seconds())}, on {end:%Y-%m-%d %H:%M} UTC"
+        said = f"it expires in {span(left.total_seconds())}, on {end:%Y-%m-%d %H:%M} UTC"
         yield warning("CertificateEnds", about, said, advice)

@@ -10,7 +10,7 @@ from flotilla_cli.install.live import is_leaving
 from flotilla_cli.install.manifests import definitions
 from flotilla_common.api.documents import Json, mappings, member, text
 
-APPLY = "`flotilla install` or `helm upgrade` puts it right"
+APPLY = "`flotilla install` or `helm upgrade` fixes it"
 
 
 def check(facts: Facts) -> Looked:
@@ -21,7 +21,7 @@ def check(facts: Facts) -> Looked:
         if name in live:
             yield from _one(f"CRD {name}", wanted, live[name])
         else:
-            said = "there is no such CRD: its kind is not served, and objects that there were of it are gone with it"
+            said = "the CRD does not exist: its kind is not served, and its objects were deleted with it"
             yield broken("CRDMissing", f"CRD {name}", said, APPLY)
     return f"{len(definitions())} of {len(facts.definitions.get())} CRDs"
 
@@ -29,7 +29,7 @@ def check(facts: Facts) -> Looked:
 def _one(about: str, wanted: Json, live: Json) -> Iterator[Finding]:
     if is_leaving(live):
         since = text(member(live, "metadata").get("deletionTimestamp"))
-        advice = "objects with finalizers hold it up; when it is gone, install again"
+        advice = "objects with finalizers block it; install again when it is gone"
         yield broken("CRDLeaving", about, f"it is being deleted since {since}", advice)
         return
     for condition in ("NamesAccepted", "Established"):
@@ -56,7 +56,7 @@ def _not_true(live: Json, condition: str) -> str:
     found = [one for one in mappings(member(live, "status").get("conditions")) if one.get("type") == condition]
     if found and found[0].get("status") == "True":
         return ""
-    return text(found[0].get("message")) if found else "the apiserver has not judged it"
+    return text(found[0].get("message")) if found else "the apiserver has not set the condition"
 
 
 def _served(spec: Json) -> Sequence[str]:

@@ -80,8 +80,8 @@ def _shards(service: str, leases: list[Seen], speaking: list[Heard]) -> Iterator
     numbers = {one.label(NUMBER_LABEL) for one in leases if one.alive and one.holder} - {""}
     if len(numbers) > 1:
         who = "; ".join(f"{count}: {', '.join(_holders(leases, count))}" for count in sorted(numbers))
-        said = f"its replicas know different numbers of shards ({who}): those of one number only stand by"
-        advice = "start all replicas with the same --shards; a rolling update ends it by itself"
+        said = f"its replicas disagree about the number of shards ({who}): some of them only stand by"
+        advice = "start all replicas with the same --shards; a rolling update resolves it"
         yield broken("ShardsDisagree", service, said, advice)
 
 
@@ -89,15 +89,13 @@ def _shard(one: Seen, speaking: list[Heard]) -> Iterator[Finding]:
     about = f"lease {one.name}"
     advice = "see the service's log: it may lack rights to leases, or not reach the apiserver"
     if not one.holder:
-        said = "nobody holds it: the objects of this shard are not looked after"
+        said = "it has no holder: the objects of this shard are not reconciled"
         yield broken("ShardWithoutHolder", about, said, advice)
     elif not one.alive and one.overdue > LATE_SECONDS:
-        said = (
-            f"{one.holder} holds it and has not renewed it; it ended {span(one.overdue)} ago, and nobody took it over"
-        )
+        said = f"{one.holder} has not renewed it; it expired {span(one.overdue)} ago, and no replica took it over"
         yield broken("LeaseExpired", about, said, advice)
     elif one.alive and speaking and not any(_is_of(one.holder, beat) for beat in speaking):
-        said = f"{one.holder} renews it, and is not heard on this bus"
+        said = f"{one.holder} renews it, but sends no heartbeat on this bus"
         advice = "it is connected to another bus, or to none: compare --nats of both"
         yield broken("HolderNotHeard", about, said, advice)
 
@@ -108,8 +106,8 @@ def _members(leases: list[Seen]) -> Iterator[Finding]:
     for one in leases:
         patience = 2 * FORGET_AFTER * (one.lease.spec.lease_duration_seconds or 0)
         if one.label(ROLE_LABEL) == MEMBER and not one.alive and min(one.overdue, longest) > patience:
-            said = f"its replica is dead, it ended {span(one.overdue)} ago, and nobody has deleted it"
-            advice = "the service may lack the right to delete leases; `kubectl delete lease` does no harm"
+            said = f"its replica is dead; it expired {span(one.overdue)} ago, and was not deleted"
+            advice = "the service may lack the right to delete leases; `kubectl delete lease` is safe"
             yield warning("MemberLeaseLeft", f"lease {one.name}", said, advice)
 
 
@@ -121,8 +119,8 @@ def _twice(service: str, speaking: list[Heard]) -> Iterator[Finding]:
             serving[shard].append(one.beat.replica)
     for shard, replicas in serving.items():
         if len(replicas) > 1:
-            said = f"{' and '.join(sorted(replicas))} both say that they serve it"
-            advice = "they work in different namespaces or with different --shards: only one may stay"
+            said = f"{' and '.join(sorted(replicas))} both report that they serve it"
+            advice = "they use different namespaces or different --shards: stop one of them"
             yield broken("TwoHolders", f"{service} shard {shard}", said, advice)
 
 

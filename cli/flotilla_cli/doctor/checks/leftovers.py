@@ -28,7 +28,7 @@ def check(facts: Facts) -> Looked:
             yield from _stranger(configuration, facts)
     for name, count in facts.foreign.get().items():
         if count:
-            said = f"there are {'100 or more' if count >= 100 else count} objects, and nobody acts on them"
+            said = f"there are {'100 or more' if count >= 100 else count} objects, and no controller reconciles them"
             advice = "Flotilla does not serve this kind: delete what is not needed (docs/taking-over.md)"
             yield warning("KindNotServed", f"CRD {name}", said, advice)
     return (
@@ -53,7 +53,7 @@ def _openkruise(facts: Facts) -> Iterator[Finding]:
                 yield broken("OpenKruiseRuns", str(DAEMON), f"its daemon runs on {wanted} nodes", _ADOPT)
     lease = facts.leader.get()
     if lease and (holder := held_by(lease, facts.now)):
-        said = f"{holder} holds and renews it: a manager of OpenKruise works somewhere"
+        said = f"{holder} holds and renews it: a manager of OpenKruise is running somewhere"
         yield broken("OpenKruiseRuns", "lease kruise-manager", said, _ADOPT)
 
 
@@ -67,8 +67,8 @@ def _second(facts: Facts) -> Iterator[Finding]:
     }
     charts = {namespace_of(one) for one in facts.workloads.get() if not is_theirs(one) or "flotilla" in name_of(one)}
     for namespace in sorted(elsewhere | (charts - {facts.namespace, MANAGER.namespace})):
-        said = f"services of Flotilla work there and in {facts.namespace}: both act on all objects"
-        advice = "remove one of the two (`helm uninstall`, or end its `flotilla run`)"
+        said = f"services of Flotilla run there and in {facts.namespace}: both reconcile all objects"
+        advice = "remove one of the two (`helm uninstall`, or stop its `flotilla run`)"
         yield broken("SecondInstallation", f"namespace {namespace}", said, advice)
 
 
@@ -86,9 +86,9 @@ def _stranger(configuration: Json, facts: Facts) -> Iterator[Finding]:
 def _in_the_way(entry: Json, facts: Facts) -> tuple[str, str] | None:
     """Return code and text of the problem, or None."""
     if _asks_about(entry, GROUPS, "") and path_of(entry).startswith(_KRUISE_PATHS):
-        return "ForeignWebhook", "is one of another installation of our kinds"
+        return "ForeignWebhook", "belongs to another installation of our kinds"
     if entry.get("failurePolicy") == "Fail" and _is_dead(entry, facts) and _asks_about(entry, GROUPS, "pods"):
-        return "WebhookNobodyAnswers", "leads to a Service that does not exist, and what it is asked about is refused"
+        return "WebhookNobodyAnswers", "leads to a Service that does not exist, so the requests are rejected"
     return None
 
 

@@ -23,7 +23,7 @@ SLOW = timedelta(seconds=60)
 _BEGINNING = frozenset({"ContainerCreating", "PodInitializing"})
 """Reasons for which every container waits at first."""
 
-_LOOK = "`kubectl describe` and `kubectl logs --previous` of it say more"
+_LOOK = "see `kubectl describe` and `kubectl logs --previous`"
 
 
 def check_services(facts: Facts) -> Looked:
@@ -41,19 +41,19 @@ def check_services(facts: Facts) -> Looked:
 
 
 def _silent(service: str, because: str, logs: Mapping[str, str]) -> Finding:
-    said = f"no replica of it has said for {PATIENCE_SECONDS:.0f} s that it lives, and {because}"
+    said = f"no heartbeat for {PATIENCE_SECONDS:.0f} s; expected because {because}"
     advice = _START
     if service in logs:
-        advice = f"it does not run: `flotilla up` starts it again; its log is {logs[service]}"
+        advice = f"it is not running: `flotilla up` starts it again; its log is {logs[service]}"
     elif "lease" in because:
-        advice += "; if it is not to run any more, delete its leases"
+        advice += "; if it was removed on purpose, delete its leases"
     return broken("ServiceSilent", service, said, advice)
 
 
 def _waiting(one: Heard) -> Iterator[Finding]:
     if one.beat.waiting:
         said = "; ".join(f"{part}: {why}" for part, why in sorted(one.beat.waiting.items()))
-        advice = "its log says more; docs/operations.md#troubleshooting has what is waited for most"
+        advice = "see its log, and docs/operations.md#troubleshooting for common causes"
         about = one.who
         yield broken("ServiceWaits", about, f"it is not ready: {said}", advice)
 
@@ -68,7 +68,7 @@ def _processes(facts: Facts) -> Iterator[Finding]:
         service = line.name in facts.local
         wrong = not heard and not line.running if service else line.name != "nats-server" and not line.healthy
         if wrong:
-            advice = "`flotilla up` starts what does not run" + (f"; its log is {line.log}" if line.log else "")
+            advice = "`flotilla up` starts it again" + (f"; its log is {line.log}" if line.log else "")
             yield broken("ProcessDown", f"process {line.name}", line.detail, advice)
 
 
@@ -125,8 +125,8 @@ def _workload(workload: Json) -> Iterator[Finding]:
     about = f"{text(workload.get('kind'))} {name_of(workload)}"
     for condition in mappings(member(workload, "status").get("conditions")):
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
-            said = f"its pods cannot be made: {text(condition.get('message'))}"
-            yield broken("PodsRefused", about, said, "raise the quota, or see who refuses them")
+            said = f"its pods cannot be created: {text(condition.get('message'))}"
+            yield broken("PodsRefused", about, said, "raise the quota, or find out what rejects them")
     if member(workload, "spec").get("replicas", 1) == 0:
-        said = "it was scaled to 0: nobody does its work"
+        said = "it is scaled to 0, so its work is not done"
         yield broken("ScaledToZero", about, said, f"`kubectl scale --replicas 1 {about.lower()}`")

@@ -17,7 +17,7 @@ CHART = "app.kubernetes.io/version"
 
 _UPGRADE = "finish the upgrade: `flotilla install` (or `helm upgrade`), then restart the replicas of the old release"
 
-_SAME = "give all services the same, and `flotilla install` (or the chart's `featureGates`) too, then restart them"
+_SAME = "set the same for all services and `flotilla install` (or the chart's `featureGates`), then restart them"
 
 
 def check_versions(facts: Facts) -> Looked:
@@ -25,21 +25,21 @@ def check_versions(facts: Facts) -> Looked:
     counted = Counter(one.beat.version for one in facts.heard.get())
     if counted and not is_rolling(facts):
         yield from _skewed(facts, counted.most_common(1)[0][0])
-    return f"releases: {', '.join(f'{count} of {version}' for version, count in counted.items()) or 'nobody speaks'}"
+    return f"releases: {', '.join(f'{count} of {version}' for version, count in counted.items()) or 'no heartbeats'}"
 
 
 def _skewed(facts: Facts, usual: str) -> Iterator[Finding]:
     for one in facts.heard.get():
         if one.beat.version != usual:
-            said = f"it is of release {one.beat.version or 'unknown'}, and most others of {usual}"
+            said = f"it is of release {one.beat.version or 'unknown'}, most others are of {usual}"
             yield warning("VersionSkew", one.who, said, _UPGRADE)
     if usual != VERSION:
-        said = f"it is of release {VERSION}, and what runs is {usual}: this page may ask for what that release lacks"
+        said = f"it is of release {VERSION}, the services are of {usual}: its checks may not fit that release"
         advice = f"use the `flotilla` of release {usual}"
         yield warning("CommandOtherRelease", "this command", said, advice)
     chart = {strings(member(one, "metadata").get("labels")).get(CHART, "") for one in facts.workloads.found or ()}
     for version in sorted(chart - {"", usual}):
-        said = f"it is of release {version}, and what runs is {usual}"
+        said = f"it is of release {version}, the services are of {usual}"
         yield warning("ChartOtherRelease", "chart", said, _UPGRADE)
 
 
@@ -68,14 +68,14 @@ def check_gates(facts: Facts) -> Looked:
         yield from _differing("KindsDiffer", "CUSTOM_RESOURCE_ENABLE", {one.who: _kinds(one) for one in heard})
     yield from _managed_fields(facts, heard)
     gates = sorted({one.beat.gates or "" for one in heard})
-    return f"gates: {' | '.join(one or 'all as by default' for one in gates) or 'nobody says'}"
+    return f"gates: {' | '.join(one or 'all defaults' for one in gates) or 'not reported'}"
 
 
 def _unknown(one: Heard) -> Iterator[Finding]:
     try:
         Gates.parse(one.beat.gates or "")
     except ValueError as error:
-        said = f"{error}: this release does not know it"
+        said = f"{error}: unknown in this release"
         yield warning("GateUnknown", one.who, said, _SAME)
 
 
@@ -86,15 +86,17 @@ def _differing(code: str, what: str, given: Mapping[str, frozenset[str]]) -> Ite
     if differing:
         others = sorted(given.keys() - differing.keys())
         said = "; ".join(f"{who} has {', '.join(own)}" for who, own in sorted(differing.items()))
-        rest = f"; {', '.join(others)} {'has' if len(others) == 1 else 'have'} not" if others else ""
+        rest = f"; {', '.join(others)} {'does' if len(others) == 1 else 'do'} not" if others else ""
         yield broken(code, what, said + rest, _SAME)
 
 
 def _managed_fields(facts: Facts, heard: list[Heard]) -> Iterator[Finding]:
     kept = [one.who for one in heard if any(_keeps(one, plural) for plural in one.beat.planning)]
     if kept and NO_MANAGED_FIELDS in facts.policies.get():
-        said = f"{', '.join(kept)} keep metadata.managedFields, and policy {NO_MANAGED_FIELDS} takes them from new pods"
-        advice = "`flotilla install --keep-managed-fields` removes the policy; or take the flag from the services"
+        said = (
+            f"{', '.join(kept)} keep metadata.managedFields, and policy {NO_MANAGED_FIELDS} removes them from new pods"
+        )
+        advice = "`flotilla install --keep-managed-fields` removes the policy; or remove the flag from the services"
         yield warning("ManagedFieldsDiffer", "managed fields", said, advice)
 
 

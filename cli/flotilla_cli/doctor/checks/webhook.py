@@ -40,7 +40,9 @@ _ADVICE = (
     "mutatingwebhookconfiguration kruise-mutating-webhook-configuration -o yaml`)? may the apiserver connect there?"
 )
 _CALLERS = "--webhook-client-ca"
-_TRUST = "the caBundle is not that of the webhook: restart the webhook, which writes it anew; or see who else writes it"
+_TRUST = (
+    "the caBundle is not that of the webhook: restart the webhook, which writes it; or find out what else writes it"
+)
 
 _SWITCHED = frozenset({"vingress.kb.io", "vservice.kb.io"})
 """Entries that a gate removes."""
@@ -57,10 +59,8 @@ def check_webhook(facts: Facts) -> Looked:
     answered = f"{len(facts.probes.get())} dry runs that the webhook answered"
     checks = {one.beat.checks_callers for one in facts.heard.found or () if one.beat.service == "webhook"}
     if False in checks:
-        return (
-            f"{answered}; it cannot tell the apiserver from others, and answers whoever reaches its port ({_CALLERS})"
-        )
-    return f"{answered}, and it answers nobody but the apiserver" if checks == {True} else answered
+        return f"{answered}; it cannot tell the apiserver from other clients, and answers all of them ({_CALLERS})"
+    return f"{answered}, and it answers only the apiserver" if checks == {True} else answered
 
 
 def _unreached(probe: Probe) -> bool:
@@ -69,7 +69,7 @@ def _unreached(probe: Probe) -> bool:
 
 def _unreachable(probe: Probe, facts: Facts) -> Finding:
     untrusted = "x509:" in probe.message or "tls:" in probe.message
-    said = f"the apiserver {'does not believe' if untrusted else 'does not reach'} the webhook: {probe.message}"
+    said = f"the apiserver {'does not trust' if untrusted else 'does not reach'} the webhook: {probe.message}"
     return broken(
         "WebhookUntrusted" if untrusted else "WebhookUnreachable",
         "webhook",
@@ -97,7 +97,7 @@ def _behaviour(probes: dict[str, Probe]) -> Iterator[Finding]:
     if valid.code != 201:
         yield _finding("WebhookRefuses", f"a valid CloneSet was refused: {valid.message}")
     elif "revisionHistoryLimit" not in member(valid.body, "spec"):
-        yield _finding("WebhookDoesNotDefault", "what is missing in a CloneSet was not filled in")
+        yield _finding("WebhookDoesNotDefault", "the defaults of a CloneSet were not filled in")
     if valid.code == 201 and old.code != 201:
         yield _finding("WebhookDoesNotConvert", f"a CloneSet of v1alpha1 was refused: {old.message}")
 
@@ -115,7 +115,7 @@ def check_registration(facts: Facts) -> Looked:
     }
     for name, entries in wanted.items():
         if name not in live:
-            yield broken("WebhookConfigurationMissing", name, "there is none: objects are not checked", APPLY)
+            yield broken("WebhookConfigurationMissing", name, "it does not exist: objects are not validated", APPLY)
             continue
         yield from _complete(name, live[name], entries)
         yield from _backed(facts, name, live[name])
@@ -130,13 +130,13 @@ def _complete(name: str, live: Json, wanted: list[Json]) -> Iterator[Finding]:
     template, entries = _named(template_of(live)), _named(mappings(live.get("webhooks")))
     source = template or entries
     if lacking := sorted(one["name"] for one in wanted if one["name"] not in source):
-        said = f"it lacks {', '.join(lacking)}: the kinds are not checked"
+        said = f"it lacks {', '.join(lacking)}: these kinds are not validated"
         yield broken("WebhookEntriesMissing", name, said, APPLY)
     of_other_release = [
         one["name"] for one in wanted if one["name"] in source and _asks(source[one["name"]]) != _asks(one)
     ]
     if of_other_release:
-        said = f"{', '.join(of_other_release)} are asked about other objects than this release wants"
+        said = f"{', '.join(of_other_release)} have other rules than in this release"
         yield warning("WebhookEntriesOtherRelease", name, said, APPLY)
     of_pods = pod_entries if name == MUTATING_CONFIGURATION else check_entries
     should = {**template, **_named(of_pods(decoded(text(member(live, "metadata", "annotations").get(RULES)))))}

@@ -49,7 +49,7 @@ async def _greeting(host: str, port: int) -> tuple[_Info, bytes]:
     try:
         line = await reader.readline()
         if not line.startswith(b"INFO "):
-            raise OSError(f"{host}:{port} is no NATS server")
+            raise OSError(f"{host}:{port} is not a NATS server")
         info = msgspec.json.decode(line.removeprefix(b"INFO "), type=_Info)
         if not info.tls_required:
             return info, b""
