@@ -165,7 +165,7 @@ def empty() -> World:
     return World(1, containers=[])
 
 
-FOREIGN = "an ephemeral container of somebody else has a name of the template (dbg) there, for ever"
+FOREIGN = "another ephemeral container has a name of the template (dbg) there, and cannot be removed"
 MIXED = "which is neither success nor failure"
 UNTIL = "it ends at its deadline, 2026-03-01T12:01:00Z"
 DELETED = "is deleted 1800 s after its end"

@@ -9,7 +9,7 @@ def test_meanwhile_nothing_is_done():
     assert world.passes(10) == []
     assert world.codes() == ["ReadingPod"]
     world.wiring.gone = True
-    assert world.passes() == ["request Completed: pod has gone", "request let go of the request"]
+    assert world.passes() == ["request Completed: pod has gone", "request release the request"]
 
 
 def test_a_pod_that_is_held_is_not_left_behind_because_the_mirror_lacks_it():
@@ -22,4 +22,4 @@ def test_a_pod_that_is_held_is_not_left_behind_because_the_mirror_lacks_it():
     assert world.passes() == []
     world.pods._absent.clear()
     world.put("pods", pod)
-    assert world.passes() == ["pod unready grace period is over", "request let go of the request"]
+    assert world.passes() == ["pod unready grace period is over", "request release the request"]

@@ -184,7 +184,7 @@ def test_10_at_the_deadline_what_is_not_done_has_failed(told: list[RecreateState
     strategy = {"failurePolicy": "Ignore"}
     world = World(request_document("app", "side", strategy=strategy, activeDeadlineSeconds=30))
     world.report(*told, phase="Recreating" if told else "Pending")
-    assert world.passes(30) == [f"request Completed: {DEADLINE}", "request let go of the request"]
+    assert world.passes(30) == [f"request Completed: {DEADLINE}", "request release the request"]
     assert states(world) == expected
     assert world.passes(1) == []
 
@@ -328,7 +328,7 @@ def test_23_deleted_while_it_holds_the_pod():
     world = World(request_document("app", strategy={"unreadyGracePeriodSeconds": 30}))
     world.report(phase="Recreating")
     world.delete_request()
-    assert world.passes(1) == ["pod unready grace period is over", "request let go of the request"]
+    assert world.passes(1) == ["pod unready grace period is over", "request release the request"]
     assert world.holders()["message"] == "[]"
     assert world.requests.get("ns", "r") is None
 
@@ -345,12 +345,12 @@ def test_24_time_to_live(ttl: int, after: int):
         assert world.last.wake_at == world.now + timedelta(seconds=after)
         assert world.passes(after - 1) == []
         assert world.passes(1) == ["delete"]
-    assert world.log == ["request Completed", "request let go of the request", "delete"]
+    assert world.log == ["request Completed", "request release the request", "delete"]
 
 
 def test_24_without_a_completion_time_the_age_counts():
     world = World(request_document("app", ttlSecondsAfterFinished=30) | {"status": {"phase": "Completed"}})
-    assert world.passes(29) == ["request let go of the request"]
+    assert world.passes(29) == ["request release the request"]
     assert world.last.wake_at == START + timedelta(seconds=30)
     assert world.passes(1) == ["delete"]
 

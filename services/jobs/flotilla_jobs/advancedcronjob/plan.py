@@ -38,7 +38,7 @@ def plan(snapshot: AdvancedCronJobSnapshot, now: datetime) -> Plan:
 def _go_on(context: PlanContext, draft: Draft) -> None:
     """Plan everything beside the status."""
     if context.job.metadata.deletion_timestamp is not None:
-        draft.reason(State.PROGRESSING, "Terminating", "it is being deleted: no run is started any more")
+        draft.reason(State.PROGRESSING, "Terminating", "it is being deleted: no more runs are started")
         return
     plan_history(context, draft)
     if context.job.spec.paused:

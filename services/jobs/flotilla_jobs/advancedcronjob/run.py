@@ -75,7 +75,7 @@ def tell_failure(context: PlanContext, draft: Draft) -> None:
 
 def _skip(context: PlanContext, name: str, run: datetime, draft: Draft) -> None:
     kind = context.job.spec.template.chosen[0].kind
-    text = f"the run of {rfc3339(run)} is skipped: {kind} {name} exists and belongs to somebody else"
+    text = f"the run of {rfc3339(run)} is skipped: {kind} {name} exists and belongs to another owner"
     draft.reason(State.STUCK, NAME_TAKEN, text, [name])
     draft.tell_once(Event(FAILED_CREATE, text, warning=True), context.notes)
 

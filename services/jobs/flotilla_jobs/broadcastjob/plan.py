@@ -44,10 +44,10 @@ def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
         text = f"Duplicated pod {pod} found on same node {node}"
         draft.tell_once(Event("DuplicatePodCreatedOnSameNode", text, warning=True), context.snapshot.notes)
     if job.status.phase == FAILED:  # with type Never, no condition ends it
-        draft.reason(State.STUCK, "Failed", "the job has failed: no pod is made any more", symptom=True)
+        draft.reason(State.STUCK, "Failed", "the job has failed: no more pods are created", symptom=True)
         return _finish(context, FAILED, draft)
     if job.spec.paused:
-        draft.reason(State.HELD, "PausedByUser", "paused by the user: spec.paused is true, no pod is made")
+        draft.reason(State.HELD, "PausedByUser", "paused by the user: spec.paused is true, no pod is created")
         return _finish(context, PAUSED, draft)
     if context.counts.failed and job.spec.failure_policy.type == PAUSE:
         return _pause(context, draft)
@@ -95,7 +95,7 @@ def _complete(context: PlanContext, draft: Draft) -> None:
     text = f"Job {meta.namespace}/{meta.name} is completed, {tally(status)}"
     patch = patch_of_status(context.job, status, Event("JobComplete", text))
     draft.stage([(patch,)] if patch is not None else [])
-    draft.reason(State.DONE, "Completed", f"every node that fits has had its pod: {tally(status)}")
+    draft.reason(State.DONE, "Completed", f"every matching node has run its pod: {tally(status)}")
 
 
 def _counted(context: PlanContext, phase: str) -> BroadcastJobStatus:

@@ -24,7 +24,7 @@ def explain(context: PlanContext, draft: Draft) -> None:
         text = f"{pods_word(len(failed))} failed: {named(failed)}"
         draft.reason(State.STUCK, "FailedPods", text, failed, symptom=True)
     if not context.survey.desired:
-        draft.reason(State.STUCK, "NoNodes", "no node fits: the job waits for one", symptom=True)
+        draft.reason(State.STUCK, "NoNodes", "no node matches: the job waits for one", symptom=True)
     elif not draft.reasons:
         _explain_progress(context, draft)
     explain_excluded(draft, context.survey.excluded)

@@ -64,7 +64,7 @@ def ending(request: ContainerRecreateRequest, pod: Pod | None, now: datetime) ->
             given_back = edit.chain()
     if RECREATE_ACTIVE in request.metadata.labels and request.metadata.deletion_timestamp is None:
         metadata["labels"] = {RECREATE_ACTIVE: None}
-    return (*given_back, _metadata_patch(request, metadata, "let go of the request")) if metadata else ()
+    return (*given_back, _metadata_patch(request, metadata, "release the request")) if metadata else ()
 
 
 def _with_finalizer(request: ContainerRecreateRequest) -> Chain:

@@ -74,7 +74,7 @@ def _under_way(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatu
     if seconds is not None and not any(state.is_killed for state in states):
         yield _grace(snapshot, seconds)
     elif not states:
-        yield _agent(snapshot, "told yet how the containers are")
+        yield _agent(snapshot, "reported the states of the containers yet")
     seen = {container.name: container for container in status.container_status_snapshot}
     for state in states:
         if state.phase == PENDING:
@@ -131,7 +131,5 @@ def _grace(snapshot: RecreateSnapshot, seconds: int) -> Reason:
     pod = snapshot.request.spec.pod_name
     text = f"the pod is kept not ready for {seconds} s before its containers are stopped"
     if snapshot.pod is not None and POD_READY not in snapshot.pod.gates:
-        text = (
-            f"{seconds} s are waited before containers are stopped; the pod stays ready: it lacks the gate {POD_READY}"
-        )
+        text = f"{seconds} s pass before containers are stopped; the pod stays ready: it lacks the gate {POD_READY}"
     return Reason(State.WAITING, "UnreadyGracePeriod", text, (pod,))

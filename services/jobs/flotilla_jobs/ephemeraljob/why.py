@@ -70,7 +70,7 @@ def _explain_pods(job: EphemeralJob, targets: Targets, draft: Draft) -> None:
         _explain_nobody(job, targets, draft)
     if targets.conflicts:
         left = f"{pods_word(len(targets.conflicts))} left alone: {named(targets.conflicts)}"
-        text = f"an ephemeral container of somebody else has a name of the template ({_names(job)}) there, for ever"
+        text = f"another ephemeral container has a name of the template ({_names(job)}) there, and cannot be removed"
         draft.reason(State.NOTE, "Conflicts", f"{left}; {text}", targets.conflicts)
 
 

@@ -142,7 +142,7 @@ class _Copies:
         return patch_of(SECRET, copy.metadata, Intent.IMAGE_PULL, cause, body=body, on_version=True)
 
     def _deleted(self, copy: Secret) -> Action:
-        cause = "nobody needs the copy of a pull secret"
+        cause = "the copy of a pull secret is no longer needed"
         return delete_of(SECRET, copy.metadata, Intent.CLEAN_UP, cause, on_version=True)
 
 

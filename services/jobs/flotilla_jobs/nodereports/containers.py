@@ -54,7 +54,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
         try:
             pod = await self._pod(sender, report.uid)
         except (ApiError, Unreachable, TooOften) as error:
-            return Answer(why=f"the apiserver does not tell: {error}", again=True)
+            return Answer(why=f"cannot read from the apiserver: {error}", again=True)
         if why := problem(pod, sender, report):
             return Answer(why=why)
         assert pod is not None
@@ -78,7 +78,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
             POD,
             meta,
             Intent.UPDATE,
-            "what the node's agent saw of its containers",
+            "container metadata from the node's agent",
             body={"metadata": {"annotations": {RUNTIME_CONTAINERS_META: report.runtime_containers_meta}}},
             patch_type=PatchType.STRATEGIC,
             subresource="status",

@@ -47,7 +47,7 @@ class EventReports(msgspec.Struct, frozen=True, kw_only=True):
             return Answer(why=f"{report.component} has no event {report.reason}")
         resource = self._concerned(sender, report)
         if resource is None:
-            return Answer(why=f"{report.kind} {sender.name} is not this node's business")
+            return Answer(why=f"{report.kind} {sender.name} does not concern this node")
         subject = Subject(
             resource, sender.namespace, sender.name, report.uid, field_path=report.field_path[:PATH_LIMIT]
         )

@@ -42,7 +42,7 @@ class SecretServer(msgspec.Struct, frozen=True):
                 return Answer(why=f"the node's NodeImage does not refer to {', '.join(refused)}")
             secrets = [await self._secret(sender.node, reference) for reference in request.references]
         except (ApiError, Unreachable, TooOften) as error:
-            return Answer(why=f"the apiserver does not tell: {error}", again=True)
+            return Answer(why=f"cannot read from the apiserver: {error}", again=True)
         try:
             return SecretsAnswer(accepted=True, sealed=seal(request.public_key, [one for one in secrets if one]))
         except ValueError as fault:
