@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None, env: Mapping[str, str] | None =
 def _settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
     settings = of_command(arguments, env)
     if not settings.node:
-        raise SettingsError(["the agent must know its node: --node NAME, or NODE_NAME in the environment"])
+        raise SettingsError(["the agent needs the name of its node: --node NAME, or NODE_NAME in the environment"])
     return settings
 
 

@@ -119,14 +119,14 @@ class Reader:
 
     async def _tend(self) -> None:
         if not self._bus.connected:
-            self._trouble = self._trouble or "the bus is away"
+            self._trouble = self._trouble or "the bus is disconnected"
             return
         if not self._trouble and self._clock.monotonic() - self._heard > SILENCE_SECONDS:
-            self._trouble = "no word from the delivery"
+            self._trouble = "no message from the delivery"
         if not self._trouble or self._clock.monotonic() < self._ask_at:
             return
         if self._trouble != self._said:
-            self._log.info("asking for the node's objects", why=self._trouble)
+            self._log.info("requesting the node's objects", why=self._trouble)
             self._said = self._trouble
         try:
             await self._ask()
@@ -170,7 +170,7 @@ class Reader:
         try:
             delivered = read_delivery(message)
         except ValueError as error:
-            self._log.warning("a stranger's message", error=str(error))
+            self._log.warning("unexpected message in the inbox", error=str(error))
             return
         match delivered:
             case Object():

@@ -122,7 +122,7 @@ class Plugin:
         if answer.kind != "CredentialProviderResponse" or answer.api_version != self._provider.api_version:
             raise ProgramFailed(f"its answer is not a CredentialProviderResponse of {self._provider.api_version}")
         if answer.cache_key_type not in _keys(""):
-            raise ProgramFailed("its answer has a cacheKeyType that is none of Image, Registry, Global")
+            raise ProgramFailed("the cacheKeyType of its answer is not Image, Registry or Global")
         return answer
 
     def _seconds(self, answer: _Answer) -> float:
@@ -131,7 +131,7 @@ class Plugin:
         try:
             return readers.duration(answer.cache_duration)
         except ValueError as error:
-            raise ProgramFailed("its answer has a cacheDuration that is none") from error
+            raise ProgramFailed("the cacheDuration of its answer is invalid") from error
 
 
 def _keys(repository: str) -> dict[str, str]:

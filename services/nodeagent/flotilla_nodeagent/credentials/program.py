@@ -85,7 +85,7 @@ class _Talk(asyncio.SubprocessProtocol):
         elif len(self.answer) + len(data) <= ANSWER_LIMIT:
             self.answer += data
         elif not self.ended.done():
-            self.ended.set_exception(ProgramFailed(f"says more than {ANSWER_LIMIT} bytes"))
+            self.ended.set_exception(ProgramFailed(f"prints more than {ANSWER_LIMIT} bytes"))
 
     def process_exited(self) -> None:
         if not self.exited.done():

@@ -90,7 +90,7 @@ class Tasks:
         if found is not None and found[1] is done:
             del self._running[one]
         if not done.cancelled() and (error := done.exception()) is not None:
-            self._log.error("a pull task broke", image=":".join(one), error=str(error))
+            self._log.error("pull task failed unexpectedly", image=":".join(one), error=str(error))
 
     async def _run(self, one: Name, task: Task) -> None:
         async with self._slots:

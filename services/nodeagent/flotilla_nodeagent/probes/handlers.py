@@ -49,7 +49,7 @@ async def _execute(handler: Exec, container: Container, timeout: int, runtime: R
         done = await runtime.execute(container.id, list(handler.command), keep=OUTPUT_LIMIT, seconds=timeout)
     except TimedOut as error:
         if clock.monotonic() - started > timeout + CALL_SECONDS + LATE_SECONDS:
-            raise Impossible("the agent stood still") from error
+            raise Impossible("the agent was stalled") from error
         return Outcome(False, str(error).replace(container.id, container.name))
     output = done.stdout if done.exit_code == 0 else done.stderr
     return Outcome(done.exit_code == 0, output.decode(errors="replace"))
@@ -63,7 +63,7 @@ async def _in_time(running: Coroutine[None, None, Outcome], timeout: int, clock:
             return await running
     except TimeoutError as error:
         if clock.monotonic() - started > timeout + LATE_SECONDS:
-            raise Impossible("the agent stood still") from error
+            raise Impossible("the agent was stalled") from error
         return Outcome(False, message)
 
 

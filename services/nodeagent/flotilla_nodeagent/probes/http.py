@@ -78,7 +78,7 @@ def _redirected(url: str, location: str) -> str:
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path
         return f"{parts.scheme}://{_host(parts.hostname or '')}:{port}{target(path)}"
     except (ValueError, KeyError) as error:
-        raise Broken("the answer redirects to what is no HTTP URL") from error
+        raise Broken("the answer redirects to an invalid HTTP URL") from error
 
 
 async def _ask(ip: str, url: str, headers: tuple[tuple[str, str], ...]) -> Answer:

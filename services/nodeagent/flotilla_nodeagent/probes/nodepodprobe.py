@@ -116,7 +116,7 @@ class NodePodProbes:
             self._log.warning("there are too many probes; the last ones do not run", left_out=left_out)
         self._prober.sync(wanted, self._known(wanted, found.status))
         self._events = {one: at for one, at in self._events.items() if one in wanted}
-        more = f"; {left_out} more are too many" if left_out else ""
+        more = f"; {left_out} more are over the limit" if left_out else ""
         self._host.status.ready("probes", True, f"{len(wanted)} run{more}")
         self._read = found
         if gist(found.status) != self._said:

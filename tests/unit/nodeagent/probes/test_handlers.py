@@ -214,9 +214,9 @@ async def test_answers(given: bytes, outcome: Outcome) -> None:
             b"HTTP/1.1 100 Continue\r\nAaaaaaa: b\r\n\r\n" * 2000,
             f"the head of the answer is longer than {HEAD_LIMIT} bytes",
         ),
-        (answer("302 Found", Location="http://[::1"), "the answer redirects to what is no HTTP URL"),
-        (answer("302 Found", Location="file:///etc/passwd"), "the answer redirects to what is no HTTP URL"),
-        (answer("302 Found", Location="http://127.0.0.1:99999/"), "the answer redirects to what is no HTTP URL"),
+        (answer("302 Found", Location="http://[::1"), "the answer redirects to an invalid HTTP URL"),
+        (answer("302 Found", Location="file:///etc/passwd"), "the answer redirects to an invalid HTTP URL"),
+        (answer("302 Found", Location="http://127.0.0.1:99999/"), "the answer redirects to an invalid HTTP URL"),
         (answer("302 Found", Location="/again"), f"stopped after {REDIRECTS} redirects"),
     ],
 )
