@@ -10,7 +10,7 @@ TOMBSTONES = Counter(
     "flotilla_watcher_missed_deletes_total", "Deletes found by comparing a LIST, not by the watch.", ["resource"]
 )
 LAG = Gauge(
-    "flotilla_watcher_lag_seconds", "Seconds since everything known was surely on the bus, by resource.", ["resource"]
+    "flotilla_watcher_lag_seconds", "Seconds since all changes were confirmed on the bus, by resource.", ["resource"]
 )
 EVENT_SECONDS = Gauge(
     "flotilla_watcher_publish_seconds", "Time that the last checked publication took to be stored.", ["resource"]

@@ -168,7 +168,7 @@ class NodeCopies:
             await self._put_marker(node, subjects.SYNCED)
             await self._writer.flush()
             self._gauge.set(len(self._served))
-            self._log.info("an agent reads: its node gets copies", node=node, copies=len(messages))
+            self._log.info("an agent reads, its node gets copies", node=node, copies=len(messages))
 
     async def retire(self, node: str, since: float) -> None:
         """Stop serving a node without a reader since then (monotonic), unless it has asked meanwhile.
@@ -184,7 +184,7 @@ class NodeCopies:
                 await self._bury(key)
             await self._put_marker(node, subjects.LISTING, self._tombstone_seconds)
             self._gauge.set(len(self._served))
-            self._log.info("no agent reads: its node gets no more copies", node=node)
+            self._log.info("no agent reads, its node gets no more copies", node=node)
 
     async def check(self) -> None:
         """Check that the stream still exists and is ours. Raises StreamLost, Superseded."""
@@ -231,14 +231,14 @@ class NodeCopies:
         try:
             return self._route.node(body)
         except msgspec.DecodeError as error:
-            self._log.warning("unreadable object goes to no node", name=head.name, error=str(error))
+            self._log.warning("cannot decode object, not copied to any node", name=head.name, error=str(error))
             return ""
 
     def _copy(self, head: HeadMeta, body: bytes) -> Copy | None:
         try:
             return self._route.copy(body)
         except msgspec.DecodeError as error:
-            self._log.warning("unreadable object goes to no node", name=head.name, error=str(error))
+            self._log.warning("cannot decode object, not copied to any node", name=head.name, error=str(error))
             return None
 
     async def _bury(self, key: Key) -> None:

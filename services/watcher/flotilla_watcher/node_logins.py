@@ -85,7 +85,7 @@ class NodeLogins:
         try:
             question = callout.read_question(message.data)
         except (ValueError, msgspec.DecodeError) as error:
-            self._log.warning("a question that no server signed", error=str(error))
+            self._log.warning("auth callout request without a valid server signature", error=str(error))
             return None
         now = self._clock.now()
         try:
@@ -129,7 +129,7 @@ class NodeLogins:
         try:
             reply = await self._api.raw("POST", REVIEWS, body, {"Content-Type": "application/json"})
         except (ApiError, Unreachable) as error:
-            raise Denied(f"the apiserver does not judge the token: {error}") from error
+            raise Denied(f"the apiserver does not review the token: {error}") from error
         status = msgspec.json.decode(reply, type=_Review).status
         if not status.authenticated or self._audience not in status.audiences:
             raise Refused(f"the token is not valid here: {status.error or 'wrong audience'}")

@@ -47,7 +47,7 @@ async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, NodeCopies]
     async def handle(sender: Sender, request: FollowRequest) -> FollowAnswer | None:
         resource = resources.get(request.plural)
         if resource is None:
-            return FollowAnswer(why=f"nodes get no {request.plural!r}")
+            return FollowAnswer(why=f"{request.plural!r} are not copied to nodes")
         if not proper_inbox(sender.node, request.inbox):
             return FollowAnswer(why="the inbox is not one of the node's own")
         copies = publishing.get(resource)
@@ -87,7 +87,7 @@ async def follow_readers(bus: Bus, clock: Clock, resource: Resource, copies: Nod
             for node in sorted(reading - copies.served):
                 await copies.serve(node)
         except (NotComplete, BusError) as error:
-            log.info("readers are counted later", why=str(error))
+            log.info("cannot count readers yet", why=str(error))
             continue
         now = clock.monotonic()
         absent = {node: absent.get(node, now) for node in copies.served - reading}

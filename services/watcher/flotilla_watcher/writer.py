@@ -122,7 +122,7 @@ class StreamWriter:
             last = await self._inspect(flushed=True)
             self._expect_no_more_than(self._acknowledged, last)
             if last - self._first > MOST_SEQUENCES:
-                raise StreamLost(f"stream {self._spec.name} is {last - self._first} sequences long, filling it anew")
+                raise StreamLost(f"stream {self._spec.name} is {last - self._first} sequences long, refilling it")
 
     async def _submit(self, entry: _Entry) -> None:
         self._pending.append(entry)
@@ -132,7 +132,7 @@ class StreamWriter:
 
     async def _send(self, entry: _Entry) -> bool:
         if not self._fence():
-            raise Superseded("the lease is not surely valid")
+            raise Superseded("the lease may have expired")
         try:
             entry.sent = await self._bus.send(
                 entry.subject, entry.data, entry.headers, expect_last_sequence=self._sent, ttl_seconds=entry.ttl
@@ -179,7 +179,7 @@ class StreamWriter:
 
     def _expect_no_more_than(self, known: int, last: int) -> None:
         if self._epoch and last > known:
-            raise StreamLost(f"stream {self._spec.name} holds {last - known} messages more than we know to be ours")
+            raise StreamLost(f"stream {self._spec.name} holds {last - known} messages more than this writer has stored")
 
     async def _await_all(self) -> int:
         """Await every answer, and return how many confirm that the message is stored."""
@@ -197,7 +197,7 @@ class StreamWriter:
         away = False
         while True:
             if not self._fence():
-                raise Superseded("the lease is not surely valid")
+                raise Superseded("the lease may have expired")
             try:
                 state = await self._bus.stream_state(self._spec.name)
                 marker = None
@@ -205,7 +205,7 @@ class StreamWriter:
                     marker = await self._bus.get_last(self._spec.name, self._marker_subject)
             except BusError as error:
                 if not away:
-                    self._log.warning("the bus is away, waiting for it", error=str(error))
+                    self._log.warning("the bus is disconnected, waiting for it", error=str(error))
                 away = True
                 await self._clock.sleep(RETRY_SECONDS)
                 continue

@@ -90,7 +90,7 @@ async def test_a_good_one_is_judged_every_time() -> None:
 async def test_nothing_is_remembered_of_an_apiserver_that_is_away() -> None:
     door = Door()
     door.away = True
-    assert "does not judge" in await door.knock("good")
+    assert "does not review" in await door.knock("good")
     door.away = False
     assert await door.knock("good") == ""
 
