@@ -59,7 +59,7 @@ class Arming(msgspec.Struct, frozen=True, kw_only=True):
             admitted(request.object)
             if await self.arm(rules):
                 return answer
-            warning = "for some seconds the apiserver may not ask the webhook about new pods that this is about"
+            warning = "for some seconds the apiserver may not call the webhook for new pods that this concerns"
             return msgspec.structs.replace(answer, warnings=[*answer.warnings, warning])
 
         return answer

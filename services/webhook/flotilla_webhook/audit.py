@@ -55,7 +55,7 @@ class Audit:
                 try:
                     self._tell(kind, request, answer, self._clock.monotonic() - began)
                 except Exception:  # noqa: BLE001 - a faulty record must not affect the answer
-                    _log.exception("a change is not told", kind=kind.name, name=request.name)
+                    _log.exception("cannot publish a change", kind=kind.name, name=request.name)
             return answer
 
         return answer

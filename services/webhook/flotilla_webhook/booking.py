@@ -237,5 +237,5 @@ def _book_of(spread: WorkloadSpread, books: Books, version: str, replicas: int |
     if held:
         return held
     if replicas is None and uses_percent(spread.spec.subsets):
-        raise ValueError(f"the book of WorkloadSpread {spread.metadata.name} was closed just now")
+        raise ValueError(f"the book of WorkloadSpread {spread.metadata.name} was just closed")
     return opened(spread.spec.subsets, replicas or 0, spread.status.subset_statuses)

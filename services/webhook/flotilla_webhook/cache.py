@@ -108,7 +108,7 @@ class Cache(Generic[T]):
         """Record the trouble; the cached objects stay until the watch works again."""
         self.trouble = trouble
         if trouble:
-            structlog.get_logger().info("cannot follow", resource=self.resource.id, why=trouble)
+            structlog.get_logger().info("cannot watch", resource=self.resource.id, why=trouble)
 
     def _hold(self, key: _Key, found: _Held[T]) -> None:
         held = self._held.get(key)

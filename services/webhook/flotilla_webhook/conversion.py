@@ -48,5 +48,5 @@ def _converted(document: Json, version: str) -> Json:
     if converter is None:
         raise ValueError(f"{source}, Kind={kind} is not a kind that can be converted")
     if source == version:
-        raise ValueError(f"conversion of {kind} from {source} to itself was asked for")
+        raise ValueError(f"conversion of {kind} from {source} to itself was requested")
     return converter(document, version)

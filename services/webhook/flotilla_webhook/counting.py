@@ -109,7 +109,7 @@ class LiveCounts:
                     if found := sum(item.metadata.deletion_timestamp is None and counts(item) for item in items):
                         return found
         except TimeoutError as failure:
-            raise CountError(f"not all of them were seen within {SEARCH_SECONDS:g} s") from failure
+            raise CountError(f"the search took longer than {SEARCH_SECONDS:g} s") from failure
         except (ApiError, Unreachable, msgspec.MsgspecError) as failure:
             raise CountError(str(failure)) from failure
         return 0

@@ -87,7 +87,7 @@ class PodChecks:
         try:
             change = await self._change(request)
         except (ApiError, Unreachable) as failure:
-            return error(400, f"cannot read the pod, the apiserver says: {failure}")
+            return error(400, f"cannot read the pod from the apiserver: {failure}")
         return ALLOWED if change is None else await self._judged(change)
 
     async def _judged(self, change: PodChange) -> Answer:
@@ -125,4 +125,4 @@ async def _take_back(written: Sequence[Verdict]) -> None:
             if verdict.take_back is not None:
                 await verdict.take_back()
         except (ApiError, Unreachable, ValueError) as failure:
-            _log.warning("cannot take back what was written down for a pod", why=str(failure))
+            _log.warning("cannot undo the records for a pod", why=str(failure))

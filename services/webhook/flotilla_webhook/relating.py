@@ -94,7 +94,7 @@ class Relating:
                 if budget.metadata.namespace == namespace and await self._is_for(budget, owner, labels):
                     return budget.metadata.name
             except (ApiError, Unreachable, ValueError) as failure:
-                _log.warning("cannot tell whether a budget is for a pod", budget=budget.metadata.name, why=str(failure))
+                _log.warning("cannot check if a budget selects a pod", budget=budget.metadata.name, why=str(failure))
         return ""
 
     async def _is_for(self, budget: PodUnavailableBudget, owner: OwnerReference | None, labels: dict[str, str]) -> bool:

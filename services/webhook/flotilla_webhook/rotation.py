@@ -49,7 +49,7 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
     clock: Clock
     certified: asyncio.Event = msgspec.field(default_factory=asyncio.Event)  # a certificate is in use
     initialised: asyncio.Event = msgspec.field(default_factory=asyncio.Event)  # a pass has succeeded as a whole
-    failure: str = "certificate and registration have not been looked at yet"
+    failure: str = "certificate and registration have not been checked yet"
     _served: Bundle | None = None
     _wake: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     _needed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
@@ -87,7 +87,7 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
             written = await self.once()
         except (ApiError, Unreachable, StoreError, RegistrationError, OSError) as failure:
             self.failure = str(failure)
-            _log.warning("webhook certificate or registration not right yet", error=str(failure))
+            _log.warning("webhook certificate or registration not ready yet", error=str(failure))
             self.wake()
             return True
         self.failure = ""

@@ -21,7 +21,7 @@ from flotilla_webhook.bounded import CALLER
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.wire import Handler
 
-_STRANGER = Response("only the apiserver is answered: show its client certificate", 403, media_type="text/plain")
+_STRANGER = Response("only the apiserver is served, with its client certificate", 403, media_type="text/plain")
 
 Converter = Callable[[bytes], bytes]
 _log = structlog.get_logger()

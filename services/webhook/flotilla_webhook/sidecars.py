@@ -230,7 +230,7 @@ class Restoring:
             return False
         found = _PERCENT.fullmatch(partition)
         if found is None:
-            raise ValueError(f"partition {partition!r} is no percentage")
+            raise ValueError(f"partition {partition!r} is not a percentage")
         return self._entropy.uniform(0.0, 1.0) <= int(found[1]) / 100
 
     async def _revision(self, name: str, choice: RevisionChoice) -> Json:

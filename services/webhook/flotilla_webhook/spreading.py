@@ -192,7 +192,7 @@ class Spreads:
             except (ApiError, ValueError) as fault:
                 if isinstance(fault, ApiError) and fault.code not in _REFUSED:
                     raise  # an owner that cannot be seen yet, or a busy apiserver: the pod's creation is retried
-                _log.warning("passed over a WorkloadSpread", name=spread.metadata.name, why=str(fault))
+                _log.warning("skipped a WorkloadSpread", name=spread.metadata.name, why=str(fault))
         return None
 
     async def _known(self, namespace: str) -> list[WorkloadSpread]:

@@ -96,7 +96,7 @@ class ExternalStore:
         return bundle
 
     async def save(self, bundle: Bundle) -> bool:
-        raise StoreError("certificates from outside are never written")
+        raise StoreError("external certificates are never written")
 
 
 class FileStore:

@@ -149,4 +149,4 @@ def test_what_cannot_be_told_is_answered_all_the_same() -> None:
     broken = {"metadata": {"generation": object()}, "spec": {"replicas": 1}}  # nothing that JSON knows
     with capture_logs() as logs:
         assert published(operation="CREATE", object=broken) == []
-    assert [line["event"] for line in logs] == ["a change is not told"]
+    assert [line["event"] for line in logs] == ["cannot publish a change"]

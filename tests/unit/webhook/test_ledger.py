@@ -411,7 +411,7 @@ async def test_one_that_cannot_be_decided_harms_no_other() -> None:
     await world.watch()
     cluster.before_write = once(lambda: cluster.put(WORKLOAD_SPREAD, world.stored() | {"status": {}}))
     answer = await world.admission(pod("p"))
-    assert (answer.code, answer.message) == (500, "the book of WorkloadSpread ws was closed just now")
+    assert (answer.code, answer.message) == (500, "the book of WorkloadSpread ws was just closed")
     assert await world.places("p") == "a"
     assert world.missing() == [1, -1]
 

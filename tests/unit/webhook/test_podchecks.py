@@ -270,7 +270,7 @@ async def test_a_pod_that_cannot_be_read_is_not_evicted() -> None:
 
     world.cluster.named = busy  # type: ignore[method-assign]
     answer = await world.evict(placed())
-    assert (answer.code, answer.message) == (400, "cannot read the pod, the apiserver says: busy")
+    assert (answer.code, answer.message) == (400, "cannot read the pod from the apiserver: busy")
 
 
 # The entries

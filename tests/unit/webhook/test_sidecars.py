@@ -240,7 +240,7 @@ async def test_row_15_a_missing_revision_keeps_pods_from_being_made() -> None:
 async def test_a_partition_that_is_no_percentage() -> None:
     world = World(choosing({"partition": "x"}, **PARTIAL))
     world.revision("side-old", 1)
-    with pytest.raises(AssertionError, match="partition 'x' is no percentage"):
+    with pytest.raises(AssertionError, match="partition 'x' is not a percentage"):
         await world.admit()
 
 

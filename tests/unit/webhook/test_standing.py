@@ -193,7 +193,7 @@ async def test_a_thousand_rules_are_armed_by_one_write() -> None:
 async def test_what_takes_too_long_is_told() -> None:
     answer = await Armory(looks=10**6).ask()
     assert answer.allowed
-    assert "may not ask the webhook" in answer.warnings[0]
+    assert "may not call the webhook" in answer.warnings[0]
 
 
 async def test_a_change_arms_what_is_new_in_it() -> None:
