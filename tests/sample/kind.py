@@ -17,13 +17,13 @@ SAMPLES = Resource("policy.kruise.io", "v1beta1", "samples", "Sample")
 
 def _version(name: str) -> Version:
     spec = struct(
-        "What is wanted.",
+        "The desired state.",
         size=integer("How many ConfigMaps."),
         replicas=integer("How many pods its CloneSet has; absent: there is none."),
         image=string("The image of the pods."),
     )
     status = struct(
-        "What was last seen.", size=integer("How many ConfigMaps."), readyReplicas=integer("How many pods were ready.")
+        "The observed state.", size=integer("How many ConfigMaps."), readyReplicas=integer("How many pods were ready.")
     )
     return Version(name, spec, status, (AGE,))
 

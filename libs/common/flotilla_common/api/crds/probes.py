@@ -19,7 +19,7 @@ def probe(doc: str) -> Schema:
             "Not supported.",
             ("port",),
             port=integer("The number of the port."),
-            service=string("The service to ask for."),
+            service=string("The name of the service."),
         ),
         initialDelaySeconds=integer("Seconds after the start of the container until it is probed. Default: 1."),
         timeoutSeconds=integer("Seconds that a probe may take. Default: 1."),
@@ -37,7 +37,7 @@ def _http_get() -> Schema:
     return struct(
         "A GET request to the pod's IP.",
         ("port",),
-        path=string("The path to ask for."),
+        path=string("The path of the request."),
         port=int_or_string("A number between 1 and 65535, or the name of a port of the container."),
         host=string("Must not be set: probes go to the pod's own IP."),
         scheme=string("HTTP or HTTPS; must be set. Certificates are not verified."),

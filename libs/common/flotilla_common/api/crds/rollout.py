@@ -17,10 +17,8 @@ from flotilla_common.api.crds.schema import (
 def update_strategy(rolling: Schema) -> Schema:
     """Return the schema of the update strategy, given that of its rolling update."""
     return struct(
-        "How pods get a new template.",
-        type=string(
-            "RollingUpdate, or OnDelete: only pods that somebody deletes are replaced. Default: RollingUpdate."
-        ),
+        "The update strategy.",
+        type=string("RollingUpdate, or OnDelete: only deleted pods are replaced. Default: RollingUpdate."),
         rollingUpdate=rolling,
     )
 
@@ -28,7 +26,7 @@ def update_strategy(rolling: Schema) -> Schema:
 def completion_policy() -> Schema:
     """Return the schema of the completion policy of a job with a pod or a pull on each node."""
     return struct(
-        "When the job ends.",
+        "The end of the job.",
         type=string("Always: the job ends. Never: it stays and serves nodes that come later. Default: Always."),
         activeDeadlineSeconds=integer("Seconds that the job may take; with Always only.", bits=64),
         ttlSecondsAfterFinished=integer("Seconds after its end that the job is deleted; with Always only."),
@@ -38,7 +36,7 @@ def completion_policy() -> Schema:
 def lifecycle() -> Schema:
     """Return the schema of the lifecycle hooks of a pod."""
     return struct(
-        "Hooks that hold a pod in a state until somebody removes the label or finalizer.",
+        "Hooks that hold a pod in a state until the user removes the label or finalizer.",
         preDelete=_hook("Held before the pod is deleted."),
         inPlaceUpdate=_hook("Held before the pod is updated in place, and until the hook is back after it."),
         preNormal=_hook("Held after creation, before the pod counts as available."),
@@ -57,7 +55,7 @@ def priority_strategy() -> Schema:
         orderedKey=string("The label's key."),
     )
     return struct(
-        "Which pods are updated first; one of the two lists.",
+        "The order of pods in an update; one of the two lists.",
         weightPriority=array("By the sum of weights.", weight),
         orderPriority=array("By the number in a label; earlier keys go before later ones.", key),
     )
@@ -72,10 +70,10 @@ def scatter_strategy() -> Schema:
 def in_place_strategy() -> Schema:
     """Return the schema of the settings of in-place updates."""
     return struct(
-        "How a pod is updated without being replaced.",
+        "The settings of in-place updates.",
         gracePeriodSeconds=integer("Seconds between marking a pod not ready and changing its images. Default: 0."),
-        imagePreDownloadParallelism=int_or_string("On how many nodes new images are pulled ahead at once."),
-        imagePreDownloadTimeoutSeconds=integer("Seconds after which such a pull is given up."),
+        imagePreDownloadParallelism=int_or_string("The maximum number of nodes that pull new images ahead at once."),
+        imagePreDownloadTimeoutSeconds=integer("Seconds after which such a pull times out."),
         imagePreDownloadMinUpdatedReadyPods=integer("Pulls begin when this many updated pods are ready."),
     )
 

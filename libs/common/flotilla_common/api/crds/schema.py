@@ -89,7 +89,7 @@ def label_selector(doc: str) -> Schema:
 def conditions(doc: str, written: str = "lastUpdateTime", reason: str = "The cause, in one CamelCase word.") -> Schema:
     """Return the schema of a workload's conditions. `written`: the name of the time of the last write."""
     properties = {
-        "type": string("What is being judged."),
+        "type": string("The type of the condition."),
         "status": string("True, False or Unknown."),
         written: time("When the condition was last written."),
         "lastTransitionTime": time("When the status last changed."),
@@ -109,9 +109,9 @@ def standard_conditions(doc: str) -> Schema:
     condition = struct(
         "One aspect of the state.",
         ("type", "status", "lastTransitionTime", "reason", "message"),
-        type=string("What is being judged."),
+        type=string("The type of the condition."),
         status=string("True, False or Unknown.", enum=("True", "False", "Unknown")),
-        observedGeneration=integer("The generation of the spec that this is about.", bits=64, minimum=0),
+        observedGeneration=integer("The generation of the spec that the condition refers to.", bits=64, minimum=0),
         lastTransitionTime=time("When the status last changed."),
         reason=string("The cause, in one CamelCase word."),
         message=string("The cause, for people."),

@@ -54,7 +54,7 @@ class Version(msgspec.Struct, frozen=True):
 def _document(doc: str, spec: Schema, status: Schema) -> Schema:
     return struct(
         doc,
-        apiVersion=string("The version that this object is written in."),
+        apiVersion=string("The version of this object."),
         kind=string("The kind of this object."),
         metadata={"type": "object"},
         spec=spec,

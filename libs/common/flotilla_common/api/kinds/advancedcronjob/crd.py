@@ -32,22 +32,20 @@ def _template(doc: str, spec: Schema) -> Schema:
 
 def _spec(templates: dict[str, Schema]) -> Schema:
     return struct(
-        "What is wanted.",
+        "The desired state.",
         ("schedule", "template"),
-        schedule=string("When jobs start: five fields as of cron, or a word such as @daily or @every 90s."),
+        schedule=string("The schedule: five fields as in cron, or a word such as @daily or @every 90s."),
         timeZone=string("The IANA zone in which the schedule is read. Default: that of the service."),
-        startingDeadlineSeconds=integer(
-            "Seconds after which a run that was missed is not made up for. Default: no limit.", bits=64
-        ),
+        startingDeadlineSeconds=integer("Seconds after which a missed run is skipped. Default: no limit.", bits=64),
         concurrencyPolicy=string(
-            "What happens when a run is due and another is active. Allow: both run. Forbid: it waits. Replace: the "
+            "What to do when a run is due and another is active. Allow: both run. Forbid: it waits. Replace: the "
             "active one is deleted. Default: Allow, and Replace for ImageListPullJobs, which Allow is not for.",
             enum=(ALLOW, FORBID, REPLACE),
         ),
-        paused=boolean("Starts nothing more; what runs goes on. Default: false."),
-        successfulJobsHistoryLimit=integer("How many jobs are kept that succeeded. Default: 3."),
-        failedJobsHistoryLimit=integer("How many jobs are kept that failed. Default: 1."),
-        template=struct("What is started; one of these.", **templates),
+        paused=boolean("Stops new runs; active ones go on. Default: false."),
+        successfulJobsHistoryLimit=integer("The number of succeeded jobs that are kept. Default: 3."),
+        failedJobsHistoryLimit=integer("The number of failed jobs that are kept. Default: 1."),
+        template=struct("The template of the jobs; exactly one member is set.", **templates),
     )
 
 
@@ -59,12 +57,12 @@ def _status() -> Schema:
         namespace=string("Its namespace."),
         name=string("Its name."),
         uid=string("Its UID."),
-        resourceVersion=string("The version of it that was seen."),
+        resourceVersion=string("Its observed resourceVersion."),
         fieldPath=string("Not used."),
     )
     return struct(
-        "What was last seen.",
+        "The observed state.",
         type=string("The kind of the jobs: Job, BroadcastJob or ImageListPullJob."),
         active=array("The jobs that have not ended.", reference),
-        lastScheduleTime=time("When the latest run was due that was started."),
+        lastScheduleTime=time("The scheduled time of the latest started run."),
     )

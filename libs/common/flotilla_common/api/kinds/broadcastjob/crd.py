@@ -34,34 +34,36 @@ def version(name: str) -> Version:
 def spec() -> Schema:
     """Return the schema of the spec, which is also in an AdvancedCronJob's template."""
     return struct(
-        "What is wanted.",
+        "The desired state.",
         ("template",),
         parallelism=int_or_string(
-            "How many pods are active at once; percentages are of the nodes, rounded up. Default: no limit."
+            "The maximum number of active pods; percentages are of the nodes, rounded up. Default: no limit."
         ),
         template=anything("The pod template: metadata and spec of the pods to run; restartPolicy Never or OnFailure."),
         completionPolicy=completion_policy(),
-        paused=boolean("Makes no more pods; those that run go on. Default: false."),
+        paused=boolean("Stops the creation of pods; running ones go on. Default: false."),
         failurePolicy=_failure(),
     )
 
 
 def _failure() -> Schema:
     return struct(
-        "What a failed pod means for the job.",
-        type=string("FailFast: the job fails. Continue: it goes on. Pause: it makes no more pods. Default: FailFast."),
+        "The consequence of a failed pod for the job.",
+        type=string(
+            "FailFast: the job fails. Continue: it goes on. Pause: it creates no more pods. Default: FailFast."
+        ),
         restartLimit=integer("Restarts of a pod with restartPolicy OnFailure before it counts as failed. Default: 0."),
     )
 
 
 def _status() -> Schema:
     return struct(
-        "What was last seen.",
+        "The observed state.",
         ("active", "succeeded", "failed", "desired", "phase"),
         conditions=job_conditions("Complete or Failed, once the job has ended."),
-        startTime=time("When the job was first looked at."),
-        completionTime=time("When it became Complete or Failed."),
-        active=integer("Pods that are at work."),
+        startTime=time("The time of the first reconcile."),
+        completionTime=time("The time at which it became Complete or Failed."),
+        active=integer("Pods that are active."),
         succeeded=integer("Pods that succeeded."),
         failed=integer("Pods that failed."),
         desired=integer("Nodes that should run a pod, or have run one."),

@@ -41,7 +41,7 @@ def version(name: str) -> Version:
     policy = string("ReCreate, InPlaceIfPossible or InPlaceOnly. Default: ReCreate.")
     if name == "v1alpha1":
         scale = _scale(disablePVCReuse=boolean("Do not reuse the claims of pods that are gone. Default: false."))
-        update = struct("How pods get a new template.", type=policy, **_rollout())
+        update = struct("The update strategy.", type=policy, **_rollout())
         return Version(name, _spec(scale, update), _status(), _COLUMNS)
     scale = _scale(
         enablePVCReuse=boolean("Reuse the claims of pods that others deleted.", default=False),
@@ -54,13 +54,13 @@ def version(name: str) -> Version:
 def _spec(scale: Schema, update: Schema) -> Schema:
     claim = anything("A PersistentVolumeClaim.")
     return struct(
-        "What is wanted.",
+        "The desired state.",
         ("selector", "template"),
         replicas=integer("The number of pods. Default: 1."),
-        selector=label_selector("Which pods belong to the set; must match the template's labels and never changes."),
-        template=anything("The pod template: metadata and spec of the pods to make."),
+        selector=label_selector("Selects the pods of the set; must match the template's labels and never changes."),
+        template=anything("The pod template: metadata and spec of the pods."),
         volumeClaimTemplates=array("One claim per pod is made from each. A change affects new pods only.", claim),
-        revisionHistoryLimit=integer("How many old revisions are kept for a rollback. Default: 10."),
+        revisionHistoryLimit=integer("The number of old revisions that are kept for rollbacks. Default: 10."),
         minReadySeconds=integer("Seconds that a pod must stay ready before it counts as available. Default: 0."),
         progressDeadlineSeconds=integer(
             "Seconds without progress after which the Progressing condition turns False. Unset: no such condition."
@@ -73,18 +73,20 @@ def _spec(scale: Schema, update: Schema) -> Schema:
 
 def _scale(**version_fields: Schema) -> Schema:
     return struct(
-        "How the number of pods changes.",
-        podsToDelete=strings("Names of pods to delete first; taken off the list when they are gone."),
-        maxUnavailable=int_or_string("No more pods are created while this many are unavailable. Default: no limit."),
+        "The scale strategy.",
+        podsToDelete=strings("Names of pods to delete first; removed from the list when they are gone."),
+        maxUnavailable=int_or_string(
+            "The maximum number of unavailable pods while pods are created. Default: no limit."
+        ),
         **version_fields,
     )
 
 
 def _rollout() -> dict[str, Schema]:
     return {
-        "partition": int_or_string("How many pods stay on old revisions. Default: 0."),
-        "maxUnavailable": int_or_string("How many pods may be unavailable while updating. Default: 20%."),
-        "maxSurge": int_or_string("How many pods beyond replicas may exist while updating. Default: 0."),
+        "partition": int_or_string("The number of pods that stay on old revisions. Default: 0."),
+        "maxUnavailable": int_or_string("The maximum number of unavailable pods during an update. Default: 20%."),
+        "maxSurge": int_or_string("The maximum number of pods beyond replicas during an update. Default: 0."),
         "paused": boolean("Stops updates; scaling goes on. Default: false."),
         "priorityStrategy": priority_strategy(),
         "scatterStrategy": scatter_strategy(),
@@ -94,19 +96,19 @@ def _rollout() -> dict[str, Schema]:
 
 def _status() -> Schema:
     return struct(
-        "What was last seen.",
+        "The observed state.",
         ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas"),
-        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
+        observedGeneration=integer("The generation of the spec that this status refers to.", bits=64),
         replicas=integer("Pods that exist."),
         readyReplicas=integer("Pods that are ready."),
         availableReplicas=integer("Pods that have been ready for minReadySeconds."),
         updatedReplicas=integer("Pods of the update revision."),
         updatedReadyReplicas=integer("Ready pods of the update revision."),
         updatedAvailableReplicas=integer("Available pods of the update revision."),
-        expectedUpdatedReplicas=integer("How many pods the partition lets be updated."),
+        expectedUpdatedReplicas=integer("The number of pods that the partition allows to update."),
         updateRevision=string("The name of the newest revision."),
         currentRevision=string("The name of the revision that pods behind the partition have."),
-        collisionCount=integer("Counts clashes of revision names; part of the hash."),
+        collisionCount=integer("The number of hash collisions of revision names; part of the hash."),
         labelSelector=string("The selector as text, for the scale subresource."),
-        conditions=conditions("The judgements on the set."),
+        conditions=conditions("The conditions of the set."),
     )

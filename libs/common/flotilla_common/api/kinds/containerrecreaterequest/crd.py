@@ -25,7 +25,7 @@ _COLUMNS = (
     AGE,
 )
 _PHASES = ("Pending", "Recreating", "Succeeded", "Failed")
-_BY_ADMISSION = "Written by the system; users must not set it."
+_BY_ADMISSION = "Set by the system; users must not set it."
 
 
 def version(name: str) -> Version:
@@ -37,7 +37,7 @@ def version(name: str) -> Version:
 def _spec(*, strict: bool) -> Schema:
     least = 0 if strict else None
     return struct(
-        "What is wanted; never changes.",
+        "The desired state; never changes.",
         ("podName", "containers"),
         podName=string("The pod, in the same namespace."),
         containers=array("The containers to restart, in this order.", _container()),
@@ -62,7 +62,7 @@ def _container() -> Schema:
             f"The container that was running when the request was made. {_BY_ADMISSION}",
             ("containerID", "restartCount"),
             containerID=string("Its ID, as <runtime>://<id>."),
-            restartCount=integer("How often it had been restarted."),
+            restartCount=integer("Its restart count at that time."),
         ),
     )
 
@@ -71,7 +71,7 @@ def _pre_stop() -> Schema:
     header = struct("One header.", ("name", "value"), name=string("Its name."), value=string("Its value."))
     command = strings("The program and its arguments; no shell.")
     return struct(
-        f"What runs before the container is stopped. {_BY_ADMISSION}",
+        f"The hook that runs before the container is stopped. {_BY_ADMISSION}",
         exec=struct("Run a program in the container.", command=command),
         httpGet=struct(
             "Send a request.",
@@ -88,7 +88,7 @@ def _pre_stop() -> Schema:
             port=int_or_string("The port, by number or name."),
             host=string("The host."),
         ),
-        sleep=struct("Wait.", ("seconds",), seconds=integer("For how long.", bits=64)),
+        sleep=struct("Wait.", ("seconds",), seconds=integer("The seconds to wait.", bits=64)),
     )
 
 
@@ -107,13 +107,15 @@ def _port() -> Schema:
 def _strategy(*, strict: bool) -> Schema:
     least = 0 if strict else None
     return struct(
-        "How the containers are restarted.",
+        "The restart strategy.",
         failurePolicy=string(
             "Fail: finish as soon as one container failed. Ignore: go on with the others. Default: Fail.",
             enum=("Fail", "Ignore") if strict else (),
         ),
-        orderedRecreate=boolean("Touch a container only when the one before it has succeeded. Default: false."),
-        forceRecreate=boolean("Restart also what was restarted since the request was made. Default: false."),
+        orderedRecreate=boolean("Restart a container only after the one before it has succeeded. Default: false."),
+        forceRecreate=boolean(
+            "Restart also containers that were restarted since the request was created. Default: false."
+        ),
         terminationGracePeriodSeconds=integer(
             "Seconds for the preStop hook and the stop together. Default: the pod's.", 64, least
         ),
@@ -128,24 +130,24 @@ def _strategy(*, strict: bool) -> Schema:
 
 def _status(*, strict: bool) -> Schema:
     state = struct(
-        "How far one container is.",
+        "The progress of one container.",
         ("name", "phase"),
         name=string("The container."),
         phase=string("Pending, Recreating, Succeeded or Failed.", enum=_PHASES if strict else ()),
-        message=string("What went wrong, if anything did."),
+        message=string("The error, if there was one."),
         isKilled=boolean("Whether the old container is gone."),
     )
     shared = {
         "phase": string(
             "Empty until the agent has seen the request; then Pending, Recreating, Completed. Completed does not "
-            "mean success: the containers' own states tell.",
+            "mean success: see the states of the containers.",
             enum=("", *_PHASES, "Completed") if strict else (),
         ),
-        "completionTime": time("When it was completed."),
-        "message": string("Why it ended otherwise than by itself."),
+        "completionTime": time("The completion time."),
+        "message": string("The reason if it did not complete by itself."),
         "containerRecreateStates": array("One entry per container, in the order of the spec.", state),
     }
-    return struct("How far it is.", ("phase",), **shared, **(_beta_status() if strict else {}))
+    return struct("The progress.", ("phase",), **shared, **(_beta_status() if strict else {}))
 
 
 def _beta_status() -> dict[str, Schema]:
@@ -154,10 +156,10 @@ def _beta_status() -> dict[str, Schema]:
         ("name", "ready", "restartCount"),
         name=string("Its name."),
         ready=boolean("Whether it is ready."),
-        restartCount=integer("How often it has been restarted."),
+        restartCount=integer("Its restart count."),
         containerID=string("Its ID, as <runtime>://<id>."),
     )
     return {
-        "containerStatusSnapshot": array("What the pod's status says of the new containers.", snapshot),
+        "containerStatusSnapshot": array("The new containers in the pod's status.", snapshot),
         "conditions": standard_conditions("PreRecreateGrace: the pod has been made not ready for the grace period."),
     }

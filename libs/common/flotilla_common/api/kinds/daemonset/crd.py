@@ -36,7 +36,7 @@ def version(name: str) -> Version:
     if name == "v1alpha1":
         return Version(name, _spec(), _status(daemonSetHash=newest), _COLUMNS)
     scale = struct(
-        "How pods are made on new nodes.",
+        "The creation of pods on new nodes.",
         partitionedScaling=boolean("The partition holds for the first pod of a node, too. Default: false."),
     )
     return Version(name, _spec(scaleStrategy=scale), _status(updateRevision=newest), _COLUMNS)
@@ -44,16 +44,16 @@ def version(name: str) -> Version:
 
 def _spec(**beta: Schema) -> Schema:
     return struct(
-        "What is wanted.",
+        "The desired state.",
         ("selector", "template"),
-        selector=label_selector("Which pods belong to it; must match the template's labels and never changes."),
-        template=anything("The pod template: metadata and spec of the pods to make, and which nodes get one."),
+        selector=label_selector("Selects its pods; must match the template's labels and never changes."),
+        template=anything("The pod template: metadata and spec of the pods, and the choice of nodes."),
         updateStrategy=update_strategy(_rolling_update()),
         minReadySeconds=integer("Seconds that a pod must stay ready before it is available. Default: 0."),
         burstReplicas=int_or_string(
-            "How many pods are made, and how many are deleted or updated in place, in one go. Default: 250."
+            "The maximum number of creations, and of deletions or in-place updates, in one pass. Default: 250."
         ),
-        revisionHistoryLimit=integer("How many old revisions are kept for a rollback. Default: 10."),
+        revisionHistoryLimit=integer("The number of old revisions that are kept for rollbacks. Default: 10."),
         lifecycle=lifecycle(),
         **beta,
     )
@@ -64,21 +64,23 @@ def _rolling_update() -> Schema:
         "The limits and the order of a rolling update; only with type RollingUpdate.",
         rollingUpdateType=string("Standard: pods are replaced, or InPlaceIfPossible. Default: Standard."),
         maxUnavailable=int_or_string(
-            "On how many nodes the pod may be unavailable while updating; percentages are rounded up. Default: 1."
+            "The maximum number of nodes with an unavailable pod in an update; percentages are rounded up. Default: 1."
         ),
         maxSurge=int_or_string(
-            "On how many nodes a new pod may run beside the old one, which goes when the new one is available; "
+            "The maximum number of nodes on which a new pod runs beside the old one until it is available; "
             "percentages are rounded up. Default: 0."
         ),
-        selector=label_selector("The nodes whose pods are updated; without it all."),
-        partition=int_or_string("How many nodes stay on old revisions; percentages are rounded down. Default: 0."),
+        selector=label_selector("The nodes whose pods are updated. Default: all."),
+        partition=int_or_string(
+            "The number of nodes that stay on old revisions; percentages are rounded down. Default: 0."
+        ),
         paused=boolean("Stops updates; nodes without a pod still get one. Default: false."),
     )
 
 
 def _status(**named: Schema) -> Schema:
     return struct(
-        "What was last seen; all counts are nodes.",
+        "The observed state; all counts are nodes.",
         (
             "currentNumberScheduled",
             "numberMisscheduled",
@@ -86,15 +88,15 @@ def _status(**named: Schema) -> Schema:
             "numberReady",
             "updatedNumberScheduled",
         ),
-        currentNumberScheduled=integer("Nodes that want a pod and have one."),
+        currentNumberScheduled=integer("Nodes that should have a pod and have one."),
         numberMisscheduled=integer("Nodes that have a pod and should not."),
-        desiredNumberScheduled=integer("Nodes that want a pod."),
+        desiredNumberScheduled=integer("Nodes that should have a pod."),
         numberReady=integer("Nodes whose pod is ready."),
-        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
+        observedGeneration=integer("The generation of the spec that this status refers to.", bits=64),
         updatedNumberScheduled=integer("Nodes whose pod is of the newest revision."),
         numberAvailable=integer("Nodes whose pod has been ready for minReadySeconds."),
-        numberUnavailable=integer("Nodes that want a pod and have none that is available."),
-        collisionCount=integer("Counts clashes of revision names; part of the hash."),
+        numberUnavailable=integer("Nodes that should have a pod and have no available one."),
+        collisionCount=integer("The number of hash collisions of revision names; part of the hash."),
         conditions=conditions("Kept as they are; nothing writes them."),
         **named,
     )

@@ -32,13 +32,13 @@ def version(name: str) -> Version:
 
 def _spec() -> Schema:
     return struct(
-        "What is wanted.",
+        "The desired state.",
         ("selector", "template"),
         selector=label_selector("The pods of the namespace that get the containers."),
-        replicas=integer("At most that many pods get them. Default: all that match."),
-        parallelism=integer("Pods whose containers of the job are at work at once; 0 starts none. Default: 1."),
+        replicas=integer("The maximum number of pods that get them. Default: all that match."),
+        parallelism=integer("The maximum number of pods whose containers run at once; 0 starts none. Default: 1."),
         template=_template(),
-        paused=boolean("Puts containers into no more pods. Default: false."),
+        paused=boolean("Stops adding containers to pods. Default: false."),
         activeDeadlineSeconds=integer("Seconds that the job may take.", bits=64),
         ttlSecondsAfterFinished=integer("Seconds after its end that the job is deleted. Default: 1800."),
     )
@@ -47,20 +47,20 @@ def _spec() -> Schema:
 def _template() -> Schema:
     container = anything("An ephemeral container; name, image and both policies are needed.")
     return struct(
-        "What pods get.",
+        "The containers to add.",
         ("ephemeralContainers",),
-        ephemeralContainers=array("The containers, all of which go into a pod at once.", container),
+        ephemeralContainers=array("The containers; a pod gets all of them at once.", container),
     )
 
 
 def _status() -> Schema:
     return struct(
-        "What was last seen; all counts are pods.",
+        "The observed state; all counts are pods.",
         conditions=job_conditions("Initialized, MatchedEmpty, JobSucceeded, JobFailed, JobError."),
-        startTime=time("When the job was first looked at."),
-        completionTime=time("When it ended."),
+        startTime=time("The time of the first reconcile."),
+        completionTime=time("The time at which it ended."),
         phase=string("Waiting, Running, Succeeded, Failed, Paused, Error or Unknown."),
-        match=integer("Pods that the job is about."),
+        match=integer("Pods that match."),
         running=integer("Pods whose containers run."),
         succeeded=integer("Pods whose containers have all succeeded."),
         waiting=integer("Pods whose containers wait to run."),

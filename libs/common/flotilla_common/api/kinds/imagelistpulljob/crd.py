@@ -20,7 +20,7 @@ def version(name: str) -> Version:
 def spec() -> Schema:
     """Return the schema of the spec, which is also in an AdvancedCronJob's template."""
     images = strings("The images to pull; at most 255.")
-    return struct("What is wanted.", ("images", "completionPolicy"), images=images, **imagepull.template())
+    return struct("The desired state.", ("images", "completionPolicy"), images=images, **imagepull.template())
 
 
 def _status() -> Schema:
@@ -28,13 +28,13 @@ def _status() -> Schema:
         "One image that could not be pulled on every node.",
         imagePullJob=string("The job of the image."),
         name=string("The image."),
-        message=string("Where to look further."),
+        message=string("A hint to the details."),
     )
     return struct(
-        "What was last seen.",
+        "The observed state.",
         ("desired",),
-        startTime=time("When the job was first looked at."),
-        completionTime=time("When it ended."),
+        startTime=time("The time of the first reconcile."),
+        completionTime=time("The time at which it ended."),
         desired=integer("Images in the list."),
         active=integer("Images that are being pulled."),
         completed=integer("Images whose nodes have all succeeded or failed."),

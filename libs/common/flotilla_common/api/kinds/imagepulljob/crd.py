@@ -30,21 +30,21 @@ _MESSAGE = Column("MESSAGE", "string", ".status.message")
 def version(name: str) -> Version:
     """Return one version of the CRD."""
     image = string("The image to pull, with tag or digest.")
-    spec = struct("What is wanted.", ("image", "completionPolicy"), image=image, **template())
+    spec = struct("The desired state.", ("image", "completionPolicy"), image=image, **template())
     return Version(name, spec, _status(), (*_COLUMNS, _MESSAGE) if name == "v1alpha1" else _COLUMNS)
 
 
 def _status() -> Schema:
     return struct(
-        "What was last seen.",
+        "The observed state.",
         ("desired",),
-        startTime=time("When the job was first looked at."),
-        completionTime=time("When it ended."),
-        desired=integer("Nodes that it is about."),
+        startTime=time("The time of the first reconcile."),
+        completionTime=time("The time at which it ended."),
+        desired=integer("Nodes that match."),
         active=integer("Nodes that are pulling."),
         succeeded=integer("Nodes that have the image."),
         failed=integer("Nodes that could not pull it."),
-        message=string("How far the job is."),
+        message=string("The progress of the job."),
         failedNodes=strings("The nodes that could not pull it."),
     )
 
@@ -52,7 +52,7 @@ def _status() -> Schema:
 def sandbox_config() -> Schema:
     """Return the schema of metadata for the container runtime."""
     return struct(
-        "Metadata that the container runtime gets with the request to pull.",
+        "Metadata for the container runtime, sent with the pull request.",
         labels=mapping("Labels."),
         annotations=mapping("Annotations."),
     )
@@ -69,7 +69,7 @@ def template() -> dict[str, Schema]:
         "pullSecrets": strings("Names of secrets in the job's namespace with registry credentials."),
         "selector": _node_selector(),
         "podSelector": label_selector("The nodes of these pods of the job's namespace; excludes selector."),
-        "parallelism": int_or_string("On how many nodes images are pulled at once; 0 pauses. Default: 1."),
+        "parallelism": int_or_string("The maximum number of nodes that pull at once; 0 pauses. Default: 1."),
         "pullPolicy": policy,
         "completionPolicy": completion_policy(),
         "sandboxConfig": sandbox_config(),

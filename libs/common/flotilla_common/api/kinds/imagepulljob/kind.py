@@ -5,7 +5,7 @@ from flotilla_common.api.kinds.kind import Kind, Workers, rules_in
 
 KIND = Kind(
     resource=IMAGE_PULL_JOB,
-    doc="An ImagePullJob pulls one image on chosen nodes before anybody needs it there.",
+    doc="An ImagePullJob pulls one image on chosen nodes ahead of its use.",
     service="jobs",
     rules=rules_in("flotilla_common.api.kinds.imagepulljob.admission"),
     gates=("KruiseDaemon", "ImagePullJobGate"),

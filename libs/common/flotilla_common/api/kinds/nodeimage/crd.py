@@ -15,7 +15,7 @@ _COLUMNS = (
 
 def version(name: str) -> Version:
     """Return one version of the CRD."""
-    mode = string("Empty for a secret that somebody named, batch for a copy that Flotilla made.")
+    mode = string("Empty for a user's secret, batch for a copy that Flotilla made.")
     return Version(name, _spec({} if name == "v1alpha1" else {"mode": mode}), _status(), _COLUMNS)
 
 
@@ -27,23 +27,23 @@ def _spec(secret_fields: dict[str, Schema]) -> Schema:
         **secret_fields,
     )
     image = struct(
-        "What is wanted of one image.",
+        "The desired tags of one image.",
         ("tags",),
         pullSecrets=array("Registry credentials for all tags of the image.", secret),
         tags=array("The tags to pull, in ascending order.", _tag()),
         sandboxConfig=sandbox_config(),
     )
-    return struct("What is wanted.", images=dictionary("Images by familiar name; at most 256.", image))
+    return struct("The desired state.", images=dictionary("Images by familiar name; at most 256.", image))
 
 
 def _tag() -> Schema:
     owner = struct(
-        "One job that wants the tag.",
+        "One job that needs the tag.",
         apiVersion=string("The job's API version."),
         kind=string("The job's kind."),
         namespace=string("The job's namespace."),
         name=string("The job's name."),
-        uid=string("The job's identity; this is what counts."),
+        uid=string("The job's uid, which identifies it."),
         resourceVersion=string("Not used."),
         fieldPath=string("Not used."),
     )
@@ -58,38 +58,38 @@ def _tag() -> Schema:
         "One pull.",
         ("tag",),
         tag=string("A tag, or a digest (sha256:…)."),
-        createdAt=time("When this round was asked for."),
+        createdAt=time("The creation time of this round."),
         version=integer("The number of the round; a higher one pulls again.", bits=64),
         imagePullPolicy=string("IfNotPresent skips an image that is there; anything else pulls."),
-        ownerReferences=array("The jobs that want the tag; it goes with the last of them.", owner),
+        ownerReferences=array("The jobs that need the tag; it is removed with the last of them.", owner),
         pullPolicy=policy,
     )
 
 
 def _status() -> Schema:
     tag = struct(
-        "How far one pull is.",
+        "The progress of one pull.",
         ("tag", "phase"),
         tag=string("The tag or digest."),
         phase=string("Waiting, Pulling, Succeeded or Failed."),
         progress=integer("0 to 100."),
-        startTime=time("When pulling began."),
-        completionTime=time("When it succeeded or failed for good."),
-        version=integer("The round that this entry is about.", bits=64),
-        imageID=string("The image as the container runtime knows it."),
-        message=string("Why it failed."),
+        startTime=time("The start of the pull."),
+        completionTime=time("The time of its final success or failure."),
+        version=integer("The round that this entry refers to.", bits=64),
+        imageID=string("The image's ID in the container runtime."),
+        message=string("The reason of the failure."),
     )
     image = struct("The pulls of one image.", tags=array("By tag, in ascending order.", tag))
     first_sync = struct(
-        "Known from older versions; not written.",
-        syncAt=time("When it was."),
+        "Obsolete; not written.",
+        syncAt=time("The time."),
         status=string("Succeeded or Failed."),
-        message=string("Why it failed."),
+        message=string("The reason of the failure."),
     )
     return struct(
-        "What the node reported.",
+        "The report of the node.",
         ("desired",),
-        desired=integer("Tags that the node shall pull."),
+        desired=integer("Tags that the node should pull."),
         succeeded=integer("Tags that are there."),
         failed=integer("Tags that could not be pulled."),
         pulling=integer("Tags that are being pulled."),

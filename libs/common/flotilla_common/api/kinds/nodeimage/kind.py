@@ -6,7 +6,7 @@ from flotilla_common.api.meta import metadata_of
 
 KIND = Kind(
     resource=NODE_IMAGE,
-    doc="A NodeImage says which images one node shall pull, and how far it is. It bears the node's name.",
+    doc="A NodeImage lists the images that one node should pull, and their progress. It has the node's name.",
     service="jobs",
     rules=rules_in("flotilla_common.api.kinds.nodeimage.admission"),
     gates=("KruiseDaemon",),

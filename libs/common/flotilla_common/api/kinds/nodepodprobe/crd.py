@@ -22,7 +22,7 @@ def _spec() -> Schema:
         ("name", "containerName", "probe"),
         name=string("<PodProbeMarker>#<probe>."),
         containerName=string("The container that is probed."),
-        probe=probe("How the container is probed; ports are numbers."),
+        probe=probe("The probe; ports are numbers."),
     )
     pod = struct(
         "The probes of one pod.",
@@ -31,7 +31,7 @@ def _spec() -> Schema:
         IP=string("The pod's IP; empty until it is known."),
         probes=array("Its probes.", one),
     )
-    return struct("What the node's agent does.", podProbes=array("The probes, by pod.", pod))
+    return struct("The tasks of the node's agent.", podProbes=array("The probes, by pod.", pod))
 
 
 def _status() -> Schema:
@@ -40,9 +40,9 @@ def _status() -> Schema:
         ("name", "state"),
         name=string("<PodProbeMarker>#<probe>."),
         state=string("Succeeded, Failed or Unknown."),
-        lastProbeTime=time("When it was probed; not written for every probe."),
+        lastProbeTime=time("The time of the probe; not written for every one."),
         lastTransitionTime=time("When the state last changed."),
-        message=string("What the probe said, at most 1024 bytes."),
+        message=string("The output of the probe, at most 1024 bytes."),
     )
     pod = struct(
         "The results of one pod.",
@@ -50,4 +50,4 @@ def _status() -> Schema:
         **_POD,
         probeStates=array("The results of its probes.", state),
     )
-    return struct("What the node's agent reported.", podProbeStatuses=array("The results, by pod.", pod))
+    return struct("The report of the node's agent.", podProbeStatuses=array("The results, by pod.", pod))

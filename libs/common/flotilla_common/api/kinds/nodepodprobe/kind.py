@@ -6,7 +6,7 @@ from flotilla_common.api.meta import metadata_of
 
 KIND = Kind(
     resource=NODE_POD_PROBE,
-    doc="A NodePodProbe says which probes one node's agent runs, and what came of them. It bears the node's name.",
+    doc="A NodePodProbe lists the probes that one node's agent runs, and their results. It has the node's name.",
     service="policy",
     rules=rules_in("flotilla_common.api.kinds.nodepodprobe.admission"),
     versions=("v1alpha1",),

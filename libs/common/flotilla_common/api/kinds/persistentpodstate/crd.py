@@ -22,19 +22,19 @@ def _spec(keys: str, *, strict: bool) -> Schema:
     term = struct(
         "One preference.",
         ("weight", "preference"),
-        weight=integer("How much it counts for the scheduler, 1 to 100.", minimum=0 if strict else None),
-        preference=topology("Pods should come back to a node with the same values of these labels."),
+        weight=integer("The weight for the scheduler, 1 to 100.", minimum=0 if strict else None),
+        preference=topology("Pods should return to a node with the same values of these labels."),
     )
     annotation = struct("One annotation.", ("key",), key=string("Its key."))
     return struct(
-        "What is remembered, and of which pods.",
+        "The recorded state, and the pods.",
         ("targetRef",),
         targetRef=_target(),
-        requiredPersistentTopology=topology("Pods must come back to a node with the same values of these labels."),
-        preferredPersistentTopology=array("Where pods should come back to.", term),
+        requiredPersistentTopology=topology("Pods must return to a node with the same values of these labels."),
+        preferredPersistentTopology=array("Preferred places for pods to return to.", term),
         persistentPodAnnotations=array("Annotations of pods that are recorded, for other tools to read.", annotation),
         persistentPodStateRetentionPolicy=string(
-            "WhenScaled: a pod that is no longer wanted is forgotten; WhenDeleted: only when the workload is deleted. "
+            "WhenScaled: the state of a removed pod is dropped; WhenDeleted: only when the workload is deleted. "
             "Default: WhenScaled.",
             enum=_POLICIES if strict else (),
         ),
@@ -43,7 +43,7 @@ def _spec(keys: str, *, strict: bool) -> Schema:
 
 def _target() -> Schema:
     return struct(
-        "The workload, in the same namespace: a StatefulSet, or what the configuration allows. Never changes.",
+        "The workload, in the same namespace: a StatefulSet, or a kind that is configured. Never changes.",
         ("apiVersion", "kind", "name"),
         apiVersion=string("Its group and version."),
         kind=string("Its kind."),
@@ -53,14 +53,14 @@ def _target() -> Schema:
 
 def _status() -> Schema:
     state = struct(
-        "Where a pod was when it was last ready.",
+        "The node of a pod when it was last ready.",
         nodeName=string("The node."),
-        nodeTopologyLabels=mapping("The labels of the node that are remembered."),
-        annotations=mapping("The annotations of the pod that are recorded."),
+        nodeTopologyLabels=mapping("The recorded labels of the node."),
+        annotations=mapping("The recorded annotations of the pod."),
     )
     return struct(
-        "What is remembered.",
+        "The recorded states.",
         ("observedGeneration",),
-        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
-        podStates=dictionary("By the name of the pod.", state),
+        observedGeneration=integer("The generation of the spec that this status refers to.", bits=64),
+        podStates=dictionary("The states by the name of the pod.", state),
     )

@@ -5,7 +5,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_ST
 
 KIND = Kind(
     resource=PERSISTENT_POD_STATE,
-    doc="A PersistentPodState remembers on which nodes the pods of a StatefulSet ran, and lets them come back there.",
+    doc="A PersistentPodState records the nodes of a StatefulSet's pods, so that new pods return there.",
     service="statefulset",
     rules=rules_in("flotilla_common.api.kinds.persistentpodstate.admission"),
     workers=Workers(8, "persistentpodstate"),

@@ -12,7 +12,7 @@ def version(name: str) -> Version:
 
 def _spec() -> Schema:
     return struct(
-        "What is wanted.",
+        "The desired state.",
         ("selector", "probes"),
         selector=label_selector("The pods of the namespace that are probed; must not be empty and never changes."),
         probes=array("The probes, at least one.", _probe()),
@@ -21,7 +21,7 @@ def _spec() -> Schema:
 
 def _probe() -> Schema:
     policy = struct(
-        "What the pod gets in one state of the probe.",
+        "The labels and annotations for one state of the probe.",
         ("state",),
         state=string("Succeeded or Failed."),
         labels=mapping("Labels that are set in this state, and removed in the other one."),
@@ -32,15 +32,15 @@ def _probe() -> Schema:
         ("name", "containerName", "probe"),
         name=string("The probe's name, unique in this list and without #."),
         containerName=string("The container that is probed."),
-        probe=probe("How the container is probed: one of exec, httpGet and tcpSocket."),
-        markerPolicy=array("What goes onto the pod, by state; at most one entry per state.", policy),
+        probe=probe("The probe: one of exec, httpGet and tcpSocket."),
+        markerPolicy=array("Labels and annotations by state; at most one entry per state.", policy),
         podConditionType=string("The condition of the pod that shows the result; a qualified name."),
     )
 
 
 def _status() -> Schema:
     return struct(
-        "What was last done.",
+        "The observed state.",
         ("observedGeneration",),
         observedGeneration=integer("The generation whose probes the NodePodProbes have.", bits=64),
         matchedPods=integer("Pods that are probed.", bits=64),

@@ -35,13 +35,13 @@ def _spec(newer: dict[str, Schema]) -> Schema:
         name=string("Its name."),
     )
     return struct(
-        "What is wanted.",
+        "The desired state.",
         selector=label_selector("The pods that are protected, by labels. Excludes targetRef. Never changes."),
         targetRef=target,
         maxUnavailable=int_or_string(
-            "How many pods, or which share of them, may be unavailable at one time. Excludes minAvailable."
+            "The maximum number or share of pods that may be unavailable at a time. Excludes minAvailable."
         ),
-        minAvailable=int_or_string("How many pods, or which share of them, have to be available."),
+        minAvailable=int_or_string("The minimum number or share of pods that must be available."),
         **newer,
     )
 
@@ -49,22 +49,24 @@ def _spec(newer: dict[str, Schema]) -> Schema:
 def _newer() -> dict[str, Schema]:
     operation = string("An operation.", enum=OPERATIONS)
     return {
-        "protectOperations": array("Which operations are protected. Default: DELETE, UPDATE, EVICT.", operation),
-        "protectTotalReplicas": integer("How many pods are expected, whatever the workloads say.", minimum=1),
-        "ignoredPodSelector": label_selector("Pods that nothing is refused about; they count all the same."),
+        "protectOperations": array("The protected operations. Default: DELETE, UPDATE, EVICT.", operation),
+        "protectTotalReplicas": integer("The number of expected pods; overrides the workloads'.", minimum=1),
+        "ignoredPodSelector": label_selector("Pods for which no request is refused; they still count."),
     }
 
 
 def _status() -> Schema:
     return struct(
-        "What is left of the budget, and who uses it.",
+        "The remaining budget, and its users.",
         ("unavailableAllowed", "currentAvailable", "desiredAvailable", "totalReplicas"),
-        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
-        disruptedPods=_entries("Pods whose deletion, eviction or resize was admitted and is not seen yet, and when."),
-        unavailablePods=_entries("Pods whose update was admitted lately, and when."),
-        unavailableAllowed=integer("How many more pods may be made unavailable."),
+        observedGeneration=integer("The generation of the spec that this status refers to.", bits=64),
+        disruptedPods=_entries(
+            "Pods whose deletion, eviction or resize was admitted and is not visible yet, and the time."
+        ),
+        unavailablePods=_entries("Pods whose update was admitted recently, and the time."),
+        unavailableAllowed=integer("The number of pods that may still become unavailable."),
         currentAvailable=integer("Pods that are available."),
-        desiredAvailable=integer("Pods that have to be available."),
+        desiredAvailable=integer("Pods that must be available."),
         totalReplicas=integer("Pods that are expected."),
     )
 
@@ -75,4 +77,4 @@ def _entries(doc: str) -> Schema:
     The map is atomic: field management of each entry makes writes slower, and requests wait for every write that takes
     budget.
     """
-    return dictionary(doc, time("When.")) | {"x-kubernetes-map-type": "atomic"}
+    return dictionary(doc, time("The time.")) | {"x-kubernetes-map-type": "atomic"}

@@ -37,11 +37,11 @@ def _spec(selector: str) -> Schema:
         "The namespaces that get a copy. kube-system and kube-public never do.",
         allNamespaces=boolean("All namespaces. Default: false."),
         includedNamespaces=_names("Namespaces by name; they need not exist yet."),
-        excludedNamespaces=_names("Namespaces that get no copy, whatever else is said."),
+        excludedNamespaces=_names("Namespaces that get no copy; overrides all other fields."),
         **chosen,
     )
     return struct(
-        "What is distributed, and where to.",
+        "The resource, and its target namespaces.",
         ("resource", "targets"),
         resource=resource | {"x-kubernetes-embedded-resource": True},
         targets=targets,
@@ -53,7 +53,7 @@ def _names(doc: str) -> Schema:
 
 
 def _status(failed: str) -> Schema:
-    namespaces = {failed: strings("The namespaces that it concerns, while it is True.")}
+    namespaces = {failed: strings("The affected namespaces, while it is True.")}
     condition = struct(
         "One kind of failure.",
         ("type", "status"),
@@ -63,14 +63,14 @@ def _status(failed: str) -> Schema:
         ),
         status=string("True, False or Unknown."),
         lastTransitionTime=time("When the status last changed."),
-        reason=string("Succeeded, or what was said of one of the failures."),
+        reason=string("Succeeded, or the message of one of the failures."),
         **namespaces,
     )
     return struct(
-        "How far it is.",
-        desired=integer("Namespaces that shall have a copy."),
-        succeeded=integer("Namespaces whose copy is there and right."),
-        failed=integer("The others of them."),
-        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
+        "The progress.",
+        desired=integer("Namespaces that should have a copy."),
+        succeeded=integer("Namespaces with a correct copy."),
+        failed=integer("Namespaces without a correct copy."),
+        observedGeneration=integer("The generation of the spec that this status refers to.", bits=64),
         conditions=array("Always six, in the same order.", condition),
     )

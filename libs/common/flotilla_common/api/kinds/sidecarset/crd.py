@@ -27,7 +27,7 @@ _COLUMNS = (
     AGE,
 )
 _OF_VERSION = {
-    "v1alpha1": {"namespace": string("Pods of this namespace only. It wins over namespaceSelector.")},
+    "v1alpha1": {"namespace": string("Pods of this namespace only. It overrides namespaceSelector.")},
     "v1beta1": {"customVersion": string("A tag for the revision of this spec, by which it can be injected later.")},
 }
 
@@ -39,19 +39,19 @@ def version(name: str) -> Version:
 
 def _spec(**of_version: Schema) -> Schema:
     return struct(
-        "What is injected, and into which pods.",
-        selector=label_selector("Which pods get the sidecars, by their labels. Must not be empty."),
-        namespaceSelector=label_selector("Pods of which namespaces, by their labels. Default: of all."),
+        "The injected content, and the pods.",
+        selector=label_selector("The pods that get the sidecars, by their labels. Must not be empty."),
+        namespaceSelector=label_selector("The namespaces of the pods, by their labels. Default: all."),
         initContainers=array("Injected as init containers; pods that exist keep theirs.", _sidecar()),
         containers=array("Injected as containers, and updated in place later.", _sidecar()),
-        volumes=array("What the sidecars may mount; only what they do mount is injected.", anything("A Volume.")),
+        volumes=array("Volumes for the sidecars; only mounted ones are injected.", anything("A Volume.")),
         imagePullSecrets=array(
             "Added to the pull secrets of new pods.", struct("One secret.", name=string("Its name."))
         ),
         updateStrategy=_update_strategy(),
         injectionStrategy=_injection_strategy(),
         patchPodMetadata=array("Annotations that pods get.", _pod_metadata()),
-        revisionHistoryLimit=integer("How many revisions are kept, at least 1. Default: 10."),
+        revisionHistoryLimit=integer("The number of revisions that are kept, at least 1. Default: 10."),
         **of_version,
     )
 
@@ -59,10 +59,10 @@ def _spec(**of_version: Schema) -> Schema:
 def _sidecar() -> Schema:
     share = "enabled: {} of the pod's containers are shared with the sidecar. disabled: they are not."
     schema = struct(
-        "A container, with what makes it a sidecar.",
-        podInjectPolicy=string("BeforeAppContainer or AfterAppContainer: where it stands in the pod's list."),
+        "A container, with the settings of a sidecar.",
+        podInjectPolicy=string("BeforeAppContainer or AfterAppContainer: its position in the pod's list."),
         upgradeStrategy=struct(
-            "How its image is updated.",
+            "The update strategy of its image.",
             upgradeType=string("ColdUpgrade: in place. HotUpgrade: beside the old one. Never changes."),
             hotUpgradeEmptyImage=string("With HotUpgrade: the image of the container that idles."),
         ),
@@ -75,7 +75,7 @@ def _sidecar() -> Schema:
 
 
 def _policy(doc: str) -> Schema:
-    return struct("What is shared.", type=string(doc))
+    return struct("The sharing policy.", type=string(doc))
 
 
 def _transfer_env() -> Schema:
@@ -88,7 +88,7 @@ def _transfer_env() -> Schema:
     return struct(
         "Entries of one container.",
         sourceContainerName=string("The container that has them."),
-        sourceContainerNameFrom=struct("Where the name of the container stands.", fieldRef=field),
+        sourceContainerNameFrom=struct("The source of the container's name.", fieldRef=field),
         envName=string("The name of an entry."),
         envNames=strings("The names of more entries."),
     )
@@ -96,27 +96,27 @@ def _transfer_env() -> Schema:
 
 def _resources_policy() -> Schema:
     kinds = struct(
-        "An expression per resource, over what the pod's containers have.",
+        "An expression per resource, over the resources of the pod's containers.",
         cpu=string("Such as max(cpu*30%, 50m)."),
         memory=string("Such as min(memory*10%, 1Gi)."),
     )
     return struct(
         "Resources that follow from those of the pod's containers.",
         ("targetContainersMode", "resourcesExpr"),
-        targetContainersMode=string("sum, or max: how those of several containers count.", enum=("sum", "max")),
-        targetContainersNameRegex=string("Which containers count, by their names.") | {"default": ".*"},
+        targetContainersMode=string("sum, or max: the aggregation over containers.", enum=("sum", "max")),
+        targetContainersNameRegex=string("The containers that count, by a regex over their names.") | {"default": ".*"},
         resourcesExpr=struct("The resources of the sidecar.", limits=kinds, requests=kinds),
     )
 
 
 def _update_strategy() -> Schema:
     return struct(
-        "How pods that exist get new images.",
+        "The update strategy of existing pods.",
         type=string("RollingUpdate, or NotUpdate: only new pods get them. Default: RollingUpdate."),
         paused=boolean("Stops updates of pods that exist. Default: false."),
         selector=label_selector("Only these pods are updated. Not together with partition."),
-        partition=int_or_string("How many pods, or which share, stay on old revisions. Default: 0."),
-        maxUnavailable=int_or_string("How many pods, or which share, are updated side by side. Default: 1."),
+        partition=int_or_string("The number or share of pods that stay on old revisions. Default: 0."),
+        maxUnavailable=int_or_string("The number or share of pods that are updated concurrently. Default: 1."),
         priorityStrategy=priority_strategy(),
         scatterStrategy=scatter_strategy(),
     )
@@ -124,11 +124,11 @@ def _update_strategy() -> Schema:
 
 def _injection_strategy() -> Schema:
     return struct(
-        "What new pods get.",
+        "The injection into new pods.",
         paused=boolean("Nothing is injected into new pods. Default: false."),
         revision=struct(
             "Another revision than the newest is injected.",
-            revisionName=string("The name of its ControllerRevision. It wins over customVersion."),
+            revisionName=string("The name of its ControllerRevision. It overrides customVersion."),
             customVersion=string("The custom version that it is tagged with."),
             policy=string(
                 "Always, or Partial: only into pods that the update strategy keeps on old revisions. Default: Always.",
@@ -140,7 +140,7 @@ def _injection_strategy() -> Schema:
 
 def _pod_metadata() -> Schema:
     return struct(
-        "Some annotations, and what becomes of those that pods have already.",
+        "Some annotations, and the policy for existing ones.",
         annotations=mapping("The annotations."),
         patchPolicy=string(
             "Retain: the pod's own value stays. Overwrite: it is replaced. MergePatchJson: both are JSON, and the "
@@ -151,13 +151,13 @@ def _pod_metadata() -> Schema:
 
 def _status() -> Schema:
     return struct(
-        "What was last seen.",
+        "The observed state.",
         ("matchedPods", "updatedPods", "readyPods"),
-        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
+        observedGeneration=integer("The generation of the spec that this status refers to.", bits=64),
         matchedPods=integer("Pods that have the sidecars."),
-        updatedPods=integer("Those that have them as the spec says."),
-        readyPods=integer("Those whose containers are what they should be, and ready."),
-        updatedReadyPods=integer("Those that are both."),
+        updatedPods=integer("Pods whose sidecars match the spec."),
+        readyPods=integer("Pods whose containers are as expected, and ready."),
+        updatedReadyPods=integer("Pods that are both updated and ready."),
         latestRevision=string("The name of the ControllerRevision of the spec."),
-        collisionCount=integer("Counts clashes of revision names; part of the hash."),
+        collisionCount=integer("The number of hash collisions of revision names; part of the hash."),
     )

@@ -39,17 +39,17 @@ def version(name: str) -> Version:
 def _spec(**beta: Schema) -> Schema:
     claim = anything("A PersistentVolumeClaim.")
     return struct(
-        "What is wanted.",
+        "The desired state.",
         ("selector", "template"),
         replicas=integer("The number of pods. Default: 1."),
-        selector=label_selector("Which pods belong to the set; must match the template's labels and never changes."),
-        template=anything("The pod template: metadata and spec of the pods to make."),
+        selector=label_selector("Selects the pods of the set; must match the template's labels and never changes."),
+        template=anything("The pod template: metadata and spec of the pods."),
         volumeClaimTemplates=array("Each pod has one claim of each, which is named after both and outlives it.", claim),
         serviceName=string("The headless Service that gives the pods their names in DNS. Never changes."),
         podManagementPolicy=string(
             "OrderedReady: one pod after the other, Parallel: all at once. Default: OrderedReady. Never changes."
         ),
-        revisionHistoryLimit=integer("How many old revisions are kept for a rollback. Default: 10."),
+        revisionHistoryLimit=integer("The number of old revisions that are kept for rollbacks. Default: 10."),
         updateStrategy=update_strategy(_rolling_update()),
         **beta,
     )
@@ -58,9 +58,9 @@ def _spec(**beta: Schema) -> Schema:
 def _rolling_update() -> Schema:
     return struct(
         "The limits and the order of a rolling update; only with type RollingUpdate.",
-        partition=integer("How many pods, from the lowest ordinal on, stay on old revisions. Default: 0."),
+        partition=integer("The number of pods, from the lowest ordinal on, that stay on old revisions. Default: 0."),
         maxUnavailable=int_or_string(
-            "How many pods may be unavailable while updating. Other than 1 only with Parallel. Default: 1."
+            "The maximum number of unavailable pods during an update. Other than 1 only with Parallel. Default: 1."
         ),
         podUpdatePolicy=string(
             "ReCreate, InPlaceIfPossible or InPlaceOnly; the latter two need the readiness gate InPlaceUpdateReady in "
@@ -78,25 +78,25 @@ def _rolling_update() -> Schema:
 
 def _beta_spec() -> dict[str, Schema]:
     return {
-        "reserveOrdinals": array("Ordinals that no pod gets.", int_or_string("A number, or a range as in 3-7.")),
+        "reserveOrdinals": array("Ordinals that pods must not have.", int_or_string("A number, or a range as in 3-7.")),
         "ordinals": struct(
-            "Which ordinals pods get.", start=integer("The first one; with gate StatefulSetStartOrdinal. Default: 0.")
+            "The ordinals of pods.", start=integer("The first one; with gate StatefulSetStartOrdinal. Default: 0.")
         ),
         "scaleStrategy": struct(
-            "How the number of pods changes.",
+            "The scale strategy.",
             maxUnavailable=int_or_string(
-                "No more pods are created while this many are unavailable. Other than 1 only with Parallel. "
+                "The maximum number of unavailable pods while pods are created. Other than 1 only with Parallel. "
                 "Default: no limit."
             ),
         ),
         "lifecycle": lifecycle(),
         "persistentVolumeClaimRetentionPolicy": struct(
-            "What becomes of claims: Retain or Delete.",
+            "The fate of claims: Retain or Delete.",
             whenDeleted=string("When the set is deleted. Default: Retain."),
-            whenScaled=string("When the claim's pod is no longer wanted. Default: Retain."),
+            whenScaled=string("When the claim's pod is scaled down. Default: Retain."),
         ),
         "volumeClaimUpdateStrategy": struct(
-            "How claims get a new size; with gate StatefulSetAutoResizePVCGate.",
+            "The resizing of claims; with gate StatefulSetAutoResizePVCGate.",
             type=string("OnDelete, or OnPodRollingUpdate: before their pods are updated. Default: OnDelete."),
         ),
     }
@@ -104,9 +104,9 @@ def _beta_spec() -> dict[str, Schema]:
 
 def _status(**beta: Schema) -> Schema:
     return struct(
-        "What was last seen.",
+        "The observed state.",
         ("replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas"),
-        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
+        observedGeneration=integer("The generation of the spec that this status refers to.", bits=64),
         replicas=integer("Pods that exist."),
         readyReplicas=integer("Pods that are ready."),
         availableReplicas=integer("Pods that have been ready for minReadySeconds."),
@@ -114,8 +114,8 @@ def _status(**beta: Schema) -> Schema:
         updatedReplicas=integer("Pods of the update revision."),
         currentRevision=string("The name of the revision that pods behind the partition have."),
         updateRevision=string("The name of the newest revision."),
-        collisionCount=integer("Counts clashes of revision names; part of the hash."),
-        conditions=conditions("What fails at the moment."),
+        collisionCount=integer("The number of hash collisions of revision names; part of the hash."),
+        conditions=conditions("Current failures."),
         labelSelector=string("The selector as text, for the scale subresource."),
         **beta,
     )
@@ -125,11 +125,11 @@ def _beta_status() -> dict[str, Schema]:
     claims = struct(
         "The claims that were made from one template.",
         volumeClaimName=string("The template's name."),
-        compatibleReplicas=integer("Claims that are as the template says."),
-        compatibleReadyReplicas=integer("Those that have got the capacity, too."),
+        compatibleReplicas=integer("Claims that match the template."),
+        compatibleReadyReplicas=integer("Those that have the capacity, too."),
     )
     return {
         "updatedReadyReplicas": integer("Ready pods of the update revision."),
         "updatedAvailableReplicas": integer("Available pods of the update revision."),
-        "volumeClaims": array("How far a change of the claims has come, by template.", claims),
+        "volumeClaims": array("The progress of a change of the claims, by template.", claims),
     }

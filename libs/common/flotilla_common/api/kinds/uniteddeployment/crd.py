@@ -37,26 +37,28 @@ def version(name: str) -> Version:
 
 def _spec(*, keeps_flat_fields: bool) -> Schema:
     return struct(
-        "What is wanted.",
+        "The desired state.",
         ("selector",),
         replicas=integer("The number of pods in all subsets. Default: 1.", minimum=0),
-        selector=label_selector("Which workloads belong to it; must match the labels of their template."),
+        selector=label_selector("Selects its workloads; must match the labels of their template."),
         template=_template(keeps_flat_fields=keeps_flat_fields),
         topology=struct(
-            "Where pods run.",
+            "The distribution of pods.",
             subsets=array("The zones, in the order in which they are filled.", _subset())
             | {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
             scheduleStrategy=_schedule_strategy(),
         ),
         updateStrategy=struct(
-            "How pods get a new template.",
+            "The update strategy.",
             type=string("Manual. Default: Manual.", enum=("", "Manual")),
             manualUpdate=struct(
-                "What is held back.",
-                partitions=dictionary("How many pods of a subset stay on old revisions. Default: 0.", _count()),
+                "The partitions.",
+                partitions=dictionary(
+                    "The number of pods of a subset that stay on old revisions. Default: 0.", _count()
+                ),
             ),
         ),
-        revisionHistoryLimit=integer("How many old revisions are kept for a rollback. Default: 10."),
+        revisionHistoryLimit=integer("The number of old revisions that are kept for rollbacks. Default: 10."),
     )
 
 
@@ -101,17 +103,17 @@ def _subset() -> Schema:
         name=string("Its name, also in the names of its workload and pods."),
         nodeSelectorTerm=anything("A term of node affinity: the nodes of the zone. Never changes."),
         tolerations=array("Taints that its pods tolerate. Never change.", anything("A toleration.")),
-        replicas=int_or_string("How many pods it has, or which share. Not together with the next two."),
-        minReplicas=int_or_string("How many pods it has before later ones get more than theirs."),
-        maxReplicas=int_or_string("How many pods it has at most. Default: no limit."),
+        replicas=int_or_string("The number or share of its pods. Not together with the next two."),
+        minReplicas=int_or_string("The minimum number of pods; served before later subsets get more than theirs."),
+        maxReplicas=int_or_string("The maximum number of pods. Default: no limit."),
         patch=anything("A strategic merge patch of its pod template."),
     )
 
 
 def _schedule_strategy() -> Schema:
     return struct(
-        "What happens when pods find no node.",
-        type=string("Adaptive: other subsets get them. Default: Fixed.", enum=("", "Adaptive", "Fixed")),
+        "The handling of pods that find no node.",
+        type=string("Adaptive: they go to other subsets. Default: Fixed.", enum=("", "Adaptive", "Fixed")),
         adaptive=struct(
             "With type Adaptive.",
             rescheduleCriticalSeconds=integer("Seconds that a pod may find no node. Default: 30."),
@@ -119,7 +121,7 @@ def _schedule_strategy() -> Schema:
                 "Seconds that a subset gets no more pods; with reserved pods, that one has to be ready. Default: 300."
             ),
             reserveUnschedulablePods=boolean(
-                "Keep pods that find no node, and let others stand in for them. Default: false."
+                "Keep pods that find no node, and create others in their place. Default: false."
             ),
         ),
     )
@@ -127,18 +129,18 @@ def _schedule_strategy() -> Schema:
 
 def _status(version_fields: dict[str, Schema]) -> Schema:
     return struct(
-        "What was last seen; counts are pods.",
+        "The observed state; counts are pods.",
         ("replicas", "updatedReplicas", "currentRevision"),
-        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
-        replicas=integer("Pods that exist, but for reserved ones."),
+        observedGeneration=integer("The generation of the spec that this status refers to.", bits=64),
+        replicas=integer("Pods that exist, except reserved ones."),
         readyReplicas=integer("Pods that are ready."),
         updatedReplicas=integer("Pods of the newest revision."),
         updatedReadyReplicas=integer("Ready pods of the newest revision."),
-        reservedPods=integer("Pods that found no node and that others stand in for."),
-        collisionCount=integer("Counts clashes of revision names; part of the hash."),
+        reservedPods=integer("Pods that found no node and have replacements."),
+        collisionCount=integer("The number of hash collisions of revision names; part of the hash."),
         currentRevision=string("The name of the revision that was last rolled out in full."),
         subsetStatuses=array("The subsets one by one.", _subset_status()),
-        conditions=conditions("The judgements on the whole."),
+        conditions=conditions("The conditions of the UnitedDeployment."),
         labelSelector=string("The selector as text, for the scale subresource."),
         **version_fields,
     )
@@ -148,19 +150,19 @@ def _subset_status() -> Schema:
     return struct(
         "One subset.",
         name=string("Its name."),
-        replicas=integer("Pods that it is to have."),
+        replicas=integer("The desired number of pods."),
         readyReplicas=integer("Pods that are ready."),
         partition=integer("Pods that stay on old revisions."),
-        reservedPods=integer("Pods that found no node and that others stand in for."),
+        reservedPods=integer("Pods that found no node and have replacements."),
         conditions=conditions("Whether its pods find nodes."),
     )
 
 
 def _alpha_status() -> dict[str, Schema]:
     return {
-        "subsetReplicas": dictionary("Pods that each subset is to have.", _count()),
+        "subsetReplicas": dictionary("The desired number of pods of each subset.", _count()),
         "updateStatus": struct(
-            "How far an update is.",
+            "The progress of an update.",
             updatedRevision=string("The name of the newest revision."),
             currentPartitions=dictionary("Pods of each subset that stay on old revisions.", _count()),
         ),

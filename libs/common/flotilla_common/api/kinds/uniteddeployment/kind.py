@@ -7,7 +7,7 @@ from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 
 KIND = Kind(
     resource=UNITED_DEPLOYMENT,
-    doc="A UnitedDeployment runs a workload in each of several zones, and shares out pods among them.",
+    doc="A UnitedDeployment runs a workload in each of several zones, and distributes pods among them.",
     service="topology",
     rules=rules_in("flotilla_common.api.kinds.uniteddeployment.admission"),
     short_names=("ud",),

@@ -44,25 +44,25 @@ def version(name: str) -> Version:
 
 def _spec(subset: Schema) -> Schema:
     reference = struct(
-        "The workload whose pods are spread. Never changes, but for its version.",
+        "The workload whose pods are spread. Never changes, except its version.",
         ("apiVersion", "kind", "name"),
         apiVersion=string("Its group and version."),
         kind=string("CloneSet, Deployment, ReplicaSet, StatefulSet, Job, or a kind that administrators name."),
         name=string("Its name, in the same namespace."),
     )
     return struct(
-        "What is wanted.",
+        "The desired state.",
         ("targetRef", "subsets"),
         targetRef=reference,
         targetFilter=struct(
-            "Which of its pods are spread. Default: all.",
+            "Selects the pods that are spread. Default: all.",
             selector=label_selector("The labels of these pods."),
             replicasPathList=strings("Paths of numbers in the workload whose sum is the number of these pods."),
         ),
         subsets=array("The places, in the order in which they are filled.", subset)
         | {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "minItems": 1},
         scheduleStrategy=struct(
-            "What happens when pods find no node.",
+            "The handling of pods that find no node.",
             type=string("Adaptive: they go to the next subset. Default: Fixed.", enum=("", "Adaptive", "Fixed")),
             adaptive=struct(
                 "With type Adaptive.",
@@ -79,7 +79,7 @@ def _subset(**terms: Schema) -> Schema:
         ("name",),
         name=string("Its name."),
         tolerations=array("Taints that its pods tolerate.", anything("A toleration.")),
-        maxReplicas=int_or_string("How many pods it takes, or which share of all. Default: no limit."),
+        maxReplicas=int_or_string("The maximum number of its pods, or share of all pods. Default: no limit."),
         patch=anything("A strategic merge patch of its pods."),
         **terms,
     )
@@ -91,14 +91,16 @@ def _status(subset_conditions: Schema) -> Schema:
         ("name", "replicas", "missingReplicas"),
         name=string("Its name."),
         replicas=integer("Pods that exist."),
-        missingReplicas=integer("Places that are left; -1: any number."),
-        creatingPods=dictionary("Pods that were admitted and are not seen yet, with the time.", time("When.")),
-        deletingPods=dictionary("Pods whose deletion was admitted and is not seen yet, with the time.", time("When.")),
+        missingReplicas=integer("Free places; -1: any number."),
+        creatingPods=dictionary("Pods that were admitted and are not visible yet, with the time.", time("The time.")),
+        deletingPods=dictionary(
+            "Pods whose deletion was admitted and is not visible yet, with the time.", time("The time.")
+        ),
         conditions=subset_conditions,
     )
     return struct(
-        "What was last seen.",
-        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
+        "The observed state.",
+        observedGeneration=integer("The generation of the spec that this status refers to.", bits=64),
         subsetStatuses=array("The subsets, over all versions of pods.", subset),
         versionedSubsetStatuses=dictionary(
             "The subsets by version of pods.", array("The subsets of one version.", subset)

@@ -7,7 +7,7 @@ from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 
 KIND = Kind(
     resource=WORKLOAD_SPREAD,
-    doc="A WorkloadSpread says in which order the pods of a workload fill zones or pools of nodes.",
+    doc="A WorkloadSpread defines the order in which the pods of a workload fill zones or pools of nodes.",
     service="topology",
     rules=rules_in("flotilla_common.api.kinds.workloadspread.admission"),
     short_names=("ws",),
