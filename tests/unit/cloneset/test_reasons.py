@@ -107,7 +107,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         "one outdated",
         lambda: planned(cloneset().on_delete(), "1o 2n"),
         "OnDelete",
-        "held: somebody has to delete 1 pod of older revisions: type is OnDelete",
+        "held: 1 pod of older revisions must be deleted manually: type is OnDelete",
         (),
     ),
     (
@@ -121,7 +121,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         "prepared in vain",
         lambda: planned(cloneset().partition(2).in_place(), "1o 1o:PreparingUpdate 1n"),
         "PreparedInVain",
-        "held: sample-o2 prepared for an update that partition does not want now",
+        "held: sample-o2 prepared for an update that partition now excludes",
         names("o2"),
     ),
     (
@@ -290,7 +290,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         "let go",
         lambda: planned(cloneset().replicas(2).hook("preDelete"), "2n 1n^"),
         "Deleting",
-        "progressing: deleting sample-n3: preDelete hook let go",
+        "progressing: deleting sample-n3: released by the preDelete hook",
         names("n3"),
     ),
     (
@@ -350,7 +350,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
             with_selector({"matchLabels": {"app": "sample", "tier": "db"}}).replicas(1), "", revisions=revisions()
         ),
         "InvalidTemplate",
-        "stuck: the template of sample-7b75895f6 makes pods that spec.selector does not match: none is created",
+        "stuck: pods of sample-7b75895f6 would not match spec.selector: none is created",
         (),
     ),
 ]

@@ -39,7 +39,7 @@ def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> boo
     update = _factory(context, context.revisions.update)
     for factory in (current, update):
         if not context.selector.matches(factory.labels("")):
-            text = f"the template of {factory.revision} makes pods that spec.selector does not match: none is created"
+            text = f"pods of {factory.revision} would not match spec.selector: none is created"
             draft.reason(State.STUCK, "InvalidTemplate", text)
             draft.events.append(Event("InvalidTemplate", text, warning=True))
             return False

@@ -67,7 +67,7 @@ def _nothing_to_update(context: PlanContext, numbers: Quantities, draft: Draft) 
     if want.on_delete:
         outdated = counts.replicas - counts.updated
         if outdated:
-            text = f"somebody has to delete {pods_word(outdated)} of older revisions: type is OnDelete"
+            text = f"{pods_word(outdated)} of older revisions must be deleted manually: type is OnDelete"
             draft.reason(State.HELD, "OnDelete", text)
         return True
     if want.paused:
@@ -78,7 +78,7 @@ def _nothing_to_update(context: PlanContext, numbers: Quantities, draft: Draft) 
         return False
     if context.pods.preparing_update:
         pods = context.pods.preparing_update
-        text = f"{named(pods)} prepared for an update that partition does not want now"
+        text = f"{named(pods)} prepared for an update that partition now excludes"
         draft.reason(State.HELD, "PreparedInVain", text, pods)
     if counts.updated == counts.replicas == want.replicas:
         missing = counts.replicas - counts.updated_available

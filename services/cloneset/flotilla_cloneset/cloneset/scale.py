@@ -115,7 +115,7 @@ def _finish_deletions(context: PlanContext, draft: Draft) -> bool:
     if held:
         draft.reason(State.HELD, "WaitingForHook", f"the preDelete hook holds {named(held)}", held)
     free = [pod for pod in context.pods.preparing_delete if not hooked(hook, pod)]
-    return _delete(context, free, Intent.DELETE, "preDelete hook let go", draft)
+    return _delete(context, free, Intent.DELETE, "released by the preDelete hook", draft)
 
 
 def _scale_in(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
