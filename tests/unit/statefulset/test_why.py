@@ -53,7 +53,7 @@ def test_the_pod_that_is_waited_for(status: Json, expected: str) -> None:
     result = planned(sts(2, "A").ordered(), [on_a_node(with_status(pod, **status))])
     text = told(result, "WaitingForPod")
     assert text.startswith("waiting: w-0: ")
-    assert text.endswith(f"{expected}; podManagementPolicy OrderedReady goes on when it is available")
+    assert text.endswith(f"{expected}; podManagementPolicy OrderedReady continues when it is available")
 
 
 def test_a_pod_without_a_node() -> None:

@@ -44,11 +44,11 @@ def generate(snapshot: StateSnapshot, draft: Draft) -> bool:
     owner = _owner(snapshot, asking)
     for other in asking:
         if owner is not None and other is not owner:
-            whose = "is about" if snapshot.state is not None else "goes to"
+            whose = "targets" if snapshot.state is not None else "belongs to"
             text = f"{other.called} gets none: this one {whose} {owner.called}"
             draft.reason(State.STUCK, "GenerationConflict", text)
         elif owner is None:
-            text = f"{other.called} gets none: this one belongs to somebody else"
+            text = f"{other.called} gets none: this one has another owner"
             draft.reason(State.STUCK, "GenerationConflict", text)
     if owner is None:
         return False
@@ -106,10 +106,10 @@ def _owner(snapshot: StateSnapshot, asking: Sequence[Workload]) -> Workload | No
 
 def _create(snapshot: StateSnapshot, owner: Workload, draft: Draft) -> bool:
     if snapshot.rival:
-        text = f"{owner.called} has one already: {snapshot.rival}"
+        text = f"{owner.called} already has one: {snapshot.rival}"
         draft.reason(State.STUCK, "GenerationConflict", text)
         return False
-    draft.reason(State.PROGRESSING, "Generated", f"made from the annotations of {owner.called}")
+    draft.reason(State.PROGRESSING, "Generated", f"generated from the annotations of {owner.called}")
     draft.stage([(_made(snapshot, owner),)])
     return True
 
@@ -133,10 +133,10 @@ def _made(snapshot: StateSnapshot, owner: Workload) -> Create:
 def _renew(state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
     """Update the generated fields, unless the annotations are unchanged."""
     spec, said = wanted(owner), source(owner.metadata.annotations)
-    assert spec is not None, "only workloads that want something get here"
+    assert spec is not None, "only workloads that request a topology get here"
     known = state.metadata.annotations.get(GENERATED_FROM)
     if spec.target_ref.identity != state.spec.target_ref.identity:
-        text = f"{owner.called} gets none: this one is about another workload"
+        text = f"{owner.called} gets none: this one targets another workload"
         draft.reason(State.STUCK, "GenerationConflict", text)
         return False
     draft.reason(State.NOTE, "Generated", f"follows the annotations of {owner.called}")
@@ -174,9 +174,9 @@ def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload,
         return False
     found = snapshot.said.found if snapshot.said is not None else None
     if found is None or found.uid != owner.metadata.uid or asks(found):
-        draft.reason(State.PROGRESSING, "ReadingTarget", f"asking whether {owner.called} wants it no longer")
+        draft.reason(State.PROGRESSING, "ReadingTarget", f"checking whether {owner.called} still requests it")
         return False
-    cause = f"{owner.called} no longer asks for it"
+    cause = f"{owner.called} no longer requests it"
     draft.reason(State.PROGRESSING, "NoLongerWanted", cause)
     draft.stage([(delete_of(PERSISTENT_POD_STATE, state.metadata, Intent.DELETE, cause),)])
     return True

@@ -42,7 +42,7 @@ def plan(snapshot: StateSnapshot, now: datetime) -> Plan:
     """Plan the next step of one PersistentPodState."""
     draft, state = Draft(), snapshot.state
     if state is not None and state.metadata.deletion_timestamp is not None:
-        draft.reason(State.PROGRESSING, "Deleting", "it is being deleted; nothing is recorded any more")
+        draft.reason(State.PROGRESSING, "Deleting", "it is being deleted; recording has stopped")
         return draft.plan()
     if generate(snapshot, draft) or state is None:
         return draft.plan()
@@ -64,18 +64,18 @@ def _remembered(
     """Return the desired records; None while they cannot be determined."""
     held, what = state.status.pod_states, called(state.spec.target_ref)
     if snapshot.unfollowed:
-        text = f"the records stay as they are: {snapshot.unfollowed}"
+        text = f"the records are kept: {snapshot.unfollowed}"
         draft.reason(State.STUCK, "TargetNotFollowed", text)
         return None
     if snapshot.target is None:
         if held and (snapshot.said is None or snapshot.said.found is not None):
-            text = f"the records stay as they are: asking whether {what} is gone"
+            text = f"the records are kept: checking whether {what} is gone"
             draft.reason(State.PROGRESSING, "ReadingTarget", text)
             return None
         draft.reason(State.STUCK, "TargetMissing", f"{what} does not exist; nothing is recorded")
         return {}
     if snapshot.target.terminating:
-        draft.reason(State.WAITING, "TargetTerminating", f"{what} is being deleted; nothing is recorded any more")
+        draft.reason(State.WAITING, "TargetTerminating", f"{what} is being deleted; recording has stopped")
         return {}
     found = records(snapshot, held, state.spec)
     _explain(snapshot, state, found, now, draft)
@@ -87,19 +87,19 @@ def _explain(snapshot: StateSnapshot, state: PersistentPodState, found: Records,
         names = sorted(found.states)
         draft.reason(State.DONE, "Recorded", f"{pods_word(len(names))} recorded: {named(names)}", names)
     if dropped := sorted(state.status.pod_states.keys() - found.states.keys()):
-        text = f"records of pods that are no longer wanted go: {named(dropped)}"
+        text = f"removing records of pods that are no longer wanted: {named(dropped)}"
         draft.reason(State.PROGRESSING, "Dropped", text, dropped)
     if found.not_ready:
-        text = f"no record until they are ready: {named(found.not_ready)}"
+        text = f"not recorded until they are ready: {named(found.not_ready)}"
         draft.reason(State.WAITING, "WaitingForReady", text, found.not_ready)
         explain_pods(draft, (pod for pod in snapshot.pods if pod.metadata.name in found.not_ready), Around(now=now))
     for pod, node in sorted(found.unknown_nodes.items())[:1]:
         others = named(sorted(found.unknown_nodes))
-        text = f"not recorded anew: {others}; {pod} runs on node {node}, which is not there"
+        text = f"not updated: {others}; {pod} runs on node {node}, which does not exist"
         draft.reason(State.WAITING, "NodeUnknown", text)
     if found.unlabelled:
         keys, pods = ", ".join(topology_keys(state.spec)), named(found.unlabelled)
-        text = f"not bound to a place: {pods}; their nodes have no label {keys}"
+        text = f"not bound to a topology: {pods}; their nodes lack the label {keys}"
         draft.reason(State.STUCK, "LabelsMissing", text)
     if state.spec.persistent_pod_state_retention_policy == KEEPS_ALL:
         text = "records of pods that are scaled away stay until the workload is deleted"

@@ -35,7 +35,7 @@ def _one(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> Non
     """
     ordinal, pod = pods[0]
     if traits(pod).terminating:
-        text = f"{state_of(context, pod)}; podManagementPolicy OrderedReady deletes one pod after the other"
+        text = f"{state_of(context, pod)}; podManagementPolicy OrderedReady deletes one pod at a time"
         draft.reason(State.WAITING, "WaitingForTermination", text, [pod])
     else:
         _delete(context, [(ordinal, pod)], draft)

@@ -42,7 +42,7 @@ class Creator:
         """Create the ordinal's claims and its pod. Return False if pods of its revision cannot be created."""
         name = factory.revision
         if not factory.fits_selector:
-            text = f"the template of {name} makes pods that spec.selector does not match: none is created"
+            text = f"pods of {name} would not match spec.selector: none is created"
             self._draft.reason(State.STUCK, "InvalidTemplate", text)
             self._draft.events.append(Event("InvalidTemplate", text, warning=True))
             return False

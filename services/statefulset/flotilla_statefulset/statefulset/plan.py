@@ -63,7 +63,7 @@ def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
     for problem in context.targets.problems:
         draft.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
     if bare := [context.pods.by_ordinal[one] for one in sorted(context.pods.bare)]:
-        text = "no volume for each of volumeClaimTemplates, and InPlaceOnly makes no pod anew: delete them by hand"
+        text = "they lack volumes of volumeClaimTemplates, and InPlaceOnly recreates no pod: delete them manually"
         draft.reason(State.STUCK, "VolumesDiffer", f"{named(bare)}: {text}", bare)
     if statefulset.metadata.deletion_timestamp is None:
         _own(context, adopted, draft)
@@ -161,7 +161,7 @@ def _own(context: PlanContext, adopted: list[Pod], draft: Draft) -> None:
         draft.touch(pod)
     draft.stage([(patch,) for patch in context.claims.untied(context.targets.ordinals)], stop_on_failure=False)
     if adopted:
-        draft.reason(State.PROGRESSING, "Adopting", f"taking in {named(adopted)}: nobody controls them", adopted)
+        draft.reason(State.PROGRESSING, "Adopting", f"adopting {named(adopted)}: they have no controller", adopted)
 
 
 def _act(context: PlanContext, draft: Draft) -> None:

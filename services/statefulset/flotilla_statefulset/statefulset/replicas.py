@@ -82,10 +82,10 @@ class _Walk:
         if self._creator.full:
             return Flow.BREAK
         if name in context.snapshot.taken_names:
-            return self._fail(CREATE, "NameTaken", f'pods "{name}" already exists', "a pod that is not of this set")
+            return self._fail(CREATE, "NameTaken", f'pods "{name}" already exists', "it does not belong to this set")
         factory = self._creator.factory(ordinal)
         if stale := context.claims.stale(ordinal, factory.claims):
-            text = f"the claims {named(stale)} are still to go with an earlier pod {name}"
+            text = f"the claims {named(stale)} are still owned by an earlier pod {name}"
             self._draft.reason(State.WAITING, "WaitingForClaim", text, stale)
             self._draft.waits.until(context.now + timedelta(seconds=STALE_CLAIM_SECONDS))
             return Flow.EXIT if context.targets.ordered else Flow.NEXT
@@ -159,7 +159,7 @@ class _Walk:
             self._draft.reason(State.HELD, "WaitingForHook", f"the preDelete hook holds {pod.metadata.name}", [pod])
         elif self._draft.touch(pod):
             self._chains.append(
-                delete_chain(self._context, pod, Intent.DELETE, "preDelete hook let go")
+                delete_chain(self._context, pod, Intent.DELETE, "released by the preDelete hook")
                 if due
                 else keep_chain(self._context, pod)
             )
@@ -216,5 +216,5 @@ class _Walk:
         if may_be_repaired and is_proven(context, missing=False):
             self.broken = ordinal
             return
-        text = f"{state_of(self._context, pod)}; podManagementPolicy OrderedReady goes on when it is available"
+        text = f"{state_of(self._context, pod)}; podManagementPolicy OrderedReady continues when it is available"
         self._draft.reason(State.WAITING, "WaitingForPod", text, [pod])

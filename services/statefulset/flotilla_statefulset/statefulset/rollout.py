@@ -184,7 +184,7 @@ class _Update:
         """Delete a pod that is on neither revision that a new pod could get."""
         pod = self._context.pods.by_ordinal[ordinal]
         if pod.metadata.uid not in self._draft.touched and traits(pod).state != PREPARING_DELETE:
-            cause = f"broken, and neither of {self._context.update_name} nor of the current revision"
+            cause = f"broken, and on neither {self._context.update_name} nor the current revision"
             self._delete(pod, delete_chain(self._context, pod, Intent.REPLACE, cause))
 
     def _take(self, ordinal: int) -> None:

@@ -40,7 +40,7 @@ def explain_progress(context: PlanContext, draft: Draft) -> None:
     counts, targets = context.pods.counts, context.targets
     outdated = len(context.pods.outdated)
     if targets.on_delete and outdated:
-        text = f"somebody has to delete {pods_word(outdated)} of older revisions: type is OnDelete"
+        text = f"{pods_word(outdated)} of older revisions must be deleted manually: type is OnDelete"
         draft.reason(State.HELD, "OnDelete", text)
     elif targets.paused:
         text = f"paused by the user: {counts.updated} of {pods_word(targets.expected_updated)} updated"
