@@ -147,7 +147,7 @@ def test_reasons_say_why_nodes_have_no_pod() -> None:
         "note: no pod goes to 2 nodes: has the untolerated taint gpu:NoSchedule (n2, n3)"
     )
     assert reason(plan, "Misscheduled") == (
-        "note: pods on 1 node would not be made there now: has the untolerated taint gpu:NoSchedule (n3)"
+        "note: pods on 1 node would not be created there now: has the untolerated taint gpu:NoSchedule (n3)"
     )
     pending = planned(ds("A"), [pod("n1", "A", "P")], on=nodes(1))
     assert "WaitingForScheduling" in codes(pending)

@@ -36,7 +36,7 @@ PAUSED = Reason(State.HELD, "PausedByUser", "paused by the user: 1 of 2 pods upd
 COMPLETE = Reason(State.DONE, "Complete", "2 of 2 pods updated, all available")
 EXCLUDED = Reason(State.NOTE, "NodesExcluded", "1 node gets no pod: gpu-1 has the untolerated taint gpu:NoSchedule")
 MISSCHEDULED = Reason(State.NOTE, "Misscheduled", "1 node has a pod that would not be made now: n1 is tainted")
-HELD_BACK = Reason(State.HELD, "PartitionedScaling", "no pod goes to 2 nodes yet: partition 2 holds for new pods, too")
+HELD_BACK = Reason(State.HELD, "PartitionedScaling", "no pod on 2 nodes yet: partition 2 applies to new pods, too")
 NEXT_RUN = Reason(State.WAITING, "Waiting", "the next run is due at 13:00")
 NO_AGENT = Reason(State.STUCK, "WaitingForNodeAgent", "no node agent has answered on 1 node: n1", symptom=True)
 NO_ROOM = Reason(State.STUCK, "WaitingForMaxUnavailable", "maxUnavailable 0 leaves no room", symptom=True)

@@ -60,7 +60,7 @@ class _Manage:
     def explain(self) -> None:
         """Add a reason for the failed pods that are left alone."""
         if self._failed:
-            text = f"{named(self._failed)} failed again, and is replaced after a while"
+            text = f"{named(self._failed)} failed again: replacement waits for the backoff"
             self._draft.reason(State.WAITING, "WaitingForBackoff", text, self._failed)
 
     def _repair(self, node: str, pod: Pod) -> None:
@@ -68,7 +68,7 @@ class _Manage:
         if pod.status.phase == "Failed":
             self._replace(node, pod)
         elif pod.state == PREPARING_DELETE:
-            self._work.delete(pod, Intent.DELETE, "preDelete hook let go")
+            self._work.delete(pod, Intent.DELETE, "released by the preDelete hook")
 
     def _replace(self, node: str, pod: Pod) -> None:
         context = self._context
@@ -94,11 +94,11 @@ class _Manage:
         new = [pod for pod in running if criteria.is_updated(pod)]
         old = [pod for pod in running if not criteria.is_updated(pod)]
         for pod in (*new[1:], *old[1:]):
-            self._work.delete(pod, Intent.SCALE_IN, "the node has several pods of a sort")
+            self._work.delete(pod, Intent.SCALE_IN, "the node has several updated or several old pods")
         if not new or not old:
             return
         if not old[0].ready:
-            self._work.delete(old[0], Intent.SCALE_IN, "it is not ready, and a new pod is there")
+            self._work.delete(old[0], Intent.SCALE_IN, "it is not ready, and a new pod exists")
         elif criteria.is_available(new[0]):
             self._work.delete(old[0], Intent.SCALE_IN, f"{new[0].metadata.name} is available")
         else:
@@ -115,7 +115,7 @@ def _allowed(context: PlanContext, missing: list[NodeState], draft: Draft) -> li
     kept = missing[most:]
     if kept:
         names = [state.name for state in kept]
-        text = f"no pod goes to {nodes_word(len(kept))} yet: partition {targets.partition} holds for new pods, too: "
+        text = f"no pod on {nodes_word(len(kept))} yet: partition {targets.partition} applies to new pods, too: "
         draft.reason(State.HELD, "PartitionedScaling", f"{text}{named(names)}", names)
     return missing[:most]
 

@@ -116,7 +116,7 @@ def _own(context: PlanContext, draft: Draft) -> None:
     for pod in (*moved, *members.strays, *members.orphans):
         draft.touch(pod)
     if members.orphans:
-        text = f"taking in {named(members.orphans)}: nobody controls them"
+        text = f"adopting {named(members.orphans)}: they have no controller"
         draft.reason(State.PROGRESSING, "Adopting", text, members.orphans)
 
 

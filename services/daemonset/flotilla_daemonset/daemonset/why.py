@@ -52,18 +52,18 @@ def _explain_progress(context: PlanContext, counts: Counts, draft: Draft) -> Non
     old = [state.name for state in context.pending if state.old is not None]
     done = f"{counts.updated} of {nodes_word(counts.desired)} updated"
     if targets.on_delete and old:
-        text = f"somebody has to delete the old pods on {named(old)}: type is OnDelete"
+        text = f"the old pods on {named(old)} must be deleted manually: type is OnDelete"
         draft.reason(State.HELD, "OnDelete", text, old)
     elif targets.paused and old:
         draft.reason(State.HELD, "PausedByUser", f"paused by the user: {done}", old)
     elif not counts.desired:
-        draft.reason(State.DONE, "Complete", "no node is to have a pod")
+        draft.reason(State.DONE, "Complete", "no node should have a pod")
     elif is_complete(context, counts):
         draft.reason(State.DONE, "Complete", f"{done}, all available")
     elif draft.reasons:
         return
     elif leaving := [pod for state in context.pending if not state.living for pod in state.pods]:
-        text = f"{named(leaving)} must be gone before a new pod is made on the node"
+        text = f"{named(leaving)} must be gone before a new pod is created on the node"
         draft.reason(State.WAITING, "WaitingForTermination", text, leaving)
     else:
         text = f"{done}, {counts.available} of {nodes_word(counts.desired)} have an available pod"
@@ -77,5 +77,5 @@ def _explain_nodes(context: PlanContext, draft: Draft) -> None:
     if kept:
         told = "; ".join(f"{state.fit.why_not} ({state.name})" for state in kept[:3])
         more = f"; and {len(kept) - 3} more" if len(kept) > 3 else ""
-        text = f"pods on {nodes_word(len(kept))} would not be made there now: {told}{more}"
+        text = f"pods on {nodes_word(len(kept))} would not be created there now: {told}{more}"
         draft.reason(State.NOTE, "Misscheduled", text, [state.name for state in kept])

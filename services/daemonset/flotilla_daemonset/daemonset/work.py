@@ -84,7 +84,7 @@ class Work:
             return
         factory, draft = pod_factory(self._context), self._draft
         if not self._context.selector.matches(factory.labels):
-            text = "the template makes pods that spec.selector does not match: none is created"
+            text = "pods of the template would not match spec.selector: none is created"
             draft.reason(State.STUCK, "InvalidTemplate", text)
             draft.events.append(Event("InvalidTemplate", text, warning=True))
             return
