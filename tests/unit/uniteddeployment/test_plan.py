@@ -150,7 +150,7 @@ def test_pods_that_somebody_has_to_delete_are_said() -> None:
         workload["status"] = {"replicas": 2, "readyReplicas": 2}
     made = world.step()
     texts = [reason.message for reason in made.reasons if reason.code == "OnDelete"]
-    assert texts[0] == "subset a: somebody has to delete 2 pods of older revisions: type is OnDelete"
+    assert texts[0] == "subset a: 2 pods of older revisions must be deleted manually: type is OnDelete"
     assert set(codes(made)) == {"OnDelete"}
 
 

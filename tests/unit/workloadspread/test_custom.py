@@ -198,7 +198,7 @@ async def test_pods_that_it_selects_count_where_it_owns_none() -> None:
     world.server.selector = "job=net"
     world.put(owned("p", uid="u-operator", job="net"), owned("q", uid="u-operator", job="other"))
     await world.work()
-    assert "asking which pods net selects" in world.snapshot().unfollowed
+    assert "reading the pod selector of net" in world.snapshot().unfollowed
     await world.work()
     assert world.names() == ["p"]
     world.put(owned("own"))

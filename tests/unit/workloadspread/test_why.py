@@ -35,7 +35,7 @@ PODS = [pod("p1", "a"), pod("p2", "a")]
             [subset("a", "50%"), subset("b")],
             PODS,
             2,
-            ["note SubsetOverfull: subset a has 1 pod more than its 1: those go first"],
+            ["note SubsetOverfull: subset a has 1 pod more than its 1: deleted first"],
             id="overfull",
         ),
         pytest.param(
@@ -49,7 +49,7 @@ PODS = [pod("p1", "a"), pod("p2", "a")]
             [subset("b")],
             PODS,
             2,
-            ["note PodsWithoutSubset: 2 pods of no subset: those go first"],
+            ["note PodsWithoutSubset: 2 pods without a subset: deleted first"],
             id="their subset is gone",
         ),
         pytest.param(
@@ -58,7 +58,7 @@ PODS = [pod("p1", "a"), pod("p2", "a")]
             2,
             [
                 (
-                    "stuck InvalidSubset: subset a: its patch cannot be applied, so its pods are refused: "
+                    "stuck InvalidSubset: subset a: its patch cannot be applied, so its pods are rejected: "
                     "an element of a list that is merged by name has no name"
                 )
             ],
@@ -88,4 +88,4 @@ def test_a_subset_that_had_trouble_gets_no_pods_for_now() -> None:
     document = spread(subset("a", 3), subset("b"), patience=20, status={"subsetStatuses": [closed]})
     (reason,) = planned(document, [pod("p", "b")], replicas=1).reasons
     assert reason.code == "SubsetUnschedulable"
-    assert reason.message == "subset a gets no more pods for now: it had pods that found no node"
+    assert reason.message == "subset a gets no more pods for now: it had unschedulable pods"

@@ -59,7 +59,7 @@ def scaled(value: IntOrString, total: int) -> int:
         return value
     percent = integer(value[:-1]) if value.endswith("%") else None
     if percent is None or not 0 <= percent <= 100:
-        raise ValueError(f"{value!r} is no whole percentage between 0% and 100%")
+        raise ValueError(f"{value!r} is not a whole percentage between 0% and 100%")
     return (total * percent + 50) // 100
 
 

@@ -193,7 +193,9 @@ def _stuck(child: Child, wanted: Wanted) -> Chain:
     if child.kind is not STATEFUL_SETS or child.on_delete:
         return ()
     return tuple(
-        delete_of(POD, pod.metadata, Intent.RECREATE, "old, not ready, and in the way", revision=wanted.revision)
+        delete_of(
+            POD, pod.metadata, Intent.RECREATE, "old, not ready, and blocking the rollout", revision=wanted.revision
+        )
         for pod in child.pods
         if ordinal(pod) >= wanted.partition
         and not is_on(pod, wanted.revision)
@@ -207,7 +209,7 @@ def _readable(subsets: Subsets, wanted: Wanted, draft: Draft) -> Desired | None:
     try:
         return desired(subsets.owner, wanted)
     except ValueError as error:
-        text = f"subset {wanted.subset.name} is left as it is: {error}"
+        text = f"subset {wanted.subset.name} is not changed: {error}"
         draft.reason(State.STUCK, "InvalidSubset", text)
         draft.errors.append((UPDATE, text))
         message = f"Error updating PodSet ({wanted.kind.name}) {wanted.subset.name} when updating: {error}"

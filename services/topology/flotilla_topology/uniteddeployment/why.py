@@ -20,7 +20,7 @@ def give_reasons(subsets: Subsets, claims: Mapping[str, Claimed], draft: Draft) 
     """Add a reason for each subset that waits."""
     for claimed in claims.values():
         for workload in claimed.nameless:
-            text = f"{workload.metadata.name} belongs to the UnitedDeployment and names no subset"
+            text = f"{workload.metadata.name} belongs to the UnitedDeployment but names no subset"
             draft.reason(State.STUCK, "ChildWithoutSubset", text, [workload])
     _give_totals(subsets, draft)
     for subset in subsets.owner.spec.topology.subsets:
@@ -34,9 +34,7 @@ def _give_totals(subsets: Subsets, draft: Draft) -> None:
     """Add a reason for replicas that fit into no subset."""
     total, allocated = subsets.owner.spec.replicas, sum(subsets.replicas.values())
     if allocated < total:
-        text = (
-            f"{total - allocated} of {total} replicas fit into no subset: all are at their maxReplicas or find no node"
-        )
+        text = f"{total - allocated} of {total} replicas fit into no subset: all are at maxReplicas or unschedulable"
         draft.reason(State.STUCK, "SubsetsFull", text, symptom=True)
 
 
@@ -46,11 +44,11 @@ def _give_stuck_pods(subsets: Subsets, subset: Subset, draft: Draft) -> None:
         return
     if found.waiting:
         names = ", ".join(first_names(found.waiting))
-        lost = f"subset {subset.name} finds no node for {pods_word(len(found.waiting))}"
-        text = f"{lost}: {names}; others take their place"
+        lost = f"subset {subset.name}: no node for {pods_word(len(found.waiting))}"
+        text = f"{lost}: {names}; replaced in other subsets"
         draft.reason(State.STUCK, "SubsetUnschedulable", text, found.waiting, symptom=True)
     else:
-        text = f"subset {subset.name} gets no more pods for now: it had pods that found no node"
+        text = f"subset {subset.name} gets no more pods for now: it had unschedulable pods"
         draft.reason(State.NOTE, "SubsetUnschedulable", text)
 
 
@@ -60,7 +58,7 @@ def _give_progress(subsets: Subsets, child: Child, draft: Draft) -> None:
     held = subsets.partitions[child.name] if child.kind.partitioned else 0
     behind = child.workload.status.replicas - len(child.updated)
     if child.on_delete and behind > 0:
-        text = f"subset {child.name}: somebody has to delete {pods_word(behind)} of older revisions: type is OnDelete"
+        text = f"subset {child.name}: {pods_word(behind)} of older revisions must be deleted manually: type is OnDelete"
         draft.reason(State.HELD, "OnDelete", text, [child])
     elif behind > held:
         text = f"subset {child.name}: {pods_word(behind - held)} of {kind} {name} still to be updated"

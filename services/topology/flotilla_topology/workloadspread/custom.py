@@ -113,7 +113,7 @@ class CustomTargets:
         meta = workload.metadata
         answer = self._selectors.ask(spread.metadata.key, Question(found[0].resource, meta.name, meta.resource_version))
         if answer is None:
-            raise Unknown(f"asking which pods {workload.metadata.name} selects")
+            raise Unknown(f"reading the pod selector of {workload.metadata.name}")
         return answer if not answer.empty else None
 
     def is_below(self, pod: Pod, spread: WorkloadSpread) -> bool:

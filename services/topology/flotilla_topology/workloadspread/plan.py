@@ -147,7 +147,7 @@ def _deletes(spread: WorkloadSpread, books: Books) -> list[Chain]:
                 POD,
                 pod.metadata,
                 Intent.REPLACE,
-                f"finds no node in subset {subset}",
+                f"unschedulable in subset {subset}",
                 on_failure=_delete_failed(spread, pod, subset),
             ),
         )

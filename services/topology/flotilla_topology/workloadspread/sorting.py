@@ -109,7 +109,7 @@ def _read_patch(subset: Subset) -> Json:
     try:
         merge({}, patch)
     except ValueError as error:
-        raise ValueError(f"its patch cannot be applied, so its pods are refused: {error}") from error
+        raise ValueError(f"its patch cannot be applied, so its pods are rejected: {error}") from error
     return patch
 
 

@@ -28,7 +28,7 @@ def give_reasons(snapshot: WorkloadSpreadSnapshot, pods: Sorted, books: Books, d
         _give_room(subset, snapshot.target, pods, draft)
     unspread = [pod for pod in pods.of(FAKE_SUBSET) if pod.active]
     if unspread:
-        text = f"{pods_word(len(unspread))} of no subset: those go first"
+        text = f"{pods_word(len(unspread))} without a subset: deleted first"
         draft.reason(State.NOTE, "PodsWithoutSubset", text, unspread)
     left_out = [pod for pod in pods.left_out if pod.active]
     if left_out:
@@ -41,10 +41,10 @@ def _give_node_trouble(subset: str, books: Books, draft: Draft) -> None:
     entry = next(one for one in books.status.subset_statuses if one.name == subset)
     if stuck:
         names = ", ".join(first_names(stuck))
-        text = f"subset {subset} finds no node for {pods_word(len(stuck))}: {names}; their successors go elsewhere"
+        text = f"subset {subset}: no node for {pods_word(len(stuck))}: {names}; replaced in other subsets"
         draft.reason(State.STUCK, "SubsetUnschedulable", text, stuck, symptom=True)
     elif not entry.schedulable:
-        text = f"subset {subset} gets no more pods for now: it had pods that found no node"
+        text = f"subset {subset} gets no more pods for now: it had unschedulable pods"
         draft.reason(State.NOTE, "SubsetUnschedulable", text)
 
 
@@ -53,7 +53,7 @@ def _give_room(subset: Subset, target: Target, pods: Sorted, draft: Draft) -> No
     if limit == UNLIMITED or there < limit:
         return
     if there > limit:
-        text = f"subset {subset.name} has {pods_word(there - limit)} more than its {limit}: those go first"
+        text = f"subset {subset.name} has {pods_word(there - limit)} more than its {limit}: deleted first"
         draft.reason(State.NOTE, "SubsetOverfull", text)
     elif limit:
         text = f"subset {subset.name} has its {pods_word(limit)}: others go to later subsets"
