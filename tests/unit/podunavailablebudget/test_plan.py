@@ -108,9 +108,9 @@ def test_who_uses_it_and_until_when() -> None:
     status = {"disruptedPods": {"p-0": ago(5)}, "unavailablePods": {"p-1": ago(1)}}
     made = plan(snapshot(budget(maxUnavailable=2, status=status), 4, pods(4, unready=1)), NOW)
     assert {reason.code: reason.message for reason in made.reasons} == {
-        "BudgetUsedUp": "no budget is left: 1 of 4 pods available, 2 have to be",
+        "BudgetUsedUp": "no budget is left: 1 of 4 pods available, 2 required",
         "BudgetHeld": "it is used by p-1 (being updated, until 2026-03-01T08:00:39Z at most), "
-        "p-0 (going, until 2026-03-01T08:00:45Z at most)",
+        "p-0 (being deleted, until 2026-03-01T08:00:45Z at most)",
         "PodsUnavailable": "1 pod unavailable: p-3 (not ready since 2026-03-01T07:02:10Z)",
         "ExpectedByWorkloads": "4 pods expected: CloneSet web (4)",
     }

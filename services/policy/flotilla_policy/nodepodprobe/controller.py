@@ -153,7 +153,7 @@ def own_object(sender: Sender) -> Key:
 def refusal(sender: Sender, report: NodePodProbeReport) -> str:
     """Return why the report is rejected, regardless of the NodePodProbe's state."""
     if sender.name != sender.node:
-        return f"node {sender.node} may not speak for {sender.name}"
+        return f"node {sender.node} may not report for {sender.name}"
     return report_problem(report.status)
 
 

@@ -29,7 +29,7 @@ def report_problem(report: NodePodProbeStatus) -> str:
     for pod in report.pod_probe_statuses:
         for one in pod.probe_states:
             if one.state not in STATES:
-                return f"{pod.namespace}/{pod.name} {one.name}: there is no state {one.state!r}"
+                return f"{pod.namespace}/{pod.name} {one.name}: unknown state {one.state!r}"
     return ""
 
 

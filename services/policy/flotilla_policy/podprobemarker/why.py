@@ -35,13 +35,13 @@ def explain(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft, 
     if progress.left_out:
         pods = [*progress.left_out]
         message = (
-            f"there is no room for probes of {pods_word(len(pods))}: {named(pods)}; an agent runs {PROBES_PER_POD} "
-            f"probes of a pod and {PROBES_PER_NODE} of its node"
+            f"there is no capacity for probes of {pods_word(len(pods))}: {named(pods)}; an agent runs {PROBES_PER_POD} "
+            f"probes per pod and {PROBES_PER_NODE} per node"
         )
         draft.reason(State.STUCK, "TooManyProbes", message, pods)
     _explain_silence(snapshot, draft, now)
     if nodes := [*progress.pending]:
-        message = f"its probes are on their way to {nodes_word(len(nodes))}: {named(nodes)}"
+        message = f"its probes are not yet in the NodePodProbes of {nodes_word(len(nodes))}: {named(nodes)}"
         draft.reason(State.WAITING, "WaitingForNodePodProbes", message, nodes)
     _explain_probes(snapshot, progress, draft)
     normal, virtual = snapshot.normal, snapshot.virtual

@@ -114,7 +114,7 @@ class _Recorded(Session):
     """The questions of a pass that is replayed from a recording, which holds only mirrored objects."""
 
     def workload(self, reference: Reference) -> Found | None:
-        return Found(fault=f"{reference.kind} {reference.name}: a recording does not hold it")
+        return Found(fault=f"{reference.kind} {reference.name}: not part of the recording")
 
     def was_read(self, resource: Resource, name: str, occasion: str = "") -> bool:
         return True

@@ -70,7 +70,7 @@ def _pending(snapshot: BudgetSnapshot, draft: Draft) -> Plan:
     """
     draft.notes |= {**snapshot.notes, _ASKING: snapshot.pending}
     if _ASKING in snapshot.notes:
-        draft.reason(State.WAITING, "AskingApiserver", f"the apiserver is asked about {snapshot.pending}")
+        draft.reason(State.WAITING, "AskingApiserver", f"asking the apiserver about {snapshot.pending}")
     return draft.plan()
 
 
@@ -78,7 +78,7 @@ def _failed(snapshot: BudgetSnapshot, draft: Draft, fault: str) -> Plan:
     """Return the plan of a budget that cannot be counted: its status stays as it is."""
     message = f"Failed to calculate the number of expected pods: {fault}"
     draft.tell_once(Event("CalculateExpectedPodCountFailed", message, warning=True), snapshot.notes)
-    draft.reason(State.STUCK, "CalculateExpectedPodCountFailed", f"the number of pods cannot be told: {fault}")
+    draft.reason(State.STUCK, "CalculateExpectedPodCountFailed", f"the expected number of pods is unknown: {fault}")
     draft.errors.append(("count", fault))
     return draft.plan()
 

@@ -29,22 +29,22 @@ def give_reasons(snapshot: BudgetSnapshot, status: BudgetStatus, draft: Draft) -
 def _say_what_is_left(status: BudgetStatus, draft: Draft, snapshot: BudgetSnapshot) -> None:
     counts = f"{status.current_available} of {pods_word(status.total_replicas)} available"
     if not snapshot.pods:
-        draft.reason(State.WAITING, "NoPods", "no pod is there that it protects")
+        draft.reason(State.WAITING, "NoPods", "there are no pods that it protects")
     elif status.desired_available == 0:
-        draft.reason(State.DONE, "NothingProtected", f"no pod has to be available: {counts}")
+        draft.reason(State.DONE, "NothingProtected", f"no pod must be available: {counts}")
     elif status.unavailable_allowed > 0:
         left = f"{status.unavailable_allowed} more may become unavailable"
-        draft.reason(State.DONE, "BudgetLeft", f"{left}: {counts}, {status.desired_available} have to be")
+        draft.reason(State.DONE, "BudgetLeft", f"{left}: {counts}, {status.desired_available} required")
     else:
-        text = f"no budget is left: {counts}, {status.desired_available} have to be"
+        text = f"no budget is left: {counts}, {status.desired_available} required"
         draft.reason(State.WAITING, "BudgetUsedUp", text)
 
 
 def _say_who_holds_it(status: BudgetStatus, draft: Draft) -> None:
-    taken = [(later(at, DISRUPTED_SECONDS), name, "going") for name, at in status.disruptions.items()]
+    taken = [(later(at, DISRUPTED_SECONDS), name, "being deleted") for name, at in status.disruptions.items()]
     taken += [(later(at, UNAVAILABLE_SECONDS), name, "being updated") for name, at in status.unavailable_pods.items()]
     if ahead := status.units_ahead:
-        text = f"the webhook holds {ahead} more for requests that come now, until they are used or returned"
+        text = f"the webhook has reserved {ahead} more for current requests, until they are used or returned"
         draft.reason(State.NOTE, "BudgetTakenAhead", text)
     if not taken:
         return
@@ -84,7 +84,7 @@ def _say_how_many_are_missing(snapshot: BudgetSnapshot, draft: Draft) -> None:
 def _say_what_is_expected(snapshot: BudgetSnapshot, draft: Draft) -> None:
     expected, workloads = pods_word(snapshot.expected), snapshot.workloads
     if protected_replicas(snapshot.budget) == snapshot.expected:
-        draft.reason(State.NOTE, "ExpectedByBudget", f"{expected} expected, as protectTotalReplicas says")
+        draft.reason(State.NOTE, "ExpectedByBudget", f"{expected} expected, set by protectTotalReplicas")
     elif workloads:
         shown = ", ".join(f"{one.kind} {one.name} ({one.replicas})" for one in workloads[:NAMED])
         more = f" and {len(workloads) - NAMED} more" if len(workloads) > NAMED else ""
@@ -93,7 +93,7 @@ def _say_what_is_expected(snapshot: BudgetSnapshot, draft: Draft) -> None:
         draft.reason(State.NOTE, "NoTarget", f"{target.kind} {target.name} does not exist")
     unknown = [one for one in workloads if one.replicas == UNKNOWN]
     if unknown:
-        text = f"{unknown[0].kind} {unknown[0].name} does not say how many pods it is to have: set protectTotalReplicas"
+        text = f"{unknown[0].kind} {unknown[0].name} does not specify its number of pods: set protectTotalReplicas"
         draft.reason(State.STUCK, "ReplicasUnknown", text)
 
 

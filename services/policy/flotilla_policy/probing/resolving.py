@@ -46,7 +46,7 @@ def _resolved(marker: PodProbeMarker, probe: ContainerProbe, pod: Pod) -> NodePr
     if len(raw) > PROBE_BYTES:
         raise Unresolved(f"it is longer than {PROBE_BYTES} bytes")
     if not raw.lstrip().startswith(b"{"):  # the apiserver would reject all probes of the node because of it
-        raise Unresolved("it cannot be read: it is no object")
+        raise Unresolved("it cannot be read: not a JSON object")
     name = joined(marker.metadata.name, probe.name)
     if not any(handler.encode() in raw for handler in _WITH_PORT):
         return NodeProbe(name=name, container_name=probe.container_name, probe=probe.probe)

@@ -52,4 +52,4 @@ def _allowed(probe: NodeProbe) -> timedelta:
 
 def agent_is_silent(nodes: Sequence[str]) -> str:
     """Return the message about nodes whose agents have reported nothing."""
-    return f"no node agent has told a result on {', '.join(nodes)}; see that it runs there and reaches the bus"
+    return f"no node agent has reported a result on {', '.join(nodes)}; check that it runs there and reaches the bus"
