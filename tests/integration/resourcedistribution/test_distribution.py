@@ -245,7 +245,7 @@ async def test_no_secret_on_the_bus_in_logs_or_in_what_commands_show(place: Plac
     card = _said(place, "get", "distributor", place.name)
     assert f"Secret {place.name} to namespaces {place.at('a')}: 1 of 1 have it" in card
     reasons = _said(place, "explain", "distributor", place.name)
-    assert f"the copy is right in {place.at('a')}" in reasons
+    assert f"the copy is up to date in {place.at('a')}" in reasons
     bundle = tmp_path / "bundle.jsonl"
     _said(place, "bundle", "distributor", place.name, "-o", str(bundle))
     recorded = bundle.read_text()

@@ -67,5 +67,5 @@ def test_reasons_name_a_few(count: int, shown: str) -> None:
     world.distribute(includedNamespaces={"list": [{"name": name} for name in "abcdefg"[:count]]})
     world.settle()
     (reason,) = world.plan().reasons
-    assert (reason.state, reason.message) == ("done", f"the copy is right in {shown}")
+    assert (reason.state, reason.message) == ("done", f"the copy is up to date in {shown}")
     assert world.plan().numbers == {"desired": count, "succeeded": count, "failed": 0}

@@ -117,7 +117,7 @@ def test_example_12_somebody_elses_object_is_left_alone(equal: bool) -> None:
     world.distribute(includedNamespaces=names("a", "b"))
     assert world.settle() == ["Conflict", "Distributed"]
     assert (world.copies(), world.counts, world.trouble) == (["b"], (2, 1, 1), {4: ["a"]})
-    assert world.status.conditions[4].reason.startswith("Secret a/s is there already")
+    assert world.status.conditions[4].reason.startswith("Secret a/s already exists")
     assert world.writes == [("create", "b")]
     assert world.plan().errors == ()
     world.remove("a")

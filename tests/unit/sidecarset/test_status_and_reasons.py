@@ -108,7 +108,7 @@ def test_who_uses_max_unavailable_up() -> None:
 def test_who_waits_for_what() -> None:
     assert told(planned(side(), "A?x7"), "NotUpgradable") == (
         "stuck: more than images has changed: p00, p01, p02, p03, p04 and 2 more keep their sidecars until "
-        "they are made anew"
+        "they are recreated"
     )
     assert told(planned(side(), "B B~"), "WaitingForAvailability") == "waiting: 2 of 2 pods updated; not ready yet: p01"
     assert told(planned(side().p(1), "A B"), "PartitionReached") == (

@@ -166,7 +166,7 @@ def test_virtual_nodes(one: Pod, expected: list[str]) -> None:
 
 def test_19_a_node_that_is_missing_is_an_error() -> None:
     made = decided(pod("Never", {"m": 0, "s": RUNNING}), None)
-    message = "node n1 is not there, so nobody knows how sidecars are ended"
+    message = "node n1 does not exist, so it is unknown how to terminate sidecars"
     assert (made.stages, made.errors) == ((), (("terminate", message),))
     assert [(reason.code, reason.message) for reason in made.reasons] == [("NodeNotFound", message)]
 
@@ -245,7 +245,7 @@ def test_a_sidecar_that_does_not_end_is_said(made: ContainerRecreateRequest | No
     assert [reason.code for reason in reasons] == codes
     if codes:
         assert reasons[0].message == (
-            "sidecar s still runs after ContainerRecreateRequest r: see why the request did not end it, or give it "
+            "sidecar s still runs after ContainerRecreateRequest r: check why the request did not end it, or set "
             "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
         )
 

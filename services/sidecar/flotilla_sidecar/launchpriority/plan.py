@@ -84,8 +84,8 @@ def _in_the_way(pod: Pod, has_key: bool, now: datetime) -> Plan:
     if has_key:
         return Plan(wake_at=wake_at)
     message = (
-        f"containers wait: ConfigMap {barrier_name(pod)}, whose keys start them in order, was not made for this pod. "
-        "Delete it, or give it another name"
+        f"containers wait: ConfigMap {barrier_name(pod)}, whose keys start them in order, belongs to another owner. "
+        "Delete or rename it"
     )
     event = Event("BarrierNameTaken", message, warning=True)
     return Plan(events=(event,), wake_at=wake_at)

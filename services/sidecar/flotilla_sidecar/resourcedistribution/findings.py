@@ -60,7 +60,7 @@ class Findings:
         """Record that another owner's object has the name."""
         source = self._snapshot.distribution.source
         what = f"{source.resource.kind} {namespace}/{source.name}"
-        self.failures[CONFLICT][namespace] = f"{what} is there already, and is not a copy of this ResourceDistribution"
+        self.failures[CONFLICT][namespace] = f"{what} already exists, and is not a copy of this ResourceDistribution"
 
     def write(self, failure: str, namespace: str, make: Callable[[], Action | Chain]) -> None:
         """Record a write that is due.

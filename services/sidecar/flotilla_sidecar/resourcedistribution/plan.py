@@ -40,7 +40,7 @@ def plan(snapshot: DistributionSnapshot, now: datetime) -> Plan:
     if isinstance(wish, Reason):
         return Plan(reasons=(wish,))
     if snapshot.copies is None and not snapshot.trouble:
-        text = "objects of this kind and name are being read; nothing is done before that"
+        text = "reading the objects of this kind and name first"
         draft.reason(State.PROGRESSING, "ReadingCopies", text)
         return draft.plan()
     found = Findings(snapshot, wish.choice.matched(snapshot.namespaces))
@@ -55,7 +55,7 @@ def plan(snapshot: DistributionSnapshot, now: datetime) -> Plan:
 def _wish(distribution: ResourceDistribution) -> _Wish | Reason:
     """Return the desired content and targets, or why nothing is done."""
     if distribution.metadata.deletion_timestamp is not None:
-        return Reason(State.PROGRESSING, "Deleting", "it is being deleted; its copies go with it")
+        return Reason(State.PROGRESSING, "Deleting", "it is being deleted; its copies are garbage-collected")
     try:
         content = content_of(distribution.source)
     except ValueError as fault:
@@ -63,7 +63,7 @@ def _wish(distribution: ResourceDistribution) -> _Wish | Reason:
     try:
         return _Wish(Choice(distribution.spec.targets), content)
     except ValueError as fault:
-        return Reason(State.STUCK, "InvalidSelector", f"the namespaces are not known: namespaceSelector: {fault}")
+        return Reason(State.STUCK, "InvalidSelector", f"namespaces cannot be selected: namespaceSelector: {fault}")
 
 
 def _distribute(snapshot: DistributionSnapshot, content: Content, found: Findings, now: datetime) -> None:

@@ -20,23 +20,23 @@ def explain(found: Findings, draft: Draft) -> None:
     """Add reasons for writes, failures and correct copies."""
     conflicts, missing = found.failures[CONFLICT], found.failures[NO_NAMESPACE]
     made, updated, removed = (_namespaces(found, kind) for kind in (CREATE_FAILED, UPDATE_FAILED, DELETE_FAILED))
-    _reason_in(draft, State.PROGRESSING, "Creating", "a copy is made in", made)
-    _reason_in(draft, State.PROGRESSING, "Updating", "the copy is made equal to the source in", updated)
+    _reason_in(draft, State.PROGRESSING, "Creating", "creating the copy in", made)
+    _reason_in(draft, State.PROGRESSING, "Updating", "updating the copy in", updated)
     _reason_in(
-        draft, State.PROGRESSING, "Replacing", "the copy is made anew when the old one is gone in", found.leaving
+        draft, State.PROGRESSING, "Replacing", "recreating the copy, once the old one is gone, in", found.leaving
     )
-    _reason_in(draft, State.PROGRESSING, "Removing", "the copy is deleted in", removed)
-    _reason_failed(draft, "CannotRead", "it is not known what there is in", found.failures[GET_FAILED])
-    _reason_failed(draft, "CreateFailed", "the copy cannot be made in", found.failures[CREATE_FAILED])
+    _reason_in(draft, State.PROGRESSING, "Removing", "deleting the copy in", removed)
+    _reason_failed(draft, "CannotRead", "cannot read existing objects in", found.failures[GET_FAILED])
+    _reason_failed(draft, "CreateFailed", "the copy cannot be created in", found.failures[CREATE_FAILED])
     _reason_failed(draft, "UpdateFailed", "the copy cannot be updated in", found.failures[UPDATE_FAILED])
     _reason_failed(draft, "DeleteFailed", "the copy cannot be deleted in", found.failures[DELETE_FAILED])
     _reason_in(
-        draft, State.STUCK, "Conflict", "an object of somebody else has the name, and is left alone, in", conflicts
+        draft, State.STUCK, "Conflict", "an object with another owner has the name, and is not changed, in", conflicts
     )
     _reason_in(draft, State.STUCK, "NamespaceMissing", "the namespace does not exist, or is being deleted:", missing)
     if not found.matched:
-        draft.reason(State.DONE, "NoTargets", "no namespace is chosen")
-    _reason_in(draft, State.DONE, "Distributed", "the copy is right in", found.right)
+        draft.reason(State.DONE, "NoTargets", "no namespace is a target")
+    _reason_in(draft, State.DONE, "Distributed", "the copy is up to date in", found.right)
 
 
 def _namespaces(found: Findings, kind: str) -> list[str]:

@@ -40,13 +40,13 @@ def _explain_rest(context: PlanContext, far: str, draft: Draft) -> None:
     """Explain why pods that are not updated are not even candidates."""
     pods, partition = context.pods, context.targets.partition
     if pods.unupgradable:
-        text = f"more than images has changed: {named(pods.unupgradable)} keep their sidecars until they are made anew"
+        text = f"more than images has changed: {named(pods.unupgradable)} keep their sidecars until they are recreated"
         draft.reason(State.STUCK, "NotUpgradable", text, pods.unupgradable, symptom=True)
     if pods.busy:
         text = f"kubelets have yet to restart sidecars of {named(pods.busy)} for an earlier change"
         draft.reason(State.WAITING, "Busy", text, pods.busy)
     if pods.unchosen:
-        text = f"updateStrategy.selector does not choose {named(pods.unchosen)}"
+        text = f"updateStrategy.selector does not match {named(pods.unchosen)}"
         draft.reason(State.HELD, "NotSelected", text, pods.unchosen)
     if pods.candidates and len(pods.candidates) <= partition:
         kept = len(pods.candidates)

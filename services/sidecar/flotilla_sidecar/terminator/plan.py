@@ -51,7 +51,7 @@ def plan(snapshot: EndingSnapshot, now: datetime) -> Plan:
         return Plan()
     if node is None:
         where = ending.pod.spec.node_name
-        message = f"node {where} is not there, so nobody knows how sidecars are ended"
+        message = f"node {where} does not exist, so it is unknown how to terminate sidecars"
         return Plan(
             reasons=(Reason(State.STUCK, "NodeNotFound", message, symptom=True),),
             errors=(("terminate", message),),
@@ -180,5 +180,5 @@ def _stuck(snapshot: EndingSnapshot) -> Iterator[Reason]:
     if left and request is not None and request.completed:
         names, verb = ", ".join(left), "run" if left[1:] else "runs"
         message = f"sidecar {names} still {verb} after ContainerRecreateRequest {request.metadata.name}"
-        hint = f"see why the request did not end it, or give it {IGNORE_EXIT_CODE_ENV}"
+        hint = f"check why the request did not end it, or set {IGNORE_EXIT_CODE_ENV}"
         yield Reason(State.STUCK, "SidecarsStillRunning", f"{message}: {hint}", (request.metadata.name,), symptom=True)
