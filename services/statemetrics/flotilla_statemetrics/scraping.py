@@ -40,7 +40,7 @@ class Page:
     async def answer(self, _: web.Request) -> web.Response:
         """Return the page; 503 until the tables are complete, so that no series seems to have ended."""
         if not self.synced:
-            return web.Response(text="not all objects are known yet\n", status=503)
+            return web.Response(text="not all objects have been read yet\n", status=503)
         async with self._one:
             began = self._clock.monotonic()
             body = await asyncio.to_thread(text_of, self.snapshot())
