@@ -285,7 +285,9 @@ def test_a_node_speaks_for_itself_and_in_three_words():
     report = NodePodProbeReport(status=said(state()))
     assert refusal(Sender("n1", "_", "n1"), report) == ""
     assert refusal(Sender("n1", "_", "n2"), report) == "node n1 may not report for n2"
-    assert "unknown state 'Maybe'" in refusal(Sender("n1", "_", "n1"), NodePodProbeReport(status=said(state(state="Maybe"))))
+    assert "unknown state 'Maybe'" in refusal(
+        Sender("n1", "_", "n1"), NodePodProbeReport(status=said(state(state="Maybe")))
+    )
 
 
 def test_messages_are_cut_in_bytes():
