@@ -1,4 +1,4 @@
--- What is absent, null or of another type counts as nothing.
+-- Return the value under these keys; nil if a part of the path is absent, null or of another type.
 local function at(value, ...)
   for _, key in ipairs({...}) do
     if type(value) ~= "table" then return nil end
@@ -14,7 +14,7 @@ end
 
 local function count(...) return number(at(obj, "status", ...)) end
 
--- The greatest of some counts: what is counted by one of them is there, whatever the others say.
+-- Return the greatest of some counts: pods in one of them exist, even if others lag behind.
 local function most(...)
   local greatest = 0
   for _, name in ipairs({...}) do
@@ -28,7 +28,7 @@ local function entries(value)
   return {}
 end
 
--- The only member of a table.
+-- Return the only member of a table.
 local function only(value)
   for _, member in pairs(entries(value)) do return member end
 end
@@ -38,7 +38,7 @@ local function text(value, default)
   return default
 end
 
--- The message of a condition of the status that has this value; nil if there is none.
+-- Return the message of a status condition with this value; nil without one.
 local function condition(kind, value, reason)
   for _, one in ipairs(entries(at(obj, "status", "conditions"))) do
     local why = at(one, "reason")
@@ -58,7 +58,7 @@ local function replicas()
   return 1
 end
 
--- A number of pods, or a percentage of the total; at most the total. Rounded up, less than 100% is less than the total.
+-- Convert a number of pods or a percentage to pods, at most the total. Rounded up, less than 100% is less than the total.
 local function share(value, total, up)
   if type(value) == "number" then return value < total and value or total end
   for percent = 1, 999 do

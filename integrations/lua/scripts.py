@@ -84,7 +84,7 @@ SCRIPTS: dict[str, Scripts] = {
             texts=("updateRevision", "currentRevision", "labelSelector"),
             scaled=True,
             template=_PODS,
-            # The member's controller takes names out once their pods are gone; the names are the member's, too.
+            # The member's controller removes names once their pods are gone; the names belong to the member, too.
             retained="""\
   local names = at(observedObj, "spec", "scaleStrategy", "podsToDelete")
   if names ~= nil and at(spec, "scaleStrategy", "podsToDelete") == nil then

@@ -4,8 +4,8 @@ local function suspended(message) return {status = "Suspended", message = messag
 local function degraded(message) return {status = "Degraded", message = message} end
 local function waiting() return progressing("Waiting for the latest spec to be observed") end
 
--- `r`: how many pods are to be there now (wanted) and in the end (total), there, to be updated now (expected), updated,
--- unavailable. `manual`: the others are updated when somebody deletes them. `limit`: why no more are to be updated now.
+-- `r`: the numbers of pods: desired now (wanted) and in the end (total), existing (there), to be updated now (expected),
+-- updated, unavailable. `manual`: others are updated when users delete them. `limit`: what limits the update.
 local function rollout(r)
   local total = r.total or r.wanted
   local updated = r.updated .. " of " .. total .. " pods are updated"

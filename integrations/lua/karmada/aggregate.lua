@@ -25,7 +25,7 @@ function AggregateStatus(desiredObj, statusItems)
     end
     if text(one.phase) then found[one.phase] = true end
     ended = ended and text(one.completionTime) ~= nil
-    -- What the member observed is its own generation; that was made from one of this object.
+    -- The member observed its own generation, which was made from one of this object.
     local given = one.resourceTemplateGeneration or generation
     observed = observed and given == generation
       and number(one.observedGeneration) > 0 and number(one.observedGeneration) >= number(one.generation)

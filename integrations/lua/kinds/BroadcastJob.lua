@@ -1,4 +1,4 @@
--- Healthy: completed; of a job that never ends, all pods are done. Degraded: failed.
+-- Healthy: completed, or for a job that never ends, all pods have finished. Degraded: failed.
 local phase, desired, succeeded, failed = at(obj, "status", "phase"), count("desired"), count("succeeded"), count("failed")
 local tally = succeeded .. " of " .. desired .. " pods succeeded, " .. failed .. " failed"
 local failure = condition("Failed", "True")

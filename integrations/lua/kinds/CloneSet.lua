@@ -1,4 +1,4 @@
--- Healthy: all pods are updated and available. Suspended: paused, or as many are updated as the partition lets be.
+-- Healthy: all pods are updated and available. Suspended: paused, or updated up to the partition.
 if not observed() then return waiting() end
 local strategy = at(obj, "spec", "updateStrategy")
 local rolling = at(strategy, "rollingUpdate") or strategy -- v1alpha1 has no rollingUpdate

@@ -1,4 +1,4 @@
--- Healthy: all containers were recreated. Degraded: completed without.
+-- Healthy: all containers were recreated. Degraded: completed, and some were not.
 local phase = at(obj, "status", "phase")
 local total, recreated, failure = #entries(at(obj, "spec", "containers")), 0, nil
 for _, one in ipairs(entries(at(obj, "status", "containerRecreateStates"))) do

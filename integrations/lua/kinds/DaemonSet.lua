@@ -1,5 +1,5 @@
--- Healthy: each node has an updated pod that is available. Suspended: paused, all nodes but those of the partition have
--- one, or a selector keeps nodes from being updated.
+-- Healthy: each node has an updated and available pod. Suspended: paused, updated up to the partition, or a selector
+-- excludes nodes from the update.
 if not observed() then return waiting() end
 local strategy = at(obj, "spec", "updateStrategy")
 local rolling = at(strategy, "rollingUpdate")

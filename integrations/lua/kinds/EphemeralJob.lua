@@ -1,4 +1,4 @@
--- Healthy: all containers have succeeded. Degraded: one has failed, or the job has.
+-- Healthy: all containers have succeeded. Degraded: one, or the job, has failed.
 local phase, matched, succeeded, failed = at(obj, "status", "phase"), count("match"), count("succeeded"), count("failed")
 local tally = succeeded .. " of " .. matched .. " pods succeeded, " .. failed .. " failed"
 local failure = condition("JobError", "True") or condition("JobFailed", "True")

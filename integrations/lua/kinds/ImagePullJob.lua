@@ -1,4 +1,4 @@
--- Healthy: all nodes have the image. Degraded: the job has ended without, or all nodes have answered and some failed.
+-- Healthy: all nodes have the image. Degraded: the job ended without that, or all nodes reported and some failed.
 local desired, succeeded, failed = count("desired"), count("succeeded"), count("failed")
 local tally = succeeded .. " of " .. desired .. " nodes have the image, " .. failed .. " failed"
 local ended = at(obj, "status", "completionTime") ~= nil

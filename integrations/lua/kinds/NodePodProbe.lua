@@ -1,4 +1,4 @@
--- Healthy: each probe has a result, whatever it is.
+-- Healthy: each probe has a result, good or bad.
 local probes, results = 0, 0
 for _, pod in ipairs(entries(at(obj, "spec", "podProbes"))) do probes = probes + #entries(at(pod, "probes")) end
 for _, pod in ipairs(entries(at(obj, "status", "podProbeStatuses"))) do

@@ -1,4 +1,4 @@
--- Healthy: as many pods are available as the budget wants.
+-- Healthy: at least the desired number of pods is available.
 if not observed() then return waiting() end
 local current, desired, allowed = count("currentAvailable"), count("desiredAvailable"), count("unavailableAllowed")
 if current < desired then

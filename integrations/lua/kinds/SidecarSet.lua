@@ -1,5 +1,5 @@
--- Healthy: the sidecars of all matched pods are updated and ready. Suspended: paused, or a partition or a selector keeps
--- pods from being updated.
+-- Healthy: the sidecars of all matched pods are updated and ready. Suspended: paused, or a partition or a selector
+-- excludes pods from the update.
 if not observed() then return waiting() end
 if at(obj, "spec", "injectionStrategy", "paused") == true then return suspended("Injection is paused") end
 local strategy = at(obj, "spec", "updateStrategy")

@@ -1,4 +1,4 @@
--- Healthy: all pods are updated and available. Suspended: paused, or all but those of the partition are updated.
+-- Healthy: all pods are updated and available. Suspended: paused, or updated up to the partition.
 if not observed() then return waiting() end
 local manual = at(obj, "spec", "updateStrategy", "type") == "OnDelete"
 local rolling = at(obj, "spec", "updateStrategy", "rollingUpdate")

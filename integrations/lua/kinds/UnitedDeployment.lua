@@ -1,4 +1,4 @@
--- Healthy: the pods of all subsets are updated and ready. Suspended: all but those of the partitions are updated.
+-- Healthy: the pods of all subsets are updated and ready. Suspended: updated up to the partitions.
 if not observed() then return waiting() end
 local partitions = at(obj, "spec", "updateStrategy", "manualUpdate", "partitions")
 if at(obj, "spec", "template", "deploymentTemplate") then partitions = nil end -- Deployments have no partition

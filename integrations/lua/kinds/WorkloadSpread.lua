@@ -1,4 +1,4 @@
--- Healthy: the spec is observed. That pods go to the next subset when one is full is what it is for.
+-- Healthy: the spec is observed. Full subsets are normal: pods go to the next one then.
 if not observed() then return waiting() end
 local subsets = entries(at(obj, "status", "subsetStatuses"))
 local pods, full = 0, 0

@@ -1,6 +1,6 @@
--- Healthy: runs are started as scheduled, whatever becomes of them. Progressing: one runs. Suspended: paused.
+-- Healthy: runs start as scheduled, whether or not they succeed. Progressing: a run is active. Suspended: paused.
 
--- What is absent, null or of another type counts as nothing.
+-- Return the value under these keys; nil if a part of the path is absent, null or of another type.
 local function at(value, ...)
   for _, key in ipairs({...}) do
     if type(value) ~= "table" then return nil end

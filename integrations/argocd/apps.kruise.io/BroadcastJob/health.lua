@@ -1,6 +1,6 @@
--- Healthy: completed; of a job that never ends, all pods are done. Degraded: failed.
+-- Healthy: completed, or for a job that never ends, all pods have finished. Degraded: failed.
 
--- What is absent, null or of another type counts as nothing.
+-- Return the value under these keys; nil if a part of the path is absent, null or of another type.
 local function at(value, ...)
   for _, key in ipairs({...}) do
     if type(value) ~= "table" then return nil end
@@ -26,7 +26,7 @@ local function text(value, default)
   return default
 end
 
--- The message of a condition of the status that has this value; nil if there is none.
+-- Return the message of a status condition with this value; nil without one.
 local function condition(kind, value, reason)
   for _, one in ipairs(entries(at(obj, "status", "conditions"))) do
     local why = at(one, "reason")

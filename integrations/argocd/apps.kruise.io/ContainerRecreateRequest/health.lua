@@ -1,6 +1,6 @@
--- Healthy: all containers were recreated. Degraded: completed without.
+-- Healthy: all containers were recreated. Degraded: completed, and some were not.
 
--- What is absent, null or of another type counts as nothing.
+-- Return the value under these keys; nil if a part of the path is absent, null or of another type.
 local function at(value, ...)
   for _, key in ipairs({...}) do
     if type(value) ~= "table" then return nil end

@@ -1,7 +1,7 @@
--- Healthy: each node has an updated pod that is available. Suspended: paused, all nodes but those of the partition have
--- one, or a selector keeps nodes from being updated.
+-- Healthy: each node has an updated and available pod. Suspended: paused, updated up to the partition, or a selector
+-- excludes nodes from the update.
 
--- What is absent, null or of another type counts as nothing.
+-- Return the value under these keys; nil if a part of the path is absent, null or of another type.
 local function at(value, ...)
   for _, key in ipairs({...}) do
     if type(value) ~= "table" then return nil end
@@ -17,7 +17,7 @@ end
 
 local function count(...) return number(at(obj, "status", ...)) end
 
--- The greatest of some counts: what is counted by one of them is there, whatever the others say.
+-- Return the greatest of some counts: pods in one of them exist, even if others lag behind.
 local function most(...)
   local greatest = 0
   for _, name in ipairs({...}) do
@@ -35,7 +35,7 @@ local function observed()
   return type(at(obj, "status")) == "table" and count("observedGeneration") >= number(at(obj, "metadata", "generation"))
 end
 
--- A number of pods, or a percentage of the total; at most the total. Rounded up, less than 100% is less than the total.
+-- Convert a number of pods or a percentage to pods, at most the total. Rounded up, less than 100% is less than the total.
 local function share(value, total, up)
   if type(value) == "number" then return value < total and value or total end
   for percent = 1, 999 do
@@ -55,8 +55,8 @@ local function suspended(message) return {status = "Suspended", message = messag
 local function degraded(message) return {status = "Degraded", message = message} end
 local function waiting() return progressing("Waiting for the latest spec to be observed") end
 
--- `r`: how many pods are to be there now (wanted) and in the end (total), there, to be updated now (expected), updated,
--- unavailable. `manual`: the others are updated when somebody deletes them. `limit`: why no more are to be updated now.
+-- `r`: the numbers of pods: desired now (wanted) and in the end (total), existing (there), to be updated now (expected),
+-- updated, unavailable. `manual`: others are updated when users delete them. `limit`: what limits the update.
 local function rollout(r)
   local total = r.total or r.wanted
   local updated = r.updated .. " of " .. total .. " pods are updated"

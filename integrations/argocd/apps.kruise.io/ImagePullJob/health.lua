@@ -1,6 +1,6 @@
--- Healthy: all nodes have the image. Degraded: the job has ended without, or all nodes have answered and some failed.
+-- Healthy: all nodes have the image. Degraded: the job ended without that, or all nodes reported and some failed.
 
--- What is absent, null or of another type counts as nothing.
+-- Return the value under these keys; nil if a part of the path is absent, null or of another type.
 local function at(value, ...)
   for _, key in ipairs({...}) do
     if type(value) ~= "table" then return nil end

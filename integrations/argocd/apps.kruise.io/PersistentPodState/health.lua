@@ -1,6 +1,6 @@
 -- Healthy: the spec is observed, and the places of pods are recorded.
 
--- What is absent, null or of another type counts as nothing.
+-- Return the value under these keys; nil if a part of the path is absent, null or of another type.
 local function at(value, ...)
   for _, key in ipairs({...}) do
     if type(value) ~= "table" then return nil end

@@ -1,7 +1,7 @@
--- Healthy: the sidecars of all matched pods are updated and ready. Suspended: paused, or a partition or a selector keeps
--- pods from being updated.
+-- Healthy: the sidecars of all matched pods are updated and ready. Suspended: paused, or a partition or a selector
+-- excludes pods from the update.
 
--- What is absent, null or of another type counts as nothing.
+-- Return the value under these keys; nil if a part of the path is absent, null or of another type.
 local function at(value, ...)
   for _, key in ipairs({...}) do
     if type(value) ~= "table" then return nil end
@@ -26,7 +26,7 @@ local function observed()
   return type(at(obj, "status")) == "table" and count("observedGeneration") >= number(at(obj, "metadata", "generation"))
 end
 
--- A number of pods, or a percentage of the total; at most the total. Rounded up, less than 100% is less than the total.
+-- Convert a number of pods or a percentage to pods, at most the total. Rounded up, less than 100% is less than the total.
 local function share(value, total, up)
   if type(value) == "number" then return value < total and value or total end
   for percent = 1, 999 do
@@ -46,8 +46,8 @@ local function suspended(message) return {status = "Suspended", message = messag
 local function degraded(message) return {status = "Degraded", message = message} end
 local function waiting() return progressing("Waiting for the latest spec to be observed") end
 
--- `r`: how many pods are to be there now (wanted) and in the end (total), there, to be updated now (expected), updated,
--- unavailable. `manual`: the others are updated when somebody deletes them. `limit`: why no more are to be updated now.
+-- `r`: the numbers of pods: desired now (wanted) and in the end (total), existing (there), to be updated now (expected),
+-- updated, unavailable. `manual`: others are updated when users delete them. `limit`: what limits the update.
 local function rollout(r)
   local total = r.total or r.wanted
   local updated = r.updated .. " of " .. total .. " pods are updated"

@@ -1,6 +1,6 @@
--- Healthy: all pods are updated and available. Suspended: paused, or all but those of the partition are updated.
+-- Healthy: all pods are updated and available. Suspended: paused, or updated up to the partition.
 
--- What is absent, null or of another type counts as nothing.
+-- Return the value under these keys; nil if a part of the path is absent, null or of another type.
 local function at(value, ...)
   for _, key in ipairs({...}) do
     if type(value) ~= "table" then return nil end
@@ -16,7 +16,7 @@ end
 
 local function count(...) return number(at(obj, "status", ...)) end
 
--- The greatest of some counts: what is counted by one of them is there, whatever the others say.
+-- Return the greatest of some counts: pods in one of them exist, even if others lag behind.
 local function most(...)
   local greatest = 0
   for _, name in ipairs({...}) do
@@ -35,7 +35,7 @@ local function text(value, default)
   return default
 end
 
--- The message of a condition of the status that has this value; nil if there is none.
+-- Return the message of a status condition with this value; nil without one.
 local function condition(kind, value, reason)
   for _, one in ipairs(entries(at(obj, "status", "conditions"))) do
     local why = at(one, "reason")
@@ -55,7 +55,7 @@ local function replicas()
   return 1
 end
 
--- A number of pods, or a percentage of the total; at most the total. Rounded up, less than 100% is less than the total.
+-- Convert a number of pods or a percentage to pods, at most the total. Rounded up, less than 100% is less than the total.
 local function share(value, total, up)
   if type(value) == "number" then return value < total and value or total end
   for percent = 1, 999 do
@@ -75,8 +75,8 @@ local function suspended(message) return {status = "Suspended", message = messag
 local function degraded(message) return {status = "Degraded", message = message} end
 local function waiting() return progressing("Waiting for the latest spec to be observed") end
 
--- `r`: how many pods are to be there now (wanted) and in the end (total), there, to be updated now (expected), updated,
--- unavailable. `manual`: the others are updated when somebody deletes them. `limit`: why no more are to be updated now.
+-- `r`: the numbers of pods: desired now (wanted) and in the end (total), existing (there), to be updated now (expected),
+-- updated, unavailable. `manual`: others are updated when users delete them. `limit`: what limits the update.
 local function rollout(r)
   local total = r.total or r.wanted
   local updated = r.updated .. " of " .. total .. " pods are updated"

@@ -1,6 +1,6 @@
--- Healthy: the pods of all subsets are updated and ready. Suspended: all but those of the partitions are updated.
+-- Healthy: the pods of all subsets are updated and ready. Suspended: updated up to the partitions.
 
--- What is absent, null or of another type counts as nothing.
+-- Return the value under these keys; nil if a part of the path is absent, null or of another type.
 local function at(value, ...)
   for _, key in ipairs({...}) do
     if type(value) ~= "table" then return nil end
@@ -26,7 +26,7 @@ local function text(value, default)
   return default
 end
 
--- The message of a condition of the status that has this value; nil if there is none.
+-- Return the message of a status condition with this value; nil without one.
 local function condition(kind, value, reason)
   for _, one in ipairs(entries(at(obj, "status", "conditions"))) do
     local why = at(one, "reason")
@@ -46,7 +46,7 @@ local function replicas()
   return 1
 end
 
--- A number of pods, or a percentage of the total; at most the total. Rounded up, less than 100% is less than the total.
+-- Convert a number of pods or a percentage to pods, at most the total. Rounded up, less than 100% is less than the total.
 local function share(value, total, up)
   if type(value) == "number" then return value < total and value or total end
   for percent = 1, 999 do
@@ -66,8 +66,8 @@ local function suspended(message) return {status = "Suspended", message = messag
 local function degraded(message) return {status = "Degraded", message = message} end
 local function waiting() return progressing("Waiting for the latest spec to be observed") end
 
--- `r`: how many pods are to be there now (wanted) and in the end (total), there, to be updated now (expected), updated,
--- unavailable. `manual`: the others are updated when somebody deletes them. `limit`: why no more are to be updated now.
+-- `r`: the numbers of pods: desired now (wanted) and in the end (total), existing (there), to be updated now (expected),
+-- updated, unavailable. `manual`: others are updated when users delete them. `limit`: what limits the update.
 local function rollout(r)
   local total = r.total or r.wanted
   local updated = r.updated .. " of " .. total .. " pods are updated"

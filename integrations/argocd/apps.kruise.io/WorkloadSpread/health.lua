@@ -1,6 +1,6 @@
--- Healthy: the spec is observed. That pods go to the next subset when one is full is what it is for.
+-- Healthy: the spec is observed. Full subsets are normal: pods go to the next one then.
 
--- What is absent, null or of another type counts as nothing.
+-- Return the value under these keys; nil if a part of the path is absent, null or of another type.
 local function at(value, ...)
   for _, key in ipairs({...}) do
     if type(value) ~= "table" then return nil end

@@ -1,4 +1,4 @@
--- The table under these keys; it is made if it is not there.
+-- Return the table under these keys; create it if it is missing.
 local function place(value, ...)
   for _, key in ipairs({...}) do
     if type(value[key]) ~= "table" then value[key] = {} end
