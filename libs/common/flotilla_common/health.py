@@ -60,10 +60,7 @@ class Health:
 
 
 async def serve(health: Health, *, health_port: int, metrics_port: int, host: str = "0.0.0.0") -> list[web.AppRunner]:  # noqa: S104 - probes come from outside the pod
-    """Serve the endpoints of the ports that are not 0. Raises PortTaken.
-
-    The caller cleans the returned runners up.
-    """
+    """Serve the endpoints of non-zero ports; the caller cleans the runners up. Raises PortTaken."""
 
     async def healthz(_: web.Request) -> web.Response:
         broken = "".join(f"{name}: {why}\n" for name, why in sorted(health.broken.items()))

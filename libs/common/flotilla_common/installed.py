@@ -25,9 +25,6 @@ def published() -> tuple[Resource, ...]:
 
 
 def mirrored(parts: Iterable[Part], gates: Gates | None = None) -> Iterable[Resource]:
-    """Return the resources that these parts read from the bus, without duplicates.
-
-    With `gates`, watches of disabled gates do not count.
-    """
+    """Return the resources that these parts read from the bus, without duplicates and disabled `gates`."""
     watches = [watch for part in parts for watch in part.all_watches if not watch.direct]
     return dict.fromkeys(watch.resource for watch in watches if gates is None or not watch.gate or gates.on(watch.gate))

@@ -90,10 +90,7 @@ def fill_empty(document: Json, **defaults: str) -> None:
 
 
 def without_nulls(value: JsonValue) -> Any:
-    """Return the value without members that are null, at every depth: to Kubernetes they are absent.
-
-    Nulls in arrays stay.
-    """
+    """Return the value without null members, which are absent to Kubernetes, at every depth but in arrays."""
     if isinstance(value, list):
         return [without_nulls(item) for item in value]
     if not is_object(value):

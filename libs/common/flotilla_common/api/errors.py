@@ -23,10 +23,7 @@ class ApiError(Exception):
 
 
 class Unreachable(Exception):
-    """A connection that failed or timed out.
-
-    It is unknown whether the request took effect, unless `sent` is False.
-    """
+    """A failed or timed out connection. The request may have taken effect, unless `sent` is False."""
 
     def __init__(self, message: str, *, sent: bool = True) -> None:
         super().__init__(message)

@@ -62,18 +62,12 @@ def reference_of(name: str, tag: str) -> str:
 
 
 def is_reported_as(image: str, reported: str) -> bool:
-    """Report whether the image name from a kubelet means the image of a pod's spec.
-
-    Runtimes put the registry before the name.
-    """
+    """Report whether a kubelet's image name means the pod's image; runtimes put the registry before the name."""
     return f"/{reported}".endswith(f"/{with_tag(image)}")
 
 
 def same_digest(image: str, image_id: str) -> bool:
-    """Report whether the image (`repo@sha256:…`) is the one that a container runs.
-
-    Runtimes put a scheme before the image id.
-    """
+    """Report whether the image (`repo@sha256:…`) is the one with this id, which may begin with a scheme."""
     try:
         wanted, running = ImageName.parse(image), ImageName.parse(image_id.rpartition("://")[2])
     except ValueError:

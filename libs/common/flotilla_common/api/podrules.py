@@ -41,10 +41,7 @@ def one_of(values: Iterable[str]) -> str:
 
 
 def controlled_by(kinds: Iterable[tuple[str, str]], names: Mapping[tuple[str, str], str] | None = None) -> str:
-    """Return the condition that the object's controller is of one of these groups and kinds.
-
-    `names`: the name that the controller must have, by group and kind.
-    """
+    """Return the condition that the controller is of one of these groups and kinds, with its name in `names`."""
     these = " || ".join(_is_of(group, kind, (names or {}).get((group, kind), "")) for group, kind in kinds)
     owners = "object.metadata.ownerReferences"
     return f"has({owners}) && {owners}.exists(r, has(r.controller) && r.controller && ({these}))"

@@ -18,10 +18,7 @@ from flotilla_common.api.jsontext import read_json
 ANNOTATION = "flotilla.kruise.io/v1beta1-fields"
 
 TOO_LARGE = "too large for an annotation"
-"""The value of the annotation if the fields do not fit.
-
-Such an object can be read in the older version, but not written.
-"""
+"""The value if the fields do not fit: the object can be read in the older version, but not written."""
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 """The most bytes of all annotations of an object: the apiserver refuses conversions that exceed it."""

@@ -9,16 +9,10 @@ from typing import Protocol
 import re2
 
 LONGEST_PATTERN = 4096
-"""The most characters of a pattern.
-
-RE2 compiles every character, and every repetition of one, into a few instructions.
-"""
+"""The most characters of a pattern; RE2 compiles each of them, and its repetitions, into instructions."""
 
 LONGEST_TEXT = 400
-"""The most characters of a text.
-
-Texts are names of containers and keys of annotations, which are never longer; a longer text does not match.
-"""
+"""The most characters of a text: names of containers and keys of annotations are shorter; others do not match."""
 
 _MEMORY = 1 << 18  # bytes that a compiled pattern may take
 _KEPT = 64

@@ -33,10 +33,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Return `<group>.<plural>` for stream names and metrics labels.
-
-        The core group is `core`, and dots in the group are underscores.
-        """
+        """Return `<group>.<plural>` for streams and metrics, with `core` for no group and underscores for its dots."""
         return f"{(self.group or 'core').replace('.', '_')}.{self.plural}"
 
     @property

@@ -53,10 +53,7 @@ class Fate(msgspec.Struct, frozen=True):
 
 
 def decide(rules: Rules, document: Json, options: Json, now: datetime) -> Fate:
-    """Decide what becomes of the object.
-
-    `options`: the gracePeriodSeconds and propagationPolicy of DeleteOptions.
-    """
+    """Decide what becomes of the object, by gracePeriodSeconds and propagationPolicy in `options`."""
     metadata = document["metadata"]
     seconds = options.get("gracePeriodSeconds")
     policy = options.get("propagationPolicy") or ("Orphan" if rules.orphans else None)

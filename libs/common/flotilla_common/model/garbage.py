@@ -114,10 +114,7 @@ def _finalizing(document: Json | None) -> bool:
 
 
 class Garbage(Graph):
-    """A collector that acts in the next step.
-
-    Owners that were never seen to go are taken to exist: not all kinds are loaded.
-    """
+    """A collector. Owners that were not seen to go are taken to exist, as not all kinds are loaded."""
 
     def __init__(self, objects: Objects) -> None:
         super().__init__()

@@ -53,10 +53,7 @@ def started(pod: Json, now: datetime, obstacle: Obstacle = lambda _: "") -> Json
 
 
 def stopped(pod: Json, codes: Mapping[str, int], now: datetime) -> Json:
-    """Return the pod with these containers stopped with these exit codes.
-
-    The restart policy decides whether they are about to start again.
-    """
+    """Return the pod with these containers stopped with these exit codes, and restarting if the policy says so."""
     told = statuses_of(pod)
     for name, code in codes.items():
         ended = containers.terminated(told[name], now, code)

@@ -101,10 +101,7 @@ class Pods:
         return kubelet.ended(pod, now) if is_to_end(pod) else self._looked_into(pod, now)
 
     def _looked_into(self, pod: Json, now: datetime) -> Json:
-        """Return the pod with its ephemeral containers a step further.
-
-        Those that already run when the model is loaded keep running.
-        """
+        """Return the pod with its ephemeral containers a step further; those running at load time keep running."""
         uid, told = pod["metadata"]["uid"], ephemeral.statuses_of(pod)
         begun = [one for (of, one) in self._looking if of == uid]
         due = [str(one["name"]) for one in mappings(pod["spec"].get("ephemeralContainers")) if one["name"] not in told]

@@ -26,10 +26,7 @@ def revision_of(owner: Json) -> str:
 def of_stateful_set(
     owner: Json, pods: Sequence[Json], claims: Collection[str], templates: Templates, now: datetime
 ) -> list[Change]:
-    """Return the changes due: one pod at a time, unless podManagementPolicy is Parallel.
-
-    `claims`: the names of the existing claims.
-    """
+    """Return the changes due: one pod at a time unless Parallel. `claims` are the names of existing claims."""
     spec = owner["spec"]
     update = list(templates)[-1]
     current = str(member(owner, "status").get("currentRevision") or update)

@@ -80,10 +80,7 @@ class Workloads:
         return [one for one in self._objects.all(resource) if any(ref["uid"] == uid for ref in owners_of(one))]
 
     def _seen_templates(self, owner: Json) -> dict[str, Json]:
-        """Return the templates that a StatefulSet has had, the present one last.
-
-        The loaded template has the revision that the status names.
-        """
+        """Return the StatefulSet's templates by revision, the present one last."""
         seen, template = self._templates.setdefault(owner["metadata"]["uid"], {}), owner["spec"]["template"]
         name = next((name for name, one in seen.items() if one == template), "")
         if not name:

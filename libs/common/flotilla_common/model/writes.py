@@ -89,10 +89,7 @@ def patched(held: Json, patch: Patch) -> Json:
 
 
 def store(objects: Objects, resource: Resource, held: Json, after: Json) -> Json | None:
-    """Store an update. Return the stored object, or None if the update ended it.
-
-    A change of the spec raises the generation.
-    """
+    """Store an update, with a new generation if the spec changed. Return the object, or None if it ended."""
     after = after | {"metadata": kept(after["metadata"], held["metadata"])}
     generation = held["metadata"].get("generation")
     if generation and spec_of(after) != spec_of(held):

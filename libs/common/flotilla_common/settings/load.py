@@ -104,10 +104,7 @@ class SettingsError(Exception):
 
 
 class _Options:
-    """All settings by each of their names.
-
-    In place of the field `workers` there is one setting for each kind that has a flag for its workers.
-    """
+    """All settings by each of their names; one per kind with a worker flag in place of the field `workers`."""
 
     def __init__(self, kinds: tuple[Kind, ...]) -> None:
         self.workers = {f"{kind.workers.flag}_workers": kind for kind in kinds if kind.workers.flag}
@@ -147,10 +144,7 @@ def known_flags() -> Iterator[tuple[str, str, Option, object]]:
 
 
 def split_flags(arguments: Sequence[str]) -> tuple[dict[str, str | None], list[str]]:
-    """Split a command line into flags and other words.
-
-    Accepts `--name=value`, `--name value`, the single-dash forms and bare booleans.
-    """
+    """Split a command line into flags (`--name=value`, `--name value`, `-name`, bare booleans) and other words."""
     flags: dict[str, str | None] = {}
     words: list[str] = []
     rest = list(arguments)

@@ -63,10 +63,7 @@ def document_of(request: Request, read: Read) -> Json:
 
 
 def former_of(request: Request, read: Read) -> Json | None:
-    """Return the object that an update changes, or None.
-
-    None for any other operation, and for a stored object that cannot be read: updates may fix it in any way.
-    """
+    """Return the object that an update changes; None if there is none, or it is unreadable and may be replaced."""
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     try:

@@ -96,10 +96,7 @@ def pull_policy(image: str) -> str:
 
 
 def default_container(container: Json, probes: Iterable[str] = PROBES) -> None:
-    """Set the defaults of a container, except its pull policy.
-
-    `probes`: the probes to set defaults in.
-    """
+    """Set the defaults of a container and of these of its probes, except its pull policy."""
     _fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File")
     for port in mappings(container.get("ports")):
         _fill(port, protocol="TCP")

@@ -24,10 +24,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Tools(Protocol):
-    """Reads of the current state for admission.
-
-    All reads go to the apiserver, never to a cache, and may raise ApiError and Unreachable.
-    """
+    """Reads for admission: from the apiserver, never from a cache. They may raise ApiError and Unreachable."""
 
     @property
     def gates(self) -> Gates:
@@ -52,10 +49,7 @@ class Tools(Protocol):
         ...
 
     async def metadata_of(self, resource: Resource, namespace: str, names: Collection[str]) -> Mapping[str, ObjectMeta]:
-        """Return the metadata of those of these objects that exist, by name.
-
-        However many they are, they are listed in one request, and nothing but metadata.
-        """
+        """Return the metadata of those of these objects that exist, by name, with one LIST of metadata."""
         ...
 
     async def template_verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:

@@ -19,10 +19,7 @@ from flotilla_common.api.podtemplate import canonical_object
 from flotilla_common.api.selectors import Selector, selector_problem
 
 LONGEST_NAME = 52
-"""The most characters of a name.
-
-The label controller-revision-hash holds the name, a dash and up to 10 digits, and 63 are its limit.
-"""
+"""The most characters of a name: the label controller-revision-hash adds a dash and 10 digits, and holds 63."""
 
 LABEL_TOO_LONG = "the pods' label controller-revision-hash gets too long"
 

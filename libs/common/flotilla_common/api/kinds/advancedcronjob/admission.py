@@ -23,10 +23,7 @@ from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.gates import Gates
 
 LONGEST_NAME = LONGEST_LABEL - len("-1647045420")
-"""The most characters of a name.
-
-Jobs are named after it and their scheduled time, and their pods have that name as a label.
-"""
+"""The most characters of a name: pods have it, a dash and the scheduled time as a label."""
 
 _JUDGED = "spec.template"
 """The path of the pod template in the apiserver's verdict."""
@@ -76,10 +73,7 @@ def _warnings(document: Json, name: str, verdict: Verdict) -> Iterator[str]:
 
 
 def default_cron_job(document: Json, old: Json | None, gates: Gates) -> Json:
-    """Return a new document with defaults.
-
-    `old` is the stored object of an update: unchanged templates are left as they are stored.
-    """
+    """Return a new document with defaults, except in templates that an update of `old` leaves unchanged."""
     defaulted = copy.deepcopy(document)
     spec = ensured(defaulted, "spec")
     template = member(spec, "template")

@@ -108,10 +108,7 @@ class Schedule(msgspec.Struct, frozen=True):
                 yield from self._by_clock(self.rule, after)
 
     def missed(self, since: datetime, now: datetime, most: int, after: datetime | None = None) -> list[datetime]:
-        """Return the runs later than `since` and `after`, up to `now`.
-
-        At most `most + 1` runs, so that the caller can detect overflow.
-        """
+        """Return at most `most + 1` runs (so overflow is detectable) later than `since` and `after`, up to `now`."""
         due = takewhile(lambda run: run <= now, self.runs(since, after))
         return list(islice(due, most + 1))
 

@@ -103,10 +103,7 @@ def check_types(document: Json) -> None:
 
 
 def validate(document: Json, name: str, old: Json | None = None, template: Iterable[Fault] = ()) -> list[Fault]:
-    """Return all faults of an AdvancedCronJob, and of forbidden changes to `old`.
-
-    `template`: the faults of its pod template.
-    """
+    """Return all faults, including those of its pod `template` and of forbidden changes to `old`."""
     spec = mapping(document.get("spec"))
     changes = change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
     return [*job_name_faults(name), *_spec_faults(spec, template), *changes]

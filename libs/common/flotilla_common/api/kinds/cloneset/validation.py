@@ -59,10 +59,7 @@ def check_types(document: Json) -> None:
 def validate(
     document: Json, old: Json | None = None, template: Iterable[Fault] = (), pods: Iterable[Fault] = ()
 ) -> list[Fault]:
-    """Return all faults of a CloneSet, and of forbidden changes to `old`.
-
-    `template`: the faults of its pod template; `pods`: of its podsToDelete.
-    """
+    """Return all faults, including those of its `template`, of `pods` to delete and of forbidden changes to `old`."""
     return [*(_change_faults(document, old) if old is not None else ()), *_spec_faults(document, template, pods)]
 
 

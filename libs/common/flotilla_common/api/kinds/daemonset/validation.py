@@ -28,10 +28,7 @@ _ROLLING = f"{_STRATEGY}.rollingUpdate"
 _TYPES = ("RollingUpdate", "OnDelete")
 
 LONGEST_NAME = 242
-"""The most characters of a name.
-
-Revisions add a dash and up to 10 digits, and 253 are their limit; pods add less.
-"""
+"""The most characters of a name: revisions add a dash and up to 10 digits, and 253 are their limit."""
 
 _MUTABLE = (
     "template",
@@ -51,10 +48,7 @@ def check_types(document: Json) -> None:
 
 
 def validate(document: Json, old: Json | None = None, template: Iterable[Fault] = ()) -> list[Fault]:
-    """Return all faults of a DaemonSet, and of forbidden changes to `old`.
-
-    `template`: the faults of its pod template.
-    """
+    """Return all faults, including those of its pod `template` and of forbidden changes to `old`."""
     spec = mapping(document.get("spec"))
     changes = _change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
     return [*changes, *_spec_faults(document, spec, template)]

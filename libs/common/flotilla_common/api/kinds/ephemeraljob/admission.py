@@ -43,10 +43,7 @@ check_types = partial(decoded, model=EphemeralJob)
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """Answer with all field errors at once (400).
-
-    Stored containers are not validated again: the finalizer of a job can always be removed.
-    """
+    """Answer with all field errors at once (400), but for stored containers, so that finalizers can be removed."""
     document = document_of(request, check_types)
     if request.operation == "UPDATE" and containers_of(document) == containers_of(request.old_object or {}):
         return ALLOWED

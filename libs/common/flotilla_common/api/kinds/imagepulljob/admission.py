@@ -48,10 +48,7 @@ async def validate(request: Request, tools: Tools) -> Answer:
 
 
 def default_pull_job(document: Json, *, creating: bool) -> Json:
-    """Return a new document with defaults.
-
-    Old clients expect the finalizer to be there at once; otherwise the controller adds it.
-    """
+    """Return a new document with defaults, and for old clients with the finalizer that they expect at once."""
     defaulted = copy.deepcopy(document)
     spec = default_pull_template(defaulted)
     fill_empty(spec, imagePullPolicy="IfNotPresent")

@@ -27,10 +27,7 @@ def tasks(images: Mapping[str, ImageSpec]) -> Iterator[tuple[str, ImageTag]]:
 
 
 def counted(images: Mapping[str, ImageSpec], known: Mapping[Name, TagStatus]) -> NodeImageStatus:
-    """Return the status: the entries of tags in the spec, sorted, and their counts by phase.
-
-    An entry with another version than the spec's is outdated, and not counted.
-    """
+    """Return the entries of tags in the spec, sorted, and the counts of those with the spec's version by phase."""
     wanted = {(name, tag.tag): tag.version for name, tag in tasks(images)}
     kept: dict[str, ImageStatus] = {}
     numbers = Counter[str]()

@@ -72,10 +72,7 @@ def change_faults(state: PersistentPodState, old: PersistentPodState) -> Iterato
 
 
 def conflict_faults(document: Json, state: PersistentPodState, others: Iterable[PersistentPodState]) -> Iterator[Fault]:
-    """Yield a fault for each other PersistentPodState of the workload.
-
-    `others`: those of the namespace under other names.
-    """
+    """Yield a fault for each of the `others` in the namespace with the same workload."""
     for other in others:
         if other.spec.target_ref.identity == state.spec.target_ref.identity:
             detail = f"conflict with other PersistentPodState {other.metadata.name}"

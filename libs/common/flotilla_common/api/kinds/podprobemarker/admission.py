@@ -16,10 +16,7 @@ check_types = partial(decoded, model=PodProbeMarker)
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """Answer with all field errors at once (400).
-
-    A stored spec is not validated again: the finalizer can always be removed.
-    """
+    """Answer with all field errors at once (400), but for a stored spec, so that the finalizer can be removed."""
     document = document_of(request, check_types)
     if request.operation == "UPDATE" and member(document, "spec") == member(request.old_object or {}, "spec"):
         return ALLOWED

@@ -13,10 +13,7 @@ PROTECTED_REPLICAS = "pub.kruise.io/protect-total-replicas"
 NOT_PROTECTED = "pub.kruise.io/no-protect"
 """The annotation of a pod that, if true, exempts it from all budgets."""
 RELATED_BUDGET, LEGACY_RELATED_BUDGET = "pub.kruise.io/related-pub", "kruise.io/related-pub"
-"""Annotations of a pod with its budget's name.
-
-Both are written; the second is read if the first is empty.
-"""
+"""Annotations of a pod with its budget. Both are written; the second is read if the first is empty."""
 UNAVAILABLE = "unavailable-pod.kruise.io/"
 """The key prefix of labels that make a ready pod count as unavailable."""
 
@@ -34,10 +31,7 @@ def operations_in(written: str) -> list[str]:
 DELETE_GATE, UPDATE_GATE = "PodUnavailableBudgetDeleteGate", "PodUnavailableBudgetUpdateGate"
 
 DISRUPTED_SECONDS, UNAVAILABLE_SECONDS = 20.0, 10.0
-"""The longest time that entries of `disruptedPods` and `unavailablePods` are kept.
-
-See podunavailablebudget.md §7.3.
-"""
+"""The longest life of entries of `disruptedPods` and `unavailablePods` (podunavailablebudget.md §7.3)."""
 
 AHEAD = "ahead/"
 """The prefix of keys of `disruptedPods` for units that a replica of the webhook has reserved (ADR 33).

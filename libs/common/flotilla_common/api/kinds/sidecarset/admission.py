@@ -124,10 +124,7 @@ def _readable(document: Json, revision: Json) -> bool:
 
 
 def judged_again(document: Json, old: Json | None) -> bool:
-    """Report whether there is something new to validate.
-
-    Stored content stays writable when the apiserver gets stricter.
-    """
+    """Report whether there is new content: what is stored stays writable when the apiserver gets stricter."""
     spec, before = mapping(document.get("spec")), mapping(old.get("spec")) if old else {}
     return old is None or any(spec.get(name) != before.get(name) for name in _JUDGED)
 
@@ -150,10 +147,7 @@ def _bare(sidecar: Json) -> Json:
 
 
 def _own_path(path: str) -> str:
-    """Return the path in the SidecarSet: `spec.template.spec.volumes` is `spec.volumes`.
-
-    Faults of the template as a whole become faults of the spec.
-    """
+    """Return the path in the SidecarSet: `spec.volumes` for `spec.template.spec.volumes`."""
     rest = path.removeprefix(_TEMPLATE).removeprefix(".spec")
     return f"spec{rest}" if path.startswith(_TEMPLATE) else path
 

@@ -64,10 +64,7 @@ INJECTED = {
 
 
 def canonical_list(spec: Json, name: str) -> list[Json]:
-    """Return the canonical items of one of these members; empty if it is not a list.
-
-    Raises ValueError for an unreadable item.
-    """
+    """Return the canonical items of such a member; empty unless a list. Raises ValueError for unreadable items."""
     return [_item(f"spec.{name}[{index}]", INJECTED[name], one) for index, one in enumerate(sequence(spec.get(name)))]
 
 
@@ -90,10 +87,7 @@ def hash_of_spec(spec: Json) -> str:
 
 
 def hash_without_image(spec: Json) -> str:
-    """Return the hash without images: pods can be updated in place while it stays the same.
-
-    Raises ValueError for unreadable containers.
-    """
+    """Return the hash without images; while it stays, pods can be updated in place. Raises ValueError."""
     document = _hashed(spec)
     for container in itertools.chain(*document.values()):
         container.pop("image", None)

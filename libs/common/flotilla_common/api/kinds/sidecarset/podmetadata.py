@@ -13,10 +13,7 @@ _read = Reader(object).read
 
 
 def patched_annotations(annotations: Mapping[str, str], entries: Iterable[PatchPodMetadata]) -> dict[str, str]:
-    """Return the pod's annotations with those of the entries applied in order.
-
-    Raises ValueError for JSON that cannot be merged.
-    """
+    """Return the pod's annotations with the entries applied in order. Raises ValueError for unmergeable JSON."""
     result = dict(annotations)
     for entry in entries:
         for key, value in entry.annotations.items():

@@ -127,8 +127,5 @@ def is_range(item: str) -> bool:
 
 
 def reserved(items: Iterable[IntOrString]) -> list[tuple[int, int]]:
-    """Return the intervals that the items reserve, in the order given. Raises ValueError if one is invalid.
-
-    They are never expanded: a range may hold two billion ordinals.
-    """
+    """Return the reserved intervals, never expanded, in the order given. Raises ValueError if one is invalid."""
     return [interval(item) for item in items]

@@ -65,10 +65,7 @@ def check_types(document: Json) -> None:
 def validate(
     document: Json, old: Json | None = None, template: Iterable[Fault] = (), claims: Iterable[Fault] = ()
 ) -> list[Fault]:
-    """Return all faults of a StatefulSet, and of forbidden changes to `old`.
-
-    `template`: the faults of its templates; `claims`: of the change of its claim templates.
-    """
+    """Return all faults, including those of its `template`, of changed `claims` and of forbidden changes to `old`."""
     spec = mapping(document.get("spec"))
     changes = _change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
     return [*_name_faults(document), *_spec_faults(spec, template), *changes, *claims]

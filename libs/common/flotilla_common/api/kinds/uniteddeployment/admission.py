@@ -21,10 +21,7 @@ from flotilla_common.api.kinds.uniteddeployment.validation import validate as fa
 from flotilla_common.gates import Gates
 
 LONGEST_NAME = 52
-"""The most characters of a name.
-
-The label controller-revision-hash holds the name, a dash and up to 10 digits, and 63 are its limit.
-"""
+"""The most characters of a name: the label controller-revision-hash adds a dash and 10 digits, and holds 63."""
 
 check_types = partial(decoded, model=UnitedDeployment)
 """Raises ValueError if a field that Flotilla reads has a wrong type."""

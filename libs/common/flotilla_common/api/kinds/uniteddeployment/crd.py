@@ -83,10 +83,7 @@ def _template(*, keeps_flat_fields: bool) -> Schema:
 
 
 def _older_scale_strategy(schema: Schema) -> Schema:
-    """Return the schema of the older version, which has no defaults.
-
-    With defaults, objects that were stored in the older version would show fields that no user wrote.
-    """
+    """Return the schema of the older version, without defaults, which would show up in stored objects."""
     reuse = {key: value for key, value in schema["properties"]["enablePVCReuse"].items() if key != "default"}
     properties = schema["properties"] | {"enablePVCReuse": reuse}
     return schema | {"properties": properties, "x-kubernetes-preserve-unknown-fields": True}

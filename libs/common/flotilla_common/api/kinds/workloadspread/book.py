@@ -30,20 +30,14 @@ from flotilla_common.api.numbers import integer
 
 MOST = (1 << 31) - 1
 AHEAD = "ahead/"
-"""The prefix of keys of `creatingPods` for places that a webhook has reserved ahead of its pods.
-
-Names of pods contain no slash, so none equals such a key.
-"""
+"""The prefix of keys of `creatingPods` for places that a webhook has reserved; no pod's name contains a slash."""
 
 Book = Sequence[SubsetStatus]
 _MATCHED: Reader[dict[str, object]] = Reader(dict[str, object])
 
 
 def matched_of(annotations: dict[str, str]) -> Matched | None:
-    """Return the WorkloadSpread and subset that a pod was matched with, or None.
-
-    Keys are read in any case: old pods have them with capital letters.
-    """
+    """Return the WorkloadSpread and subset of a pod's mark, or None. Old marks have capital letters in their keys."""
     text = annotations.get(MATCHED)
     return _mark(text) if text else None
 
@@ -83,10 +77,7 @@ def scaled(value: IntOrString, replicas: int) -> int:
 
 
 def cost_of_place(place: int, subsets: int) -> int:
-    """Return the deletion cost of a pod in a subset (§8.4).
-
-    `place`: the subset's index; `subsets`: the number of subsets.
-    """
+    """Return the deletion cost (§8.4) of a pod in the subset with the index `place`, out of `subsets`."""
     return 100 * (subsets - place)
 
 
@@ -106,10 +97,7 @@ class Versioned(msgspec.Struct, frozen=True):
         return cls(frozenset(name.strip().lower() for name in setting.split(",") if name.strip()))
 
     def tracks(self, kind: str) -> bool:
-        """Report whether pod versions are distinguished for this kind of owner.
-
-        The versions of a Deployment are its ReplicaSets'.
-        """
+        """Report whether pod versions are distinguished for this kind of owner; a Deployment owns by ReplicaSets."""
         name = kind.lower()
         return name in self.kinds or (name == "replicaset" and "deployment" in self.kinds)
 

@@ -116,10 +116,7 @@ def owners_of_pods(target: GroupKind, custom: Collection[CustomWorkload]) -> lis
 
 
 def replicas_path(target: GroupKind, custom: Collection[CustomWorkload], paths: Sequence[str]) -> Sequence[str]:
-    """Return the paths of the numbers whose sum is the number of the pods.
-
-    `paths`: those of the target filter.
-    """
+    """Return the paths of the numbers of pods to add up: the target filter's `paths`, else that of the kind."""
     if paths:
         return paths
     found = BUILT_IN.get(target) or next((one.replicas_path for one in custom if one.group_kind == target), "")
