@@ -165,7 +165,7 @@ async def test_what_is_not_watched_wakes_nobody() -> None:
 
 async def test_nothing_is_planned_before_there_is_a_controller() -> None:
     live = Live()
-    with pytest.raises(RuntimeError, match="before the controller is there"):
+    with pytest.raises(RuntimeError, match="before a controller is attached"):
         live.wiring.again("ns", "a")
     live.wiring.attach(live.woken.controller)
     live.wiring.again("ns", "a")
