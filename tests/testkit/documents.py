@@ -24,6 +24,7 @@ def present(**members: Any) -> Json:
 def metadata(
     name: str,
     namespace: str = "",
+    /,
     *,
     uid: str = "",
     version: int | str = "",
@@ -31,9 +32,13 @@ def metadata(
     deleted: object = None,
     **more: Any,
 ) -> Json:
-    """Return the metadata of an object; empty members are left out. `more`: labels, annotations, ownerReferences …"""
+    """Return the metadata of an object; empty members are left out.
+
+    `more`: labels, annotations, ownerReferences … Members under their own names replace arguments.
+    """
+    known = {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": str(version)}
     times = {"creationTimestamp": created, "deletionTimestamp": deleted}
-    return present(name=name, namespace=namespace, uid=uid, resourceVersion=str(version), **times, **more)
+    return present(**known | times | more)
 
 
 def owner(kind: str, name: str, uid: str, api_version: str = "apps.kruise.io/v1beta1", **more: Any) -> Json:

@@ -9,26 +9,20 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
-
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, BroadcastJob
 from flotilla_common.control.plan import Action, Create, Delete, Event, Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_jobs.broadcastjob.plan import plan
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
-from tests.testkit.documents import Json
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import Json, conditions, decoded, metadata, owner
+from tests.testkit.plans import node_of
+from tests.testkit.pods import container, container_status, on_node
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 PHASES = {"P": "Pending", "R": "Running", "S": "Succeeded", "F": "Failed"}
-OWNER = {
-    "apiVersion": "apps.kruise.io/v1beta1",
-    "kind": "BroadcastJob",
-    "name": "j",
-    "uid": "uid-j",
-    "controller": True,
-    "blockOwnerDeletion": True,
-}
+OWNER = owner("BroadcastJob", "j", "uid-j", blockOwnerDeletion=True)
 ROOM = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "pods": "110"}
 _TOKEN = re.compile(r"(\d+)([PRSF])(T?)(?:\*(\d+))?")
 
@@ -51,18 +45,11 @@ def job(
 ) -> BroadcastJob:
     """Job `j`: FailFast, Always, unless said otherwise. `pod`: members of the template's spec."""
     document = {
-        "metadata": {
-            "name": "j",
-            "namespace": "default",
-            "uid": "uid-j",
-            "resourceVersion": "7",
-            "generation": 1,
-            **(meta or {}),
-        },
+        "metadata": metadata("j", "default", uid="uid-j", version=7, generation=1) | dict(meta or {}),
         "spec": {"template": template(**(pod or {})), **spec},
         "status": status or {},
     }
-    return msgspec.json.decode(msgspec.json.encode(document), type=BroadcastJob)
+    return decoded(document, BroadcastJob)
 
 
 def running(seconds: float = 5, **status: Any) -> Json:
@@ -84,16 +71,11 @@ def node(name: str, *, taints: Iterable[Json] = (), cordoned: bool = False, **al
         spec["unschedulable"] = True
         spec["taints"].append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
     document = {
-        "metadata": {
-            "name": name,
-            "uid": f"uid-{name}",
-            "resourceVersion": "1",
-            "labels": {"kubernetes.io/hostname": name},
-        },
+        "metadata": metadata(name, uid=f"uid-{name}", version=1, labels={"kubernetes.io/hostname": name}),
         "spec": spec,
         "status": {"allocatable": {**ROOM, **allocatable}},
     }
-    return msgspec.json.decode(msgspec.json.encode(document), type=Node)
+    return decoded(document, Node)
 
 
 def nodes(number: int = 5) -> list[Node]:
@@ -102,33 +84,22 @@ def nodes(number: int = 5) -> list[Node]:
 
 def pod(place: int, phase: str, *, terminating: bool = False, restarts: int = 0, **spec: Any) -> Pod:
     name = f"n{place}"
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
-    demanded = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    document = {
-        "metadata": {
-            "name": f"j-{place}",
-            "namespace": "default",
-            "uid": f"uid-{place}",
-            "resourceVersion": "3",
-            "labels": {"app": "j", "broadcastjob-name": "j", "broadcastjob-controller-uid": "uid-j"},
-            "ownerReferences": [OWNER],
-            "creationTimestamp": ago(60),
-            **({"deletionTimestamp": ago(-30)} if terminating else {}),
-        },
-        "spec": {
-            "restartPolicy": "Never",
-            "affinity": {"nodeAffinity": demanded},
-            "containers": [{"name": "main", "image": "busybox"}],
-            **({} if phase == "P" else {"nodeName": name}),
-            **spec,
-        },
-        "status": {
-            "phase": PHASES[phase],
-            "conditions": [{"type": "Ready", "status": "True"}] if phase == "R" else [],
-            "containerStatuses": [{"name": "main", "restartCount": restarts}],
-        },
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    document = pods_of.pod(
+        f"j-{place}",
+        uid=f"uid-{place}",
+        version=3,
+        labels={"app": "j", "broadcastjob-name": "j", "broadcastjob-controller-uid": "uid-j"},
+        ownerReferences=[OWNER],
+        created=ago(60),
+        deleted=ago(-30) if terminating else None,
+        node="" if phase == "P" else name,
+        containers=[container("main", "busybox")],
+        spec={"restartPolicy": "Never", "affinity": on_node(name), **spec},
+        phase=PHASES[phase],
+        conditions=conditions({"Ready": True} if phase == "R" else {}),
+        statuses=[container_status("main", restartCount=restarts)],
+    )
+    return decoded(document, Pod)
 
 
 def pods(text: str, **spec: Any) -> list[Pod]:
@@ -151,7 +122,7 @@ class Planned:
     def created(self) -> list[str]:
         """The nodes that get a pod."""
         bodies = [action.body for action in self.actions if isinstance(action, Create)]
-        return [_pinned_to(body) for body in bodies]
+        return [node_of(body) for body in bodies]
 
     @property
     def deleted(self) -> list[str]:
@@ -207,12 +178,3 @@ def planned(
         **known,
     )
     return Planned(plan(snapshot, now))
-
-
-def _pinned_to(body: Json) -> str:
-    if "nodeName" in body["spec"]:
-        return body["spec"]["nodeName"]
-    required = body["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    ((field,),) = [term["matchFields"] for term in required["nodeSelectorTerms"]]
-    (name,) = field["values"]
-    return name

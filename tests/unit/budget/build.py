@@ -8,7 +8,9 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import RELATED_BUDGET, PodUnavailableBudget
 from flotilla_common.gates import Gates
-from tests.testkit.documents import Json
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import Json, conditions
+from tests.testkit.pods import container, container_status
 
 NOW = datetime(2026, 3, 1, 8, 0, 30, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
@@ -20,24 +22,17 @@ IMAGE_ID = "docker.io/library/nginx@sha256:" + "a" * 64
 def pod_document(name: str = "a", **members: Any) -> Json:
     """Return a pod that is ready and names budget `pub`. `members`: `metadata` and `status`, which are merged, and
     `spec`."""
-    document: Json = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": f"uid-{name}",
-            "creationTimestamp": LONG_AGO,
-            "labels": {"app": "web"},
-            "annotations": {RELATED_BUDGET: "pub"},
-        },
-        "spec": {"containers": [{"name": "main", "image": "nginx:1.29"}]},
-        "status": {
-            "phase": "Running",
-            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": LONG_AGO}],
-            "containerStatuses": [{"name": "main", "image": "docker.io/library/nginx:1.29", "imageID": IMAGE_ID}],
-        },
-    }
+    document = {"apiVersion": "v1", "kind": "Pod"} | pods_of.pod(
+        name,
+        uid=f"uid-{name}",
+        created=LONG_AGO,
+        labels={"app": "web"},
+        annotations={RELATED_BUDGET: "pub"},
+        containers=[container("main", "nginx:1.29")],
+        phase="Running",
+        conditions=conditions({"Ready": True}, LONG_AGO),
+        statuses=[container_status("main", "docker.io/library/nginx:1.29", IMAGE_ID)],
+    )
     for member, values in members.items():
         document[member] |= values
     return msgspec.json.decode(msgspec.json.encode(document))

@@ -20,6 +20,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.gathering import BUDGETS, BudgetsOfPods
 from tests.support.wiring import FakeWiring
+from tests.testkit.plans import codes
 from tests.unit.budget.build import GATES, NOW, RESIZE_GATES, budget, pod
 from tests.unit.cloneset import build as cloneset
 from tests.unit.daemonset import build as daemonset
@@ -92,7 +93,7 @@ def test_how_many_pods_are_updated(
     result = rollout(found, gates=gates)
     assert sum(one.startswith("update") for one in cloneset.summary(result)) == expected
     assert len(claims(result)) == claimed
-    assert ("WaitingForBudget" in cloneset.codes(result)) is (expected < 4)
+    assert ("WaitingForBudget" in codes(result)) is (expected < 4)
 
 
 def test_pods_that_do_not_serve_need_no_budget() -> None:
@@ -190,12 +191,12 @@ def test_statefulsets_wait_for_budget() -> None:
     result = statefulset.planned(builder, there, budgets=budgets(2), gates=UPDATES)
     assert [one for one in statefulset.summary(result) if one.startswith("update")] == ["update 4B", "update 3B"]
     assert len(claims(result)) == 1
-    assert "WaitingForBudget" in statefulset.codes(result)
+    assert "WaitingForBudget" in codes(result)
     result = statefulset.planned(statefulset.sts(5).m(3), there, budgets=budgets(1))
     assert statefulset.summary(result) == ["delete 4"]
     result = statefulset.planned(statefulset.sts(2), there, budgets=budgets(0))
     assert statefulset.summary(result) == []
-    assert not {"Deleting", "Updating"} & statefulset.codes(result)
+    assert not {"Deleting", "Updating"} & codes(result)
 
 
 def test_daemonsets_wait_for_budget() -> None:
@@ -204,7 +205,7 @@ def test_daemonsets_wait_for_budget() -> None:
     assert daemonset.summary(result) == ["-5A"]
     result = daemonset.planned(daemonset.ds().m(3).in_place(), there, budgets=budgets(1), gates=UPDATES)
     assert len(claims(result)) == 1
-    assert "WaitingForBudget" in daemonset.codes(result)
+    assert "WaitingForBudget" in codes(result)
 
 
 def test_sidecarsets_wait_for_budget() -> None:
@@ -214,7 +215,7 @@ def test_sidecarsets_wait_for_budget() -> None:
     result = sidecarset.planned(sidecarset.side().m("100%"), there, budgets=budgets(1, *spaces), gates=GATES)
     assert len(sidecarset.updated(result)) == 2, "one with budget, and the one that does not serve"
     assert len(claims(result)) == 1
-    assert "WaitingForBudget" in sidecarset.codes(result)
+    assert "WaitingForBudget" in codes(result)
 
 
 def test_whoever_was_planned_with_a_budget_is_planned_again_once_it_allows_more() -> None:

@@ -7,6 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Node, PersistentVolumeClaim, Pod
 from flotilla_common.workload.causes import Around, Claim, PodEvent
+from tests.testkit import pods as pods_of
 from tests.testkit.documents import Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -74,17 +75,18 @@ def pod(
 ) -> Pod:
     """A pod of one container `app` on a node."""
     unready = condition("Ready", "False", "ContainersNotReady", "containers with unready status: [app]")
-    document = {
-        "metadata": {"name": "web-1", "namespace": "shop", "creationTimestamp": ago(100), **(metadata or {})},
-        "spec": {"nodeName": node, "containers": [{"name": "app", "image": "shop:2", **(container or {})}], **spec},
-        "status": {
-            "phase": phase,
-            "containerStatuses": list(statuses),
-            "initContainerStatuses": init or [],
-            "conditions": [unready] if conditions is None else conditions,
-            **(status or {}),
-        },
-    }
+    document = pods_of.pod(
+        "web-1",
+        "shop",
+        **{"created": ago(100), **(metadata or {})},
+        node=node,
+        containers=[{"name": "app", "image": "shop:2", **(container or {})}],
+        spec=spec,
+        phase=phase,
+        conditions=[unready] if conditions is None else conditions,
+        statuses=statuses,
+        status={"initContainerStatuses": init or [], **(status or {})},
+    )
     return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
 
 

@@ -7,7 +7,7 @@ specified for deletion (`*`) and PreparingDelete (`^`). Letters after a colon se
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -18,22 +18,19 @@ from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.gates import Gates
-from flotilla_common.workload.hashing import revision_data
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import Json, conditions, decoded, metadata, owner
+from tests.testkit.pods import container, container_status
+from tests.testkit.workloads import Workload, stored_revision
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
-OWNER = {
-    "apiVersion": "apps.kruise.io/v1beta1",
-    "kind": "CloneSet",
-    "name": "sample",
-    "uid": "uid-sample",
-    "controller": True,
-    "blockOwnerDeletion": True,
-}
+OWNER = owner("CloneSet", "sample", "uid-sample", blockOwnerDeletion=True)
+GATED = ("InPlaceUpdateReady", "KruisePodReady")
 _TOKEN = re.compile(r"(\d+)([on])([!*^]*)(?::(\w+))?")
 
 
-def template(image: str = "nginx:2", **spec: Any) -> dict[str, Any]:
+def template(image: str = "nginx:2", **spec: Any) -> Json:
     """A pod template as admission leaves it."""
     return {
         "metadata": {"labels": {"app": "sample"}},
@@ -41,112 +38,67 @@ def template(image: str = "nginx:2", **spec: Any) -> dict[str, Any]:
     }
 
 
-def raw(document: object) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(document))
+def revision(name: str, content: Json, number: int, **annotations: str) -> ControllerRevision:
+    """Return a stored revision of a template."""
+    return stored_revision(
+        f"sample-{name}",
+        number,
+        content,
+        uid=f"uid-{name}",
+        labels={"app": "sample", "controller.kubernetes.io/hash": name},
+        annotations={"kruise.io/cloneset-volumeclaimtemplate-hash": "", **annotations},
+        ownerReferences=[OWNER],
+    )
 
 
-def revision(name: str, content: dict[str, Any], number: int, **annotations: str) -> ControllerRevision:
-    """A stored revision of a template."""
-    document = {
-        "metadata": {
-            "name": f"sample-{name}",
-            "namespace": "default",
-            "uid": f"uid-{name}",
-            "resourceVersion": "1",
-            "labels": {"app": "sample", "controller.kubernetes.io/hash": name},
-            "annotations": {"kruise.io/cloneset-volumeclaimtemplate-hash": "", **annotations},
-            "ownerReferences": [OWNER],
-        },
-        "revision": number,
-        "data": msgspec.Raw(revision_data(raw(content))),
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=ControllerRevision)
-
-
-class CloneSetBuilder:
+class CloneSetBuilder(Workload[CloneSet]):
     """A CloneSet `sample`, whose update revision is `sample-new` and whose current one is `sample-old`."""
 
     def __init__(self) -> None:
-        self.spec: dict[str, Any] = {
+        spec = {
             "replicas": 3,
             "selector": {"matchLabels": {"app": "sample"}},
             "template": template(),
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"podUpdatePolicy": "ReCreate"}},
             "scaleStrategy": {},
         }
-        self.status: dict[str, Any] = {"currentRevision": "sample-old", "collisionCount": 0}
-        self.metadata: dict[str, Any] = {
-            "name": "sample",
-            "namespace": "default",
-            "uid": "uid-sample",
-            "resourceVersion": "7",
-            "generation": 1,
-        }
+        super().__init__(CloneSet, "sample", spec=spec, status={"currentRevision": "sample-old", "collisionCount": 0})
 
-    def _rolling(self, **members: Any) -> "CloneSetBuilder":
-        self.spec["updateStrategy"]["rollingUpdate"].update(members)
-        return self
+    def replicas(self, number: int) -> Self:
+        return self.set(replicas=number)
 
-    def replicas(self, number: int) -> "CloneSetBuilder":
-        self.spec["replicas"] = number
-        return self
+    def partition(self, value: int | str) -> Self:
+        return self.rolling(partition=value)
 
-    def partition(self, value: int | str) -> "CloneSetBuilder":
-        return self._rolling(partition=value)
+    def max_unavailable(self, value: int | str) -> Self:
+        return self.rolling(maxUnavailable=value)
 
-    def max_unavailable(self, value: int | str) -> "CloneSetBuilder":
-        return self._rolling(maxUnavailable=value)
+    def max_surge(self, value: int | str) -> Self:
+        return self.rolling(maxSurge=value)
 
-    def max_surge(self, value: int | str) -> "CloneSetBuilder":
-        return self._rolling(maxSurge=value)
+    def paused(self) -> Self:
+        return self.rolling(paused=True)
 
-    def in_place(self, *, only: bool = False, grace: int = 0) -> "CloneSetBuilder":
-        policy = "InPlaceOnly" if only else "InPlaceIfPossible"
-        return self._rolling(podUpdatePolicy=policy, inPlaceUpdateStrategy={"gracePeriodSeconds": grace})
+    def min_ready(self, seconds: int) -> Self:
+        return self.set(minReadySeconds=seconds)
 
-    def paused(self) -> "CloneSetBuilder":
-        return self._rolling(paused=True)
+    def deadline(self, seconds: int) -> Self:
+        return self.set(progressDeadlineSeconds=seconds)
 
-    def on_delete(self) -> "CloneSetBuilder":
-        self.spec["updateStrategy"] = {"type": "OnDelete"}
-        return self
-
-    def min_ready(self, seconds: int) -> "CloneSetBuilder":
-        self.spec["minReadySeconds"] = seconds
-        return self
-
-    def deadline(self, seconds: int) -> "CloneSetBuilder":
-        self.spec["progressDeadlineSeconds"] = seconds
-        return self
-
-    def scale(self, **members: Any) -> "CloneSetBuilder":
+    def scale(self, **members: Any) -> Self:
         self.spec["scaleStrategy"].update(members)
         return self
 
-    def hook(self, name: str, *, not_ready: bool = False) -> "CloneSetBuilder":
-        """Let label `hold: <name>` hold pods in a state."""
-        hook = {"labelsHandler": {"hold": name}, "markPodNotReady": not_ready}
-        self.spec.setdefault("lifecycle", {})[name] = hook
-        return self
+    def claims(self, *names: str, size: str = "1Gi") -> Self:
+        spec = {"resources": {"requests": {"storage": size}}}
+        return self.set(volumeClaimTemplates=[{"metadata": {"name": name}, "spec": spec} for name in names])
 
-    def claims(self, *names: str, size: str = "1Gi") -> "CloneSetBuilder":
-        self.spec["volumeClaimTemplates"] = [
-            {"metadata": {"name": name}, "spec": {"resources": {"requests": {"storage": size}}}} for name in names
-        ]
-        return self
+    def template(self, content: Json) -> Self:
+        return self.set(template=content)
 
-    def template(self, content: dict[str, Any]) -> "CloneSetBuilder":
-        self.spec["template"] = content
-        return self
-
-    def stored(self, **members: Any) -> "CloneSetBuilder":
-        """Members of the status; those that are null are not stored."""
-        self.status.update({name: value for name, value in members.items() if value is not None})
-        return self
-
-    def build(self) -> CloneSet:
-        document = {"metadata": self.metadata, "spec": self.spec, "status": self.status}
-        return msgspec.json.decode(msgspec.json.encode(document), type=CloneSet)
+    def stored(self, **members: Any) -> Self:
+        """Set members of the status, but for those that are None."""
+        return super().stored(**{name: value for name, value in members.items() if value is not None})
 
 
 def cloneset() -> CloneSetBuilder:
@@ -168,46 +120,30 @@ def pod(
     deleting: bool = False,
     restarts: int = 0,
 ) -> Pod:
-    """A pod of the CloneSet on the old ("o") or the new ("n") revision."""
+    """Return a pod of the CloneSet on the old ("o") or the new ("n") revision."""
     hash_ = "old" if side == "o" else "new"
-    document = {
-        "metadata": {
-            "name": f"sample-{name}",
-            "namespace": "default",
-            "uid": f"uid-{name}",
-            "resourceVersion": "5",
-            "creationTimestamp": created,
-            "deletionTimestamp": NOW if deleting else None,
-            "labels": {
-                "app": "sample",
-                "controller-revision-hash": f"sample-{hash_}",
-                "pod-template-hash": hash_,
-                "apps.kruise.io/cloneset-instance-id": name,
-                **({"lifecycle.apps.kruise.io/state": state} if state else {}),
-                **(labels or {}),
-            },
-            "annotations": annotations or {},
-            "ownerReferences": [OWNER],
-        },
-        "spec": {
-            "nodeName": node,
-            "containers": [{"name": "nginx", "image": "nginx:1" if side == "o" else "nginx:2"}],
-            "readinessGates": [{"conditionType": "InPlaceUpdateReady"}, {"conditionType": "KruisePodReady"}],
-        },
-        "status": {
-            "phase": phase,
-            "conditions": [
-                {"type": "InPlaceUpdateReady", "status": "True", "lastTransitionTime": LONG_AGO},
-                {"type": "KruisePodReady", "status": "True", "lastTransitionTime": LONG_AGO},
-                {"type": "ContainersReady", "status": str(ready), "lastTransitionTime": ready_since},
-                {"type": "Ready", "status": str(ready), "lastTransitionTime": ready_since},
-            ],
-            "containerStatuses": [
-                {"name": "nginx", "ready": ready, "restartCount": restarts, "image": "nginx", "imageID": "id"}
-            ],
-        },
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    known = {"app": "sample", "controller-revision-hash": f"sample-{hash_}", "pod-template-hash": hash_}
+    known |= {"apps.kruise.io/cloneset-instance-id": name}
+    document = pods_of.pod(
+        f"sample-{name}",
+        uid=f"uid-{name}",
+        version=5,
+        created=created,
+        deleted=NOW if deleting else None,
+        labels=known | ({"lifecycle.apps.kruise.io/state": state} if state else {}) | (labels or {}),
+        annotations=annotations,
+        ownerReferences=[OWNER],
+        node=node,
+        containers=[container("nginx", "nginx:1" if side == "o" else "nginx:2")],
+        gates=GATED,
+        phase=phase,
+        conditions=[
+            *conditions(dict.fromkeys(GATED, True), LONG_AGO),
+            *conditions({"ContainersReady": ready, "Ready": ready}, ready_since),
+        ],
+        statuses=[container_status("nginx", "nginx", "id", ready=ready, restartCount=restarts)],
+    )
+    return decoded(document, Pod)
 
 
 def pods(notation: str, *, on_way_out: bool = False) -> list[Pod]:
@@ -233,22 +169,20 @@ def pods(notation: str, *, on_way_out: bool = False) -> list[Pod]:
 
 
 def claim(identity: str, template_name: str = "data", *, deleting: bool = False) -> PersistentVolumeClaim:
-    """A claim of an instance."""
-    document = {
-        "metadata": {
-            "name": f"{template_name}-sample-{identity}",
-            "namespace": "default",
-            "uid": f"uid-{template_name}-{identity}",
-            "resourceVersion": "3",
-            "deletionTimestamp": NOW if deleting else None,
-            "labels": {"app": "sample", "apps.kruise.io/cloneset-instance-id": identity},
-            "ownerReferences": [OWNER],
-        }
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=PersistentVolumeClaim)
+    """Return a claim of an instance."""
+    named = metadata(
+        f"{template_name}-sample-{identity}",
+        "default",
+        uid=f"uid-{template_name}-{identity}",
+        version=3,
+        deleted=NOW if deleting else None,
+        labels={"app": "sample", "apps.kruise.io/cloneset-instance-id": identity},
+        ownerReferences=[OWNER],
+    )
+    return decoded({"metadata": named}, PersistentVolumeClaim)
 
 
-def revisions(old: dict[str, Any] | None = None, new: dict[str, Any] | None = None) -> tuple[ControllerRevision, ...]:
+def revisions(old: Json | None = None, new: Json | None = None) -> tuple[ControllerRevision, ...]:
     """The stored revisions `sample-old` and `sample-new`."""
     return (revision("old", old or template("nginx:1"), 1), revision("new", new or template(), 2))
 
@@ -271,11 +205,6 @@ def snapshot(builder: CloneSetBuilder, notation: str | list[Pod] = "", **members
 def planned(builder: CloneSetBuilder, notation: str | list[Pod] = "", now: datetime = NOW, **members: Any) -> Plan:
     """The plan of one pass."""
     return plan(snapshot(builder, notation, **members), now)
-
-
-def actions(result: Plan) -> list[Action]:
-    """All actions of a plan in order."""
-    return result.actions
 
 
 def summary(result: Plan) -> list[str]:
@@ -313,11 +242,6 @@ def _describe(chain: tuple[Action, ...]) -> str:
     return "?"
 
 
-def codes(result: Plan) -> set[str]:
-    """The reasons' codes."""
-    return {reason.code for reason in result.reasons}
-
-
 def progressing(result: Plan) -> str:
     """The reason of condition Progressing in the planned status; empty when there is none."""
     assert result.status is not None
@@ -325,7 +249,7 @@ def progressing(result: Plan) -> str:
     return next((item["reason"] for item in conditions if item["type"] == "Progressing"), "")
 
 
-def condition(reason: str, since: datetime, status: str = "True") -> dict[str, Any]:
+def condition(reason: str, since: datetime, status: str = "True") -> Json:
     """A stored condition Progressing."""
     value = Condition(
         type="Progressing", status=status, reason=reason, last_update_time=since, last_transition_time=since

@@ -20,7 +20,8 @@ from flotilla_common.control.controller import Memory
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.watches import owned
 from tests.support.wiring import FakeWiring
-from tests.unit.cloneset.build import NOW, CloneSetBuilder, actions, claim, cloneset, codes, planned, pod, pods, summary
+from tests.testkit.plans import codes
+from tests.unit.cloneset.build import NOW, CloneSetBuilder, claim, cloneset, planned, pod, pods, summary
 from tests.unit.cloneset.build import OWNER as REFERENCE
 from tests.unit.cloneset.test_classification import classified, names
 from tests.unit.cloneset.test_refresh import half_started
@@ -88,7 +89,7 @@ def test_a_pod_that_cannot_be_read_is_named_with_its_problem() -> None:
 def labels_written(result: Any) -> dict[str, str]:
     return {
         key: value
-        for action in actions(result)
+        for action in result.actions
         for key, value in getattr(action, "body", {}).get("metadata", {}).get("labels", {}).items()
     }
 
@@ -122,7 +123,7 @@ def test_claims_that_nobody_controls_are_not_ours() -> None:
 def test_a_counted_collision_is_part_of_a_new_revision() -> None:
     def created(**status: Any) -> str:
         result = planned(cloneset().replicas(0).stored(**status), [], revisions=())
-        return next(action.name for action in actions(result) if action.resource.kind == "ControllerRevision")
+        return next(action.name for action in result.actions if action.resource.kind == "ControllerRevision")
 
     assert created() == created(collisionCount=0)
     assert created(collisionCount=1) != created()

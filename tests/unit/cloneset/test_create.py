@@ -13,11 +13,11 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Create, Patch
 from flotilla_common.workload.claims import claim_record
 from flotilla_common.workload.newpods import ALPHABET
-from tests.unit.cloneset.build import CloneSetBuilder, actions, claim, cloneset, planned, pod, revisions, template
+from tests.unit.cloneset.build import CloneSetBuilder, claim, cloneset, planned, pod, revisions, template
 
 
 def created(builder: CloneSetBuilder, **members: Any) -> list[Create]:
-    return [action for action in actions(planned(builder, **members)) if isinstance(action, Create)]
+    return [action for action in planned(builder, **members).actions if isinstance(action, Create)]
 
 
 def test_a_new_pod() -> None:
@@ -129,21 +129,21 @@ def test_pods_of_a_kept_revision_get_its_claims(
     partition: int, before: list[str], today: list[str], made: list[str]
 ) -> None:
     builder = cloneset().replicas(1).partition(partition).claims(*today)
-    *claims, pod_create = actions(planned(builder, revisions=recorded(*before)))
+    *claims, pod_create = planned(builder, revisions=recorded(*before)).actions
     assert isinstance(pod_create, Create)
     assert [one.name.partition("-")[0] for one in claims] == made
     assert [volume["name"] for volume in pod_create.body["spec"].get("volumes", [])] == made
 
 
 def test_a_revision_records_its_claim_templates() -> None:
-    (created_revision, *_) = actions(planned(cloneset().replicas(0).claims("data"), revisions=[]))
+    (created_revision, *_) = planned(cloneset().replicas(0).claims("data"), revisions=[]).actions
     assert isinstance(created_revision, Create)
     record = created_revision.body["metadata"]["annotations"]["apps.kruise.io/volume-claim-templates"]
     assert [one["metadata"]["name"] for one in msgspec.json.decode(record)] == ["data"]
     (newest,) = recorded("data")[:1]
     builder = cloneset().replicas(0).template(template("nginx:1"))
-    assert actions(planned(builder.claims("data"), revisions=[newest])) == []
-    (renewed,) = actions(planned(builder.claims("data", "logs"), revisions=[newest]))
+    assert planned(builder.claims("data"), revisions=[newest]).actions == []
+    (renewed,) = planned(builder.claims("data", "logs"), revisions=[newest]).actions
     assert isinstance(renewed, Patch)
     assert renewed.body["metadata"]["annotations"].keys() == {"apps.kruise.io/volume-claim-templates"}
 

@@ -9,7 +9,7 @@ from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from tests.testkit.documents import Json
-from tests.unit.cloneset.build import CloneSetBuilder, actions, cloneset, planned, revisions, template
+from tests.unit.cloneset.build import CloneSetBuilder, cloneset, planned, revisions, template
 
 CREATED, IGNORED = "apps.kruise.io/pre-predownload-created", "apps.kruise.io/image-predownload-ignored"
 
@@ -42,7 +42,7 @@ def of_pulls(plan: Plan) -> list[Action]:
     """What the pass does about image pulls."""
     return [
         action
-        for action in actions(plan)
+        for action in plan.actions
         if action.resource.kind == "ImagePullJob"
         or (isinstance(action, Patch) and action.resource.kind == "ControllerRevision")
     ]

@@ -8,18 +8,8 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Patch
-from tests.unit.cloneset.build import (
-    NOW,
-    CloneSetBuilder,
-    actions,
-    cloneset,
-    codes,
-    planned,
-    pod,
-    pods,
-    summary,
-    template,
-)
+from tests.testkit.plans import codes
+from tests.unit.cloneset.build import NOW, CloneSetBuilder, cloneset, planned, pod, pods, summary, template
 from tests.unit.cloneset.world import World
 
 
@@ -49,7 +39,7 @@ def test_a_half_started_update(builder: CloneSetBuilder, expected: list[str]) ->
     result = planned(builder, [*pods("2o"), half_started("x")])
     assert summary(result) == expected
     if expected == ["patch x"]:
-        (patch,) = actions(result)
+        (patch,) = result.actions
         assert isinstance(patch, Patch)
         assert (patch.subresource, patch.resource_version) == ("status", "5")
 
@@ -85,7 +75,7 @@ def test_labels_of_older_releases_are_filled_in() -> None:
     document = msgspec.to_builtins(pod("x"))
     del document["metadata"]["labels"]["pod-template-hash"]
     result = planned(cloneset().replicas(1), [msgspec.convert(document, Pod)])
-    (patch,) = actions(result)
+    (patch,) = result.actions
     assert isinstance(patch, Patch)
     assert patch.body["metadata"]["labels"] == {"pod-template-hash": "new"}
 

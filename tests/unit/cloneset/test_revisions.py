@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.resources import REVISION
 from flotilla_common.api.selectors import Selector
 from flotilla_common.gates import Gates
-from tests.unit.cloneset.build import actions, cloneset, planned, revision, template
+from tests.unit.cloneset.build import cloneset, planned, revision, template
 from tests.unit.workload import openkruise
 
 HASH = "kruise.io/cloneset-volumeclaimtemplate-hash"
@@ -61,5 +61,5 @@ def test_only_revisions_of_the_selector_are_forgotten() -> None:
     builder = cloneset()
     builder.spec["revisionHistoryLimit"] = 0
     made = planned(builder.stored(currentRevision="sample-new"), "3n", revisions=[old, new, *strangers])
-    deleted = [action.name for action in actions(made) if action.resource == REVISION]
+    deleted = [action.name for action in made.actions if action.resource == REVISION]
     assert deleted == ["sample-old", "sample-x11"]

@@ -6,15 +6,14 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Create, Patch
+from tests.testkit.plans import codes
+from tests.testkit.workloads import raw
 from tests.unit.cloneset.build import (
     CloneSetBuilder,
-    actions,
     cloneset,
-    codes,
     planned,
     pod,
     progressing,
-    raw,
     revision,
     revisions,
     summary,
@@ -146,7 +145,7 @@ def test_row_20_partition_rollback(notation: str, expected: list[str], update: i
     assert summary(result) == expected
     assert result.numbers["updateNum"] == update
     if expected:
-        patch = actions(result)[1]
+        patch = result.actions[1]
         assert isinstance(patch, Patch)
         assert patch.body["metadata"]["labels"]["controller-revision-hash"] == "sample-old"
 
@@ -154,7 +153,7 @@ def test_row_20_partition_rollback(notation: str, expected: list[str], update: i
 def test_row_25_back_to_the_previous_template() -> None:
     builder = cloneset().replicas(5).template(template("nginx:1")).max_unavailable(1).in_place()
     result = planned(builder, "3o 2n")
-    raised, *_ = actions(result)
+    raised, *_ = result.actions
     assert isinstance(raised, Patch)
     assert (raised.resource.kind, raised.name, raised.body["revision"]) == ("ControllerRevision", "sample-old", 3)
     assert summary(result) == ["update n1"]
@@ -181,7 +180,7 @@ def test_row_26_updated_again_while_updating() -> None:
     builder = cloneset().replicas(1).template(template("nginx:3")).in_place()
     result = planned(builder, [updating], revisions=THREE)
     assert summary(result) == ["update n1"]
-    patch = actions(result)[-1]
+    patch = result.actions[-1]
     assert isinstance(patch, Patch)
     assert '"revision":"sample-third"' in patch.body["metadata"]["annotations"]["apps.kruise.io/inplace-update-state"]
 
@@ -245,7 +244,7 @@ def test_row_29_another_qos_class_needs_a_new_pod() -> None:
 
 def test_row_30_only_claim_templates_changed() -> None:
     result = planned(cloneset().replicas(3).claims("data").stored(currentRevision="sample-new"), "3n")
-    assert actions(result) == []
+    assert result.actions == []
 
 
 VCT_GATE = "RecreatePodWhenChangeVCTInCloneSetGate=true"
@@ -272,7 +271,7 @@ def test_row_34_the_hook_is_asked_first() -> None:
     builder = cloneset().replicas(3).partition(2).max_unavailable(1).in_place().hook("inPlaceUpdate")
     result = planned(builder, [held("o1"), held("o2"), held("o3")])
     assert summary(result) == ["state o1 PreparingUpdate"]
-    patch = actions(result)[0]
+    patch = result.actions[0]
     assert isinstance(patch, Patch)
     assert "controller-revision-hash" not in patch.body["metadata"]["labels"]
     waiting = planned(builder, [held("o1", state="PreparingUpdate"), held("o2"), held("o3")])
@@ -295,7 +294,7 @@ def test_row_35_a_preparing_pod_may_count_as_new(gates: str, expected: list[str]
 
 def test_a_new_template_gets_a_revision_before_anything_else() -> None:
     result = planned(cloneset().replicas(5).template(template("nginx:9")), "5o")
-    first, *_ = actions(result)
+    first, *_ = result.actions
     assert isinstance(first, Create)
     assert first.resource.kind == "ControllerRevision"
     assert first.body["revision"] == 3

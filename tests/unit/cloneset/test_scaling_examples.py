@@ -9,7 +9,8 @@ from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
 from flotilla_common.control.plan import Create, Delete, Patch
-from tests.unit.cloneset.build import NOW, CloneSetBuilder, actions, claim, cloneset, codes, planned, pod, summary
+from tests.testkit.plans import codes
+from tests.unit.cloneset.build import NOW, CloneSetBuilder, claim, cloneset, planned, pod, summary
 
 ROWS: list[tuple[str, CloneSetBuilder, str, list[str], set[str]]] = [
     ("row-37", cloneset().replicas(5), "", ["create new"] * 3, {"ScalingUp"}),
@@ -80,10 +81,10 @@ def test_row_39_pods_that_are_not_available_yet_block_scale_in() -> None:
 
 
 def test_row_44_a_pod_that_is_not_ready_is_deleted_at_that_version_only() -> None:
-    (delete,) = actions(planned(cloneset().replicas(5).max_unavailable(1), "4n 1n!*"))
+    (delete,) = planned(cloneset().replicas(5).max_unavailable(1), "4n 1n!*").actions
     assert isinstance(delete, Delete)
     assert (delete.uid, delete.resource_version) == ("uid-n5", "5")
-    (delete,) = actions(planned(cloneset().replicas(5).max_unavailable(1), "4n 1n*"))
+    (delete,) = planned(cloneset().replicas(5).max_unavailable(1), "4n 1n*").actions
     assert isinstance(delete, Delete)
     assert delete.resource_version == ""
 
@@ -161,7 +162,7 @@ def test_row_51_claims_and_name_are_taken_over() -> None:
     waiting = planned(builder, [*others(3), pod("x", deleting=True)], claims=claims)
     assert summary(waiting) == []
     assert "WaitingForTermination" in codes(waiting)
-    (create,) = actions(planned(builder, others(3), claims=claims))
+    (create,) = planned(builder, others(3), claims=claims).actions
     assert isinstance(create, Create)
     assert (create.resource.kind, create.name) == ("Pod", "sample-x")
     assert create.body["spec"]["volumes"] == [
@@ -173,7 +174,7 @@ def test_row_52_without_reuse_claims_follow_their_pod() -> None:
     builder = cloneset().replicas(4).claims("data")
     claims = [claim(identity) for identity in ("n0", "n1", "n2", "x", "lost")]
     result = planned(builder, [*others(3), pod("x", deleting=True)], claims=claims)
-    handed, lost, new_claim, new_pod = actions(result)
+    handed, lost, new_claim, new_pod = result.actions
     assert isinstance(handed, Patch)
     assert handed.name == "data-sample-x"
     (owner,) = handed.body["metadata"]["ownerReferences"]
@@ -197,7 +198,7 @@ def test_row_55_a_pod_that_left_the_selector_is_released() -> None:
     stray = pod("x", labels={"app": "other"})
     result = planned(cloneset().replicas(5), [*others(4), stray])
     assert summary(result) == ["release x", "create new"]
-    release = actions(result)[0]
+    release = result.actions[0]
     assert isinstance(release, Patch)
     assert release.body == {"metadata": {"ownerReferences": None}}
     assert release.resource_version == "5"
@@ -283,26 +284,26 @@ def test_a_foreground_deletion_leaves_everything_alone() -> None:
     builder = cloneset().replicas(5)
     builder.metadata["deletionTimestamp"] = "2026-03-01T12:00:00Z"
     result = planned(builder, [*others(2), pod("x", labels={"app": "other"})], claims=[claim("lost")], revisions=())
-    assert actions(result) == []
+    assert result.actions == []
     assert result.status is not None
 
 
 def test_the_same_snapshot_plans_the_same_names() -> None:
-    first, second = (actions(planned(cloneset().replicas(60), "30n")) for _ in range(2))
+    first, second = (planned(cloneset().replicas(60), "30n").actions for _ in range(2))
     assert first == second
     assert len({action.name for action in first}) == 30
-    after = {action.name for action in actions(planned(cloneset().replicas(60), "29n"))}
+    after = {action.name for action in planned(cloneset().replicas(60), "29n").actions}
     assert not after & {action.name for action in first}
 
 
 def test_creates_of_unknown_outcome_come_first() -> None:
-    names = [action.name for action in actions(planned(cloneset().replicas(5), "3n", pending_ids=("abcde",)))]
+    names = [action.name for action in planned(cloneset().replicas(5), "3n", pending_ids=("abcde",)).actions]
     assert names[0] == "sample-abcde"
 
 
 def test_a_pass_is_bounded() -> None:
-    assert len(actions(planned(cloneset().replicas(1000), "100n"))) == CREATES_PER_PASS
-    assert len(actions(planned(cloneset().replicas(0), "500n"))) == MAX_CHAINS_PER_PASS
+    assert len(planned(cloneset().replicas(1000), "100n").actions) == CREATES_PER_PASS
+    assert len(planned(cloneset().replicas(0), "500n").actions) == MAX_CHAINS_PER_PASS
 
 
 def test_a_claim_that_is_still_being_deleted_keeps_only_its_own_pod_waiting() -> None:
@@ -326,21 +327,21 @@ def test_a_pod_without_an_id_takes_no_claims_along() -> None:
     unlabelled = claim("y")
     del unlabelled.metadata.labels["apps.kruise.io/cloneset-instance-id"]
     builder = cloneset().replicas(0).claims("data").scale(enablePVCReuse=True)
-    (delete,) = actions(planned(builder, [nameless], claims=[claim(""), unlabelled]))
+    (delete,) = planned(builder, [nameless], claims=[claim(""), unlabelled]).actions
     assert (delete.resource.kind, delete.name) == ("Pod", "sample-x")
 
 
 def test_the_id_of_a_finished_pod_is_not_taken_over() -> None:
     builder = cloneset().replicas(2).claims("data").scale(enablePVCReuse=True)
     result = planned(builder, [pod("n1"), pod("x", phase="Failed")], claims=[claim("n1"), claim("x")])
-    names = [action.name for action in actions(result) if action.resource.kind == "Pod"]
+    names = [action.name for action in result.actions if action.resource.kind == "Pod"]
     assert len(names) == 1
     assert names != ["sample-x"]
 
 
 def test_names_of_other_peoples_pods_are_not_used() -> None:
-    (first,) = actions(planned(cloneset().replicas(1), ""))
-    (second,) = actions(planned(cloneset().replicas(1), "", taken_names={first.name}))
+    (first,) = planned(cloneset().replicas(1), "").actions
+    (second,) = planned(cloneset().replicas(1), "", taken_names={first.name}).actions
     assert second.name != first.name
 
 

@@ -7,13 +7,12 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Patch, Plan
+from tests.testkit.plans import codes
 from tests.unit.cloneset.build import (
     LONG_AGO,
     NOW,
     CloneSetBuilder,
-    actions,
     cloneset,
-    codes,
     condition,
     planned,
     pod,
@@ -44,7 +43,7 @@ def test_row_59_a_new_pod_becomes_normal_once_it_has_a_node() -> None:
     assert "WaitingForScheduling" in codes(waiting)
     scheduled = planned(settled(1), [fresh("n1", node="node-1")])
     assert summary(scheduled) == ["state n1 Normal"]
-    (patch,) = actions(scheduled)
+    (patch,) = scheduled.actions
     assert isinstance(patch, Patch)
     assert patch.subresource == "status"
     conditions = {item["type"]: item["status"] for item in patch.body["status"]["conditions"]}

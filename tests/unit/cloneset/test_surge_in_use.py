@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flotilla_common.api.core import Pod
-from tests.unit.cloneset.build import NOW, CloneSetBuilder, cloneset, codes, planned, pod, summary, template
+from tests.testkit.plans import codes
+from tests.unit.cloneset.build import NOW, CloneSetBuilder, cloneset, planned, pod, summary, template
 from tests.unit.cloneset.world import World
 
 FOREVER = 2147483646

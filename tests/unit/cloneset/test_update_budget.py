@@ -11,19 +11,8 @@ from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Patch
 from flotilla_common.workload.inplace.update import STARTED
-from tests.unit.cloneset.build import (
-    NOW,
-    CloneSetBuilder,
-    actions,
-    cloneset,
-    codes,
-    planned,
-    pod,
-    pods,
-    revisions,
-    summary,
-    template,
-)
+from tests.testkit.plans import codes
+from tests.unit.cloneset.build import NOW, CloneSetBuilder, cloneset, planned, pod, pods, revisions, summary, template
 
 GRACE = {"apps.kruise.io/inplace-update-grace": '{"revision":"sample-new"}'}
 
@@ -186,11 +175,11 @@ def test_the_hook_of_an_update(held: Pod, expected: str) -> None:
 
 
 def test_a_hook_that_was_not_given_back_is_set_for_the_next_update() -> None:
-    (action,) = actions(planned(rolling(1, 1).hook("inPlaceUpdate"), [hooked("x", "Updated")]))
+    (action,) = planned(rolling(1, 1).hook("inPlaceUpdate"), [hooked("x", "Updated")]).actions
     assert isinstance(action, Patch)
     labels = action.body["metadata"]["labels"]
     assert labels == {"lifecycle.apps.kruise.io/state": "PreparingUpdate", "hold": "inPlaceUpdate"}
-    (action,) = actions(planned(rolling(1, 1).hook("inPlaceUpdate"), [hooked("x", "Normal", hold="inPlaceUpdate")]))
+    (action,) = planned(rolling(1, 1).hook("inPlaceUpdate"), [hooked("x", "Normal", hold="inPlaceUpdate")]).actions
     assert isinstance(action, Patch)
     assert action.body["metadata"]["labels"] == {"lifecycle.apps.kruise.io/state": "PreparingUpdate"}
 
@@ -213,6 +202,6 @@ def test_the_end_of_a_grace_period_is_waited_for(strategy: dict[str, int] | None
 
 @pytest.mark.parametrize(("gates", "label"), [("", "sample-new"), ("CloneSetShortHash=true", "new")])
 def test_the_label_may_be_short(gates: str, label: str) -> None:
-    *_, action = actions(planned(rolling(1, 1), "1o", gates=gates))
+    *_, action = planned(rolling(1, 1), "1o", gates=gates).actions
     assert isinstance(action, Patch)
     assert action.body["metadata"]["labels"]["controller-revision-hash"] == label

@@ -9,35 +9,25 @@ out of service for an update in place, `G` given back by it and not Ready yet, `
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
-import msgspec
+from typing import Any, Self
 
 from flotilla_common.api.core import ControllerRevision, Node, Pod
 from flotilla_common.api.kinds.daemonset.types import DaemonSet
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.gates import Gates
-from flotilla_common.workload.hashing import revision_data
 from flotilla_daemonset.daemonset.plan import plan
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
-from tests.testkit.documents import Json
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import Json, conditions, decoded, owner
+from tests.testkit.plans import node_of
+from tests.testkit.pods import container, container_status, on_node
+from tests.testkit.workloads import Workload, stored_revision
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
-OWNER = {
-    "apiVersion": "apps.kruise.io/v1beta1",
-    "kind": "DaemonSet",
-    "name": "d",
-    "uid": "uid-d",
-    "controller": True,
-    "blockOwnerDeletion": True,
-}
+OWNER = owner("DaemonSet", "d", "uid-d", blockOwnerDeletion=True)
 HOOK = {"labelsHandler": {"hold": "true"}}
 _TOKEN = re.compile(r"(\d+)([A-C])([!PFTHDUG-]*)(?:@(\d+))?")
-
-
-def raw(document: object) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(document))
 
 
 def template(letter: str = "B", **spec: Any) -> Json:
@@ -46,96 +36,62 @@ def template(letter: str = "B", **spec: Any) -> Json:
     return {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [container], **spec}}
 
 
-def revision(letter: str, number: int, content: Json | None = None, **metadata: Any) -> ControllerRevision:
-    """The stored revision `d-A`."""
-    document = {
-        "metadata": {
-            "name": f"d-{letter}",
-            "namespace": "default",
-            "uid": f"uid-rev-{letter}",
-            "resourceVersion": "1",
-            "labels": {"app": "d", "controller-revision-hash": letter},
-            "ownerReferences": [OWNER],
-            **metadata,
-        },
-        "revision": number,
-        "data": msgspec.Raw(revision_data(raw(content or template(letter)))),
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=ControllerRevision)
+def revision(
+    letter: str, number: int, content: Json | None = None, *, name: str = "", **meta: Any
+) -> ControllerRevision:
+    """Return the stored revision `d-A`."""
+    labels = {"app": "d", "controller-revision-hash": letter}
+    known = {"uid": f"uid-rev-{letter}", "labels": labels, "ownerReferences": [OWNER]}
+    return stored_revision(name or f"d-{letter}", number, content or template(letter), **(known | meta))
 
 
-class Builder:
+class Builder(Workload[DaemonSet]):
     """A DaemonSet `d` with the template of revision `update`; maxUnavailable 1, unless said otherwise."""
 
     def __init__(self, update: str) -> None:
-        self.spec: Json = {
+        spec = {
             "selector": {"matchLabels": {"app": "d"}},
             "template": template(update),
             "burstReplicas": 250,
             "revisionHistoryLimit": 10,
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
         }
-        self.status: Json = {"observedGeneration": 1}
-        self.metadata: Json = {
-            "name": "d",
-            "namespace": "default",
-            "uid": "uid-d",
-            "resourceVersion": "7",
-            "generation": 1,
-        }
+        super().__init__(DaemonSet, "d", spec=spec, status={"observedGeneration": 1})
 
-    def rolling(self, **members: Any) -> "Builder":
-        self.spec["updateStrategy"]["rollingUpdate"].update(members)
-        return self
-
-    def m(self, value: int | str) -> "Builder":
+    def m(self, value: int | str) -> Self:
         return self.rolling(maxUnavailable=value)
 
-    def p(self, value: int | str) -> "Builder":
+    def p(self, value: int | str) -> Self:
         return self.rolling(partition=value)
 
-    def surge(self, value: int | str = 1) -> "Builder":
+    def surge(self, value: int | str = 1) -> Self:
         return self.rolling(maxSurge=value, maxUnavailable=0)
 
-    def in_place(self) -> "Builder":
+    def in_place(self, *, only: bool = False, grace: int = 0) -> Self:
+        """Update in place where that is possible; DaemonSets have neither `only` nor `grace`."""
+        assert (only, grace) == (False, 0)
         return self.rolling(rollingUpdateType="InPlaceIfPossible")
 
-    def nodes(self, **labels: str) -> "Builder":
-        """Only pods on these nodes are updated."""
+    def nodes(self, **labels: str) -> Self:
+        """Update pods on these nodes only."""
         return self.rolling(selector={"matchLabels": labels})
 
-    def progressive(self) -> "Builder":
+    def progressive(self) -> Self:
         return self.set(scaleStrategy={"partitionedScaling": True})
 
-    def on_delete(self) -> "Builder":
-        return self.set(updateStrategy={"type": "OnDelete"})
-
-    def set(self, **members: Any) -> "Builder":
-        self.spec.update(members)
-        return self
-
-    def pod_spec(self, **members: Any) -> "Builder":
+    def pod_spec(self, **members: Any) -> Self:
         self.spec["template"]["spec"].update(members)
         return self
 
-    def hooked(self, **hook: Any) -> "Builder":
+    def hooked(self, **hook: Any) -> Self:
         return self.set(lifecycle={"preDelete": {**HOOK, **hook}})
 
-    def annotated(self, **annotations: str) -> "Builder":
+    def annotated(self, **annotations: str) -> Self:
         self.metadata["annotations"] = annotations
         return self
 
-    def stored(self, **members: Any) -> "Builder":
-        self.status.update(members)
-        return self
-
-    def deleting(self) -> "Builder":
-        self.metadata["deletionTimestamp"] = NOW
-        return self
-
-    def build(self) -> DaemonSet:
-        document = {"metadata": self.metadata, "spec": self.spec, "status": self.status}
-        return msgspec.json.decode(msgspec.json.encode(document), type=DaemonSet)
+    def deleting(self) -> Self:
+        return self.deleted(NOW)
 
 
 def ds(update: str = "B") -> Builder:
@@ -149,7 +105,7 @@ def node(name: str, *, taints: Iterable[str] = (), **labels: str) -> Node:
         "spec": {"taints": [_taint(text) for text in taints]},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]},
     }
-    return msgspec.json.decode(msgspec.json.encode(document), type=Node)
+    return decoded(document, Node)
 
 
 def _taint(text: str) -> Json:
@@ -195,37 +151,27 @@ def pod(
     own = {"app": "d", "controller-revision-hash": letter}
     held = {"hold": "true"} if "H" in flags else {}
     state = {"lifecycle.apps.kruise.io/state": "PreparingDelete"} if "D" in flags else {}
-    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [where]}]}]
-    demanded = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    document: Json = {
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": f"uid-{name}",
-            "resourceVersion": "5",
-            "creationTimestamp": LONG_AGO + timedelta(seconds=age),
-            "deletionTimestamp": NOW if "T" in flags else None,
-            "labels": {**(own if labels is None else labels), **held, **state},
-            "annotations": annotations or {},
-            "ownerReferences": [OWNER] if owners is None else owners,
-        },
-        "spec": {
-            "nodeName": "" if "P" in flags else where,
-            "affinity": {"nodeAffinity": demanded},
-            "containers": [{"name": "main", "image": f"agent:{letter}"}],
-            "readinessGates": [{"conditionType": gate} for gate in gates],
-        },
-        "status": {
-            "phase": phase,
-            "conditions": [
-                *({"type": gate, "status": _gate(gate, flags), "lastTransitionTime": LONG_AGO} for gate in gates),
-                {"type": "ContainersReady", "status": str(sound), "lastTransitionTime": ready_since},
-                {"type": "Ready", "status": str(ready), "lastTransitionTime": ready_since},
-            ],
-            "containerStatuses": [{"name": "main", "image": f"agent:{letter}", "imageID": f"id-{letter}"}],
-        },
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    document = pods_of.pod(
+        name,
+        uid=f"uid-{name}",
+        version=5,
+        created=LONG_AGO + timedelta(seconds=age),
+        deleted=NOW if "T" in flags else None,
+        labels=(own if labels is None else labels) | held | state,
+        annotations=annotations,
+        ownerReferences=[OWNER] if owners is None else owners,
+        node="" if "P" in flags else where,
+        containers=[container("main", f"agent:{letter}")],
+        gates=gates,
+        spec={"affinity": on_node(where)},
+        phase=phase,
+        conditions=[
+            *conditions({gate: _gate(gate, flags) for gate in gates}, LONG_AGO),
+            *conditions({"ContainersReady": sound, "Ready": ready}, ready_since),
+        ],
+        statuses=[container_status("main", f"agent:{letter}", f"id-{letter}")],
+    )
+    return decoded(document, Pod)
 
 
 def _gate(gate: str, flags: str) -> str:
@@ -272,34 +218,15 @@ def planned(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> P
     return plan(snapshot(builder, found, **more), NOW)
 
 
-def actions(result: Plan) -> list[Action]:
-    return result.actions
-
-
 def summary(result: Plan) -> list[str]:
     """The writes in the notation of the examples: `create n3`, `delete 2A0`, `update 4B1`, `hold 2A0` …"""
-    told = [_told(action) for action in actions(result)]
+    told = [_told(action) for action in result.actions]
     return [one for one in told if one]
 
 
 def writes(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> str:
     """The summary of a plan as one line. Pods are named `<node><revision>`."""
     return " ".join(summary(planned(builder, found, **more)))
-
-
-def codes(result: Plan) -> set[str]:
-    return {reason.code for reason in result.reasons}
-
-
-def reason(result: Plan, code: str) -> str:
-    """What the reason of that code says."""
-    return next(f"{one.state}: {one.message}" for one in result.reasons if one.code == code)
-
-
-def node_of_body(body: Json) -> str:
-    """The node for which a pod is made."""
-    terms = body["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    return terms["nodeSelectorTerms"][0]["matchFields"][0]["values"][0]
 
 
 def _short(name: str) -> str:
@@ -313,7 +240,7 @@ def _told(action: Action) -> str:
     kind, name = action.resource.kind, _short(action.name)
     match action:
         case Create(body=body) if kind == "Pod":
-            return f"+{node_of_body(body)}"
+            return f"+{node_of(body)}"
         case Create():
             return f"create:{kind}:{action.name}"
         case Delete():

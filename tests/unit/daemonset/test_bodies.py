@@ -6,11 +6,12 @@ from flotilla_common.control.plan import Create
 from flotilla_daemonset.daemonset.former import Former
 from flotilla_daemonset.daemonset.snapshot import Options
 from tests.testkit.documents import Json
-from tests.unit.daemonset.build import Builder, actions, codes, ds, node_of_body, planned, summary
+from tests.testkit.plans import codes, node_of
+from tests.unit.daemonset.build import Builder, ds, planned, summary
 
 
 def bodies(builder: Builder, **more: Any) -> list[Json]:
-    made = [action for action in actions(planned(builder, **more)) if isinstance(action, Create)]
+    made = [action for action in planned(builder, **more).actions if isinstance(action, Create)]
     return [action.body for action in made if action.resource.kind == "Pod"]
 
 
@@ -36,7 +37,7 @@ def test_labels_owner_and_node() -> None:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    assert node_of_body(made) == "n1"
+    assert node_of(made) == "n1"
     assert "nodeName" not in made["spec"]
     assert {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"} in made["spec"][
         "tolerations"

@@ -7,20 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.unit.daemonset.build import (
-    NOW,
-    Builder,
-    codes,
-    ds,
-    node,
-    nodes,
-    planned,
-    pod,
-    revision,
-    summary,
-    template,
-    writes,
-)
+from tests.testkit.plans import codes
+from tests.unit.daemonset.build import NOW, Builder, ds, node, nodes, planned, pod, revision, summary, template, writes
 
 ALL_OLD = "1A 2A 3A 4A 5A"
 

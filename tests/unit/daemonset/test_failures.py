@@ -13,7 +13,8 @@ from flotilla_common.mirror.table import Table
 from flotilla_common.workload.pernode import Departed
 from flotilla_daemonset.daemonset.former import FIRST_DELAY, FORGIVEN_AFTER, LONGEST_DELAY, Former, after
 from tests.support.fake_clock import FakeClock
-from tests.unit.daemonset.build import NOW, Builder, actions, codes, ds, node, planned, pod, reason, summary, writes
+from tests.testkit.plans import codes, reason
+from tests.unit.daemonset.build import NOW, Builder, ds, node, planned, pod, summary, writes
 
 
 def test_a_failed_pod_is_told_of_and_deleted() -> None:
@@ -116,7 +117,7 @@ def test_only_unscheduled_pods_of_a_node_that_is_gone_are_deleted() -> None:
 
 def test_what_may_be_serving_is_deleted_only_at_the_version_that_said_it_is_not() -> None:
     def deletes(builder: Builder, pods: str) -> dict[str, str]:
-        found = [action for action in actions(planned(builder, pods, on=2)) if isinstance(action, Delete)]
+        found = [action for action in planned(builder, pods, on=2).actions if isinstance(action, Delete)]
         return {action.name: action.resource_version for action in found}
 
     assert deletes(ds().m(2), "1A! 2A") == {"d-1A0": "5", "d-2A1": ""}
@@ -140,7 +141,7 @@ def test_preparing_delete_is_final() -> None:
 
 def test_held_pods_may_be_made_not_ready() -> None:
     plan = planned(ds().hooked(markPodNotReady=True), "1AH", on=1)
-    (patch,) = actions(plan)
+    (patch,) = plan.actions
     assert isinstance(patch, Patch)
     conditions = {one["type"]: one["status"] for one in patch.body["status"]["conditions"]}
     assert conditions == {"KruisePodReady": "False", "Ready": "False"}

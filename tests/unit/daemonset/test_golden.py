@@ -12,7 +12,7 @@ from flotilla_common.gates import Gates
 from flotilla_daemonset.daemonset.plan import plan
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
 from tests.testkit.documents import Json
-from tests.unit.daemonset.build import actions, node
+from tests.unit.daemonset.build import node
 from tests.unit.workload.openkruise import decoded, documents, revisions
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
@@ -49,7 +49,7 @@ def image(document: Json, value: str) -> Json:
 @pytest.mark.parametrize("gates", ["", "AllAlpha=true,AllBeta=true,EnableExternalCerts=false"])
 def test_what_rests_is_left_alone(gates: str) -> None:
     result = planned(stored(), gates)
-    assert actions(result) == []
+    assert result.actions == []
     assert result.status is None
     assert result.events == ()
 
@@ -65,7 +65,7 @@ def test_the_status_comes_out_as_it_was() -> None:
 def test_the_rollout_goes_on_where_it_stood() -> None:
     document = stored()
     document["spec"]["updateStrategy"]["rollingUpdate"]["partition"] = 0
-    first, second = actions(planned(document))
+    first, second = planned(document).actions
     assert isinstance(first, Patch)
     assert isinstance(second, Patch)
     assert (first.name, first.subresource) == ("ads-hrdpf", "status")
@@ -73,14 +73,14 @@ def test_the_rollout_goes_on_where_it_stood() -> None:
 
 
 def test_a_rollback_uses_the_revision_that_openkruise_made() -> None:
-    first, *rest = actions(planned(image(stored(), "nginx:1.20")))
+    first, *rest = planned(image(stored(), "nginx:1.20")).actions
     assert isinstance(first, Patch)
     assert (first.name, first.body["revision"]) == ("ads-7dc86fccf6", 5)
     assert {action.name for action in rest} == {"ads-t6cb5"}
 
 
 def test_a_new_image_makes_a_new_revision() -> None:
-    first, *rest = actions(planned(image(stored(), "nginx:1.23")))
+    first, *rest = planned(image(stored(), "nginx:1.23")).actions
     assert isinstance(first, Create)
     assert first.body["metadata"]["labels"].keys() == {"app", "controller-revision-hash"}
     assert {action.resource.kind for action in rest} == {"Pod"}
@@ -91,4 +91,4 @@ def test_a_template_in_the_typed_form_of_the_older_version_is_the_same() -> None
     document, (alpha,) = stored(), documents("daemonsets.v1alpha1")
     assert document["spec"]["template"] != alpha["spec"]["template"]
     document["spec"]["template"] = alpha["spec"]["template"]
-    assert actions(planned(document)) == []
+    assert planned(document).actions == []

@@ -1,21 +1,8 @@
 """Revisions, ownership and status (daemonset.md §4.4, §4.9, §5)."""
 
 from flotilla_common.control.plan import Create
-from tests.unit.daemonset.build import (
-    Builder,
-    actions,
-    codes,
-    ds,
-    node,
-    nodes,
-    planned,
-    pod,
-    reason,
-    revision,
-    summary,
-    template,
-    writes,
-)
+from tests.testkit.plans import codes, reason
+from tests.unit.daemonset.build import Builder, ds, node, nodes, planned, pod, revision, summary, template, writes
 
 NAMESPACE_LABELS = {"app": "d", "controller-revision-hash": "A"}
 
@@ -27,7 +14,7 @@ def status(builder: Builder, pods: str = "", **more: object) -> dict[str, object
 
 def test_the_first_revision() -> None:
     builder = ds().annotated(note="x")
-    create = actions(planned(builder, on=0, revisions=[]))[0]
+    create = planned(builder, on=0, revisions=[]).actions[0]
     assert isinstance(create, Create)
     created = create.body
     hash_ = created["metadata"]["labels"].pop("controller-revision-hash")

@@ -8,20 +8,20 @@ from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Create
 from tests.testkit.documents import Json
-from tests.unit.daemonset.build import Builder, actions, ds, planned, revision, summary
+from tests.unit.daemonset.build import Builder, ds, planned, revision, summary
 
 OLD = "1A 2A 3A"
 CREATED, IGNORED = "apps.kruise.io/pre-predownload-created", "apps.kruise.io/image-predownload-ignored"
 
 
 def jobs(builder: Builder, found: str = OLD, **more: Any) -> list[Json]:
-    made = [one for one in actions(planned(builder, found, on=3, pull_jobs=[], **more)) if isinstance(one, Create)]
+    made = [one for one in planned(builder, found, on=3, pull_jobs=[], **more).actions if isinstance(one, Create)]
     return [one.body for one in made if one.resource.kind == "ImagePullJob"]
 
 
 def marks(builder: Builder, **more: Any) -> list[str]:
     """The labels that the revision gets."""
-    written = actions(planned(builder, OLD, on=3, pull_jobs=[], **more))
+    written = planned(builder, OLD, on=3, pull_jobs=[], **more).actions
     bodies = [getattr(one, "body", {}) for one in written if one.resource.kind == "ControllerRevision"]
     return [label for body in bodies for label in body["metadata"]["labels"]]
 
@@ -74,4 +74,4 @@ def test_the_jobs_go_when_the_update_is_over() -> None:
 
 
 def test_nothing_without_the_gate() -> None:
-    assert not [one for one in actions(planned(ds(), OLD, on=3)) if one.resource.kind == "ImagePullJob"]
+    assert not [one for one in planned(ds(), OLD, on=3).actions if one.resource.kind == "ImagePullJob"]

@@ -20,6 +20,9 @@ from flotilla_topology.uniteddeployment.children import (
     STATEFUL_SETS,
     ChildKind,
 )
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import conditions, owner
+from tests.testkit.pods import container
 from tests.unit.foresee.live import story_of
 from tests.unit.uniteddeployment.build import template
 
@@ -92,19 +95,19 @@ def test_pods_are_updated_as_the_template_says() -> None:
 
 
 def pod(name: str, **annotations: str) -> Json:
-    owner = {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "CloneSet",
-        "name": "web",
-        "uid": "u-web",
-        "controller": True,
-    }
-    meta = {"name": name, "namespace": "ns", "uid": f"u-{name}", "resourceVersion": "1", "labels": {"app": "web"}}
-    return {
-        "metadata": meta | {"ownerReferences": [owner], "annotations": annotations},
-        "spec": {"nodeName": "n1", "containers": [{"name": "main", "image": "nginx:1"}]},
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-    }
+    return pods_of.pod(
+        name,
+        "ns",
+        uid=f"u-{name}",
+        version=1,
+        labels={"app": "web"},
+        ownerReferences=[owner("CloneSet", "web", "u-web")],
+        annotations=annotations,
+        node="n1",
+        containers=[container("main", "nginx:1")],
+        phase="Running",
+        conditions=conditions({"Ready": True}),
+    )
 
 
 def spread(limit: int) -> Json:

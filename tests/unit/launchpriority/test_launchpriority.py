@@ -11,6 +11,7 @@ from flotilla_common.control.plan import Create, Patch, Plan
 from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier
 from flotilla_sidecar.launchpriority.launch import is_launching, pending
 from flotilla_sidecar.launchpriority.plan import LaunchSnapshot, plan, unproven
+from tests.testkit import pods as pods_of
 from tests.testkit.documents import Json
 from tests.unit.control.fakes import START
 
@@ -28,14 +29,9 @@ def pod(keys: dict[str, str | None], statuses: dict[str, Json] | None = None, no
         else {"name": name}
         for name in keys
     ]
-    document = {
-        "metadata": {"name": "web-1", "namespace": "shop", "uid": "u1", "resourceVersion": "1"} | metadata,
-        "spec": {"containers": containers, "nodeName": node},
-        "status": {
-            "phase": "Pending",
-            "containerStatuses": [{"name": name} | status for name, status in (statuses or {}).items()],
-        },
-    }
+    known = {"uid": "u1", "version": 1} | metadata
+    shown = [{"name": name} | status for name, status in (statuses or {}).items()]
+    document = pods_of.pod("web-1", "shop", **known, node=node, containers=containers, phase="Pending", statuses=shown)
     return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
 
 

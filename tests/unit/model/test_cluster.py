@@ -15,37 +15,37 @@ from flotilla_common.control.plan import Create, Delete, Intent, Patch, PatchTyp
 from flotilla_common.model.cluster import Cluster
 from flotilla_common.model.writes import carry_out
 from flotilla_common.model.writes import delete as delete_object
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import conditions
+from tests.testkit.pods import container, container_status
 from tests.unit.cloneset.build import LONG_AGO, NOW
 
 OLD = {"running": {"startedAt": LONG_AGO.isoformat()}}
 
 
 def pod(name: str = "web", *, node: str = "n1", ready: bool = True, spec: Json | None = None, **metadata: Any) -> Json:
-    """A pod that has run for an hour."""
-    status = {
-        "name": "main",
-        "image": "docker.io/library/nginx:1",
-        "imageID": "id-1",
-        "containerID": "c-1",
-        "ready": ready,
-    }
-    conditions = [{"type": kind, "status": str(ready)} for kind in ("ContainersReady", "Ready")]
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": "shop",
-            "uid": f"uid-{name}",
-            "resourceVersion": "5",
-            "generation": 1,
-            **metadata,
-        },
-        "spec": {"nodeName": node, "containers": [{"name": "main", "image": "nginx:1"}], **(spec or {})},
-        "status": {
-            "phase": "Running",
-            "conditions": conditions,
-            "containerStatuses": [status | {"restartCount": 0, "state": OLD}],
-        },
-    }
+    """Return a pod that has run for an hour."""
+    return pods_of.pod(
+        name,
+        "shop",
+        **{"uid": f"uid-{name}", "version": 5, "generation": 1} | metadata,
+        node=node,
+        containers=[container("main", "nginx:1")],
+        spec=spec,
+        phase="Running",
+        conditions=conditions({"ContainersReady": ready, "Ready": ready}),
+        statuses=[
+            container_status(
+                "main",
+                "docker.io/library/nginx:1",
+                "id-1",
+                containerID="c-1",
+                ready=ready,
+                restartCount=0,
+                state=OLD,
+            )
+        ],
+    )
 
 
 def made(name: str = "new", **spec: Any) -> Create:

@@ -7,28 +7,25 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from tests.support.observer import Change, Promise, violations
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import conditions, owner
+from tests.testkit.pods import container
 
 PROMISE = Promise(cloneset="web", replicas=3, max_unavailable=1, image="new", updated=3)
 
 
 def pod(name: str, *, image: str = "old", ready: bool = True, gate: str = "True", **status: Any) -> Change:
-    document = {
-        "metadata": {
-            "name": name,
-            "uid": name,
-            "labels": {"apps.kruise.io/cloneset-instance-id": status.pop("instance", name)},
-            "ownerReferences": [{"kind": "CloneSet", "name": "web", "uid": "u", "controller": True}],
-        },
-        "spec": {"nodeName": status.pop("node", "n1"), "containers": [{"name": "main", "image": image}]},
-        "status": {
-            "podIP": "10.0.0.1",
-            "conditions": [
-                {"type": "Ready", "status": str(ready)},
-                {"type": "InPlaceUpdateReady", "status": gate},
-            ],
-            **status,
-        },
-    }
+    document = pods_of.pod(
+        name,
+        "",
+        uid=name,
+        labels={"apps.kruise.io/cloneset-instance-id": status.pop("instance", name)},
+        ownerReferences=[owner("CloneSet", "web", "u")],
+        node=status.pop("node", "n1"),
+        containers=[container("main", image)],
+        conditions=conditions({"Ready": ready, "InPlaceUpdateReady": gate}),
+        status={"podIP": "10.0.0.1", **status},
+    )
     return Change(msgspec.convert(document, type=Pod))
 
 

@@ -12,7 +12,9 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.workload import Workload
 from flotilla_common.gates import Gates
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
-from tests.testkit.documents import Json
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import Json, conditions, decoded
+from tests.testkit.pods import container
 
 NOW = datetime.fromisoformat("2026-03-01T08:00:30+00:00")
 GATES = Gates.parse("")
@@ -36,23 +38,16 @@ def budget(name: str = "pub", *, status: Json | None = None, metadata: Json | No
 
 def pod(name: str, *, ready: bool = True, owner: Json | None = None, **metadata: Any) -> Pod:
     """Return a pod that runs, made an hour ago, which names budget `pub`."""
-    meta: Json = {
-        "name": name,
-        "namespace": "ns",
-        "uid": f"uid-{name}",
-        "resourceVersion": "1",
-        "creationTimestamp": ago(3600),
-        "labels": LABELS,
-        "annotations": {BY: "pub"},
-        "ownerReferences": [owner | {"controller": True}] if owner else [],
-    }
-    condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": ago(3500)}
-    document = {
-        "metadata": meta | metadata,
-        "spec": {"containers": [{"name": "main", "image": "app:1"}]},
-        "status": {"phase": "Running", "conditions": [condition]},
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    known: Json = {"namespace": "ns", "uid": f"uid-{name}", "version": 1, "created": ago(3600), "labels": LABELS}
+    known |= {"annotations": {BY: "pub"}, "ownerReferences": [owner | {"controller": True}] if owner else []}
+    document = pods_of.pod(
+        name,
+        **known | metadata,
+        containers=[container("main", "app:1")],
+        phase="Running",
+        conditions=conditions({"Ready": ready}, ago(3500)),
+    )
+    return decoded(document, Pod)
 
 
 def pods(number: int, *, unready: int = 0) -> list[Pod]:

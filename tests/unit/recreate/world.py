@@ -21,7 +21,9 @@ from flotilla_jobs.containerrecreate.merge import absorbed
 from flotilla_jobs.containerrecreate.plan import plan
 from tests.support import fake_clock
 from tests.support.wiring import FakeWiring
-from tests.testkit.documents import Json
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import Json, conditions
+from tests.testkit.pods import container
 
 START = datetime(2026, 3, 1, 8, 0, 0, tzinfo=UTC)
 ACTIVE, FINALIZER = "crr.apps.kruise.io/active", "crr.apps.kruise.io/unready-acquired"
@@ -39,19 +41,19 @@ def status_of(name: str, identity: str, restarts: int = 0, *, ready: bool = True
 
 
 def pod_document(*, gated: bool = True, uid: str = "p1") -> Json:
-    gates = [{"conditionType": "KruisePodReady"}] if gated else []
-    conditions = [{"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}]
-    if gated:
-        conditions.append({"type": "KruisePodReady", "status": "True"})
-    return {
-        "metadata": {"name": "p", "namespace": "ns", "uid": uid, "resourceVersion": "1"},
-        "spec": {"nodeName": "n", "containers": [{"name": "app"}, {"name": "side"}], "readinessGates": gates},
-        "status": {
-            "phase": "Running",
-            "conditions": conditions,
-            "containerStatuses": [status_of("app", "containerd://c1"), status_of("side", "containerd://c2")],
-        },
-    }
+    gates = ["KruisePodReady"] if gated else []
+    return pods_of.pod(
+        "p",
+        "ns",
+        uid=uid,
+        version=1,
+        node="n",
+        containers=[container("app"), container("side")],
+        gates=gates,
+        phase="Running",
+        conditions=conditions(dict.fromkeys(("Ready", "ContainersReady", *gates), True)),
+        statuses=[status_of("app", "containerd://c1"), status_of("side", "containerd://c2")],
+    )
 
 
 def request_document(*containers: str, name: str = "r", strategy: Json | None = None, **spec: Any) -> Json:

@@ -6,7 +6,7 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.bus import subjects
 from flotilla_daemonset.daemonset.controller import CONTROLLER
 from tests.testkit.documents import Json
-from tests.unit.daemonset.build import actions, ds
+from tests.unit.daemonset.build import ds
 from tests.unit.replay.recorder import Recording
 from tests.unit.replay.test_jobs import change, recorded, recording, run_pass, settle, written
 
@@ -53,7 +53,7 @@ async def test_a_pod_of_a_node_is_known_by_its_node() -> None:
     kept = [place for place in made.bodies if place[0] != "Pod"]
     made.known, made.heard = [made.kube(kind, made.bodies[kind, name]) for kind, name in kept], []
     made.see(*made.known)
-    (create,) = (action for action in actions(run_pass(made)) if action.resource == POD)
+    (create,) = (action for action in run_pass(made).actions if action.resource == POD)
     settle(made)
     told = list(Replay(await recorded(made), made.spec).steps())
     assert create.name != former

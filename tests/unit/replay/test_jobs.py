@@ -62,7 +62,7 @@ def settle(made: Recording) -> None:
     """It plans until there is nothing more to write."""
     for _ in range(10):
         plan = run_pass(made)
-        if not build.actions(plan) and plan.status is None:
+        if not plan.actions and plan.status is None:
             return
     raise AssertionError("never comes to rest")
 
@@ -94,7 +94,7 @@ DONE: Json = {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01
 async def test_a_list_of_images():
     made = recording(LISTS, ("shop", "L"), ImageListPullJob=[build.list_job("nginx:1", "redis:7")])
     plan = run_pass(made)
-    for create in [one for one in build.actions(plan) if one.resource.kind == "ImagePullJob"]:
+    for create in [one for one in plan.actions if one.resource.kind == "ImagePullJob"]:
         change(made, "ImagePullJob", create.name, {"status": DONE | {"succeeded": 1}})
     settle(made)
     told = await steps(made)
@@ -108,7 +108,7 @@ async def test_a_job_of_two_nodes():
     stranger = build.job("other", meta={"namespace": "shop"})
     made = recording(JOBS, ("shop", "J"), ImagePullJob=[build.job(parallelism=1), stranger], NodeImage=nodes)
     run_pass(made)
-    assert [one.name for one in build.actions(made.plan()[1])] == []
+    assert [one.name for one in made.plan()[1].actions] == []
     change(made, "NodeImage", "n1", {"status": {"imageStatuses": {"nginx": {"tags": [build.entry("Succeeded")]}}}})
     settle(made)
     told = await steps(made)

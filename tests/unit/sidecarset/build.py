@@ -16,11 +16,13 @@ from flotilla_common.api.core import ControllerRevision, Namespace, Pod
 from flotilla_common.api.kinds.sidecarset.canonical import hash_annotations
 from flotilla_common.api.kinds.sidecarset.revisions import canonical_revision, revision_source
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
-from flotilla_common.control.plan import Action, Patch, Plan
+from flotilla_common.control.plan import Patch, Plan
 from flotilla_common.workload.hashing import revision_hash
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import Options, SidecarSetSnapshot
-from tests.testkit.documents import Json
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import Json, conditions, decoded, metadata
+from tests.testkit.pods import container, container_status
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
@@ -161,36 +163,28 @@ def pod(
     late = state("proxy", "id-before") if "~" in flags else {}
     ready = not set(flags) & set("!PF")
     running, running_id = ("proxy:before", "id-before") if "~" in flags else (image(letter), f"id-{letter}")
-    document: Json = {
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "uid": f"uid-{namespace}-{name}",
-            "resourceVersion": "5",
-            "creationTimestamp": NOW - timedelta(seconds=age),
-            "deletionTimestamp": NOW if "T" in flags else None,
-            "labels": {"app": "web", **(labels or {})},
-            "annotations": known | late | (annotations or {}),
-        },
-        "spec": {
-            "nodeName": "" if "P" in flags else "node-1",
-            "containers": [{"name": "main", "image": "shop:1"}, *({**one} for one in sidecars)],
-        },
-        "status": {
-            "phase": "Pending" if "P" in flags else "Failed" if "F" in flags else "Running",
-            "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": NOW - timedelta(seconds=age)}],
-            "containerStatuses": [
-                {"name": "main", "image": "shop:1", "imageID": "id-main", "ready": True},
-                *(
-                    {"name": one["name"], "image": running, "imageID": running_id, "ready": ready and "~" not in flags}
-                    for one in sidecars
-                ),
-            ],
-        },
-    }
+    since = NOW - timedelta(seconds=age)
+    document = pods_of.pod(
+        name,
+        namespace,
+        uid=f"uid-{namespace}-{name}",
+        version=5,
+        created=since,
+        deleted=NOW if "T" in flags else None,
+        labels={"app": "web", **(labels or {})},
+        annotations=known | late | (annotations or {}),
+        node="" if "P" in flags else "node-1",
+        containers=[container("main", "shop:1"), *({**one} for one in sidecars)],
+        phase="Pending" if "P" in flags else "Failed" if "F" in flags else "Running",
+        conditions=conditions({"Ready": ready}, since),
+        statuses=[
+            container_status("main", "shop:1", "id-main", ready=True),
+            *(container_status(one["name"], running, running_id, ready=ready and "~" not in flags) for one in sidecars),
+        ],
+    )
     for part, content in members.items():
         document[part] |= content
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    return decoded(document, Pod)
 
 
 def hot_pod(
@@ -222,33 +216,25 @@ def hot_pod(
         annotations[STATE] = as_json({"side": {"lastContainerStatuses": remembered}})
     images = {"mesh-1": first, "mesh-2": second}
     reported = dict(zip(images, running or (first, second), strict=True))
-    document: Json = {
-        "metadata": {
-            "name": "p00",
-            "namespace": "default",
-            "uid": "uid-p00",
-            "resourceVersion": "5",
-            "labels": {"app": "web"},
-            "annotations": annotations | more.get("annotations", {}),
-        },
-        "spec": {
-            "nodeName": "node-1",
-            "containers": [{"name": "main", "image": "shop:1"}]
-            + [{"name": name, "image": one} for name, one in images.items()],
-        },
-        "status": {
-            "phase": "Running",
-            "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": LONG_AGO}],
-            "containerStatuses": [
-                {"name": "main", "image": "shop:1", "imageID": "id-main", "ready": more.get("main_ready", True)},
-                *(
-                    {"name": name, "image": one, "imageID": f"id-{one}", "ready": good}
-                    for (name, one), good in zip(reported.items(), readies, strict=True)
-                ),
-            ],
-        },
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    document = pods_of.pod(
+        "p00",
+        uid="uid-p00",
+        version=5,
+        labels={"app": "web"},
+        annotations=annotations | more.get("annotations", {}),
+        node="node-1",
+        containers=[container("main", "shop:1"), *(container(name, one) for name, one in images.items())],
+        phase="Running",
+        conditions=conditions({"Ready": ready}, LONG_AGO),
+        statuses=[
+            container_status("main", "shop:1", "id-main", ready=more.get("main_ready", True)),
+            *(
+                container_status(name, one, f"id-{one}", ready=good)
+                for (name, one), good in zip(reported.items(), readies, strict=True)
+            ),
+        ],
+    )
+    return decoded(document, Pod)
 
 
 def revision(builder: Builder, number: int, name: str = "", *, owned: bool = True, **labels: str) -> ControllerRevision:
@@ -256,18 +242,18 @@ def revision(builder: Builder, number: int, name: str = "", *, owned: bool = Tru
     data = canonical_revision(revision_source(builder.build()))
     name = name or f"side-{revision_hash(data, 0)}"
     document = {
-        "metadata": {
-            "name": name,
-            "namespace": "kruise-system",
-            "uid": f"uid-{name}",
-            "resourceVersion": "1",
-            "labels": {"kruise.io/sidecarset-name": "side", **labels},
-            "ownerReferences": [OWNER | {"controller": True}] if owned else [],
-        },
+        "metadata": metadata(
+            name,
+            "kruise-system",
+            uid=f"uid-{name}",
+            version=1,
+            labels={"kruise.io/sidecarset-name": "side", **labels},
+            ownerReferences=[OWNER | {"controller": True}] if owned else [],
+        ),
         "revision": number,
         "data": msgspec.Raw(data),
     }
-    return msgspec.json.decode(msgspec.json.encode(document), type=ControllerRevision)
+    return decoded(document, ControllerRevision)
 
 
 def namespace(name: str, **labels: str) -> Namespace:
@@ -298,12 +284,8 @@ def planned(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> P
     return plan(snapshot(builder, found, **more), NOW)
 
 
-def actions(result: Plan) -> list[Action]:
-    return result.actions
-
-
 def pod_patches(result: Plan, subresource: str = "") -> list[Patch]:
-    found = [one for one in actions(result) if isinstance(one, Patch) and one.resource.kind == "Pod"]
+    found = [one for one in result.actions if isinstance(one, Patch) and one.resource.kind == "Pod"]
     return [one for one in found if one.subresource == subresource]
 
 
@@ -316,7 +298,3 @@ def counts(result: Plan) -> tuple[int, int, int, int]:
     """matched, updated, ready, updatedReady."""
     numbers = result.numbers
     return numbers["matched"], numbers["updated"], numbers["ready"], numbers["updatedReady"]
-
-
-def codes(result: Plan) -> set[str]:
-    return {reason.code for reason in result.reasons}

@@ -12,6 +12,7 @@ from flotilla_common.control.plan import Plan
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
 from tests.testkit.documents import Json
+from tests.testkit.plans import codes
 from tests.unit.sidecarset.build import (
     HASH,
     NOW,
@@ -19,7 +20,6 @@ from tests.unit.sidecarset.build import (
     STATE,
     WORKING,
     Builder,
-    codes,
     hot_pod,
     hot_side,
     image,

@@ -12,7 +12,8 @@ from flotilla_common.control.plan import Plan
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
 from tests.testkit.documents import Json
-from tests.unit.sidecarset.build import HASH, as_json, codes, namespace, pod_patches, updated
+from tests.testkit.plans import codes
+from tests.unit.sidecarset.build import HASH, as_json, namespace, pod_patches, updated
 from tests.unit.workload.openkruise import decoded, documents, revisions
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)

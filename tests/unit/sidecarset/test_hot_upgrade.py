@@ -9,12 +9,12 @@ from flotilla_common.control.plan import Patch, Plan
 from flotilla_sidecar.sidecarset.consistency import Consistency
 from flotilla_sidecar.sidecarset.twins import next_to_work, twins_of
 from tests.testkit.documents import Json
+from tests.testkit.plans import codes
 from tests.unit.sidecarset.build import (
     HASH,
     STATE,
     WORKING,
     Builder,
-    codes,
     counts,
     hot_pod,
     hot_side,

@@ -12,7 +12,6 @@ from flotilla_sidecar.sidecarset.plan import plan
 from tests.unit.sidecarset.build import (
     NOW,
     Builder,
-    actions,
     hot_pod,
     hot_side,
     image,
@@ -61,7 +60,7 @@ def test_a_plan_is_the_same_each_time_and_writes_no_pod_twice(
     assert result == plan(view, NOW)
     written = Counter(chain[-1].name for stage in result.stages for chain in stage.chains)
     assert all(number == 1 for number in written.values())
-    for action in actions(result):
+    for action in result.actions:
         assert isinstance(action, Patch)
         assert action.resource_version or action.after_previous, "on the version that was looked at"
 

@@ -8,6 +8,7 @@ import pytest
 from flotilla_common.control.plan import Patch, PatchType, Plan
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import Options
+from tests.testkit.plans import codes
 from tests.unit.sidecarset.build import (
     HASH,
     INJECTED,
@@ -15,9 +16,7 @@ from tests.unit.sidecarset.build import (
     PLAIN,
     STATE,
     Builder,
-    actions,
     as_json,
-    codes,
     counts,
     image,
     planned,
@@ -52,7 +51,7 @@ def condition(message: str, status: str, reason: str = "UpdateImmutableField") -
 
 
 def chain(result: Plan) -> list[Patch]:
-    return [one for one in actions(result) if isinstance(one, Patch) and one.resource.kind == "Pod"]
+    return [one for one in result.actions if isinstance(one, Patch) and one.resource.kind == "Pod"]
 
 
 def annotations(result: Plan) -> dict[str, str]:

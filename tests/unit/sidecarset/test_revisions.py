@@ -6,19 +6,7 @@ import pytest
 
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
-from tests.unit.sidecarset.build import (
-    HASH,
-    Builder,
-    actions,
-    as_json,
-    hot_side,
-    planned,
-    pod,
-    record,
-    revision,
-    side,
-    sidecar,
-)
+from tests.unit.sidecarset.build import HASH, Builder, as_json, hot_side, planned, pod, record, revision, side, sidecar
 from tests.unit.sidecarset.world import World
 
 
@@ -32,7 +20,7 @@ def history(*numbers: int, **labels: dict[str, str]) -> list[ControllerRevision]
 
 
 def of_revisions(result: Plan) -> list[Action]:
-    return [one for one in actions(result) if one.resource.kind == "ControllerRevision"]
+    return [one for one in result.actions if one.resource.kind == "ControllerRevision"]
 
 
 def deleted(result: Plan) -> list[str]:
@@ -131,7 +119,7 @@ def test_revisions_that_nobody_has_are_taken_in() -> None:
     assert (first.resource.kind, first.resource_version, first.body) == ("SidecarSet", "77", {})
     assert second.body["metadata"]["ownerReferences"][0]["uid"] == "uid-side"
     tagged = planned(side("B").set(customVersion="v2"), [], revisions=[left])
-    assert len(actions(tagged)) == 2, "what else becomes of it, the next pass says"
+    assert len(tagged.actions) == 2, "what else becomes of it, the next pass says"
 
 
 # -- history

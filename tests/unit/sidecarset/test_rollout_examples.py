@@ -3,19 +3,8 @@
 import pytest
 
 from flotilla_common.control.plan import Plan
-from tests.unit.sidecarset.build import (
-    Builder,
-    codes,
-    counts,
-    image,
-    planned,
-    pod,
-    pod_patches,
-    pods,
-    side,
-    sidecar,
-    updated,
-)
+from tests.testkit.plans import codes
+from tests.unit.sidecarset.build import Builder, counts, image, planned, pod, pod_patches, pods, side, sidecar, updated
 from tests.unit.sidecarset.world import World
 
 ONE_PASS = [

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from flotilla_common.control.plan import Plan
-from tests.unit.sidecarset.build import Builder, codes, planned, pods, revision, side, updated
+from tests.testkit.plans import codes
+from tests.unit.sidecarset.build import Builder, planned, pods, revision, side, updated
 
 REVISION = revision(side("B"), 1).metadata.name
 OBSERVED = {"observedGeneration": 3, "latestRevision": REVISION, "collisionCount": 0}

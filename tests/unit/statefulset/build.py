@@ -8,34 +8,24 @@ and not Ready yet; `:State` is the lifecycle state, `@5` ready for 5 seconds.
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
-import msgspec
+from typing import Any, Self
 
 from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod, StorageClass
 from flotilla_common.api.kinds.statefulset.types import StatefulSet
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.gates import Gates
-from flotilla_common.workload.hashing import revision_data
 from flotilla_statefulset.statefulset.plan import plan
 from flotilla_statefulset.statefulset.snapshot import Options, StatefulSetSnapshot
-from tests.testkit.documents import Json
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import Json, conditions, decoded, metadata, owner
+from tests.testkit.pods import container, container_status
+from tests.testkit.workloads import Workload, stored_revision
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
-OWNER = {
-    "apiVersion": "apps.kruise.io/v1beta1",
-    "kind": "StatefulSet",
-    "name": "w",
-    "uid": "uid-w",
-    "controller": True,
-    "blockOwnerDeletion": True,
-}
+OWNER = owner("StatefulSet", "w", "uid-w", blockOwnerDeletion=True)
+GATED = ("InPlaceUpdateReady", "KruisePodReady")
 _TOKEN = re.compile(r"(\d+)([A-C])([!PFSTG*]*)(?::(\w+))?(?:@(\d+))?")
-
-
-def raw(document: object) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(document))
 
 
 def template(letter: str = "B", **spec: Any) -> Json:
@@ -46,27 +36,17 @@ def template(letter: str = "B", **spec: Any) -> Json:
 
 
 def revision(letter: str, number: int, content: Json | None = None) -> ControllerRevision:
-    """The stored revision `w-A`."""
-    document = {
-        "metadata": {
-            "name": f"w-{letter}",
-            "namespace": "default",
-            "uid": f"uid-rev-{letter}",
-            "resourceVersion": "1",
-            "labels": {"app": "w", "controller.kubernetes.io/hash": letter},
-            "ownerReferences": [OWNER],
-        },
-        "revision": number,
-        "data": msgspec.Raw(revision_data(raw(content or template(letter)))),
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=ControllerRevision)
+    """Return the stored revision `w-A`."""
+    labels = {"app": "w", "controller.kubernetes.io/hash": letter}
+    meta = {"uid": f"uid-rev-{letter}", "labels": labels, "ownerReferences": [OWNER]}
+    return stored_revision(f"w-{letter}", number, content or template(letter), **meta)
 
 
-class Builder:
+class Builder(Workload[StatefulSet]):
     """A StatefulSet `w`: its current revision is A, and its template that of `update`."""
 
     def __init__(self, replicas: int, update: str) -> None:
-        self.spec: Json = {
+        spec = {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": "w"}},
             "template": template(update),
@@ -74,76 +54,31 @@ class Builder:
             "podManagementPolicy": "Parallel",
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"podUpdatePolicy": "ReCreate"}},
         }
-        self.status: Json = {"currentRevision": "w-A", "collisionCount": 0}
-        self.metadata: Json = {
-            "name": "w",
-            "namespace": "default",
-            "uid": "uid-w",
-            "resourceVersion": "7",
-            "generation": 1,
-        }
+        super().__init__(StatefulSet, "w", spec=spec, status={"currentRevision": "w-A", "collisionCount": 0})
 
-    def rolling(self, **members: Any) -> "Builder":
-        self.spec["updateStrategy"]["rollingUpdate"].update(members)
-        return self
-
-    def ordered(self) -> "Builder":
+    def ordered(self) -> Self:
         return self.set(podManagementPolicy="OrderedReady")
 
-    def m(self, value: int | str) -> "Builder":
+    def m(self, value: int | str) -> Self:
         return self.rolling(maxUnavailable=value)
 
-    def p(self, value: int) -> "Builder":
+    def p(self, value: int) -> Self:
         return self.rolling(partition=value)
 
-    def in_place(self, *, only: bool = False, grace: int = 0) -> "Builder":
-        policy = "InPlaceOnly" if only else "InPlaceIfPossible"
-        return self.rolling(podUpdatePolicy=policy, inPlaceUpdateStrategy={"gracePeriodSeconds": grace})
-
-    def unordered(self, **strategy: Any) -> "Builder":
+    def unordered(self, **strategy: Any) -> Self:
         return self.rolling(unorderedUpdate={"priorityStrategy": strategy} if strategy else {})
 
-    def on_delete(self) -> "Builder":
-        return self.set(updateStrategy={"type": "OnDelete"})
+    def claims(self, *names: str, size: str = "1Gi", storage_class: str | None = None) -> Self:
+        spec: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+        spec |= {"storageClassName": storage_class} if storage_class else {}
+        meta = {"labels": {"kind": "disk"}}
+        return self.set(volumeClaimTemplates=[{"metadata": {"name": name} | meta, "spec": spec} for name in names])
 
-    def set(self, **members: Any) -> "Builder":
-        self.spec.update(members)
-        return self
-
-    def hook(self, name: str, *, not_ready: bool = False) -> "Builder":
-        """Let label `hold: <name>` hold pods in a state."""
-        hook = {"labelsHandler": {"hold": name}, "markPodNotReady": not_ready}
-        self.spec.setdefault("lifecycle", {})[name] = hook
-        return self
-
-    def claims(self, *names: str, size: str = "1Gi", storage_class: str | None = None) -> "Builder":
-        self.spec["volumeClaimTemplates"] = [
-            {
-                "metadata": {"name": name, "labels": {"kind": "disk"}},
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"],
-                    "resources": {"requests": {"storage": size}},
-                    **({"storageClassName": storage_class} if storage_class else {}),
-                },
-            }
-            for name in names
-        ]
-        return self
-
-    def retention(self, deleted: str = "Retain", scaled: str = "Retain") -> "Builder":
+    def retention(self, deleted: str = "Retain", scaled: str = "Retain") -> Self:
         return self.set(persistentVolumeClaimRetentionPolicy={"whenDeleted": deleted, "whenScaled": scaled})
 
-    def stored(self, **members: Any) -> "Builder":
-        self.status.update(members)
-        return self
-
-    def deleting(self) -> "Builder":
-        self.metadata["deletionTimestamp"] = NOW
-        return self
-
-    def build(self) -> StatefulSet:
-        document = {"metadata": self.metadata, "spec": self.spec, "status": self.status}
-        return msgspec.json.decode(msgspec.json.encode(document), type=StatefulSet)
+    def deleting(self) -> Self:
+        return self.deleted(NOW)
 
 
 def sts(replicas: int = 3, update: str = "B") -> Builder:
@@ -180,46 +115,31 @@ def pod(
     ready = sound and "G" not in flags
     phase = {"P": "Pending", "F": "Failed", "S": "Succeeded"}.get(next((f for f in flags if f in "PFS"), ""), "Running")
     ready_since = LONG_AGO if since is None else NOW - timedelta(seconds=int(since))
+    known = {"app": "w", "controller-revision-hash": f"w-{letter}", "statefulset.kubernetes.io/pod-name": name}
+    known |= {"apps.kubernetes.io/pod-index": str(ordinal)}
     own = {"lifecycle.apps.kruise.io/state": state} if state != "none" else {}
     specified = {"apps.kruise.io/specified-delete": "true"} if "*" in flags else {}
-    document: Json = {
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": f"uid-{ordinal}",
-            "resourceVersion": "5",
-            "creationTimestamp": LONG_AGO,
-            "deletionTimestamp": NOW if "T" in flags else None,
-            "labels": {
-                "app": "w",
-                "controller-revision-hash": f"w-{letter}",
-                "statefulset.kubernetes.io/pod-name": name,
-                "apps.kubernetes.io/pod-index": str(ordinal),
-                **own,
-                **specified,
-                **(labels or {}),
-            },
-            "annotations": annotations or {},
-            "ownerReferences": [OWNER] if owners is None else owners,
-        },
-        "spec": {
-            "nodeName": "" if "P" in flags else "node-1",
-            "containers": [{"name": "main", "image": f"shop:{letter}"}],
-            "readinessGates": [{"conditionType": "InPlaceUpdateReady"}, {"conditionType": "KruisePodReady"}],
-            "volumes": [{"name": one, "persistentVolumeClaim": {"claimName": f"{one}-{name}"}} for one in claims],
-        },
-        "status": {
-            "phase": phase,
-            "conditions": [
-                {"type": "InPlaceUpdateReady", "status": "True", "lastTransitionTime": LONG_AGO},
-                {"type": "KruisePodReady", "status": "True", "lastTransitionTime": LONG_AGO},
-                {"type": "ContainersReady", "status": str(sound), "lastTransitionTime": ready_since},
-                {"type": "Ready", "status": str(ready), "lastTransitionTime": ready_since},
-            ],
-            "containerStatuses": [{"name": "main", "image": f"shop:{letter}", "imageID": f"id-{letter}"}],
-        },
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    document = pods_of.pod(
+        name,
+        uid=f"uid-{ordinal}",
+        version=5,
+        created=LONG_AGO,
+        deleted=NOW if "T" in flags else None,
+        labels=known | own | specified | (labels or {}),
+        annotations=annotations,
+        ownerReferences=[OWNER] if owners is None else owners,
+        node="" if "P" in flags else "node-1",
+        containers=[container("main", f"shop:{letter}")],
+        gates=GATED,
+        spec={"volumes": [{"name": one, "persistentVolumeClaim": {"claimName": f"{one}-{name}"}} for one in claims]},
+        phase=phase,
+        conditions=[
+            *conditions(dict.fromkeys(GATED, True), LONG_AGO),
+            *conditions({"ContainersReady": sound, "Ready": ready}, ready_since),
+        ],
+        statuses=[container_status("main", f"shop:{letter}", f"id-{letter}")],
+    )
+    return decoded(document, Pod)
 
 
 def claim(
@@ -235,35 +155,22 @@ def claim(
 ) -> PersistentVolumeClaim:
     """A claim. `owners`: (kind, name, uid)."""
     versions = {"StatefulSet": "apps.kruise.io/v1beta1", "Pod": "v1"}
+    references = [
+        {"apiVersion": versions.get(kind, "v1"), "kind": kind, "name": held, "uid": uid} for kind, held, uid in owners
+    ]
+    times = {"deleted": NOW if deleting else None}
+    spec: Json = {"accessModes": list(modes), "resources": {"requests": {"storage": size}}}
+    status = {"phase": "Bound", "capacity": {"storage": capacity or size}}
     document = {
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": f"uid-{name}",
-            "resourceVersion": "3",
-            "deletionTimestamp": NOW if deleting else None,
-            "ownerReferences": [
-                {"apiVersion": versions.get(kind, "v1"), "kind": kind, "name": owner, "uid": uid}
-                for kind, owner, uid in owners
-            ],
-        },
-        "spec": {
-            "accessModes": list(modes),
-            "resources": {"requests": {"storage": size}},
-            **({"storageClassName": storage_class} if storage_class else {}),
-        },
-        "status": {
-            "phase": "Bound",
-            "capacity": {"storage": capacity or size},
-            "conditions": [{"type": one, "status": "True"} for one in conditions],
-        },
+        "metadata": metadata(name, "default", uid=f"uid-{name}", version=3, ownerReferences=references, **times),
+        "spec": spec | ({"storageClassName": storage_class} if storage_class else {}),
+        "status": status | {"conditions": [{"type": one, "status": "True"} for one in conditions]},
     }
-    return msgspec.json.decode(msgspec.json.encode(document), type=PersistentVolumeClaim)
+    return decoded(document, PersistentVolumeClaim)
 
 
 def storage_class(name: str, *, expands: bool | None = True) -> StorageClass:
-    document = {"metadata": {"name": name}, "allowVolumeExpansion": expands}
-    return msgspec.json.decode(msgspec.json.encode(document), type=StorageClass)
+    return decoded({"metadata": {"name": name}, "allowVolumeExpansion": expands}, StorageClass)
 
 
 def snapshot(
@@ -300,18 +207,10 @@ def planned(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> P
     return plan(snapshot(builder, found, **more), NOW)
 
 
-def actions(result: Plan) -> list[Action]:
-    return result.actions
-
-
 def summary(result: Plan) -> list[str]:
     """The writes in the notation of the examples: `create 3B`, `delete 2`, `update 4B`, `hold 2`, `claim data-w-1` …"""
-    told = [_told(action) for action in actions(result)]
+    told = [_told(action) for action in result.actions]
     return [one for one in told if one]
-
-
-def codes(result: Plan) -> set[str]:
-    return {reason.code for reason in result.reasons}
 
 
 def _told(action: Action) -> str:

@@ -7,7 +7,8 @@ from flotilla_common.api.core import ControllerRevision
 from flotilla_common.control.plan import Create
 from flotilla_common.workload.claims import claim_record
 from tests.testkit.documents import Json
-from tests.unit.statefulset.build import Builder, actions, claim, codes, planned, pods, revision, sts, summary, template
+from tests.testkit.plans import codes
+from tests.unit.statefulset.build import Builder, claim, planned, pods, revision, sts, summary, template
 from tests.unit.statefulset.test_claims import owners
 
 ADDED: list[tuple[str, Builder, str, list[str], set[str]]] = [
@@ -67,7 +68,7 @@ def test_pods_of_a_kept_revision_get_its_claims(builder: Builder, before: list[s
     there = pods("0A", claims=before)
     found = [claim(f"{name}-w-0") for name in before]
     result = planned(builder, there, claims=found, revisions=[recorded("A", 1, *before), revision("B", 2)])
-    made = [action for action in actions(result) if isinstance(action, Create)]
+    made = [action for action in result.actions if isinstance(action, Create)]
     assert [one.name for one in made] == [*(f"{name}-w-1" for name in volumes), "w-1"]
     mounted = [one["persistentVolumeClaim"]["claimName"] for one in made[-1].body["spec"]["volumes"]]
     assert mounted == [f"{name}-w-1" for name in volumes]
@@ -86,21 +87,21 @@ def test_claims_of_a_kept_revision_go_with_its_pods() -> None:
 
 def test_the_present_size_counts_for_claims_of_a_kept_revision() -> None:
     result = planned(sts(1).p(1).claims("data", size="2Gi"), "", revisions=[recorded("A", 1, "data"), revision("B", 2)])
-    made = actions(result)[0]
+    made = result.actions[0]
     assert isinstance(made, Create)
     assert made.body["spec"]["resources"] == {"requests": {"storage": "2Gi"}}
 
 
 def test_a_revision_records_its_claim_templates() -> None:
     """With the revision, and again when they change while it is the newest one."""
-    (made, *_) = actions(planned(sts(1).claims("data"), "0A", revisions=[revision("A", 1)]))
+    (made, *_) = planned(sts(1).claims("data"), "0A", revisions=[revision("A", 1)]).actions
     assert isinstance(made, Create)
     record = made.body["metadata"]["annotations"]["apps.kruise.io/volume-claim-templates"]
     assert [one["metadata"]["name"] for one in msgspec.json.decode(record)] == ["data"]
     stored = [recorded("A", 1, "data")]
     there = pods("0A", claims=("data",))
     same = planned(sts(1, "A").claims("data"), there, claims=[claim("data-w-0")], revisions=stored)
-    assert actions(same) == []
+    assert same.actions == []
     changed = planned(sts(1, "A"), there, claims=[claim("data-w-0")], revisions=stored)
     assert summary(changed) == ["patch ControllerRevision w-A"]
 
@@ -117,7 +118,7 @@ def test_a_record_that_cannot_be_read_is_none(text: str) -> None:
 def test_a_record_that_does_not_fit_is_left_out() -> None:
     builder = sts(1).claims("data")
     builder.metadata["annotations"] = {"long": "x" * (256 * 1024 - 100)}
-    (made, *_) = actions(planned(builder, "0A", revisions=[revision("A", 1)]))
+    (made, *_) = planned(builder, "0A", revisions=[revision("A", 1)]).actions
     assert isinstance(made, Create)
     assert "apps.kruise.io/volume-claim-templates" not in made.body["metadata"]["annotations"]
 

@@ -6,7 +6,8 @@ import pytest
 
 from flotilla_common.control.plan import Create, Patch, Plan
 from tests.testkit.documents import Json
-from tests.unit.statefulset.build import Builder, actions, claim, codes, planned, pods, storage_class, sts, summary
+from tests.testkit.plans import codes
+from tests.unit.statefulset.build import Builder, claim, planned, pods, storage_class, sts, summary
 
 SET = ("StatefulSet", "w", "uid-w")
 RESIZE = "StatefulSetAutoResizePVCGate=true"
@@ -19,7 +20,7 @@ def pod_owner(ordinal: int, uid: str = "") -> tuple[str, str, str]:
 def owners(result: Plan) -> dict[str, list[str]]:
     """Kinds of the owners that claims get, by claim."""
     found: dict[str, list[str]] = {}
-    for action in actions(result):
+    for action in result.actions:
         if action.resource.kind == "PersistentVolumeClaim" and isinstance(action, Create | Patch):
             references: list[Json] = action.body["metadata"].get("ownerReferences") or []
             found[action.name] = [one["kind"] for one in references]
@@ -34,13 +35,13 @@ def test_a_claim_per_template_comes_before_its_pod() -> None:
         "create PersistentVolumeClaim log-w-1",
         "create 1A",
     ]
-    made = actions(result)[0]
+    made = result.actions[0]
     assert isinstance(made, Create)
     assert made.body["metadata"]["labels"] == {"kind": "disk", "app": "w"}
     assert made.body["spec"]["resources"] == {"requests": {"storage": "1Gi"}}
     assert made.on_success is not None
     assert made.on_success.message == "create Claim data-w-1 Pod w-1 in StatefulSet w success"
-    pod = actions(result)[2]
+    pod = result.actions[2]
     assert isinstance(pod, Create)
     assert [one["persistentVolumeClaim"]["claimName"] for one in pod.body["spec"]["volumes"]] == ["data-w-1", "log-w-1"]
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.unit.statefulset.build import Builder, codes, planned, pods, sts, summary
+from tests.testkit.plans import codes
+from tests.unit.statefulset.build import Builder, planned, pods, sts, summary
 
 START = "StatefulSetStartOrdinal=true"
 

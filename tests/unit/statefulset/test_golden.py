@@ -12,7 +12,7 @@ from flotilla_common.gates import Gates
 from flotilla_statefulset.statefulset.plan import plan
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
 from tests.testkit.documents import Json
-from tests.unit.statefulset.build import actions, codes
+from tests.testkit.plans import codes
 from tests.unit.workload.openkruise import decoded, documents, revisions
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
@@ -79,11 +79,11 @@ def test_the_rollout_goes_on_where_it_stood():
     document = stored("asts")
     document["spec"]["updateStrategy"]["rollingUpdate"]["partition"] = 0
     result = planned(document)
-    updates = [action for action in actions(result) if isinstance(action, Patch) and not action.subresource]
+    updates = [action for action in result.actions if isinstance(action, Patch) and not action.subresource]
     assert [action.name for action in updates] == ["asts-2", "asts-0"]
     assert {update.body["metadata"]["labels"]["controller-revision-hash"] for update in updates} == {"asts-558b4c689b"}
-    assert {action.resource.kind for action in actions(result)} == {"Pod"}
-    assert not [action for action in actions(result) if isinstance(action, Delete)]
+    assert {action.resource.kind for action in result.actions} == {"Pod"}
+    assert not [action for action in result.actions if isinstance(action, Delete)]
 
 
 def test_its_partition_still_holds_the_rest():
@@ -92,7 +92,7 @@ def test_its_partition_still_holds_the_rest():
 
 def test_a_new_image_of_an_ordered_set_begins_at_the_top():
     result = planned(image(stored("ordered"), "nginx:1.22.0"))
-    first, *rest = actions(result)
+    first, *rest = result.actions
     assert isinstance(first, Create)
     assert (first.resource.kind, first.body["revision"]) == ("ControllerRevision", 4)
     assert [(type(action), action.name) for action in rest] == [(Delete, "ordered-2")]
@@ -100,7 +100,7 @@ def test_a_new_image_of_an_ordered_set_begins_at_the_top():
 
 def test_a_rollback_uses_the_revision_that_openkruise_made():
     result = planned(image(stored("ordered"), "nginx:1.21"))
-    first, *rest = actions(result)
+    first, *rest = result.actions
     assert isinstance(first, Patch)
     assert (first.name, first.body["revision"]) == ("ordered-7d4dfdcd44", 4)
     assert [(type(action), action.name) for action in rest] == [(Delete, "ordered-2")]
@@ -111,6 +111,6 @@ def test_scaled_in_a_claim_stays():
     document = stored("asts")
     document["spec"]["replicas"] = 3
     result = planned(document)
-    assert [(type(action), action.resource.kind, action.name) for action in actions(result)] == [
+    assert [(type(action), action.resource.kind, action.name) for action in result.actions] == [
         (Delete, "Pod", "asts-4")
     ]

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from flotilla_common.control.plan import Create, Patch
-from tests.unit.statefulset.build import OWNER, Builder, actions, codes, planned, pod, pods, revision, sts, summary
+from tests.testkit.plans import codes
+from tests.unit.statefulset.build import OWNER, Builder, planned, pod, pods, revision, sts, summary
 
 DELETE, UPDATE, NORMAL = "preDelete", "inPlaceUpdate", "preNormal"
 
@@ -104,7 +105,7 @@ def test_hooks(builder: Builder, there: str, labels: dict[int, dict[str, str]], 
 def test_a_new_pod_is_normal_unless_a_hook_asks_for_more(labels: dict[str, str], state: str) -> None:
     builder = sts(1, "A").hook(NORMAL)
     builder.spec["template"]["metadata"]["labels"].update(labels)
-    (create,) = (one for one in actions(planned(builder, revisions=[])) if one.resource.kind == "Pod")
+    (create,) = (one for one in planned(builder, revisions=[]).actions if one.resource.kind == "Pod")
     assert isinstance(create, Create)
     assert create.body["metadata"]["labels"]["lifecycle.apps.kruise.io/state"] == state
 
@@ -157,7 +158,7 @@ def test_an_orphan_of_the_name_is_taken_in() -> None:
     """Example 52: first the apiserver confirms that the set is as it was planned with."""
     result = planned(sts(2, "A"), [*pods("0A"), pod(1, "C", owners=[])])
     assert summary(result) == ["patch StatefulSet w", "owner 1"]
-    sure = actions(result)[0]
+    sure = result.actions[0]
     assert isinstance(sure, Patch)
     assert (sure.body, sure.resource_version, sure.uid, sure.subresource) == ({}, "7", "uid-w", "status")
 
@@ -195,7 +196,7 @@ def test_a_set_that_is_deleted_only_writes_its_status() -> None:
 def test_a_pod_without_its_identity_label_gets_it_back() -> None:
     there = pods("0A 1A")
     there[1].metadata.labels.pop("statefulset.kubernetes.io/pod-name")
-    (label,) = actions(planned(sts(2, "A"), there))
+    (label,) = planned(sts(2, "A"), there).actions
     assert isinstance(label, Patch)
     assert label.body["metadata"]["labels"] == {"statefulset.kubernetes.io/pod-name": "w-1"}
     assert label.on_success is not None

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from flotilla_common.control.plan import Create, Delete, Patch, Plan
 from flotilla_statefulset.statefulset.plan import plan
-from tests.unit.statefulset.build import NOW, Builder, actions, pods, snapshot, sts, summary
+from tests.unit.statefulset.build import NOW, Builder, pods, snapshot, sts, summary
 
 TOKENS = st.tuples(
     st.sampled_from("ABC"),
@@ -61,7 +61,7 @@ def test_a_plan_is_the_same_each_time_and_writes_no_pod_twice(builder: Builder, 
     result = plan(view, NOW)
     assert result == plan(view, NOW)
     assert len(written(result)) == len(set(written(result)))
-    assert all(isinstance(one, Create | Patch | Delete) for one in actions(result))
+    assert all(isinstance(one, Create | Patch | Delete) for one in result.actions)
 
 
 @settings(max_examples=400, deadline=None)

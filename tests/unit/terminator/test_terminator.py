@@ -17,6 +17,8 @@ from flotilla_sidecar.terminator.containers import Ending
 from flotilla_sidecar.terminator.controller import CONTROLLER, NODES, PODS, REQUESTS, Gatherer
 from flotilla_sidecar.terminator.plan import EndingSnapshot, plan, request_name
 from tests.support.wiring import FakeWiring
+from tests.testkit import pods as pods_of
+from tests.testkit.pods import container
 from tests.unit.control.fakes import START
 
 TERMINATE, IMAGE = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
@@ -39,11 +41,7 @@ def pod(
     default those of a sidecar `s`."""
     envs = {"s": SIDE} if envs is None else envs
     containers = [
-        {
-            "name": name,
-            "image": f"{name}:1",
-            "env": [{"name": key, "value": value} for key, value in envs.get(name, {}).items()],
-        }
+        container(name, f"{name}:1", env=[{"name": key, "value": value} for key, value in envs.get(name, {}).items()])
         for name in states
     ]
     statuses = [
@@ -51,11 +49,11 @@ def pod(
         for name, code in states.items()
         if code is not None
     ]
-    document = {
-        "metadata": {"name": "job-1", "namespace": "shop", "uid": "u1", "resourceVersion": "1"} | metadata,
-        "spec": {"containers": containers, "restartPolicy": policy, "nodeName": "n1"},
-        "status": {"phase": phase, "containerStatuses": statuses},
-    }
+    known = {"uid": "u1", "version": 1} | metadata
+    spec = {"restartPolicy": policy}
+    document = pods_of.pod(
+        "job-1", "shop", **known, node="n1", containers=containers, spec=spec, phase=phase, statuses=statuses
+    )
     return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
 
 

@@ -14,6 +14,7 @@ from flotilla_common.control.plan import Create, Delete, Patch, Plan
 from flotilla_topology.uniteddeployment.children import CLONE_SETS, ChildKind
 from flotilla_topology.uniteddeployment.plan import plan
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
+from tests.testkit import pods as pods_of
 from tests.testkit.documents import Json
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -185,20 +186,19 @@ def template(image: str) -> Json:
 
 
 def pod_of(name: str, labels: Json, *, ready: bool = True, since: float = 0) -> Json:
-    """A pod that is ready since NOW, or finds no node."""
+    """Return a pod that is ready since NOW, or finds no node."""
     found = {"type": "Ready", "status": "True", "lastTransitionTime": at(since)}
     lost = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": at(since)}
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": "ns",
-            "uid": f"u-{name}",
-            "labels": dict(labels),
-            "creationTimestamp": at(since),
-        },
-        "spec": {"nodeName": "node-1"} if ready else {},
-        "status": {"phase": "Running" if ready else "Pending", "conditions": [found if ready else lost]},
-    }
+    return pods_of.pod(
+        name,
+        "ns",
+        uid=f"u-{name}",
+        labels=dict(labels),
+        created=at(since),
+        node="node-1" if ready else "",
+        phase="Running" if ready else "Pending",
+        conditions=[found if ready else lost],
+    )
 
 
 def codes(made: Plan) -> list[str]:

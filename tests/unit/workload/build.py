@@ -8,10 +8,11 @@ import msgspec
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.control.plan import Chain, Patch
 from flotilla_common.gates import Gates
-from flotilla_common.workload.hashing import revision_data
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.recipe import RevisionRecipe, belongs, canonical_template_data, template_labels
-from tests.testkit.documents import Json
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import Json, decoded
+from tests.testkit.workloads import stored_revision
 
 NOW = datetime(2024, 3, 1, 8, 0, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
@@ -28,10 +29,6 @@ def in_place(**members: Any) -> InPlaceContext:
     """What in-place updates depend on, for a workload without hooks."""
     values: dict[str, Any] = {"recipe": RECIPE, "lifecycle": None, "gates": GATES, "server_version": "v1.33.1"}
     return InPlaceContext(**(values | {"now": NOW} | members))
-
-
-def raw(document: object) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(document))
 
 
 def container(name: str = "nginx", image: str = "nginx:alpine", **members: Any) -> Json:
@@ -63,14 +60,9 @@ def template(*containers: Json, metadata: Json | None = None, **spec: Any) -> Js
     }
 
 
-def revision(content: Json, name: str = "sample-new", **metadata: Any) -> ControllerRevision:
-    """A stored revision of a template."""
-    document = {
-        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "1", **metadata},
-        "revision": metadata.pop("number", 1),
-        "data": msgspec.Raw(revision_data(raw(content))),
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=ControllerRevision)
+def revision(content: Json, name: str = "sample-new", *, number: int = 1, **metadata: Any) -> ControllerRevision:
+    """Return a stored revision of a template."""
+    return stored_revision(name, number, content, **metadata)
 
 
 def env_from(name: str, path: str) -> Json:
@@ -110,34 +102,24 @@ def pod(
     values: dict[str, str | Json] = {"InPlaceUpdateReady": "True", "ContainersReady": "True", "Ready": "True"}
     values |= conditions or {}
     held = containers or [container()]
-    document = {
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": f"uid-{name}",
-            "resourceVersion": "7",
-            "creationTimestamp": LONG_AGO,
-            "labels": {
-                "controller-revision-hash": "sample-old",
-                **({LIFECYCLE: state} if state else {}),
-                **(labels or {}),
-            },
-            "annotations": annotations or {},
-            "finalizers": finalizers or [],
-            **metadata,
-        },
-        "spec": {"nodeName": node, "containers": held, "readinessGates": [{"conditionType": gate} for gate in gates]},
-        "status": {
-            "phase": "Running",
-            "conditions": [
-                condition(kind, value) if isinstance(value, str) else condition(kind, **value)
-                for kind, value in values.items()
-                if value
-            ],
-            "containerStatuses": [status(item["name"]) for item in held] if statuses is None else statuses,
-        },
-    }
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    known: Json = {"uid": f"uid-{name}", "version": 7, "created": LONG_AGO, "finalizers": finalizers}
+    document = pods_of.pod(
+        name,
+        **known | metadata,
+        labels={"controller-revision-hash": "sample-old", **({LIFECYCLE: state} if state else {}), **(labels or {})},
+        annotations=annotations,
+        node=node,
+        containers=held,
+        gates=gates,
+        phase="Running",
+        conditions=[
+            condition(kind, value) if isinstance(value, str) else condition(kind, **value)
+            for kind, value in values.items()
+            if value
+        ],
+        statuses=[status(item["name"]) for item in held] if statuses is None else statuses,
+    )
+    return decoded(document, Pod)
 
 
 def patches(chain: Chain) -> list[Patch]:

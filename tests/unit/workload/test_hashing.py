@@ -15,7 +15,8 @@ from flotilla_common.workload.hashing import (
     revision_data,
     revision_hash,
 )
-from tests.unit.workload.build import container, env_from, raw, template
+from tests.testkit.workloads import raw
+from tests.unit.workload.build import container, env_from, template
 
 SERIALISED = (
     '{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null,"labels":{"app":"sample"}},'

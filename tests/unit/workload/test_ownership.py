@@ -11,7 +11,8 @@ from flotilla_common.api.resources import CLAIM, POD, REVISION, Resource
 from flotilla_common.control.plan import Intent, Patch
 from flotilla_common.workload.claims import claim_templates, hand_over
 from flotilla_common.workload.ownership import adopt, owner_reference, release
-from tests.unit.workload.build import patches, raw
+from tests.testkit.workloads import raw
+from tests.unit.workload.build import patches
 
 STATEFUL_SET = Resource("apps.kruise.io", "v1beta1", "statefulsets", "StatefulSet")
 OWNER = ObjectMeta(name="web", namespace="ns", uid="u")

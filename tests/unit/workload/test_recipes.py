@@ -30,8 +30,9 @@ from flotilla_common.workload.revisions import (
     own_revisions,
     surplus_revisions,
 )
+from tests.testkit.workloads import raw
 from tests.unit.workload import openkruise
-from tests.unit.workload.build import GATES, RECIPE, container, raw, template
+from tests.unit.workload.build import GATES, RECIPE, container, template
 
 HASH_LABEL, POD_LABEL = "controller.kubernetes.io/hash", "controller-revision-hash"
 ANYTHING = Selector.compile(LabelSelector())

@@ -18,7 +18,8 @@ from flotilla_common.workload.revisions import (
     own_revisions,
     surplus_revisions,
 )
-from tests.unit.workload.build import RECIPE, container, raw, template
+from tests.testkit.workloads import raw
+from tests.unit.workload.build import RECIPE, container, template
 
 OWNER = ObjectMeta(name="sample", namespace="default", uid="uid-owner", annotations={"note": "x"})
 HASH = "kruise.io/cloneset-volumeclaimtemplate-hash"

@@ -13,6 +13,7 @@ from flotilla_common.api.kinds.workloadspread.types import MATCHED, WorkloadSpre
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
+from tests.testkit import pods as pods_of
 from tests.testkit.documents import Json
 
 T = TypeVar("T")
@@ -67,21 +68,14 @@ def pod(
         annotations[MATCHED] = msgspec.json.encode(matched).decode()
     lost = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": at(-60)}
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": "ns",
-            "uid": f"u-{name}",
-            "annotations": annotations,
-            "creationTimestamp": at(-60 if stuck is None else -stuck),
-        }
-        | metadata,
-        "spec": {} if stuck is not None or not node else {"nodeName": node},
-        "status": {
-            "phase": "Pending" if stuck is not None else phase,
-            "conditions": [lost] if stuck is not None else [ready],
-        },
-    }
+    return pods_of.pod(
+        name,
+        "ns",
+        **{"uid": f"u-{name}", "annotations": annotations, "created": at(-60 if stuck is None else -stuck)} | metadata,
+        node="" if stuck is not None else node,
+        phase="Pending" if stuck is not None else phase,
+        conditions=[lost] if stuck is not None else [ready],
+    )
 
 
 def node(name: str, taints: Sequence[Json] = (), **labels: str) -> Json:
