@@ -15,7 +15,7 @@ from flotilla_common.mirror.mirror import Mirror
 from flotilla_statemetrics.exposition import CONTENT_TYPE, Snapshot, text_of
 from flotilla_statemetrics.families import AnyKind
 
-SECONDS = Histogram("flotilla_statemetrics_scrape_seconds", "Time that the metrics of all objects took.")
+SECONDS = Histogram("flotilla_statemetrics_scrape_seconds", "Time to write the metrics of all objects.")
 
 
 class Page:

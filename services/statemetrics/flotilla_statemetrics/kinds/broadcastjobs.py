@@ -36,10 +36,10 @@ BROADCAST_JOBS = StateKind(
             "type",
             lambda one: one.spec.completion_policy.type,
         ),
-        number("kruise_broadcastjob_status_active", "Pods that run.", lambda one: one.status.active),
+        number("kruise_broadcastjob_status_active", "Running pods.", lambda one: one.status.active),
         number("kruise_broadcastjob_status_succeeded", "Pods that succeeded.", lambda one: one.status.succeeded),
         number("kruise_broadcastjob_status_failed", "Pods that failed.", lambda one: one.status.failed),
-        number("kruise_broadcastjob_status_desired", "Nodes that are to have a pod.", lambda one: one.status.desired),
+        number("kruise_broadcastjob_status_desired", "Nodes that should have a pod.", lambda one: one.status.desired),
         conditions("kruise_broadcastjob_status_condition", lambda one: one.status.conditions),
     ),
 )

@@ -51,7 +51,7 @@ CLONE_SETS = StateKind(
         object_labels("kruise_cloneset_labels"),
         generation("kruise_cloneset_spec_metadata_generation"),
         generation("kruise_cloneset_metadata_generation"),
-        number("kruise_cloneset_spec_replicas", "Pods that are wanted.", lambda one: one.spec.replicas),
+        number("kruise_cloneset_spec_replicas", "Desired pods.", lambda one: one.spec.replicas),
         number("kruise_cloneset_spec_paused", "1 while the rollout is paused.", lambda one: int(_rolling(one).paused)),
         number(
             "kruise_cloneset_spec_strategy_rollingupdate_max_unavailable",
@@ -60,7 +60,7 @@ CLONE_SETS = StateKind(
         ),
         number(
             "kruise_cloneset_spec_strategy_rollingupdate_max_surge",
-            "Pods above the wanted number that there may be during a rollout.",
+            "Pods that may exist above the desired number during a rollout.",
             _max_surge,
         ),
         number("kruise_cloneset_spec_strategy_partition", "Pods that stay on old revisions.", _partition),
@@ -80,7 +80,7 @@ CLONE_SETS = StateKind(
         ),
         number(
             "kruise_cloneset_status_observed_generation",
-            "The generation that the status is about.",
+            "The generation that the status describes.",
             lambda one: one.status.observed_generation,
         ),
         conditions("kruise_cloneset_status_condition", lambda one: one.status.conditions),

@@ -41,12 +41,12 @@ DAEMON_SETS = StateKind(
         ),
         number(
             "kruise_daemonset_status_current_number_scheduled",
-            "Nodes that have a pod and are to have one.",
+            "Nodes that have a pod and should have one.",
             lambda one: one.status.current_number_scheduled,
         ),
         number(
             "kruise_daemonset_status_desired_number_scheduled",
-            "Nodes that are to have a pod.",
+            "Nodes that should have a pod.",
             lambda one: one.status.desired_number_scheduled,
         ),
         number(
@@ -56,18 +56,18 @@ DAEMON_SETS = StateKind(
         ),
         number(
             "kruise_daemonset_status_number_misscheduled",
-            "Nodes that have a pod and are to have none.",
+            "Nodes that have a pod and should have none.",
             lambda one: one.status.number_misscheduled,
         ),
         number("kruise_daemonset_status_number_ready", "Nodes with a ready pod.", lambda one: one.status.number_ready),
         number(
             "kruise_daemonset_status_number_unavailable",
-            "Nodes that are to have a pod and have no available one.",
+            "Nodes that should have a pod and have no available one.",
             lambda one: one.status.number_unavailable,
         ),
         number(
             "kruise_daemonset_status_observed_generation",
-            "The generation that the status is about.",
+            "The generation that the status describes.",
             lambda one: one.status.observed_generation,
         ),
         number(

@@ -65,7 +65,7 @@ SIDECAR_SETS = StateKind(
         created("kruise_sidecarset_created"),
         object_labels("kruise_sidecarset_labels"),
         generation("kruise_sidecarset_spec_metadata_generation"),
-        Family("kruise_sidecarset_spec_namespcace", "Namespaces that are named.", _namespaces),
+        Family("kruise_sidecarset_spec_namespcace", "Namespaces that are selected by name.", _namespaces),
         number(
             "kruise_sidecarset_spec_strategy_rollingupdate_max_unavailable",
             "Pods that may be unavailable during a rollout.",
@@ -80,7 +80,7 @@ SIDECAR_SETS = StateKind(
         ),
         _containers(
             "kruise_sidecarset_spec_containers_injectpolicy",
-            "Where containers stand in pods.",
+            "Where containers are inserted in pods.",
             "policy",
             lambda one: one.pod_inject_policy,
         ),
@@ -92,7 +92,7 @@ SIDECAR_SETS = StateKind(
         ),
         _containers(
             "kruise_sidecarset_spec_containers_strategy_hotupgradeemptyimage",
-            "The image of the idle one of two containers.",
+            "The image of the idle container of a hot upgrade.",
             "image",
             lambda one: one.upgrade_strategy.hot_upgrade_empty_image,
         ),
@@ -112,7 +112,7 @@ SIDECAR_SETS = StateKind(
         ),
         number(
             "kruise_sidecarset_status_observed_generation",
-            "The generation that the status is about.",
+            "The generation that the status describes.",
             lambda one: one.status.observed_generation,
         ),
     ),

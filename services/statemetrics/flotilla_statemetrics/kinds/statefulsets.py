@@ -35,7 +35,7 @@ def _families(kind: str) -> tuple[Family[StatefulSet], ...]:
         created(f"{kind}_created"),
         object_labels(f"{kind}_labels"),
         generation(f"{kind}_metadata_generation"),
-        number(f"{kind}_spec_replicas", "Pods that are wanted.", lambda one: one.spec.replicas),
+        number(f"{kind}_spec_replicas", "Desired pods.", lambda one: one.spec.replicas),
         number(
             f"{kind}_spec_strategy_rollingupdate_max_unavailable",
             "Pods that may be unavailable during a rollout.",
@@ -49,13 +49,13 @@ def _families(kind: str) -> tuple[Family[StatefulSet], ...]:
         number(f"{kind}_status_replicas_updated", "Updated pods.", lambda one: one.status.updated_replicas),
         number(
             f"{kind}_status_observed_generation",
-            "The generation that the status is about.",
+            "The generation that the status describes.",
             lambda one: one.status.observed_generation,
         ),
         conditions(f"{kind}_status_condition", lambda one: one.status.conditions),
         word(
             f"{kind}_status_current_revision",
-            "The revision that pods were made of before the rollout.",
+            "The revision of pods before the rollout.",
             "revision",
             lambda one: one.status.current_revision,
         ),
@@ -86,7 +86,7 @@ ADVANCED_STATEFUL_SETS = StateKind(
     families=(
         *_families("kruise_advancedstatefulset"),
         _strategy("kruise_advancedstatefulset_strategy_type"),
-        number("kruise_advancedstatefulset_replicas", "Pods that are wanted.", lambda one: one.spec.replicas),
+        number("kruise_advancedstatefulset_replicas", "Desired pods.", lambda one: one.spec.replicas),
     ),
 )
 """The same objects under the older names."""

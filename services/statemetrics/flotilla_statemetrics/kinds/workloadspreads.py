@@ -34,7 +34,9 @@ WORKLOAD_SPREADS = StateKind(
         created("kruise_workloadspread_created"),
         object_labels("kruise_workloadspread_labels"),
         generation("kruise_workloadspread_spec_metadata_generation"),
-        Family("kruise_workloadspread_spec_subsets_max_replicas", "Pods that a subset takes at most.", _max_replicas),
+        Family(
+            "kruise_workloadspread_spec_subsets_max_replicas", "The largest number of pods of a subset.", _max_replicas
+        ),
         word(
             "kruise_workloadspread_spec_strategy_type",
             "Whether pods may move to other subsets.",
