@@ -134,7 +134,7 @@ def _asked(sidecar_set: SidecarSet) -> tuple[object, ...]:
 
 
 def _concerns(sidecar_set: SidecarSet, old: Pod | None, new: Pod | None) -> bool:
-    """Report whether a change of the pod matters. A set with an unreadable spec is planned, to explain itself."""
+    """Report whether a change of the pod matters. With an unreadable spec only new pods do: the plan gives the reason."""
     try:
         wanted = wanted_of(sidecar_set)
     except ValueError:
