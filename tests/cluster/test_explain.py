@@ -105,7 +105,7 @@ TABLE = [
     Row(
         "ends-by-itself",
         [cloneset(**shell("echo all done"))],
-        "stuck: web-*: container app ends by itself with exit code 0, and is to run on",
+        "stuck: web-*: container app ends by itself with exit code 0, but should keep running",
     ),
     Row(
         "command-not-found",
@@ -174,7 +174,7 @@ TABLE = [
     Row(
         "scheduling-gate",
         [cloneset(schedulingGates=[{"name": "example.com/budget"}])],
-        "stuck: web-*: scheduling gate example.com/budget holds it, until somebody removes that",
+        "stuck: web-*: scheduling gate example.com/budget holds it until the gate is removed",
     ),
     Row(
         "claim",

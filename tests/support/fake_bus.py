@@ -198,7 +198,7 @@ class FakeBus:
                 answer = await server.on_request(message)
                 if answer is not None:
                     return answer
-        raise BusError(f"nobody serves {subject}")
+        raise BusError(f"no responders on {subject}")
 
     async def hand_on(self, subject: str, data: bytes, reply: str) -> None:
         self.handed_on.append(Message(subject=subject, data=data, reply=reply))

@@ -56,9 +56,9 @@ async def test_dead_for_good(flotilla: Fleet, web: Rollout) -> None:
     await web.finish()
     watcher, service = flotilla.members["watcher"], flotilla.members["cloneset"]
     assert "watching the apiserver directly" in service.log()
-    returns = service.log().count("it feeds the mirror again")
+    returns = service.log().count("reading from it again")
     await flotilla.start_bus()
-    await eventually(lambda: service.log().count("it feeds the mirror again") >= returns + 5)
+    await eventually(lambda: service.log().count("reading from it again") >= returns + 5)
     await eventually(watcher.ready)
     await web.begin()
     await web.end()

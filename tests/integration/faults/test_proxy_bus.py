@@ -46,7 +46,7 @@ async def web(there: Wired) -> AsyncIterator[Rollout]:
 
 def returns(there: Wired) -> int:
     """How often a mirror has gone back from the apiserver to the bus."""
-    return there.fleet.members["cloneset"].log().count("it feeds the mirror again")
+    return there.fleet.members["cloneset"].log().count("reading from it again")
 
 
 async def test_late_messages(there: Wired, web: Rollout) -> None:

@@ -90,7 +90,7 @@ async def test_reports_that_do_not_count(space: Space):
     space.request("app")
     other = await space.report(uid="00000000-0000-0000-0000-000000000000")
     assert (other.accepted, other.again) == (False, False)
-    assert "no such object" in other.why
+    assert "no object with uid" in other.why
     missing = await space.report(name="nobody", uid="x")
     assert (missing.accepted, missing.again) == (False, False)
     unknown = await space.report(state("db", "Pending"))

@@ -128,7 +128,7 @@ class SimulatedBus:
             async with asyncio.timeout(HISTORY_SECONDS):
                 await complete.wait()
         except TimeoutError as error:
-            raise BusError(f"{stream} was not read to its end within {HISTORY_SECONDS:g}s") from error
+            raise BusError(f"{stream} was not read to its end within {HISTORY_SECONDS:g} s") from error
         finally:
             await read.stop()
         for message in held:

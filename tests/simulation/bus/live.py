@@ -73,7 +73,7 @@ class Requests:
 
         def arrive() -> None:
             if not self._server.deliver_live(message):
-                nobody = BusError(f"nobody serves {subject}")
+                nobody = BusError(f"no responders on {subject}")
                 self._connection.hand(Way.REPLY, subject, lambda: question.fail(nobody))
 
         self._waiting[reply] = question

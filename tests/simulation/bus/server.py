@@ -113,7 +113,7 @@ class Server:
         """Store a message; returns its sequence. BusError, PublishRefused."""
         stream = self._taking(subject)
         if stream is None:
-            raise BusError(f"nobody takes {subject}")
+            raise BusError(f"no responders on {subject}")
         return self._store(stream, subject, data, headers, expected, ttl).sequence
 
     def accept(self, message: Message) -> None:

@@ -165,7 +165,7 @@ ROWS: list[tuple[str, Pod, Around, str, str]] = [
         pod(waiting("CrashLoopBackOff", BACK_OFF, restarts=3, last=ended(0, "Completed"))),
         around(),
         "ContainerCompleted",
-        "container app ends by itself with exit code 0, and is to run on (3 restarts)",
+        "container app ends by itself with exit code 0, but should keep running (3 restarts)",
     ),
     (
         "runs again after a crash",
@@ -250,7 +250,7 @@ ROWS: list[tuple[str, Pod, Around, str, str]] = [
         pod(running()),
         around(),
         "Starting",
-        "container app runs, and its kubelet has not called it ready yet",
+        "container app runs, and its kubelet has not reported it ready yet",
     ),
     (
         "init container",

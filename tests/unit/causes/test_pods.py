@@ -73,7 +73,7 @@ SCHEDULING: list[Row] = [
         ),
         around(),
         "SchedulingGated",
-        "scheduling gate example.com/budget holds it, until somebody removes that",
+        "scheduling gate example.com/budget holds it until the gate is removed",
         True,
     ),
     (
@@ -162,7 +162,7 @@ STARTING: list[Row] = [
         pod(phase="Pending"),
         around(),
         "Starting",
-        "the kubelet of node n1 has not begun with it yet",
+        "the kubelet of node n1 has not started it yet",
         False,
     ),
     (
@@ -290,7 +290,7 @@ NODES: list[Row] = [
         pod(phase="Succeeded", restartPolicy="Always"),
         around(),
         "PodCompleted",
-        "it ran to its end, and is to run on",
+        "it ran to its end, but should keep running",
         True,
     ),
 ]

@@ -158,7 +158,8 @@ def test_run_names_the_broken_field_of_a_kubeconfig(tmp_path: Path):
     result = CliRunner().invoke(main, ["run", "watcher", "--kubeconfig", str(tmp_path / "config")])
     assert result.exit_code == 1
     assert (
-        result.output == f"Error: kubeconfig {tmp_path}/config: clusters[c].server: 'c:6443' is no http or https URL\n"
+        result.output
+        == f"Error: kubeconfig {tmp_path}/config: clusters[c].server: 'c:6443' is not an http or https URL\n"
     )
 
 

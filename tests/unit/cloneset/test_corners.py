@@ -83,7 +83,7 @@ def test_a_pod_that_cannot_be_read_is_named_with_its_problem() -> None:
     result = planned(cloneset().replicas(1), [odd])
     (reason,) = [reason for reason in result.reasons if reason.code == "PodUnreadable"]
     assert reason.objects == ("sample-odd",)
-    assert reason.message.startswith("cannot go on with sample-odd: pod sample-odd: annotation")
+    assert reason.message.startswith("cannot continue with sample-odd: pod sample-odd: annotation")
 
 
 def labels_written(result: Any) -> dict[str, str]:

@@ -94,7 +94,7 @@ async def test_only_a_few_pods_of_a_sort_are_looked_at_closely() -> None:
 
 async def test_what_is_under_way_is_told_with_its_age() -> None:
     told, _, _ = await sentences(FakeApi(), pod(running(since=12)))
-    assert told == ["web-1: container app runs, and its kubelet has not called it ready yet (for 12s)"]
+    assert told == ["web-1: container app runs, and its kubelet has not reported it ready yet (for 12s)"]
 
 
 async def test_a_pod_that_serves_may_be_unstable() -> None:

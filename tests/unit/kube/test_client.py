@@ -161,7 +161,7 @@ async def test_no_answer_in_time_is_an_unknown_outcome(api: KubeClient, server: 
 
 async def test_something_else_than_a_list_is_no_answer(api: KubeClient, server: tuple[Apiserver, str]) -> None:
     server[0].answers = [web.Response(body=b"<html>the gateway is tired</html>")]
-    with pytest.raises(Unreachable, match="LIST of pods got something else than a list"):
+    with pytest.raises(Unreachable, match="LIST of pods did not return a list"):
         await api.list(POD)
 
 

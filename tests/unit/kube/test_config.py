@@ -130,12 +130,12 @@ NOT_BASE64 = {"server": "https://one", "certificate-authority-data": "%%%"}
     ("cluster", "user", "extra", "complaint"),
     [
         ({"server": ""}, {}, {}, r"a: clusters\[c\]\.server: is not set"),
-        ({"server": "one:6443"}, {}, {}, r"clusters\[c\]\.server: 'one:6443' is no http or https URL"),
-        ({"proxy-url": "socks5://p"}, {}, {}, r"clusters\[c\]\.proxy-url: 'socks5://p' is no http or https URL"),
+        ({"server": "one:6443"}, {}, {}, r"clusters\[c\]\.server: 'one:6443' is not an http or https URL"),
+        ({"proxy-url": "socks5://p"}, {}, {}, r"clusters\[c\]\.proxy-url: 'socks5://p' is not an http or https URL"),
         (NOT_BASE64, {}, {}, r"clusters\[c\]\.certificate-authority-data: is not base64"),
         (NO_FILE, {}, {}, r"certificate-authority: cannot read .*none"),
         ({"server": "https://one"}, {"client-certificate-data": "YQ=="}, {}, r"users\[u\]\.client-key: is not set"),
-        ({}, {"auth-provider": {"name": "gcp"}}, {}, r"users\[u\]\.auth-provider: is gone"),
+        ({}, {"auth-provider": {"name": "gcp"}}, {}, r"users\[u\]\.auth-provider: was removed"),
         ({}, {"token": 5}, {}, r"users\[u\]\.token: is of type int, not text"),
         ({}, {"exec": "kubelogin"}, {}, r"users\[u\]\.exec: is of type str"),
         ({}, {"exec": {"command": "kubelogin"}}, {}, r"users\[u\]\.exec: .*missing key 'apiVersion'"),
@@ -159,7 +159,7 @@ async def test_missing_and_empty_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is empty"):
         await load(str(tmp_path / "empty"))
     (tmp_path / "broken").write_text("users: [{name: u, user: {token: secret}")
-    with pytest.raises(ConfigError, match=r"broken: is no YAML: .* line 1, column") as error:
+    with pytest.raises(ConfigError, match=r"broken: is not YAML: .* line 1, column") as error:
         await load(str(tmp_path / "broken"))
     assert "secret" not in str(error.value)
     with pytest.raises(ConfigError, match="no cluster is configured"):

@@ -110,7 +110,7 @@ async def test_a_plugin_may_give_a_certificate_that_ends(
         ("echo hello", "failed to decode process output"),
         ('echo \'{"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"","status":{}}\'', "does not match"),
         ('echo \'{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential"}\'', "missing key 'status'"),
-        (answer(), "without a token"),
+        (answer(), "neither a token"),
         (answer(token="t", expirationTimestamp="soon"), "Invalid RFC3339 encoded datetime"),
     ],
 )
@@ -216,7 +216,9 @@ async def test_an_id_token_that_ends_is_replaced_in_the_kubeconfig(
 
 async def test_nobody_unknown_gets_the_refresh_token(tmp_path: Path, issuer: Issuer) -> None:
     config = await load(tmp_path / "config", issuer.user())
-    with pytest.raises(ConfigError, match=r"auth-provider\.config\.idp-issuer-url: gave no ID token: .*CERTIFICATE"):
+    with pytest.raises(
+        ConfigError, match=r"auth-provider\.config\.idp-issuer-url: returned no ID token: .*CERTIFICATE"
+    ):
         await config.credential.authorization()
     assert issuer.asked == []
 
@@ -224,9 +226,9 @@ async def test_nobody_unknown_gets_the_refresh_token(tmp_path: Path, issuer: Iss
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
-        ({"id-token": "no-jwt"}, r"auth-provider\.config\.id-token: is no JWT"),
+        ({"id-token": "no-jwt"}, r"auth-provider\.config\.id-token: is not a JWT"),
         ({"refresh-token": ""}, r"auth-provider\.config\.refresh-token: is not set"),
-        ({}, r"idp-issuer-url: gave no ID token: ClientResponseError: 400"),
+        ({}, r"idp-issuer-url: returned no ID token: ClientResponseError: 400"),
     ],
 )
 async def test_a_provider_that_gives_nothing(

@@ -40,9 +40,9 @@ async def test_a_line_of_nine_megabytes() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (line("ADDED", a=1)[:-5], "broke off"),
-        (line("ADDED", a=1)[:-1], "broke off"),
-        (b"<html>\n", "something else"),
+        (line("ADDED", a=1)[:-5], "ended within"),
+        (line("ADDED", a=1)[:-1], "ended within"),
+        (b"<html>\n", "invalid event"),
     ],
     ids=["half a line", "no newline", "no event"],
 )

@@ -227,7 +227,7 @@ async def test_direct_reads(bench: Bench) -> None:
     bench.api.meanwhile = lambda: bench.mirror.written(POD, body("fresh", 150))
     await reading
     assert bench.held == {"c": "50", "fresh": "150"}
-    with pytest.raises(VersionsWentBack, match="resourceVersion 150 was heard of, and a LIST is at 100"):
+    with pytest.raises(VersionsWentBack, match="resourceVersion 150 was seen, and a LIST is at 100"):
         await bench.mirror.read_owned(POD, "ns")
 
 
@@ -325,7 +325,7 @@ def test_what_does_not_fit_into_one_table_is_an_error() -> None:
         mirror.add(POD, Thing, namespace="ns")
     assert (mirror.namespace_of(SECRET), mirror.namespace_of(POD), mirror.namespace_of(NODE)) == ("ns", "", "")
     mirror.add(POD, Thing, {"size": by_size})
-    with pytest.raises(RuntimeError, match=r"^index size is there already, or comes too late$"):
+    with pytest.raises(RuntimeError, match=r"^index size exists already, or comes after the first object$"):
         mirror.add(POD, Thing, {"size": by_name})
 
 
@@ -334,7 +334,7 @@ def test_an_index_that_comes_after_objects_is_an_error() -> None:
     bench.mirror.add(POD, Thing, {"size": by_size})
     bench.mirror.written(POD, body("a", 1))
     assert bench.mirror.add(POD, Thing, {"size": by_size}) is bench.table
-    with pytest.raises(RuntimeError, match=r"^index name is there already, or comes too late$"):
+    with pytest.raises(RuntimeError, match=r"^index name exists already, or comes after the first object$"):
         bench.mirror.add(POD, Thing, {"name": by_name})
 
 
@@ -396,7 +396,7 @@ async def test_two_lines_of_versions_end_the_mirror(bench: Bench) -> None:
     await bench.publish("0.e1", 10, body("a", 5))
     await bench.feed.tend()
     await bench.mark("listing", epoch="1.e2")
-    with pytest.raises(VersionsWentBack, match="line 1 of versions, this process began in line 0"):
+    with pytest.raises(VersionsWentBack, match="line 1 of versions, this process began with line 0"):
         await bench.feed.tend()
     late = Bench()
     late.bus.streams = bench.bus.streams

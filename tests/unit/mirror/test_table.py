@@ -126,9 +126,9 @@ def test_an_index_is_added_before_the_first_object() -> None:
     assert [obj.metadata.name for obj in table.by_index("app", "x")] == ["a"]
     table.add_index("app", by_app)  # has no effect, so it does not come too late
     assert [obj.metadata.name for obj in table.by_index("app", "x")] == ["a"]
-    with pytest.raises(RuntimeError, match=r"^index other is there already, or comes too late$"):
+    with pytest.raises(RuntimeError, match=r"^index other exists already, or comes after the first object$"):
         table.add_index("other", by_app)
-    with pytest.raises(RuntimeError, match=r"^index app is there already, or comes too late$"):
+    with pytest.raises(RuntimeError, match=r"^index app exists already, or comes after the first object$"):
         Table[Thing]({"app": by_app}).add_index("app", lambda obj: [])
     with pytest.raises(KeyError):
         table.by_index("other", "x")
@@ -255,7 +255,7 @@ def test_a_list_that_is_older_than_what_was_known_when_it_was_asked_for() -> Non
     table.remove("ns", "b", "uid-b", 9)
     assert table.newest == 9
     table.replace([thing("a", 7)], 8)  # asked for before
-    with pytest.raises(VersionsWentBack, match="resourceVersion 9 was heard of, and a LIST is at 8"):
+    with pytest.raises(VersionsWentBack, match="resourceVersion 9 was seen, and a LIST is at 8"):
         table.replace([thing("a", 7)], 8, known=table.newest)
 
 

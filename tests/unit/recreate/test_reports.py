@@ -85,7 +85,7 @@ async def test_of_two_reports_the_newer_one_counts(replica: Replica):
     first = await replica.hear()
     newer = RecreateReport(uid="uid-r", phase="Recreating", states=[state("app", "Recreating", killed=True)])
     second = await replica.hear(newer)
-    assert await first == Answer(why="a newer report about the same object came", again=True)
+    assert await first == Answer(why="superseded by a newer report about the same object", again=True)
     replica.plan()
     answer = await second
     assert answer is not None
@@ -112,10 +112,10 @@ async def test_a_shard_that_is_lost_meanwhile(replica: Replica):
         pytest.param(
             msgspec.structs.replace(REPORT, uid="other"),
             HERE,
-            "there is no such object with uid other",
+            "there is no object with uid other",
             id="another uid",
         ),
-        pytest.param(REPORT, Sender("n", "ns", "x"), "there is no such object with uid uid-r", id="no request"),
+        pytest.param(REPORT, Sender("n", "ns", "x"), "there is no object with uid uid-r", id="no request"),
         pytest.param(
             msgspec.structs.replace(REPORT, states=[state("db", "Pending")]),
             HERE,
@@ -144,13 +144,13 @@ async def test_a_request_that_the_agent_heard_of_first():
 async def test_an_apiserver_that_does_not_tell():
     replica = Replica()
     replica.trouble = ApiError(500, "InternalError", "no quorum")
-    assert await (await replica.hear()) == Answer(why="the apiserver does not tell: no quorum", again=True)
+    assert await (await replica.hear()) == Answer(why="cannot ask the apiserver: no quorum", again=True)
 
 
 async def test_a_request_that_goes_while_a_report_waits(replica: Replica):
     answer = await replica.hear()
     replica.world.requests.remove("ns", "r", "uid-r")
-    assert await answer == Answer(why="there is no such object with uid uid-r")
+    assert await answer == Answer(why="there is no object with uid uid-r")
 
 
 async def test_what_cannot_be_written_is_to_be_sent_again(replica: Replica, monkeypatch: pytest.MonkeyPatch):
@@ -167,13 +167,13 @@ async def test_a_report_about_an_earlier_namesake_is_not_planned_with(replica: R
     held = replica.world.requests.get("ns", "r")
     assert isinstance(held, ContainerRecreateRequest)
     assert replica.inbox.latest(held) is None
-    assert await answer == Answer(why="there is no such object with uid uid-r")
+    assert await answer == Answer(why="there is no object with uid uid-r")
 
 
 async def test_an_apiserver_that_is_away_does_not_tell_either():
     replica = Replica()
     replica.trouble = Unreachable("timeout")
-    assert await (await replica.hear()) == Answer(why="the apiserver does not tell: timeout", again=True)
+    assert await (await replica.hear()) == Answer(why="cannot ask the apiserver: timeout", again=True)
 
 
 @pytest.mark.parametrize(

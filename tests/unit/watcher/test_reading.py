@@ -50,7 +50,7 @@ def test_a_refusal_says_why() -> None:
     bus = Bus()
     (answer,) = asked(bus, "STREAM.PURGE.act")
     assert answer is not None
-    assert "only reads" in msgspec.json.decode(answer)["error"]["description"]
+    assert "read-only" in msgspec.json.decode(answer)["error"]["description"]
     assert not bus.handed_on
 
 

@@ -148,7 +148,7 @@ async def test_a_bus_that_fails_is_left_alone() -> None:
 
     async def fail(subject: str, data: bytes, timeout: float) -> bytes:
         bus.asked.append(subject)
-        raise BusError("nobody serves it")
+        raise BusError("no responders on it")
 
     bus.request = fail  # type: ignore[method-assign]
     world = await world_with(bus)

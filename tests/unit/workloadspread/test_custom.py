@@ -123,7 +123,7 @@ def owned(name: str, kind: str = "TrainJob", uid: str = "u-net", subset: str | N
 async def test_the_workload_and_its_own_pods(listed: bool) -> None:
     world = World(Apiserver(listed=listed))
     world.put(owned("p"), owned("other", uid="u-other"))
-    assert "or it is looked up just now" in world.snapshot().unfollowed
+    assert "or it is being looked up" in world.snapshot().unfollowed
     await world.work()
     found = world.snapshot()
     assert (found.unfollowed, found.unreadable) == ("", "")
@@ -141,7 +141,7 @@ async def test_a_kind_that_nobody_names_is_said() -> None:
     assert [(one.code, one.message) for one in made.reasons] == [
         (
             "TargetNotFollowed",
-            "nothing is done: no ConfigMap names TrainJob of train.io, or it is looked up just now",
+            "nothing is done: no ConfigMap names TrainJob of train.io, or it is being looked up",
         )
     ]
     assert (made.status, made.errors, made.actions) == (None, (), [])

@@ -53,7 +53,7 @@ PENDING_BYTES = 32 << 20
 """Most bytes that wait for the socket: four objects of the largest payload."""
 
 _OPEN = (
-    "Whoever is on the bus can have pods made and deleted: give the servers users, or allow it with --allow-open-bus"
+    "Any client of the bus can have pods created and deleted: give the servers users, or allow it with --allow-open-bus"
 )
 
 OnClient = Callable[[Client], Awaitable[None]]
@@ -238,9 +238,9 @@ class Connection:
         try:
             await asyncio.wait((closing,), timeout=CLOSE_SECONDS)
             if not closing.done():
-                self._log.warning("the bus connection was given up without a farewell", seconds=CLOSE_SECONDS)
+                self._log.warning("bus connection dropped, closing it timed out", seconds=CLOSE_SECONDS)
             elif not closing.cancelled() and (error := closing.exception()) is not None:
-                self._log.warning("the bus connection ended badly", error=str(error) or type(error).__name__)
+                self._log.warning("closing the bus connection failed", error=str(error) or type(error).__name__)
         finally:
             await _end(closing)
 
@@ -272,7 +272,7 @@ class Connection:
                     self._log.exception("cannot subscribe")
             await self._until_gone(client, closed)
             self._ready.clear()
-            self._log.warning("the bus client gave up, making a new one", error=str(client.last_error or ""))
+            self._log.warning("replacing the bus client", error=str(client.last_error or ""))
             await self._farewell(client)
 
     def _resume(self) -> None:
@@ -362,15 +362,15 @@ class Connection:
         nats-py leaves it to INFO whether TLS follows. A man in the middle can remove that flag and read the login.
         """
         if self._over_tls and not info.get("tls_required"):
-            raise nats.errors.Error("the server does not begin TLS, which tls:// or --nats-ca asks for: not logging in")
+            raise nats.errors.Error("the server does not use TLS, which tls:// or --nats-ca requires: not logging in")
         if info.get("auth_required"):
             return
         where = ", ".join(self._servers)
         if not self._allow_open:
-            text = f"the bus at {where} lets anybody in without credentials: not using it. {_OPEN}"
+            text = f"the bus at {where} accepts clients without credentials: not using it. {_OPEN}"
             if not self._was_in and self._refusal is not None and not self._refusal.done():
                 self._refusal.set_exception(OpenBusError(text))
             raise nats.errors.Error(text)
         if not self._warned:
             self._warned = True
-            self._log.warning("the bus lets anybody in without credentials, as --allow-open-bus allows")
+            self._log.warning("the bus accepts clients without credentials, as --allow-open-bus allows")

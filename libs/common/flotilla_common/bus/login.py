@@ -38,7 +38,7 @@ def seed_in(text: str) -> str:
     """Return the user seed in the content of a credentials file. Raises ValueError when there is none."""
     found = _SEED.search(text)
     if found is None:
-        raise ValueError("there is no user seed")
+        raise ValueError("no user seed found")
     return found[0]
 
 

@@ -213,7 +213,7 @@ class NatsBus:
             async with asyncio.timeout(HISTORY_SECONDS):
                 await complete.wait()
         except TimeoutError as error:
-            raise BusError(f"{stream} was not read to its end within {HISTORY_SECONDS:g}s") from error
+            raise BusError(f"{stream} was not read to its end within {HISTORY_SECONDS:g} s") from error
         finally:
             await read.stop()
         for message in held:
@@ -284,7 +284,7 @@ class NatsBus:
         try:
             return await (await self._replies.send(subject, data, read, timeout=timeout))
         except NoResponders as error:
-            raise BusError(f"nobody serves {subject}") from error
+            raise BusError(f"no responders on {subject}") from error
 
     async def hand_on(self, subject: str, data: bytes, reply: str) -> None:
         try:
@@ -297,7 +297,7 @@ class NatsBus:
 
         async def receive(message: Msg) -> None:
             if len(running) >= REQUESTS_AT_ONCE:
-                await self._reply(message, b"", {REQUEST_ERROR: f"{REQUESTS_AT_ONCE} requests are under way already"})
+                await self._reply(message, b"", {REQUEST_ERROR: f"{REQUESTS_AT_ONCE} requests are in progress already"})
                 return
             task = asyncio.get_running_loop().create_task(self._answer(message, on_request))
             running.add(task)
@@ -348,7 +348,7 @@ class NatsBus:
                 DROPPED.inc()
             except Exception:  # noqa: BLE001 - the messages behind it still have to be sent
                 DROPPED.inc()
-                self._log.exception("a message cannot be sent", subject=subject)
+                self._log.exception("cannot send a message", subject=subject)
             finally:
                 self._soon.task_done()
             if self._soon.empty():

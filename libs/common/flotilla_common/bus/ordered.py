@@ -182,7 +182,7 @@ class OrderedFollow:
         try:
             await self._pass_on(message)
         except Exception:  # noqa: BLE001 - any failure leads to a new read
-            self._log.exception("a message cannot be handled", subject=message.subject)
+            self._log.exception("cannot handle a message", subject=message.subject)
             self._reading += 1
             self._attached = False
 
@@ -197,7 +197,7 @@ class OrderedFollow:
         stored_at, pending = int(fields[7 + shift]) / 1e9, int(fields[8 + shift])
         self._heard = self._clock.monotonic()
         if sequence != self._expected:
-            self._lost(f"message {sequence} came instead of {self._expected}")
+            self._lost(f"message {sequence} arrived instead of {self._expected}")
             return
         self._on_message(
             Message(
@@ -223,10 +223,10 @@ class OrderedFollow:
             await self._connection.now().publish(answer)
         last = headers.get("Nats-Last-Consumer")
         if last is not None and int(last) != self._expected - 1:
-            self._lost(f"the server has sent {last} messages, {self._expected - 1} came")
+            self._lost(f"the server has sent {last} messages, {self._expected - 1} arrived")
 
     def _lost(self, why: str) -> None:
-        self._log.warning("the consumer lost messages, making a new one", why=why)
+        self._log.warning("the consumer lost messages, creating a new one", why=why)
         self._reading += 1
         self._attached = False
         self._wake.set()

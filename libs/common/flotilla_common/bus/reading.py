@@ -59,7 +59,7 @@ def judged(subject: str, data: bytes) -> Wanted:
         case ["CONSUMER", "CREATE", _, *_]:
             return Wanted(verb, _creation(data))
         case _:
-            raise Refused(f"this user only reads, which {verb} does not")
+            raise Refused(f"{verb} is not permitted: this user is read-only")
 
 
 def is_own(information: bytes) -> bool:
@@ -78,11 +78,11 @@ def _creation(data: bytes) -> bytes:
     try:
         request = msgspec.json.decode(data, type=Json)
     except msgspec.DecodeError as error:
-        raise Refused(f"a consumer that cannot be read: {error}") from error
+        raise Refused(f"invalid consumer request: {error}") from error
     config = member(request, "config")
     target = text(config.get("deliver_subject"))
     if target and not is_inbox(target):
-        raise Refused("a consumer could send to anybody: only to an inbox of this user's, or on demand")
+        raise Refused("deliver_subject has to be an inbox of this user, or empty")
     made = {key: config[key] for key in _KEPT if key in config} | {
         "ack_policy": "none",
         "inactive_threshold": CONSUMER_SECONDS * 10**9,

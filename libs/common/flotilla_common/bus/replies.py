@@ -99,7 +99,7 @@ class Replies:
             return
         headers = message.headers
         if headers is not None and headers.get("Status") == NO_RESPONDERS:
-            waiting.future.set_exception(NoResponders(f"nobody takes {waiting.what}"))
+            waiting.future.set_exception(NoResponders(f"no responders on {waiting.what}"))
             return
         try:
             result = waiting.convert(message)

@@ -31,7 +31,7 @@ async def keep_streams(bus: Bus, specs: Sequence[StreamSpec]) -> None:
                 for spec in specs:
                     await bus.ensure_stream(spec)
             except BusError as error:
-                log.warning("streams cannot be created", error=str(error))
+                log.warning("cannot create streams", error=str(error))
                 rest = RETRY_SECONDS
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(rest):

@@ -68,7 +68,7 @@ class AbsenceCheck:
             try:
                 await self._mirror.read(resource, *key)
             except (ApiError, Unreachable) as error:
-                self._log.warning("cannot look an object up", object="/".join(key), error=str(error))
+                self._log.warning("cannot look up an object", object="/".join(key), error=str(error))
                 await self._clock.sleep(RETRY_SECONDS)
             else:
                 return

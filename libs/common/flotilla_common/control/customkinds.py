@@ -145,7 +145,7 @@ class CustomKinds(Generic[T]):
         followed = self._followed.get(kind)
         if followed is None:
             name = f"{kind[1]} of {kind[0] or 'core'}"
-            return self._unknown.get(kind) or f"no ConfigMap names {name}, or it is looked up just now"
+            return self._unknown.get(kind) or f"no ConfigMap names {name}, or it is being looked up"
         return "" if followed.known else followed.unknown
 
     async def run(self) -> None:

@@ -164,7 +164,7 @@ class Executor:
         """
         async with self._limiter.slot(low_priority=isinstance(action, Create) and action.resource == POD):
             if not fence.may_send():
-                return Outcome(kind=OutcomeKind.FENCED, message="this replica's lease is not surely valid")
+                return Outcome(kind=OutcomeKind.FENCED, message="this replica's lease may have expired")
             started = self.clock.monotonic()
             try:
                 async with fence.bounded():
@@ -180,7 +180,7 @@ class Executor:
         try:
             return Outcome(kind=OutcomeKind.OK, version=self._learn(action, body))
         except msgspec.MsgspecError as error:  # from a proxy in between: the apiserver does not send this
-            return Outcome(kind=OutcomeKind.UNKNOWN, message=f"the reply is no object: {error}")
+            return Outcome(kind=OutcomeKind.UNKNOWN, message=f"the response is not a Kubernetes object: {error}")
 
     async def look(self, action: Action, outcome: Outcome) -> Outcome:
         """Read the object after a refused write. A create that meets our own earlier create is a success."""
@@ -324,5 +324,5 @@ def _already_ours(action: Create, found: object, outcome: Outcome) -> Outcome:
     if isinstance(meta, ObjectMeta) and meta.deletion_timestamp is None:
         owner = controller_of(meta)
         if owner is not None and owner.uid in uids:
-            return Outcome(kind=OutcomeKind.OK, message="it was already there")
+            return Outcome(kind=OutcomeKind.OK, message="it existed already")
     return outcome

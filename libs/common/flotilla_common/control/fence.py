@@ -45,4 +45,4 @@ class Fence(msgspec.Struct, frozen=True):
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise Unreachable("the lease was not renewed in time: given up without an answer", sent=True) from error
+            raise Unreachable("the lease was not renewed in time: gave up without a response", sent=True) from error

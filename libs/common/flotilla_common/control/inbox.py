@@ -85,7 +85,7 @@ class Inbox(Generic[T, R]):
         try:
             obj = await self._find(sender.node, key, report.uid)
         except (ApiError, Unreachable, TooOften) as error:
-            return Answer(why=f"the apiserver does not tell: {error}", again=True)
+            return Answer(why=f"cannot ask the apiserver: {error}", again=True)
         if obj is None:
             return gone(report)
         if why := self._reports.problem(obj, sender, report):
@@ -144,7 +144,7 @@ class Inbox(Generic[T, R]):
             await waiting.changed.wait()
             waiting.changed.clear()
             if waiting.superseded:
-                return Answer(why="a newer report about the same object came", again=True)
+                return Answer(why="superseded by a newer report about the same object", again=True)
 
     def _absorbed(self, obj: T, report: R) -> bool:
         return self._reports.absorbed(obj, report, self._wiring.clock.now())
@@ -164,4 +164,4 @@ class Inbox(Generic[T, R]):
 
 def gone(report: Report) -> Answer:
     """Return the refusal of a report about an object that does not exist."""
-    return Answer(why=f"there is no such object with uid {report.uid}")
+    return Answer(why=f"there is no object with uid {report.uid}")

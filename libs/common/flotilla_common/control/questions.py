@@ -67,7 +67,7 @@ class Questions(Generic[Q, A]):
             async with self._free:
                 answer = await self._read(key, question)
         except (ApiError, Unreachable, msgspec.MsgspecError) as error:
-            self._log.warning("cannot read what a plan needs", object="/".join(key), error=str(error))
+            self._log.warning("cannot read an object that a plan needs", object="/".join(key), error=str(error))
             return
         if self._open.get(key) == question:
             del self._open[key]

@@ -147,7 +147,7 @@ class Shards:
 
         It would then conflict with the release, or undo it. If the apiserver does not respond, the leases expire.
         """
-        error = "they are still ours"
+        error = "the release is not confirmed"
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
                 await asyncio.gather(*under_way, return_exceptions=True)
@@ -288,8 +288,8 @@ class Shards:
         for name in before:
             if now[name] < before[name]:
                 text = f"resourceVersion of {name} went back from {before[name]} to {now[name]}: etcd was restored"
-                self._log.error(f"{text}, beginning anew")
-                raise VersionsWentBack(f"{text}, beginning anew")
+                self._log.error(f"{text}, restarting")
+                raise VersionsWentBack(f"{text}, restarting")
 
     def _fair_share(self) -> int:
         """Return how many shards this replica may hold, given the live members."""

@@ -85,7 +85,7 @@ class Waiting(Collector):
         yield _filled(
             GaugeMetricFamily("flotilla_objects_waiting", "Objects by what they wait for.", labels=labels), counts
         )
-        text = "The time that the object has waited that has waited longest, since this replica serves it."
+        text = "Longest time that one of the objects has waited, since this replica serves it."
         yield _filled(GaugeMetricFamily("flotilla_objects_waiting_longest_seconds", text, labels=labels), longest)
 
 

@@ -113,7 +113,7 @@ class KubeClient:
         try:
             found = _decode_list(answer)
         except msgspec.MsgspecError as error:  # from a proxy in between: the apiserver does not send this
-            raise Unreachable(f"LIST of {resource.plural} got something else than a list: {error}") from error
+            raise Unreachable(f"LIST of {resource.plural} did not return a list: {error}") from error
         return Page(found.items or [], found.metadata.resource_version, found.metadata.next_token)
 
     async def watch(

@@ -120,7 +120,7 @@ def _default_file(env: Mapping[str, str]) -> str:
     home = Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"
     if not home.exists():
         raise ConfigError(
-            f"no cluster is configured: no kubeconfig is named, this is no pod, and {home} does not exist"
+            f"no cluster is configured: no kubeconfig is given, this is not a pod, and {home} does not exist"
         )
     return str(home)
 
@@ -147,7 +147,7 @@ def _tls(access: Access, files: str) -> ssl.SSLContext:
     try:
         tls = ssl.create_default_context(cadata=access.authority or None)
     except (ssl.SSLError, ValueError) as error:
-        raise ConfigError(f"kubeconfig {files}: certificate-authority: is no PEM certificate: {error}") from error
+        raise ConfigError(f"kubeconfig {files}: certificate-authority: is not a PEM certificate: {error}") from error
     if access.insecure:
         tls.check_hostname = False
         tls.verify_mode = ssl.CERT_NONE

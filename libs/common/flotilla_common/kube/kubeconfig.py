@@ -89,9 +89,9 @@ class Files(KubeConfigMerger):
         except OSError as error:
             raise ConfigError(f"kubeconfig {path}: cannot be read: {error.strerror}") from error
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigError(f"kubeconfig {path}: is no YAML: {' '.join(str(error).split())}") from error
+            raise ConfigError(f"kubeconfig {path}: is not YAML: {' '.join(str(error).split())}") from error
         except (AttributeError, KeyError, TypeError) as error:
-            raise ConfigError(f"kubeconfig {path}: is empty or no kubeconfig") from error
+            raise ConfigError(f"kubeconfig {path}: is empty or not a kubeconfig") from error
 
     def save_config(self, path: str) -> None:
         """Replace the file atomically: other services may be reading it."""
@@ -107,7 +107,7 @@ class Files(KubeConfigMerger):
         """Return a context by name, or the current one of the first file that has it (the library takes the last)."""
         files = ", ".join(self.config_files)
         wanted = name or next((one for file in self.config_files.values() if (one := file.get("current-context"))), "")
-        missing = f"there is no {wanted!r}" if wanted else "no current-context is set, and none was asked for"
+        missing = f"there is no {wanted!r}" if wanted else "no current-context is set, and no context was given"
         return self._named("context", wanted, ConfigError(f"kubeconfig {files}: contexts: {missing}"))
 
     def part_of(self, context: Entry, kind: str) -> Entry:
@@ -140,7 +140,7 @@ def _read(files: str, context: str) -> tuple[Files, Access, Entry, Entry]:
     for name in ("server", "proxy-url"):
         url = cluster.text(name)
         if url and urlsplit(url).scheme not in ("http", "https"):
-            raise cluster.error(name, f"{url!r} is no http or https URL")
+            raise cluster.error(name, f"{url!r} is not an http or https URL")
     certificate, key = user.pem("client-certificate"), user.pem("client-key")
     if certificate and not key:
         raise user.error("client-key", "is not set, but client-certificate is")
@@ -222,7 +222,7 @@ async def _run_plugin(user: Entry, cluster: Entry, log_in: bool) -> Members:
     except (ConfigException, TypeError, msgspec.ValidationError) as error:
         raise user.error("exec", f"{command}: {str(error).removeprefix('exec: ')}") from error
     if not (status.token or status.client_certificate_data):
-        raise user.error("exec", f"{command} answered without a token or certificate")
+        raise user.error("exec", f"{command} returned neither a token nor a certificate")
     proof: Members = {"authorization": f"Bearer {status.token}" if status.token else ""}
     if status.client_certificate_data:
         proof |= {"certificate": status.client_certificate_data, "key": status.client_key_data}
@@ -240,7 +240,7 @@ async def _identify(user: Entry, log_in: bool) -> Members:
     """Return members of an `Access` from the user's ID token, which is replaced in the kubeconfig before it expires."""
     name, config = user.part("auth-provider").text("name"), user.part("auth-provider").part("config")
     if name != "oidc":
-        raise user.error("auth-provider", f"is gone from Kubernetes ({name}): use an exec plugin")
+        raise user.error("auth-provider", f"was removed from Kubernetes ({name}): use an exec plugin")
     expires = _end(config)
     if expires is None or SystemClock().now() >= expires - RENEWAL_MARGIN:
         if not log_in:
@@ -258,7 +258,7 @@ def _end(config: Entry) -> datetime | None:
         claims = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
         return datetime.fromtimestamp(claims["exp"], UTC)
     except (IndexError, KeyError, TypeError, ValueError) as error:
-        raise config.error("id-token", "is no JWT that says when it ends") from error
+        raise config.error("id-token", "is not a JWT with an expiry") from error
 
 
 async def _new_tokens(config: Entry) -> dict[str, str]:
@@ -272,7 +272,7 @@ async def _new_tokens(config: Entry) -> dict[str, str]:
         return {"id-token": answer["id_token"], "refresh-token": answer.get("refresh_token", old)}
     except (ConfigException, aiohttp.ClientError, OSError, KeyError, ValueError) as error:
         why = error.__cause__ or error
-        raise config.error("idp-issuer-url", f"gave no ID token: {type(why).__name__}: {why}") from error
+        raise config.error("idp-issuer-url", f"returned no ID token: {type(why).__name__}: {why}") from error
 
 
 def main() -> None:

@@ -63,7 +63,7 @@ async def lines(chunks: Chunks) -> AsyncIterator[bytes]:
             yield parts[0] if len(parts) == 1 else b"".join(parts)
             parts = [piece]
     if any(parts):
-        raise Unreachable("the watch broke off within an event")
+        raise Unreachable("the watch ended within an event")
 
 
 async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
@@ -74,7 +74,7 @@ async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
         try:
             event = _decode_event(line)
         except msgspec.MsgspecError as error:
-            raise Unreachable(f"the watch sent something else than an event: {error}") from error
+            raise Unreachable(f"the watch sent an invalid event: {error}") from error
         if event.type == "ERROR":
             status = msgspec.json.decode(event.object, type=Status)
             raise ApiError(status.code, status.reason, status.message, body=bytes(event.object))

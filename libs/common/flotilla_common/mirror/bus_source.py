@@ -78,8 +78,8 @@ class BusSource:
         """Raise VersionsWentBack after messages of two lines of versions, because objects of one may hide others."""
         if self._other_line:
             raise VersionsWentBack(
-                f"the watcher tells of line {self._other_line} of versions, this process began in line {self._line}:"
-                " etcd was restored, beginning anew"
+                f"the watcher publishes line {self._other_line} of versions, this process began with line {self._line}:"
+                " etcd was restored, restarting"
             )
 
     def _reset(self) -> None:

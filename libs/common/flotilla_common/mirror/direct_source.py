@@ -57,7 +57,7 @@ class DirectSource:
         if self._task is not None and self._task.done():
             error = self._task.exception()
             self.trouble = f"{type(error).__name__}: {error}"
-            self._log.error("the watch ended, it begins again", exc_info=error)
+            self._log.error("the watch failed, restarting it", exc_info=error)
             await self.start()
 
     async def stop(self) -> None:

@@ -98,11 +98,11 @@ class Feed:
         silence = self._clock.monotonic() - self._trusted
         if silence < self._fallback_after:
             if self.direct and trusted:
-                self._log.info("the bus is back, it feeds the mirror again")
+                self._log.info("the bus is back, reading from it again")
                 direct, self._source = self._source, self._bus
                 await direct.stop()
         elif not self.direct:
-            self._log.warning("no word from the bus, watching the apiserver directly", seconds=round(silence, 1))
+            self._log.warning("no data from the bus, watching the apiserver directly", seconds=round(silence, 1))
             self._source = self._direct_source()
             await self._source.start()
 

@@ -69,7 +69,7 @@ class Table(Generic[T]):
         if self._indexers.get(name) is indexer:
             return
         if name in self._indexers or self._objects:
-            raise RuntimeError(f"index {name} is there already, or comes too late")
+            raise RuntimeError(f"index {name} exists already, or comes after the first object")
         self._indexers[name] = indexer
         self._indexes[name] = {}
 
@@ -180,7 +180,7 @@ class Table(Generic[T]):
         """
         if 0 < version < known:
             raise VersionsWentBack(
-                f"resourceVersion {known} was heard of, and a LIST is at {version}: etcd was restored, beginning anew"
+                f"resourceVersion {known} was seen, and a LIST is at {version}: etcd was restored, restarting"
             )
         listed: set[str] = set()
         for obj in objects:
@@ -202,7 +202,7 @@ class Table(Generic[T]):
             name = f"{obj.metadata.namespace}/{obj.metadata.name}"
             raise VersionsWentBack(
                 f"{name} was at resourceVersion {version_of(held)}, and a LIST at {version} has it at"
-                f" {version_of(obj)}: etcd was restored, beginning anew"
+                f" {version_of(obj)}: etcd was restored, restarting"
             )
 
     def _forget(self, obj: T, version: float = math.inf) -> None:
@@ -247,7 +247,7 @@ class Table(Generic[T]):
 def log_failure(obj: Object, error: Exception) -> None:
     """Log that an object could not be handled, with a traceback."""
     name = f"{obj.metadata.namespace}/{obj.metadata.name}"
-    structlog.get_logger().error("an object cannot be handled", object=name, exc_info=error)
+    structlog.get_logger().error("cannot handle an object", object=name, exc_info=error)
 
 
 class Names(Container[str]):

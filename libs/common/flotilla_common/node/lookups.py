@@ -57,5 +57,5 @@ class Lookups:
     async def read(self, node: str, resource: Resource, key: Key) -> None:
         """Read the object into its table. Raises TooOften, ApiError, Unreachable."""
         if not self._quota.take(node, asyncio.get_running_loop().time()):
-            raise TooOften(f"too much was looked up for node {node}")
+            raise TooOften(f"too many objects were looked up for node {node}")
         await self._read(resource, *key)

@@ -59,12 +59,12 @@ async def serve_reports(
     async def answer(message: Message) -> bytes | None:
         node, namespace, name = subjects.reporter(message.subject)
         if not message.reply.startswith(subjects.node_inbox(node) + "."):
-            log.warning("a report wants its answer outside the node's inbox", node=node, reply=message.reply)
+            log.warning("reply subject is outside the node's inbox, report rejected", node=node, reply=message.reply)
             return None
         if not allowed.take(node, asyncio.get_running_loop().time()):
             return _later("too many reports")
         if under_way[node] >= UNDER_WAY:
-            return _later(f"{UNDER_WAY} reports are under way already")
+            return _later(f"{UNDER_WAY} reports are in progress already")
         if len(message.data) > REPORT_BYTES:
             return msgspec.json.encode(Answer(why=f"larger than {REPORT_BYTES} bytes"))
         try:

@@ -56,7 +56,7 @@ def certain(resource: Resource, meta: ObjectMeta, intent: Intent) -> Patch:
 
     It guards writes that must not follow from a stale view of the object, and has their `intent`.
     """
-    cause = f"be sure that {meta.name} is there"
+    cause = f"check that {meta.name} is unchanged"
     return patch_of(resource, meta, intent, cause, body={}, subresource="status", on_version=True)
 
 

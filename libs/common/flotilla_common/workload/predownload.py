@@ -152,6 +152,6 @@ def _images(template: Json) -> Iterable[tuple[str, str]]:
 
 def _mark(revision: ControllerRevision, label: str, draft: Draft) -> None:
     body: Json = {"metadata": {"labels": {label: "true"}}}
-    cause = "images of the revision were seen to"
+    cause = "image pulls of the revision were decided"
     patch = patch_of(REVISION, revision.metadata, Intent.REVISION, cause, body=body)
     draft.stage([(patch,)], stop_on_failure=False)

@@ -97,7 +97,7 @@ class _Look:
         if reason in ON_ITS_WAY:
             return self._ended(end) if end is not None else None
         if reason == "CreateContainerConfigError" and waits_for_turn(self._pod, name):
-            text = f"{self._name} waits for its turn: those of a higher launch priority have to be ready first"
+            text = f"{self._name} waits for its turn: containers with a higher launch priority have to be ready first"
             return Cause(code="LaunchPriority", message=text, stuck=False)
         if reason == "RunContainerError":
             reason = "StartError"  # the reason once the container counts as terminated
@@ -177,7 +177,7 @@ def exit_cause(
         told = f"over its memory limit of {limit}" if limit else "the node had no memory left for it"
         return Cause(code="OOMKilled", message=f"{name} is OOMKilled: {told}", detail=detail)
     if end.exit_code == 0 and not end.signal:
-        text = f"{name} ends by itself with exit code 0, and is to run on"
+        text = f"{name} ends by itself with exit code 0, but should keep running"
         return Cause(code="ContainerCompleted", message=text, detail=detail)
     return Cause(code="CrashLoopBackOff", message=f"{name} crashes with {exit_word(end)}", detail=detail)
 

@@ -34,7 +34,7 @@ def over_cause(pod: Pod, around: Around) -> Cause | None:
     if pod.status.reason:
         return Cause(code=pod.status.reason, message=f"it has failed: {told}", detail=where)
     if pod.status.phase == "Succeeded":
-        return Cause(code="PodCompleted", message="it ran to its end, and is to run on", detail=where)
+        return Cause(code="PodCompleted", message="it ran to its end, but should keep running", detail=where)
     guilty = _failed_container(pod, around)
     told = guilty.message if guilty is not None else told
     detail = ", ".join(filter(None, (where, guilty.detail if guilty is not None else "")))

@@ -32,7 +32,7 @@ def _condition(name: str, around: Around) -> str:
         return f"node {name} does not exist any more"
     ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
     if ready is None:
-        return f"node {name} has not said yet that it is ready"
+        return f"node {name} has not reported its readiness yet"
     return "" if ready.status == "True" else f"node {name} is not ready{_since(ready)}{_why(ready)}"
 
 

@@ -61,7 +61,7 @@ def unready_cause(name: str, spec: Container | None, status: ContainerStatus, ar
         return _failing("Startup", name, spec.startup_probe, status, around, since)
     if spec is not None and spec.readiness_probe is not None:
         return _failing("Readiness", name, spec.readiness_probe, status, around, since)
-    text = f"{name} runs, and its kubelet has not called it ready yet"
+    text = f"{name} runs, and its kubelet has not reported it ready yet"
     return Cause(code="Starting", message=text, stuck=False, since=since)
 
 

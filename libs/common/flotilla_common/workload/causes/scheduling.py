@@ -17,7 +17,7 @@ def scheduling_cause(pod: Pod, around: Around) -> Cause | None:
     condition = pod.conditions.get("PodScheduled")
     if pod.spec.scheduling_gates or (condition is not None and condition.reason == "SchedulingGated"):
         names = ", ".join(gate.name for gate in pod.spec.scheduling_gates) or "of its spec"
-        return Cause(code="SchedulingGated", message=f"scheduling gate {names} holds it, until somebody removes that")
+        return Cause(code="SchedulingGated", message=f"scheduling gate {names} holds it until the gate is removed")
     told = condition.message if condition is not None and condition.status == "False" else _told_by_event(around)
     if (claim := claim_cause(pod, around)) is not None and (claim.stuck or "unbound" in told):
         return claim

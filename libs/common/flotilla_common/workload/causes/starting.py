@@ -51,7 +51,7 @@ def _told(message: str) -> str:
 
 
 def _not_begun(pod: Pod) -> Cause:
-    text = f"the kubelet of node {pod.spec.node_name} has not begun with it yet"
+    text = f"the kubelet of node {pod.spec.node_name} has not started it yet"
     return Cause(code="Starting", message=text, stuck=False, since=_scheduled_at(pod))
 
 

@@ -91,7 +91,7 @@ def _finish_grace(pod: Pod, grace: Grace, state: InPlaceState | None, context: I
         edit.on_this_version()
         return Refresh(chain=edit.chain())
     if state is None:
-        return Refresh(problem=f"pod {pod.metadata.name}: in grace, but without a state of the update")
+        return Refresh(problem=f"pod {pod.metadata.name}: in a grace period, but without the state of an update")
     rest = (later(state.update_timestamp, grace.grace_seconds) - context.now).total_seconds()
     if rest > 0:
         return Refresh(wait_seconds=math.ceil(rest))
@@ -201,7 +201,7 @@ def stage_refreshes(draft: Draft, pods: Iterable[Due], *, at: int | None) -> Non
             in_grace.append(pod)
             draft.waits.until(later(due.context.now, outcome.wait_seconds))
         if outcome.problem:
-            text = f"cannot go on with {pod.metadata.name}: {outcome.problem}"
+            text = f"cannot continue with {pod.metadata.name}: {outcome.problem}"
             draft.reason(State.STUCK, "PodUnreadable", text, [pod], symptom=True)
     draft.stage(chains, stop_on_failure=False, at=at)
     if in_grace:
