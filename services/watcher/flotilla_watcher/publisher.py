@@ -96,7 +96,7 @@ class Publisher:
         """Delete what the LIST lacks, then mark the epoch complete. Raises VersionsWentBack."""
         if 0 < version_number(version) < self._reached:
             text = f"{self._resource.plural} were published up to resourceVersion {self._reached}, a LIST has {version}"
-            raise VersionsWentBack(f"{text}: etcd was restored, beginning anew")
+            raise VersionsWentBack(f"{text}: etcd was restored, restarting")
         buried = (self._known.keys() | self._strangers) - self._listed
         for subject in sorted(buried):
             await self._bury(subject, version)
