@@ -144,7 +144,7 @@ async def test_a_request_that_the_agent_heard_of_first():
 async def test_an_apiserver_that_does_not_tell():
     replica = Replica()
     replica.trouble = ApiError(500, "InternalError", "no quorum")
-    assert await (await replica.hear()) == Answer(why="cannot ask the apiserver: no quorum", again=True)
+    assert await (await replica.hear()) == Answer(why="cannot read from the apiserver: no quorum", again=True)
 
 
 async def test_a_request_that_goes_while_a_report_waits(replica: Replica):
@@ -173,7 +173,7 @@ async def test_a_report_about_an_earlier_namesake_is_not_planned_with(replica: R
 async def test_an_apiserver_that_is_away_does_not_tell_either():
     replica = Replica()
     replica.trouble = Unreachable("timeout")
-    assert await (await replica.hear()) == Answer(why="cannot ask the apiserver: timeout", again=True)
+    assert await (await replica.hear()) == Answer(why="cannot read from the apiserver: timeout", again=True)
 
 
 @pytest.mark.parametrize(

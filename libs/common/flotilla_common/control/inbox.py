@@ -85,7 +85,7 @@ class Inbox(Generic[T, R]):
         try:
             obj = await self._find(sender.node, key, report.uid)
         except (ApiError, Unreachable, TooOften) as error:
-            return Answer(why=f"cannot ask the apiserver: {error}", again=True)
+            return Answer(why=f"cannot read from the apiserver: {error}", again=True)
         if obj is None:
             return gone(report)
         if why := self._reports.problem(obj, sender, report):
