@@ -11,6 +11,7 @@ from functools import partial
 
 import structlog
 from fastapi import FastAPI, HTTPException, Request, Response
+from starlette.requests import ClientDisconnect
 
 from flotilla_common.api.admission import review
 from flotilla_common.api.jsontext import TOO_DEEP, is_too_deep
@@ -40,6 +41,7 @@ LARGE = 1 << 18
 """Size in bytes from which bodies are processed one at a time: decoded, one may take a hundred MiB."""
 
 _AGAIN_SECONDS = "1"
+_CLIENT_CLOSED_REQUEST = 499
 
 
 class Bodies:
@@ -146,6 +148,9 @@ async def _respond(request: Request, bodies: Bodies, answer: Callable[[bytes], A
             return Response(await answer(body), media_type="application/json")
     except HTTPException as bad:
         return Response(bad.detail, bad.status_code, bad.headers, media_type="text/plain")
+    except ClientDisconnect:
+        # An apiserver that runs out of time, or dies, closes its connections: the code is for the metrics alone.
+        return Response(status_code=_CLIENT_CLOSED_REQUEST)
 
 
 async def _admit(path: str, handler: Handler, body: bytes) -> bytes:

@@ -130,6 +130,14 @@ async def test_metrics() -> None:
     assert value("controller_runtime_webhook_requests_in_flight", {"webhook": "/allow"}) == 0
 
 
+async def test_a_sender_that_closes_its_connection_is_counted_and_breaks_nothing() -> None:
+    http = Http()
+    assert (await call(http.app, "/allow", b"{", closed=True))[0] == 499
+    value = http.registry.get_sample_value
+    assert value("controller_runtime_webhook_requests_total", {"webhook": "/allow", "code": "499"}) == 1
+    assert value("controller_runtime_webhook_requests_in_flight", {"webhook": "/allow"}) == 0
+
+
 def conversion(version: str, desired: str, *objects: dict[str, Any]) -> bytes:
     request = {"uid": "c", "desiredAPIVersion": desired, "objects": list(objects)}
     return msgspec.json.encode({"apiVersion": f"apiextensions.k8s.io/{version}", "request": request})
