@@ -4,7 +4,7 @@ A test gets it as `shared`. All others have a control plane of their own, one pe
 something, install or remove, or need flags.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -127,3 +127,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     run = folder.parent if hasattr(request.config, "workerinput") else folder
     with shared_plane(run / "shared") as flotilla:
         yield flotilla
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the state of the shared services to the report of a test that failed with them."""
+    report = yield
+    flotilla = getattr(item, "funcargs", {}).get("shared")
+    if report.failed and isinstance(flotilla, Fleet):
+        report.sections.append(("shared services", flotilla.state()))
+    return report

@@ -10,8 +10,8 @@ import pytest
 
 from flotilla_common.api.kinds.nodeimage.types import ImageTag, NodeImage, TagStatus
 from flotilla_common.bus.interface import Message
-from flotilla_common.control.controller import Key
 from flotilla_common.control.inbox import Inbox
+from flotilla_common.control.keystate import Key
 from flotilla_common.node.reports import Answer, NodeImageReport
 from flotilla_jobs.nodeimage import status
 from flotilla_nodeagent.channel import reader

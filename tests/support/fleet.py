@@ -67,6 +67,12 @@ class Member:
         """Everything that it logged, under earlier processes of its name too."""
         return Path(self.process.log).read_text(encoding="utf-8")
 
+    def state(self, lines: int = 5) -> str:
+        """Return whether the process runs and is ready, and its latest warnings and errors."""
+        runs = "runs" if is_alive(self.process) else "has ended"
+        troubles = [line[:500] for line in self.log().splitlines() if '"level": "info"' not in line]
+        return "\n    ".join([f"{runs}, /readyz: {self.why_not_ready().strip()}", *troubles[-lines:]])
+
     def cpu_seconds(self) -> float:
         """CPU time of the process so far."""
         return cpu_seconds(self.process.pid)
@@ -234,6 +240,10 @@ class Fleet:
             await self.ready(name, seconds)
             log = self.members[name].log()
             assert "Traceback" not in log, f"{name}: {log[log.index('Traceback') - 1000 :][:4000]}"
+
+    def state(self) -> str:
+        """Return a line for each process: whether it runs and is ready; with its latest warnings and errors."""
+        return "\n".join(f"{name}: {member.state()}" for name, member in self.members.items())
 
     async def stop(self) -> None:
         """End everything."""

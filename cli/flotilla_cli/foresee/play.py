@@ -11,7 +11,7 @@ import msgspec
 from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json, mappings
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Action, Chain, Create, Plan
 from flotilla_common.control.spec import ControllerSpec

@@ -19,8 +19,8 @@ from flotilla_cli.replay.passes import IDLE, Pass, act_of, in_order, last_why, p
 from flotilla_cli.replay.recording import RecordedTables
 from flotilla_common.bus import subjects
 from flotilla_common.clock import ManualClock
-from flotilla_common.control.controller import Memory
 from flotilla_common.control.executor import Report
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.offline import Decision, OfflineController, Planning
 from flotilla_common.control.plan import Outcome, OutcomeKind, Plan
 from flotilla_common.control.spec import ControllerSpec

@@ -18,10 +18,11 @@ from flotilla_common.bus.streams import keep_streams
 from flotilla_common.bus.subjects import RECORDS
 from flotilla_common.clock import follow_clock
 from flotilla_common.control import metrics, undecodable
-from flotilla_common.control.controller import Controller, Key, Memory, Snapshot
+from flotilla_common.control.controller import Controller, Snapshot
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.offline import Planning

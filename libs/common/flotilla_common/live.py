@@ -8,11 +8,12 @@ import msgspec
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.absence import AbsenceCheck
-from flotilla_common.control.controller import Controller, Key
+from flotilla_common.control.controller import Controller
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.inbox import Inbox, StatusReports
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.watches import Watch, owner_keys
 from flotilla_common.control.wiring import Handler, Named

@@ -15,8 +15,8 @@ from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import JOB, Resource
-from flotilla_common.control.controller import Memory
 from flotilla_common.control.executor import Report
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
 from flotilla_common.control.watches import Watch
 from flotilla_common.model.writes import patched

@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_jobs.broadcastjob.controller import JOBS, NODES, PODS, Gatherer
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
 from tests.support.wiring import FakeWiring

@@ -13,8 +13,8 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
     PodUnavailableBudget,
 )
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.control.controller import Key
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_common.workload.budget import Disruptions

@@ -16,8 +16,8 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, NODE, POD
-from flotilla_common.control.controller import Memory
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.watches import owned
 from tests.support.wiring import FakeWiring
 from tests.testkit.plans import codes

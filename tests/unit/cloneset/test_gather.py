@@ -21,7 +21,7 @@ from flotilla_common.api.core import Node
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.resources import CLAIM, POD, REVISION
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.watches import owner_keys
 from tests.support.wiring import FakeWiring
 from tests.unit.cloneset.build import OWNER as REFERENCE

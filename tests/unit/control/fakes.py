@@ -158,4 +158,4 @@ class SilentBus:
 
 def next_due(queue: KeyedQueue[Any]) -> float | None:
     """When the next delayed key becomes ready (monotonic seconds)."""
-    return min(queue._due.values(), default=None)
+    return min((state.due for state in queue._states.values() if state.due is not None), default=None)

@@ -9,7 +9,7 @@ from flotilla_common.api.resources import POD as THINGS
 from flotilla_common.api.resources import Resource
 from flotilla_common.control import absence
 from flotilla_common.control.absence import AbsenceCheck
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.mirror import Mirror
 from tests.support.fake_clock import FakeClock

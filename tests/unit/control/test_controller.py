@@ -10,10 +10,11 @@ import pytest
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD
-from flotilla_common.control.controller import LONGEST_REST, SETTLED_REST, Controller, Key, Memory
+from flotilla_common.control.controller import LONGEST_REST, SETTLED_REST, Controller
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.plan import Create, Intent, Patch, PatchType, Plan, Reason, Stage, State
 from flotilla_common.control.queue import Backoff

@@ -10,8 +10,8 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
-from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec

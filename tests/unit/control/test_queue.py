@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from flotilla_common.control.keystate import KeyState, KeyStates, Memory
 from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
 from tests.unit.control.fakes import ManualClock, NoChance
@@ -102,6 +103,25 @@ async def test_forget_drops_timers(queue: KeyedQueue[str], clock: ManualClock) -
     queue.forget("a")
     clock.advance(2)
     assert await drain(queue) == []
+
+
+@pytest.mark.parametrize("changed", [False, True])
+async def test_nothing_is_kept_of_an_object_that_is_gone(clock: ManualClock, changed: bool) -> None:
+    states = KeyStates[str]()
+    queue = KeyedQueue(clock, NoChance(), PriorityOrder(), states=states)
+    for _ in range(2 if changed else 1):
+        queue.add("a")
+        assert await queue.get() == "a"
+        queue.retry("a")
+        queue.hold("a", 5.0)
+        states["a"].memory = Memory(notes={"a": "b"})
+        if changed:
+            queue.add("a")
+        queue.forget("a")
+        assert states == {"a": KeyState(busy=True, changed=changed)}
+        changed = False
+        queue.done("a")
+    assert states == {}
 
 
 async def test_close_sends_workers_home(queue: KeyedQueue[str]) -> None:

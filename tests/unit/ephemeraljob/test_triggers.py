@@ -8,7 +8,7 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, is_chosen
 from tests.testkit.documents import Json
 from tests.unit.ephemeraljob.world import RUNS, STATES, World, marked

@@ -13,7 +13,7 @@ from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob, EphemeralJobStatus
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
 from flotilla_common.model.deletion import Rules, ended
 from flotilla_common.model.writes import patched

@@ -11,8 +11,8 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import POD, Resource
-from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.plan import Intent, Plan
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.installed import installed_parts

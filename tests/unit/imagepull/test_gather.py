@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.resources import SECRET
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.watches import owner_keys
 from flotilla_common.mirror.table import Table
 from flotilla_jobs.imagelistpull.controller import JOBS as CHILDREN

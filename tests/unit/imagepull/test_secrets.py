@@ -8,7 +8,7 @@ import pytest
 
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, SecretReference
 from flotilla_common.api.resources import SECRET
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import Plan
 from flotilla_common.installed import installed_parts
 from flotilla_common.kube.interface import ApiError, Unreachable

@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRe
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImageStatus
 from flotilla_common.api.resources import SECRET
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.node.reports import NodeImageReport, RecreateReport
 from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS
 from flotilla_jobs.containerrecreate.controller import Gatherer as RecreateGatherer

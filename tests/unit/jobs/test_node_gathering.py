@@ -4,7 +4,7 @@ from typing import Any
 
 from flotilla_common.api.core import Node, Secret
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_jobs.nodeimage.controller import COPIES, IMAGES, NODES, Gatherer
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
 from tests.support.wiring import FakeWiring

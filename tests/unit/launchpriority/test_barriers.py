@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.questions import RETRY_SECONDS
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings

@@ -12,7 +12,7 @@ from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.persistentpodstate.types import PersistentPodState, PersistentPodStateSpec, PodState
 from flotilla_common.api.kinds.statefulset.types import StatefulSet
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.control.watches import Watch
 from flotilla_common.model.store import spec_of

@@ -8,7 +8,7 @@ import msgspec
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe, NodePodProbeStatus
 from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_common.node.reports import NodePodProbeReport
 from flotilla_policy.nodepodprobe import controller as nodes

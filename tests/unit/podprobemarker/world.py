@@ -14,8 +14,8 @@ from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, Pod
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.clock import ManualClock
-from flotilla_common.control.controller import Memory
 from flotilla_common.control.executor import Report
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Outcome, Plan
 from flotilla_common.control.refusals import with_refusals
 from flotilla_common.control.watches import Watch

@@ -5,7 +5,7 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings

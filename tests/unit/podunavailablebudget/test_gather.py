@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.api.resources import DEPLOYMENT, POD, REPLICA_SET, Resource
 from flotilla_common.api.workload import Workload
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_policy.podunavailablebudget.controller import BUDGETS, CONFIGURATIONS, PODS, WORKLOADS, Gatherer
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted

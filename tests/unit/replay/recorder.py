@@ -12,8 +12,8 @@ from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
-from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.journal import Journal
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
 from flotilla_common.control.spec import ControllerSpec

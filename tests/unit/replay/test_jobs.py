@@ -11,7 +11,7 @@ from flotilla_cli.replay.again import Replay, Step
 from flotilla_cli.services import controllers
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import NODE, POD
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec

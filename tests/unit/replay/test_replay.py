@@ -14,7 +14,7 @@ from flotilla_cli.bundle.records import Bundle, read, write
 from flotilla_cli.main import main
 from flotilla_cli.replay.again import Replay, Step
 from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Outcome, OutcomeKind
 from flotilla_common.control.refusals import refusal_of

@@ -3,7 +3,7 @@
 from flotilla_cli.bundle.capture import Interest
 from flotilla_cli.replay.recording import RecordedTables
 from flotilla_common.api.resources import CONFIG_MAP, NAMESPACE, SECRET
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_sidecar.resourcedistribution.controller import CONTROLLER
 from tests.support.fake_clock import START, FakeClock

@@ -9,7 +9,7 @@ from flotilla_common.access import access_of
 from flotilla_common.api.core import Namespace
 from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION, ResourceDistribution
 from flotilla_common.api.resources import CONFIG_MAP, NAMESPACE, SECRET
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.installed import mirrored, published
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.mirror.named import Followed

@@ -13,7 +13,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     ResourceDistributionStatus,
 )
 from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_sidecar.resourcedistribution.status import status_of, stored_failures
 from tests.unit.resourcedistribution.world import NOW, World, names
 

@@ -17,7 +17,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     ResourceDistributionStatus,
 )
 from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.model.writes import patched
 from flotilla_sidecar.resourcedistribution.content import Copy

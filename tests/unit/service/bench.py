@@ -6,7 +6,8 @@ import msgspec
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
-from flotilla_common.control.controller import Controller, Key
+from flotilla_common.control.controller import Controller
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.shards import Shards
 from flotilla_common.health import Health
 from flotilla_common.kube.interface import Api, ApiError, Page

@@ -12,8 +12,9 @@ from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import CLAIM, NODE, POD, REVISION, SECRET
 from flotilla_common.assembly import Assembly, controller_service
 from flotilla_common.control import spec
-from flotilla_common.control.controller import Controller, Key, Memory
+from flotilla_common.control.controller import Controller
 from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec, Part, Responder

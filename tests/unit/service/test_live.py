@@ -11,8 +11,8 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_RE
 from flotilla_common.api.meta import Model, ObjectMeta, OwnerReference
 from flotilla_common.api.resources import CLAIM, NODE, POD, SECRET
 from flotilla_common.bus import subjects
-from flotilla_common.control.controller import Memory
 from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender

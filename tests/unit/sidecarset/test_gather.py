@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.watches import owner_keys
 from flotilla_common.settings import Settings
 from flotilla_sidecar.app import PARTS

@@ -8,7 +8,7 @@ import pytest
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.containerrecreaterequest.admission import pod_problem
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Create, Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_common.settings import load

@@ -10,7 +10,7 @@ import pytest
 from flotilla_common.api.core import ConfigMap, Pod
 from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.keystate import Memory
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
 from flotilla_topology.workloadspread.controller import PODS, SPREADS, Gatherer, Options
 from flotilla_topology.workloadspread.custom import CONFIGURATIONS

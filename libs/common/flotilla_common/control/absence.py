@@ -12,7 +12,7 @@ import structlog
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.mirror import Mirror
 

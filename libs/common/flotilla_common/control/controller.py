@@ -6,11 +6,10 @@ loop does the rest: one pass per object at a time, backoff, timers, coalescing, 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-import msgspec
 import structlog
 from structlog.contextvars import bound_contextvars
 
@@ -20,10 +19,11 @@ from flotilla_common.control import metrics
 from flotilla_common.control.executor import Executor, Report
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
+from flotilla_common.control.keystate import Key, KeyStates, Memory
 from flotilla_common.control.plan import Event, Outcome, OutcomeKind, Patch, Plan, Reason, State
 from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
-from flotilla_common.control.refusals import Refusal, with_refusals
+from flotilla_common.control.refusals import with_refusals
 from flotilla_common.control.shards import Shards, shard_of
 from flotilla_common.control.statusthrottle import StatusThrottle
 from flotilla_common.control.subject import Subject
@@ -31,9 +31,6 @@ from flotilla_common.control.waiting import WAITING, Waits
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.tracing.context import change
-
-Key = tuple[str, str]
-"""Namespace and name."""
 
 PLANNING_SHARE = 10.0
 """After a pass, the object rests for this many times the planning time: it uses at most a tenth of a core."""
@@ -55,15 +52,6 @@ SLOT_SHARE = 5
 
 With `idle_first` all workers may: work that starts at a set time does not wait for objects in progress.
 """
-
-
-class Memory(msgspec.Struct, frozen=True):
-    """Results of a pass for the next pass of the same object: hints only, which may be lost at any time."""
-
-    failures: Mapping[str, str] = {}  # error texts by phase
-    unconfirmed: tuple[tuple[Resource, str], ...] = ()  # creates of unknown outcome, which are retried before new ones
-    refused: tuple[Refusal, ...] = ()  # failed writes, which are reported in reasons
-    notes: Mapping[str, str] = {}  # notes of the plan
 
 
 class Snapshot(Protocol):
@@ -114,7 +102,10 @@ class Controller(Generic[S]):
         self.resource = resource
         self._metrics = metrics.ControllerMetrics(name, clock, workers)
         self._order: PriorityOrder[Key] = PriorityOrder(workers if idle_first else max(workers // SLOT_SHARE, 1))
-        self.queue: KeyedQueue[Key] = KeyedQueue(clock, entropy, self._order, backoff, self._metrics.queue)
+        self._states: KeyStates[Key] = KeyStates()
+        self.queue: KeyedQueue[Key] = KeyedQueue(
+            clock, entropy, self._order, backoff, self._metrics.queue, self._states
+        )
         self._gather = gather
         self._subject_of = subject_of  # identity of an object that cannot be gathered
         self._plan = plan
@@ -125,11 +116,7 @@ class Controller(Generic[S]):
         self._clock = clock
         self._entropy = entropy
         self._workers = workers
-        self._unknown: set[Key] = set()  # keys with writes of unknown outcome: read before planning
-        self._memory: dict[Key, Memory] = {}
-        self._alarms: dict[Key, datetime] = {}  # times at which plans ask for the next pass
-        self._said: dict[Key, tuple[object, ...]] = {}  # content of the last why.v1 message
-        self._throttle: StatusThrottle[Key] = StatusThrottle()
+        self._throttle = StatusThrottle()
         self._waits = Waits(resource.kind, clock, shards.owns)
         WAITING.follow(name, self._waits)
         self._log = structlog.get_logger(controller=name)
@@ -143,7 +130,8 @@ class Controller(Generic[S]):
         """Queue everything in newly gained shards, and publish its reasons again."""
         for key in keys:
             if shard_of(*key, self._shards.count) in gained:
-                self._said.pop(key, None)
+                if state := self._states.get(key):
+                    state.published = ()
                 self.queue.add(key)
 
     async def run(self) -> None:
@@ -154,8 +142,9 @@ class Controller(Generic[S]):
 
     def clock_was_set(self) -> None:
         """Recompute the timers of all plans, because the wall clock was set."""
-        for key, at in self._alarms.items():
-            self._wake(key, at)
+        for key, state in self._states.items():
+            if state.wake_at is not None:
+                self._wake(key, state.wake_at)
 
     def stop(self) -> None:
         """Start no more passes; `run` returns when the running passes are done."""
@@ -182,13 +171,14 @@ class Controller(Generic[S]):
 
     async def _reconcile(self, key: Key) -> str:
         """Run one pass; return success, error, requeue or requeue_after for the metrics."""
-        self._alarms.pop(key, None)
+        state = self._states[key]
+        state.wake_at = None
         fence = self._shards.fence(*key)
         if not fence.may_send():
             return "success"
-        if key in self._unknown:
+        if state.must_reread:
             await self._reread(key)
-            self._unknown.discard(key)
+            state.must_reread = False
         trace, began = self._entropy.token(), self._clock.now()
         with bound_contextvars(object="/".join(filter(None, key)), trace=trace):
             decided = self._decide(key)
@@ -221,7 +211,7 @@ class Controller(Generic[S]):
         An object that cannot be gathered or planned gets a reason and an event; other objects are not affected.
         """
         subject, started = None, self._clock.monotonic()
-        memory = self._memory.get(key, Memory())
+        memory = self._states[key].memory
         try:
             snapshot = self._gather(key, memory)
             if snapshot is None:
@@ -247,19 +237,20 @@ class Controller(Generic[S]):
             numbers=plan.numbers,
             wake_at=plan.wake_at and plan.wake_at.isoformat(),
         )
+        state = self._states[key]
         said = (subject.uid, subject.generation, plan.reasons, plan.numbers, plan.errors)
-        changed = any(said[2:]) and self._said.get(key) != said
+        changed = any(said[2:]) and state.published != said
         if changed:
-            self._said[key] = said
+            state.published = said
             self._journal.why(subject, plan, trace=trace)
         return changed
 
     async def _carry_out(self, key: Key, subject: Subject, plan: Plan, trace: str, fence: Fence) -> Report:
         """Write the dependents, and the status first, last, or later (see `statusthrottle`)."""
-        early = None
+        early, state = None, self._states[key]
         if plan.status is None:
-            self._throttle.unneeded(key)
-        elif self._throttle.owed(key) and not plan.status_after_success:
+            self._throttle.unneeded(state)
+        elif state.status_owed and not plan.status_after_success:
             early = await self._write_status(key, subject, plan.status, trace, fence)
         report = await self._executor.run(subject, plan, fence, trace)
         if plan.status is None or (plan.status_after_success and (report.failed or plan.errors)):
@@ -275,7 +266,7 @@ class Controller(Generic[S]):
     def _is_due(self, key: Key, plan: Plan, *, wrote: bool) -> bool:
         """Report whether this pass writes the status; if not, queue the key for it."""
         now = self._clock.monotonic()
-        due = self._throttle.due(key, now, urgent=plan.urgent_status, wrote=wrote)
+        due = self._throttle.due(self._states[key], now, urgent=plan.urgent_status, wrote=wrote)
         if due <= now:
             return True
         if due == float("inf"):
@@ -285,10 +276,10 @@ class Controller(Generic[S]):
         return False
 
     async def _write_status(self, key: Key, subject: Subject, status: Patch, trace: str, fence: Fence) -> Outcome:
-        self._throttle.written(key, self._clock.monotonic())
+        self._throttle.written(self._states[key], self._clock.monotonic())
         outcome = await self._executor.single(subject, status, fence, trace)
         if outcome.kind is OutcomeKind.CONFLICT:
-            self._throttle.missed(key, self._clock.monotonic())
+            self._throttle.missed(self._states[key], self._clock.monotonic())
         return outcome
 
     async def _after_status(self, subject: Subject, plan: Plan, trace: str, fence: Fence) -> None:
@@ -302,9 +293,10 @@ class Controller(Generic[S]):
     def _settle(self, key: Key, plan: Plan, report: Report) -> str:
         """Schedule the next pass; return the result for the metrics."""
         errors = {**dict(plan.errors), **report.failures}
-        self._memory[key] = Memory(errors, tuple(report.unconfirmed), tuple(report.refused.values()), plan.notes)
+        state = self._states[key]
+        state.memory = Memory(errors, tuple(report.unconfirmed), tuple(report.refused.values()), plan.notes)
         if report.unknown:
-            self._unknown.add(key)
+            state.must_reread = True
         if report.failed or errors:
             # A refused object has no pods that wait for its next pass: it would keep other objects from starting.
             self._order.mark_slow_start(key, slow=False)
@@ -324,18 +316,13 @@ class Controller(Generic[S]):
         return "requeue_after"
 
     def _wake(self, key: Key, at: datetime) -> None:
-        self._alarms[key] = at
+        self._states[key].wake_at = at
         wait = (at - self._clock.now()).total_seconds()
         self.queue.add_at(key, self._clock.monotonic() + max(wait, 0))
 
     def _forget(self, key: Key) -> None:
         self.queue.forget(key)
-        self._memory.pop(key, None)
-        self._alarms.pop(key, None)
-        self._said.pop(key, None)
         self._waits.forget(key)
-        self._throttle.forget(key)
-        self._unknown.discard(key)
 
 
 def failed_plan(error: Exception) -> Plan:

@@ -15,7 +15,7 @@ from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.kube.discovery import Served, served
 from flotilla_common.kube.interface import Api
 from flotilla_common.mirror.direct_source import DirectSource

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from flotilla_common.api.meta import Object
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.kube.interface import ApiError, Unreachable

@@ -14,8 +14,9 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
-from flotilla_common.control.controller import Key, Memory, failed_plan
+from flotilla_common.control.controller import failed_plan
 from flotilla_common.control.inbox import Inbox
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.refusals import with_refusals
 from flotilla_common.control.spec import ControllerSpec

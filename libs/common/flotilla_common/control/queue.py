@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from flotilla_common.clock import Clock, Entropy
+from flotilla_common.control.keystate import NEVER, KeyStates
 from flotilla_common.control.metrics import QueueMetrics
 from flotilla_common.control.priority import PriorityOrder
 
@@ -49,22 +50,18 @@ class KeyedQueue(Generic[K]):
         order: PriorityOrder[K],
         backoff: Backoff | None = None,
         meter: QueueMetrics | None = None,
+        states: KeyStates[K] | None = None,
     ) -> None:
         self._clock = clock
         self._entropy = entropy
         self._backoff = backoff or Backoff()
         self._meter = meter
         self._ready = order
-        self._busy: set[K] = set()
-        self._again: set[K] = set()  # keys that were added while busy
-        self._due: dict[K, float] = {}  # earliest wake-up of each delayed key
-        self._heap: list[tuple[float, int, K]] = []
+        self._states: KeyStates[K] = KeyStates() if states is None else states
+        self._heap: list[tuple[float, int, K]] = []  # of delayed keys; those whose state names another time are void
         self._pushes = 0  # orders heap entries with equal times; keys need not be comparable
-        self._hold_until: dict[K, float] = {}
-        self._failures: dict[K, int] = {}
-        self._retry_at: dict[K, float] = {}  # when the failed keys are due again
-        self._waiting: dict[asyncio.Future[None], None] = {}  # one for each waiting worker, longest wait first
-        self._woken: asyncio.Future[None] | None = None  # the future of a worker that was woken and has not run yet
+        self._waiting: dict[asyncio.Future[None], None] = {}  # one for each waiting worker, longest first
+        self._woken: asyncio.Future[None] | None = None  # of a worker that was woken and has not run yet
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._closed = False
@@ -74,25 +71,23 @@ class KeyedQueue(Generic[K]):
 
     def add(self, key: K) -> None:
         """Queue the key, for as soon as a hold on it ends."""
-        if key in self._busy:
-            self._again.add(key)
-            return
-        if key in self._ready:
-            return
-        hold = self._hold_until.get(key, 0.0)
-        if hold > self._clock.monotonic():
-            self.add_at(key, hold)
-            return
-        self._hold_until.pop(key, None)
-        self._make_ready(key)
-        self._wake_one()
+        state = self._states[key]
+        if state.busy:
+            state.changed = True
+        elif key in self._ready:
+            pass
+        elif state.hold_until > self._clock.monotonic():
+            self.add_at(key, state.hold_until)
+        else:
+            self._make_ready(key)
+            self._wake_one()
 
     def add_at(self, key: K, when: float) -> None:
         """Queue the key for `when` (monotonic seconds); an earlier wake-up of the same key wins."""
-        held = self._due.get(key)
-        if key in self._ready or (held is not None and held <= when):
+        state = self._states[key]
+        if key in self._ready or (state.due is not None and state.due <= when):
             return
-        self._due[key] = when
+        state.due = when
         self._pushes += 1
         heapq.heappush(self._heap, (when, self._pushes, key))
         self._wake_one()
@@ -103,15 +98,14 @@ class KeyedQueue(Generic[K]):
         A failure before the retry is due does not count. A key may change many times a second; if each failure counted,
         one burst would postpone the next retry by the longest delay.
         """
-        now = self._clock.monotonic()
+        now, state = self._clock.monotonic(), self._states[key]
         spread = 1 + self._entropy.uniform(0, JITTER)
-        delay = self._retry_at.get(key, 0.0) - now
+        delay = state.retry_at - now
         if delay <= 0:
-            failures = self._failures.get(key, 0)
-            self._failures[key] = failures + 1
-            delay = min(self._backoff.base * 2 ** min(failures, 30), self._backoff.most) * spread
+            delay = min(self._backoff.base * 2 ** min(state.failures, 30), self._backoff.most) * spread
+            state.failures += 1
         delay = max(min(delay, at_most * spread), at_least * spread)
-        self._retry_at[key] = now + delay
+        state.retry_at = now + delay
         self.add_at(key, now + delay)
         if self._meter is not None:
             self._meter.retried()
@@ -119,13 +113,13 @@ class KeyedQueue(Generic[K]):
 
     def succeed(self, key: K) -> None:
         """Reset the key's backoff."""
-        self._failures.pop(key, None)
-        self._retry_at.pop(key, None)
+        state = self._states[key]
+        state.failures, state.retry_at = 0, NEVER
 
     def hold(self, key: K, seconds: float) -> None:
         """Delay the next pass over the key by at least this many seconds, even if it changes."""
         if seconds > 0:
-            self._hold_until[key] = self._clock.monotonic() + seconds
+            self._states[key].hold_until = self._clock.monotonic() + seconds
 
     async def get(self) -> K | None:
         """Wait for the next key, which must be returned with `done`; return None when the queue is closed."""
@@ -133,8 +127,8 @@ class KeyedQueue(Generic[K]):
             self._promote()
             key = self._ready.take(self._clock.monotonic())
             if key is not None:
-                self._due.pop(key, None)
-                self._busy.add(key)
+                state = self._states[key]
+                state.due, state.busy = None, True
                 if self._meter is not None:
                     self._meter.taken(key)
                 self._wake_one()
@@ -144,21 +138,21 @@ class KeyedQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         """Return a key after its pass."""
-        self._busy.discard(key)
+        state = self._states[key]
+        state.busy = False
         self._ready.done(key, self._clock.monotonic())
         if self._meter is not None:
             self._meter.done(key)
-        if key in self._again:
-            self._again.discard(key)
+        if state.changed:
+            state.changed = False
             self.add(key)
+        else:
+            self._states.tidy(key)
         self._wake_one()
 
     def forget(self, key: K) -> None:
         """Drop the timers, backoff and hold of a busy key whose object is gone; `done` is still required."""
-        self._failures.pop(key, None)
-        self._retry_at.pop(key, None)
-        self._hold_until.pop(key, None)
-        self._due.pop(key, None)
+        self._states.forget(key)
         self._ready.forget(key)
 
     def close(self) -> None:
@@ -171,6 +165,7 @@ class KeyedQueue(Generic[K]):
                 waiter.set_result(None)
 
     def _make_ready(self, key: K) -> None:
+        self._states[key].hold_until = NEVER
         if self._meter is not None and key not in self._ready:
             self._meter.queued(key)
         self._ready.add(key, self._clock.monotonic())
@@ -180,13 +175,13 @@ class KeyedQueue(Generic[K]):
         now = self._clock.monotonic()
         while self._heap and self._heap[0][0] <= now:
             when, _, key = heapq.heappop(self._heap)
-            if self._due.get(key) != when:
+            state = self._states.get(key)
+            if state is None or state.due != when:
                 continue  # replaced by an earlier wake-up, or forgotten
-            del self._due[key]
-            if key in self._busy:
-                self._again.add(key)
+            state.due = None
+            if state.busy:
+                state.changed = True
             else:
-                self._hold_until.pop(key, None)
                 self._make_ready(key)
 
     async def _wait(self) -> None:

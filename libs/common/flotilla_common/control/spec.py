@@ -13,8 +13,9 @@ import msgspec
 
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.controller import Key, Memory, Planner, Snapshot
+from flotilla_common.control.controller import Planner, Snapshot
 from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.watches import Access, Watch
 from flotilla_common.control.wiring import Answering, Wiring
 from flotilla_common.gates import Gates

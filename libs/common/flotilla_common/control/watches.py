@@ -9,7 +9,7 @@ import msgspec
 from flotilla_common.api.documents import Json
 from flotilla_common.api.meta import Object, ObjectMeta, controller_of, group_of
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.mirror.table import Indexer, Table
 
 T = TypeVar("T", bound=Object)

@@ -11,10 +11,10 @@ import msgspec
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
-from flotilla_common.control.controller import Key
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.watches import Watch
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api

@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePu
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, PodUnavailableBudget
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import REVISION, Resource
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Indexer, Table

@@ -8,7 +8,7 @@ from flotilla_common.api.core import Node, PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.resources import CLAIM, NODE, POD
 from flotilla_common.control import spec
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring

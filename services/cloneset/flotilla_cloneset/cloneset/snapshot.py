@@ -12,7 +12,7 @@ from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.subject import Subject
 from flotilla_common.gates import Gates
 from flotilla_common.workload import gathering

@@ -7,7 +7,7 @@ from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.meta import ObjectMeta, controller_of
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, ORPHANS, Watch, namespace_of, orphan_namespace, owned
 from flotilla_common.control.wiring import Wiring

@@ -12,7 +12,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import JOB, Resource
 from flotilla_common.control import spec
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring

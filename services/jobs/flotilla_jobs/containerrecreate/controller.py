@@ -12,8 +12,8 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequest,
 )
 from flotilla_common.api.resources import POD
-from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring

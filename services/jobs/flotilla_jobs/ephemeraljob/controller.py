@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB, Ephemera
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring

@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import POD, SECRET
 from flotilla_common.control import spec
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Access, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring

@@ -16,7 +16,7 @@ from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.resources import SECRET
 from flotilla_common.clock import Clock
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.questions import Get
 from flotilla_common.kube.interface import ApiError, Unreachable
 

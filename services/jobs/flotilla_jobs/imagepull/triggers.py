@@ -11,7 +11,7 @@ from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.watches import owned
 from flotilla_common.mirror.table import Indexer, Table
 from flotilla_jobs.imagepull.secrets import references_of

@@ -10,8 +10,8 @@ from flotilla_common.api.kinds.nodeimage.counting import tasks
 from flotilla_common.api.kinds.nodeimage.types import BATCH, NODE_IMAGE, JobReference, NodeImage
 from flotilla_common.api.resources import NODE, SECRET
 from flotilla_common.control import spec
-from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring

@@ -8,8 +8,8 @@ from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, PodProbeMarker
 from flotilla_common.api.resources import NODE, POD
-from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring

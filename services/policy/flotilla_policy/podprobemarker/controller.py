@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, Pod
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring

@@ -15,8 +15,8 @@ from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CONFIG_MAP, JOB, POD, Resource
 from flotilla_common.api.workload import Workload
-from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.customkinds import GroupKind
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Access, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring

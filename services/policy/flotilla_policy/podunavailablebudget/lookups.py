@@ -18,8 +18,8 @@ from flotilla_common.api.meta import group_of, metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.clock import Clock
-from flotilla_common.control.controller import Key
 from flotilla_common.control.customkinds import GroupKind
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.questions import Questions
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.kube.discovery import served

@@ -11,7 +11,7 @@ from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET, Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.api.workload import Workload
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.watches import IN_NAMESPACE
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.gates import Gates

@@ -12,8 +12,8 @@ from hashlib import sha256
 import msgspec
 
 from flotilla_common.api.documents import Json, mappings, member
-from flotilla_common.control.controller import Memory
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Chain, Patch
 from flotilla_common.control.refusals import Refusal
 from flotilla_common.control.wording import first_names, named, pods_word

@@ -14,7 +14,7 @@ from flotilla_common.api.core import ConfigMap, Pod
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.clock import Clock
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import Frozen
 from flotilla_common.control.questions import Get, Questions
 from flotilla_sidecar.launchpriority.launch import barrier_name

@@ -5,7 +5,7 @@ An index holds the pods that start their containers in order, so all others cost
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import CONFIG_MAP, POD
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Access, Watch
 from flotilla_common.control.wiring import Wiring

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import POD, Resource
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring

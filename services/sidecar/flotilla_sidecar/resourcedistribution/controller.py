@@ -16,7 +16,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     ResourceDistribution,
 )
 from flotilla_common.api.resources import NAMESPACE, Resource
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring

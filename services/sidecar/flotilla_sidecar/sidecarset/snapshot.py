@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.core import ControllerRevision, Namespace, Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
-from flotilla_common.control.controller import Key
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.subject import Subject
 from flotilla_common.gates import Gates
 

@@ -6,7 +6,7 @@ An index holds the pods with sidecars that must terminate now, so all others cos
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.resources import NODE, POD
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring

@@ -16,8 +16,8 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSe
 from flotilla_common.api.meta import Object, controller_of, group_of, metadata_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, CONFIG_MAP, NODE, POD, Resource
 from flotilla_common.clock import Clock
-from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.customkinds import CustomKinds, GroupKind
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.questions import Get, Questions
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch

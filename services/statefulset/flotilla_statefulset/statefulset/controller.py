@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSe
 from flotilla_common.api.meta import Object, controller_of
 from flotilla_common.api.resources import CLAIM, POD, STORAGE_CLASS
 from flotilla_common.control import spec
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring

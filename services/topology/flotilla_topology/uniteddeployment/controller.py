@@ -9,7 +9,7 @@ from flotilla_common.api.meta import LabelSelector, Object, ObjectMeta, controll
 from flotilla_common.api.resources import POD, REPLICA_SET, REVISION
 from flotilla_common.api.selectors import Selector
 from flotilla_common.api.workload import CONTROLLED, Workload, controller_uid
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import (
     IN_NAMESPACE,

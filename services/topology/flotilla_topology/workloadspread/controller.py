@@ -15,7 +15,7 @@ from flotilla_common.api.meta import Object, controller_of
 from flotilla_common.api.resources import DEPLOYMENT, NODE, POD, REPLICA_SET, Resource
 from flotilla_common.api.workload import CONTROLLED, Workload, controller_uid
 from flotilla_common.control import spec
-from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring

@@ -24,8 +24,8 @@ from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread
 from flotilla_common.api.meta import Model, ObjectMeta, controller_of, group_of
 from flotilla_common.api.resources import CONFIG_MAP, Resource
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.controller import Key
 from flotilla_common.control.customkinds import CustomKinds
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.questions import Questions
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring

@@ -22,8 +22,8 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
     PodUnavailableBudget,
 )
 from flotilla_common.api.resources import POD
-from flotilla_common.control.controller import Key
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import UPDATES_IN_PLACE, Chain, Delete, Intent, State
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.control.writes import patch_of
