@@ -46,13 +46,13 @@ def bus_permissions() -> Mapping[str, Permissions]:
     return {**own, OPERATOR: OPERATOR_PERMISSIONS, READER: READER_PERMISSIONS}
 
 
-def controllers() -> Mapping[Resource, ControllerSpec[Any]]:
+def controllers() -> Mapping[Resource, ControllerSpec[Any, Any]]:
     """Return the controllers of all installed services by the kind that they plan."""
     parts = [part for parts in installed_parts().values() for part in parts]
     return {part.resource: part for part in parts if isinstance(part, ControllerSpec)}
 
 
-def controller_of(resource: Resource) -> ControllerSpec[Any]:
+def controller_of(resource: Resource) -> ControllerSpec[Any, Any]:
     """Return the controller of the kind. Raises click.ClickException if no installed service has one."""
     found = controllers().get(resource)
     if found is None:

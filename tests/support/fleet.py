@@ -68,10 +68,11 @@ class Member:
         return Path(self.process.log).read_text(encoding="utf-8")
 
     def state(self, lines: int = 5) -> str:
-        """Return whether the process runs and is ready, and its latest warnings and errors."""
+        """Return whether the process runs, what keeps it from being ready, and its latest warnings and errors."""
         runs = "runs" if is_alive(self.process) else "has ended"
         troubles = [line[:500] for line in self.log().splitlines() if '"level": "info"' not in line]
-        return "\n    ".join([f"{runs}, /readyz: {self.why_not_ready().strip()}", *troubles[-lines:]])
+        missing = [line for line in self.why_not_ready().splitlines() if not line.endswith(" ok")]
+        return "\n    ".join([runs, *missing, *troubles[-lines:]])
 
     def cpu_seconds(self) -> float:
         """CPU time of the process so far."""

@@ -2,7 +2,7 @@
 `flotilla_common.control.wiring` over plain tables."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -14,7 +14,8 @@ from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import Outcome, OutcomeKind
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.spec import ControllerSpec, Gatherer
+from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Handler
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
@@ -26,6 +27,7 @@ from flotilla_common.settings import Settings
 from tests.support.fake_clock import FakeClock
 
 T = TypeVar("T", bound=Object)
+G = TypeVar("G", bound=Gatherer[Any])
 M = TypeVar("M", bound=msgspec.Struct)
 
 TURNS = 20
@@ -97,9 +99,17 @@ class FakeWiring:
             raise ApiError(404, "NotFound", "")
         return msgspec.json.encode(found)
 
-    def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:
-        if self.watched(watch):
-            self.table(watch).listen(lambda old, new: self.woken.extend(keys(old, new)))
+    def build(self, spec: ControllerSpec[Any, G], options: Any = None) -> G:
+        """Return the controller's gatherer; its triggers are followed from now on."""
+        gatherer = spec.build(self, options)
+        for trigger in spec.triggers(gatherer):
+            self.follow(trigger)
+        return gatherer
+
+    def follow(self, trigger: Trigger[Any]) -> None:
+        """Note the objects that changes would have planned."""
+        if self.watched(trigger.watch):
+            self.table(trigger.watch).listen(lambda old, new: self.woken.extend(trigger.keys(old, new)))
 
     def again(self, namespace: str, name: str) -> None:
         self.replanned.append((namespace, name))

@@ -47,7 +47,7 @@ class Interest:
     as may be the case for its dependents.
     """
 
-    def __init__(self, kind: ControllerSpec[Any], namespace: str, name: str) -> None:
+    def __init__(self, kind: ControllerSpec[Any, Any], namespace: str, name: str) -> None:
         resource = kind.resource
         self._name = name
         self._owner = {"kind": resource.kind, "namespace": namespace, "name": name}
@@ -115,7 +115,7 @@ class Interest:
         return owned or text(meta.get("name")).startswith(f"{self._name}-")
 
 
-def _writes(kind: ControllerSpec[Any], namespace: str) -> list[str]:
+def _writes(kind: ControllerSpec[Any, Any], namespace: str) -> list[str]:
     """Return the subjects of writes for the object: in its namespace, and elsewhere where the controller writes."""
     written = [watch for watch in kind.watches if watch.writes or watch.subresources]
     elsewhere = [watch for watch in written if watch.private or watch.resource.namespaced != bool(namespace)]
@@ -133,7 +133,7 @@ class Capture:
     """One recording."""
 
     def __init__(
-        self, bus: Bus, clock: Clock, entropy: Entropy, kind: ControllerSpec[Any], namespace: str, name: str
+        self, bus: Bus, clock: Clock, entropy: Entropy, kind: ControllerSpec[Any, Any], namespace: str, name: str
     ) -> None:
         self._bus = bus
         self._clock = clock

@@ -46,7 +46,7 @@ def bundle(words: tuple[str, ...], namespace: str, nats: str, output: Path | Non
     click.echo(_summary(recorded, path))
 
 
-async def _record(url: str, kind: ControllerSpec[Any], namespace: str, name: str, seconds: float) -> Bundle:
+async def _record(url: str, kind: ControllerSpec[Any, Any], namespace: str, name: str, seconds: float) -> Bundle:
     clock = SystemClock()
     async with open_bus(url) as bus:
         await connected(bus, clock)

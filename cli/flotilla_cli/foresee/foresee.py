@@ -130,7 +130,7 @@ class Foresight:
             self._load(resource, await self._reader.list(resource, "", name))
         return play
 
-    async def _specs(self) -> tuple[dict[Resource, ControllerSpec[Any]], set[Resource]]:
+    async def _specs(self) -> tuple[dict[Resource, ControllerSpec[Any, Any]], set[Resource]]:
         """Return the controllers to simulate, and the resources that they read in all namespaces.
 
         Controllers that carry out what the object asks for read all namespaces; if the user may not, they are left out.
@@ -164,10 +164,10 @@ class Foresight:
         return tuple(notes)
 
 
-def concerned(resource: Resource, gates: Gates) -> dict[Resource, ControllerSpec[Any]]:
+def concerned(resource: Resource, gates: Gates) -> dict[Resource, ControllerSpec[Any, Any]]:
     """Return the controller of the kind, those of our kinds that it creates, and those that are simulated along."""
     ours, known = {kind.resource for kind in catalogue.KINDS}, controllers()
-    found: dict[Resource, ControllerSpec[Any]] = {}
+    found: dict[Resource, ControllerSpec[Any, Any]] = {}
     waiting = [resource]
     while waiting:
         one = waiting.pop()

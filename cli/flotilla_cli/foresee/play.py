@@ -47,7 +47,7 @@ class Play:
     def __init__(
         self,
         cluster: Cluster,
-        specs: Mapping[Resource, ControllerSpec[Any]],
+        specs: Mapping[Resource, ControllerSpec[Any, Any]],
         planning: Mapping[str, Planning],
         admit: Admit,
     ) -> None:

@@ -49,7 +49,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 class Replay:
     """One bundle, planned again."""
 
-    def __init__(self, bundle: Bundle, kind: ControllerSpec[Any]) -> None:
+    def __init__(self, bundle: Bundle, kind: ControllerSpec[Any, Any]) -> None:
         self._bundle = bundle = msgspec.structs.replace(bundle, heard=in_order(bundle.heard))
         self._tables = RecordedTables((*bundle.known, *bundle.heard))
         self._clock = ManualClock(bundle.begin)

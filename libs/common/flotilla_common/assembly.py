@@ -63,7 +63,7 @@ def controller_service(name: str, parts: Sequence[Part]) -> Service:
 class _Served(msgspec.Struct, frozen=True):
     """A running controller and its companions."""
 
-    spec: ControllerSpec[Any]
+    spec: ControllerSpec[Any, Any]
     controller: Controller[Any]
     keys: Callable[[], list[Key]]
     report: OnUndecodable
@@ -157,7 +157,7 @@ class Assembly:
             finally:
                 await self._wind_down(working, leading)
 
-    async def _serve_controller(self, spec: ControllerSpec[Any], wiring: LiveWiring) -> None:
+    async def _serve_controller(self, spec: ControllerSpec[Any, Any], wiring: LiveWiring) -> None:
         if spec.reports is not None:
             wiring.receive(spec.primary, spec.reports)
         options = await self._options(spec)
@@ -165,10 +165,12 @@ class Assembly:
         recorder = self._recorder(spec.name)
         controller = self._controller(spec, gatherer, wiring, recorder)
         wiring.attach(controller)
+        for trigger in spec.triggers(gatherer):
+            wiring.enqueue_on(trigger)
         if spec.wakes_itself:
-            wiring.wake_itself(spec.primary)
+            wiring.enqueue_changed(spec.primary)
         for watch in spec.watches:
-            wiring.wake_owners(watch)
+            wiring.enqueue_owners(watch)
         report = partial(undecodable.report, recorder=recorder, journal=self._journal, shards=self.shards)
         self.mirror.on_undecodable(spec.resource, report)
         keys = wiring.table(spec.primary).keys if spec.keys is None else partial(spec.keys, gatherer)
@@ -179,7 +181,7 @@ class Assembly:
             await wiring.serve_reports(spec.reports)
 
     def _controller(
-        self, spec: ControllerSpec[Any], gatherer: Gatherer[Snapshot], wiring: LiveWiring, recorder: Recorder
+        self, spec: ControllerSpec[Any, Any], gatherer: Gatherer[Snapshot], wiring: LiveWiring, recorder: Recorder
     ) -> Controller[Any]:
         context, mirror, settings = self.context, self.mirror, self.context.settings
 
@@ -220,7 +222,7 @@ class Assembly:
             backoff=Backoff(settings.rate_limiter_base_delay, settings.rate_limiter_max_delay),
         )
 
-    async def _options(self, spec: ControllerSpec[Any]) -> msgspec.Struct | None:
+    async def _options(self, spec: ControllerSpec[Any, Any]) -> msgspec.Struct | None:
         if spec.options is None:
             return None
         if not self._server_version:

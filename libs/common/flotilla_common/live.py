@@ -1,6 +1,7 @@
 """Connects a part of a running service to its mirror's tables, its shards, the bus and the apiserver."""
 
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,7 +16,7 @@ from flotilla_common.control.fence import Fence
 from flotilla_common.control.inbox import Inbox, StatusReports
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.shards import Shards
-from flotilla_common.control.watches import Watch, owner_keys
+from flotilla_common.control.watches import Trigger, Watch, owner_keys
 from flotilla_common.control.wiring import Handler, Named
 from flotilla_common.kube.installed import is_installed
 from flotilla_common.mirror.mirror import Mirror
@@ -104,22 +105,25 @@ class LiveWiring:
             raise RuntimeError("keys cannot be enqueued before a controller is attached")
         self._controller.enqueue(namespace, name)
 
-    def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:
-        def on_change(old: T | None, new: T | None) -> None:
+    def enqueue_on(self, trigger: Trigger[Any]) -> None:
+        """Enqueue the objects that the rule names, whenever a watched one changes."""
+        watch, keys = trigger
+
+        def on_change(old: Object | None, new: Object | None) -> None:
             for key in keys(old, new):
                 self.again(*key)
 
         if watch.resource in self._tables:
             self.table(watch).listen(on_change)
 
-    def wake_owners(self, watch: Watch[Any]) -> None:
+    def enqueue_owners(self, watch: Watch[Any]) -> None:
         """Enqueue the owners of objects that change."""
         if (owner := watch.owner) is not None:
-            self.wake(watch, lambda old, new: owner_keys(owner, old, new))
+            self.enqueue_on(Trigger[Any](watch, partial(owner_keys, owner)))
 
-    def wake_itself(self, watch: Watch[Any]) -> None:
+    def enqueue_changed(self, watch: Watch[Any]) -> None:
         """Enqueue objects that change."""
-        self.wake(watch, lambda old, new: [obj.metadata.key for obj in (new or old,) if obj])
+        self.enqueue_on(Trigger[Any](watch, _own_key))
 
     def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
         return self._absences.surely_gone(watch.resource, key, uid, asker)
@@ -143,3 +147,7 @@ class LiveWiring:
     async def answer(self, kind: str, body: type[M], handler: Handler[M], *, by_any_replica: bool = False) -> None:
         queue = self._context.service if by_any_replica else ""
         await serve_reports(self._context.bus, kind, body, handler, queue=queue)
+
+
+def _own_key(old: Object | None, new: Object | None) -> list[Key]:
+    return [obj.metadata.key for obj in (new or old,) if obj is not None]

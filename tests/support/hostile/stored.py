@@ -31,15 +31,15 @@ class Stored:
         self._dice = random.Random(seed)
         self._count = 0
 
-    def primary(self, spec: ControllerSpec[Any]) -> bytes:
+    def primary(self, spec: ControllerSpec[Any, Any]) -> bytes:
         """Return the object that is planned, as JSON."""
         return self._encoded(self._drawn(spec.primary), self._metadata(spec.resource, NAME, UID))
 
-    def dependents(self, spec: ControllerSpec[Any], watch: Watch[Any]) -> list[bytes]:
+    def dependents(self, spec: ControllerSpec[Any, Any], watch: Watch[Any]) -> list[bytes]:
         """Return what there is of a watched resource, as JSON: its own, strangers, and of nobody."""
         return [self._dependent(spec, watch, number) for number in range(self._dice.randrange(_MOST_DEPENDENTS))]
 
-    def _dependent(self, spec: ControllerSpec[Any], watch: Watch[Any], number: int) -> bytes:
+    def _dependent(self, spec: ControllerSpec[Any, Any], watch: Watch[Any], number: int) -> bytes:
         dice = self._dice
         name = dice.choice((f"{NAME}-{number}", f"{NAME}-{number}", f"data-{NAME}-{number}", f"node-{number}", NAME))
         metadata = self._metadata(watch.resource, name, f"uid-{number}")

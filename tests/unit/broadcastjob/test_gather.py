@@ -8,7 +8,7 @@ import pytest
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
 from flotilla_common.control.keystate import Memory
-from flotilla_jobs.broadcastjob.controller import JOBS, NODES, PODS, Gatherer
+from flotilla_jobs.broadcastjob.controller import CONTROLLER, JOBS, NODES, PODS
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
 from tests.support.wiring import FakeWiring
 from tests.unit.broadcastjob.build import job, node, nodes, pods, running
@@ -21,7 +21,7 @@ class Bench:
 
     def __init__(self, *jobs: BroadcastJob) -> None:
         self.wiring = FakeWiring()
-        self.gatherer = Gatherer(self.wiring, Options())
+        self.gatherer = self.wiring.build(CONTROLLER, Options())
         self.wiring.put(JOBS, *(jobs or (job(status=running()),)))
         self.wiring.put(NODES, *nodes(2))
 

@@ -67,7 +67,6 @@ class Gatherer:
         self.wiring = wiring
         self.options = options
         self.sets, self.pods = wiring.table(SETS), wiring.table(PODS)
-        wiring.wake(PODS, lambda old, new: [KEY])
         wiring.beside(_never)
 
     def keys(self) -> list[Key]:
@@ -105,7 +104,7 @@ class Bench:
     def __init__(self, planning: Planning | None = None, **members: Any) -> None:
         self.snaps: list[Snap] = []
         self.gatherers: list[Gatherer] = []
-        declared: ControllerSpec[Snap] = ControllerSpec(
+        declared: ControllerSpec[Snap, Any] = ControllerSpec(
             name="sets",
             primary=SETS,
             watches=(PODS, NODES),

@@ -17,7 +17,7 @@ from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
 from flotilla_common.model.deletion import Rules, ended
 from flotilla_common.model.writes import patched
-from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, Gatherer
+from flotilla_jobs.ephemeraljob.controller import CONTROLLER, JOBS, PODS
 from flotilla_jobs.ephemeraljob.plan import plan
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 from tests.support.wiring import FakeWiring
@@ -52,7 +52,7 @@ class World:
 
     def __init__(self, pods: int = 5, **spec: Any) -> None:
         self.wiring = FakeWiring()
-        self.gatherer = Gatherer(self.wiring)
+        self.gatherer = self.wiring.build(CONTROLLER)
         self.now = NOW
         self.pods: dict[str, Json] = {}
         self.jobs: dict[str, Json] = {}

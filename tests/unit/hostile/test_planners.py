@@ -30,12 +30,12 @@ CONTROLLERS = [part for parts in installed_parts().values() for part in parts if
 
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("controller", [pytest.param(one, id=one.name) for one in CONTROLLERS])
-def test_every_stored_object_is_planned_in_time(controller: ControllerSpec[Any]) -> None:
+def test_every_stored_object_is_planned_in_time(controller: ControllerSpec[Any, Any]) -> None:
     problems = [f"seed {seed}: {text}" for seed in range(amount(OBJECTS)) for text in problems_of(controller, seed)]
     assert not problems, "\n".join(problems[:20])
 
 
-def problems_of(controller: ControllerSpec[Any], seed: int) -> Iterator[str]:
+def problems_of(controller: ControllerSpec[Any, Any], seed: int) -> Iterator[str]:
     """Take the objects of a seed in, plan, and yield what went wrong."""
     wiring, stored = FakeWiring(), Stored(seed)
     options = None if controller.options is None else controller.options.of(wiring.settings, SERVER_VERSION)

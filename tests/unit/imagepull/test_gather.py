@@ -15,12 +15,12 @@ from flotilla_common.mirror.table import Table
 from flotilla_jobs.imagelistpull.controller import JOBS as CHILDREN
 from flotilla_jobs.imagelistpull.controller import LISTS
 from flotilla_jobs.imagelistpull.controller import Gatherer as ListGatherer
-from flotilla_jobs.imagepull.controller import COPIES, IMAGES, JOBS, PODS, Gatherer
+from flotilla_jobs.imagepull.controller import CONTROLLER, COPIES, IMAGES, JOBS, PODS
 from flotilla_jobs.imagepull.controller import LISTS as PARENTS
 from flotilla_jobs.imagepull.selection import node_order
 from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
 from flotilla_jobs.nodeimage import controller as nodeimage
-from flotilla_jobs.nodeimage.controller import Gatherer as NodeGatherer
+from flotilla_jobs.nodeimage.controller import CONTROLLER as NODE_CONTROLLER
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.snapshot import Options as NodeOptions
 from tests.support.wiring import FakeWiring
@@ -42,7 +42,7 @@ class Nodes:
 
     def __init__(self) -> None:
         self.wiring = FakeWiring()
-        self.gatherer = NodeGatherer(self.wiring, NodeOptions())
+        self.gatherer = self.wiring.build(NODE_CONTROLLER, NodeOptions())
         self.nodes, self.images = self.wiring.table(nodeimage.NODES), self.wiring.table(nodeimage.IMAGES)
         self.jobs, self.secrets = self.wiring.table(nodeimage.JOBS), self.wiring.table(nodeimage.COPIES)
 
@@ -165,7 +165,7 @@ class Jobs:
 
     def __init__(self, *images: NodeImage) -> None:
         self.wiring = FakeWiring(unwatched=(CLONE_SET,))
-        self.gatherer = Gatherer(self.wiring, Options())
+        self.gatherer = self.wiring.build(CONTROLLER, Options())
         self.wiring.put(IMAGES, *images)
 
     def gathered(self, one: ImagePullJob) -> PullJobSnapshot:

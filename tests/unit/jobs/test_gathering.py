@@ -12,8 +12,8 @@ from flotilla_common.api.kinds.nodeimage.types import NodeImageStatus
 from flotilla_common.api.resources import SECRET
 from flotilla_common.control.keystate import Memory
 from flotilla_common.node.reports import NodeImageReport, RecreateReport
+from flotilla_jobs.containerrecreate.controller import CONTROLLER as RECREATE_CONTROLLER
 from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS
-from flotilla_jobs.containerrecreate.controller import Gatherer as RecreateGatherer
 from flotilla_jobs.imagepull.controller import CLONE_SETS, COPIES, IMAGES, JOBS, Gatherer
 from flotilla_jobs.imagepull.controller import PODS as PULL_PODS
 from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
@@ -31,7 +31,7 @@ class Requests:
 
     def __init__(self, *requests: Any, pod: Any = None) -> None:
         self.wiring = FakeWiring()
-        self.gatherer = RecreateGatherer(self.wiring)
+        self.gatherer = self.wiring.build(RECREATE_CONTROLLER)
         self.report = RecreateReport(uid="uid-r", phase="Recreating")
         self.wiring.reports["r"] = self.report
         self.wiring.put(REQUESTS, *(decoded(request, ContainerRecreateRequest) for request in requests))

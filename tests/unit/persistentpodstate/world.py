@@ -17,7 +17,7 @@ from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.control.watches import Watch
 from flotilla_common.model.store import spec_of
 from flotilla_common.model.writes import patched
-from flotilla_statefulset.persistentpodstate.controller import BUILT_IN_SETS, NODES, PODS, SETS, STATES, Gatherer
+from flotilla_statefulset.persistentpodstate.controller import BUILT_IN_SETS, CONTROLLER, NODES, PODS, SETS, STATES
 from flotilla_statefulset.persistentpodstate.plan import plan
 from flotilla_statefulset.persistentpodstate.workloads import BuiltInStatefulSet
 from tests.support.wiring import FakeWiring
@@ -41,7 +41,7 @@ class World:
 
     def __init__(self, *, gates: str = "", nodes: int = 6) -> None:
         self.wiring = FakeWiring(gates=gates)
-        self.gatherer = Gatherer(self.wiring)
+        self.gatherer = self.wiring.build(CONTROLLER)
         self._versions = itertools.count(1)
         self._documents: dict[tuple[str, str], Json] = {}
         for number in range(nodes):

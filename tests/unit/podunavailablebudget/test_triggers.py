@@ -9,7 +9,7 @@ from flotilla_common.api.core import Pod, PodStatus
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET
 from flotilla_common.api.workload import Workload
-from flotilla_policy.podunavailablebudget.controller import BUDGETS, PODS, WORKLOADS, Gatherer
+from flotilla_policy.podunavailablebudget.controller import BUDGETS, CONTROLLER, PODS, WORKLOADS
 from tests.support.wiring import FakeWiring
 from tests.testkit.documents import Json
 from tests.unit.podunavailablebudget.build import BY, LABELS, budget, owner, pod, workload
@@ -22,7 +22,7 @@ UNNAMED: Json = {"annotations": {}}
 
 def scene(*budgets: Any) -> FakeWiring:
     wiring = FakeWiring()
-    Gatherer(wiring, None)
+    wiring.build(CONTROLLER)
     wiring.put(BUDGETS, *(budgets or (budget(maxUnavailable=1),)))
     wiring.woken.clear()
     return wiring

@@ -39,7 +39,7 @@ class Recording:
     """A bundle in the making. `known` and `heard` can be shuffled by tests as they please."""
 
     def __init__(
-        self, planning: Planning | None = None, *, spec: ControllerSpec[Any] = CLONE_SETS, key: Key = KEY
+        self, planning: Planning | None = None, *, spec: ControllerSpec[Any, Any] = CLONE_SETS, key: Key = KEY
     ) -> None:
         self.clock = FakeClock()
         self.planning = planning

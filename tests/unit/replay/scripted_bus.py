@@ -67,7 +67,9 @@ class Timeline(FakeClock):
         await super().sleep(0)
 
 
-def capture(bus: ScriptedBus, clock: FakeClock, *, spec: ControllerSpec[Any] = CLONE_SETS, key: Key = KEY) -> Capture:
+def capture(
+    bus: ScriptedBus, clock: FakeClock, *, spec: ControllerSpec[Any, Any] = CLONE_SETS, key: Key = KEY
+) -> Capture:
     return Capture(cast("Bus", bus), clock, NoChance(), spec, *key)
 
 
@@ -76,7 +78,7 @@ async def record(
     live: Mapping[float, Message] | None = None,
     seconds: float = 3,
     *,
-    spec: ControllerSpec[Any] = CLONE_SETS,
+    spec: ControllerSpec[Any, Any] = CLONE_SETS,
     key: Key = KEY,
     planning: Planning = PLANNING,
 ) -> Bundle:

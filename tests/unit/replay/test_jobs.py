@@ -31,7 +31,7 @@ def document(obj: Any) -> Json:
     return msgspec.json.decode(msgspec.json.encode(obj))
 
 
-def recording(spec: ControllerSpec[Any], key: Key, **objects: list[Any]) -> Recording:
+def recording(spec: ControllerSpec[Any, Any], key: Key, **objects: list[Any]) -> Recording:
     """The service knows these objects, by kind; the first one is the recorded one."""
     made = Recording(planning_of(spec), spec=spec, key=key)
     made.known += [made.kube(kind, document(one)) for kind, several in objects.items() for one in several]
@@ -39,7 +39,7 @@ def recording(spec: ControllerSpec[Any], key: Key, **objects: list[Any]) -> Reco
     return made
 
 
-def planning_of(spec: ControllerSpec[Any]) -> Planning:
+def planning_of(spec: ControllerSpec[Any, Any]) -> Planning:
     """What the service says of its settings in its heartbeat."""
     options = None if spec.options is None else spec.options.of(Settings(), "v1.36.0")
     return Planning(options=msgspec.to_builtins(options) or {})
@@ -274,7 +274,7 @@ async def test_a_request_whose_pod_is_gone():
 
 
 @pytest.mark.parametrize("spec", controllers().values(), ids=lambda spec: spec.name)
-def test_settings_that_decide_survive_a_recording(spec: ControllerSpec[Any]):
+def test_settings_that_decide_survive_a_recording(spec: ControllerSpec[Any, Any]):
     if spec.options is None:
         assert planning_of(spec) == Planning()
         return

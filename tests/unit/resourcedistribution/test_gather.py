@@ -38,7 +38,7 @@ def distribution(name: str, source: str, kind: str = "Secret", **targets: Any) -
 
 def test_only_names_of_sources_are_followed() -> None:
     wiring = FakeWiring()
-    gatherer = Gatherer(wiring)
+    gatherer = wiring.build(CONTROLLER)
     mine = [distribution("r", "s"), distribution("q", "s"), distribution("p", "c", "ConfigMap"), distribution("x", "")]
     wiring.put(DISTRIBUTIONS, *mine)
     for one in mine:
@@ -52,7 +52,7 @@ def test_only_names_of_sources_are_followed() -> None:
 
 def test_who_is_told_when_a_name_is_known() -> None:
     wiring = FakeWiring()
-    Gatherer(wiring)
+    wiring.build(CONTROLLER)
     wiring.put(DISTRIBUTIONS, distribution("r", "s"), distribution("q", "s"), distribution("p", "s", "ConfigMap"))
     wiring.by_name[SECRET].changed("s")
     assert sorted(wiring.replanned) == [("", "q"), ("", "r")]
@@ -159,7 +159,7 @@ def test_the_rights_that_it_needs() -> None:
 
 def test_a_recording_has_nothing_to_plan_with() -> None:
     wiring = FakeWiring()
-    gatherer = Gatherer(wiring)
+    gatherer = wiring.build(CONTROLLER)
     wiring.put(DISTRIBUTIONS, distribution("r", "s"))
     wiring.by_name[SECRET].known = Followed(trouble="a recording does not hold it")
     snapshot = gatherer.gather(KEY, Memory())

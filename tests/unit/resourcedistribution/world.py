@@ -21,7 +21,7 @@ from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.model.writes import patched
 from flotilla_sidecar.resourcedistribution.content import Copy
-from flotilla_sidecar.resourcedistribution.controller import COPIES, DISTRIBUTIONS, NAMESPACES, Gatherer
+from flotilla_sidecar.resourcedistribution.controller import CONTROLLER, COPIES, DISTRIBUTIONS, NAMESPACES
 from flotilla_sidecar.resourcedistribution.plan import plan
 from tests.support.wiring import FakeWiring
 from tests.testkit.documents import Json
@@ -51,7 +51,7 @@ class World:
 
     def __init__(self) -> None:
         self.wiring = FakeWiring()
-        self.gatherer = Gatherer(self.wiring)
+        self.gatherer = self.wiring.build(CONTROLLER)
         self.now = NOW
         self.objects: dict[tuple[Resource, str], Json] = {}
         self.refusals: dict[tuple[str, str], str] = {}

@@ -16,7 +16,7 @@ from tests.unit.service.test_assembly import PARTS, Thing
 PRIMARY = Watch(CLONE_SET, Thing, writes=("patch",), subresources=("status",))
 
 
-def declared(*watches: Watch[Any], access: tuple[Access, ...] = ()) -> ControllerSpec[Any]:
+def declared(*watches: Watch[Any], access: tuple[Access, ...] = ()) -> ControllerSpec[Any, Any]:
     return ControllerSpec(**PARTS | {"primary": PRIMARY, "watches": watches, "access": access})
 
 

@@ -67,7 +67,7 @@ PARTS: dict[str, Any] = {
     "build": Gatherer,
     "plan": lambda snapshot, now: Plan(),
 }
-SPEC: ControllerSpec[Snap] = ControllerSpec(**PARTS)
+SPEC: ControllerSpec[Snap, Any] = ControllerSpec(**PARTS)
 READS = (
     Watch(POD, Thing, owner=CLONE_SET, writes=("create",)),
     Watch(CLAIM, Thing, subresources=("status",)),

@@ -13,7 +13,7 @@ from flotilla_common.api.resources import CLAIM, NODE, POD, SECRET
 from flotilla_common.bus import subjects
 from flotilla_common.control.inbox import StatusReports
 from flotilla_common.control.keystate import Memory
-from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.watches import Trigger, Watch, owned
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS, Gatherer
@@ -142,10 +142,10 @@ async def test_parts_share_tables_and_keep_their_own_indexes() -> None:
     assert list(table.by_index("all", "")) == list(owned(table, CLONE_SET, WEB)) == list(table)
 
 
-async def test_changes_wake_the_controller_that_is_attached() -> None:
+async def test_changes_enqueue_keys_of_the_controller_that_is_attached() -> None:
     live = Live()
     await live.wiring.watch(PLAIN)
-    live.wiring.wake(PLAIN, lambda old, new: [("old", old.metadata.name)] if old else [("new", "")])
+    live.wiring.enqueue_on(Trigger(PLAIN, lambda old, new: [("old", old.metadata.name)] if old else [("new", "")]))
     live.wiring.attach(live.woken.controller)
     table = live.wiring.table(PLAIN)
     table.apply(thing("a"))
@@ -154,11 +154,11 @@ async def test_changes_wake_the_controller_that_is_attached() -> None:
     assert live.woken.keys == [("new", ""), ("old", "a"), ("old", "a")]
 
 
-async def test_what_is_not_watched_wakes_nobody() -> None:
+async def test_what_is_not_watched_enqueues_nothing() -> None:
     live = Live(gates=f"{GATED.gate}=false")
     await live.wiring.watch(GATED)
     live.wiring.attach(live.woken.controller)
-    live.wiring.wake_owners(GATED)
+    live.wiring.enqueue_owners(GATED)
     live.wiring.table(GATED).apply(thing("a", 1, "web"))
     assert live.woken.keys == []
 
@@ -172,13 +172,13 @@ async def test_nothing_is_planned_before_there_is_a_controller() -> None:
     assert live.woken.keys == [("ns", "a")]
 
 
-async def test_dependents_wake_their_owners_before_and_after() -> None:
+async def test_dependents_enqueue_their_owners_before_and_after() -> None:
     live = Live(gates=f"{GATED.gate}=true")
     await live.wiring.watch(GATED)
     await live.wiring.watch(PLAIN)
     live.wiring.attach(live.woken.controller)
-    live.wiring.wake_owners(GATED)
-    live.wiring.wake_owners(PLAIN)  # it has no owner that is meant
+    live.wiring.enqueue_owners(GATED)
+    live.wiring.enqueue_owners(PLAIN)  # it has no owner that is meant
     table, keys = live.wiring.table(GATED), live.woken.keys
     table.apply(thing("a", 1, "web"))
     assert keys == [("ns", "web")]
@@ -190,11 +190,11 @@ async def test_dependents_wake_their_owners_before_and_after() -> None:
     assert len(keys) == 4
 
 
-async def test_an_object_wakes_itself_when_it_comes_changes_and_goes() -> None:
+async def test_an_object_is_enqueued_when_it_comes_changes_and_goes() -> None:
     live = Live()
     await live.wiring.watch(PLAIN)
     live.wiring.attach(live.woken.controller)
-    live.wiring.wake_itself(PLAIN)
+    live.wiring.enqueue_changed(PLAIN)
     table = live.wiring.table(PLAIN)
     table.apply(thing("a"))
     table.apply(thing("a", 2))

@@ -268,7 +268,7 @@ def test_a_sidecar_that_is_started_again_does_not_keep_the_pod_from_its_end() ->
 
 
 def gatherer_over(wiring: FakeWiring) -> Gatherer:
-    gatherer = CONTROLLER.build(wiring, None)
+    gatherer = wiring.build(CONTROLLER)
     assert isinstance(gatherer, Gatherer)
     return gatherer
 

@@ -12,7 +12,7 @@ from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.keystate import Memory
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
-from flotilla_topology.workloadspread.controller import PODS, SPREADS, Gatherer, Options
+from flotilla_topology.workloadspread.controller import CONTROLLER, PODS, SPREADS, Options
 from flotilla_topology.workloadspread.custom import CONFIGURATIONS
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
@@ -76,7 +76,7 @@ class World:
         self.tasks: list[asyncio.Future[None]] = []
         self.configuration = 0
         self.wiring.api = cast("Api", self.server)
-        self.gatherer = Gatherer(self.wiring, Options())
+        self.gatherer = self.wiring.build(CONTROLLER, Options())
         document = spread(subset("a", "50%"), subset("b"))
         document["spec"]["targetRef"] = {"apiVersion": "train.io/v1", "kind": "TrainJob", "name": "net"}
         if target_filter:

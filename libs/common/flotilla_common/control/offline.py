@@ -4,7 +4,7 @@ The controller's own code gathers and plans; only the source of the tables diffe
 the tables answer: objects that are not in them do not exist.
 """
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -21,7 +21,7 @@ from flotilla_common.control.plan import Plan
 from flotilla_common.control.refusals import with_refusals
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Named
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, Unreachable
@@ -64,7 +64,7 @@ class OfflineController:
 
     def __init__(
         self,
-        spec: ControllerSpec[Any],
+        spec: ControllerSpec[Any, Any],
         source: TableSource,
         planning: Planning,
         clock: Clock,
@@ -72,10 +72,14 @@ class OfflineController:
         woken: Woken | None = None,
     ) -> None:
         gates = Gates.parse(planning.gates)
-        wiring = _RecordedWiring(spec, source, gates, clock, follow or _unrecorded, woken)
+        wiring = _RecordedWiring(spec, source, gates, clock, follow or _unrecorded)
         options = None if spec.options is None else msgspec.convert(planning.options, spec.options.type)
         self._spec = spec
-        self._gather = spec.build(wiring, options).gather
+        gatherer = spec.build(wiring, options)
+        self._gather = gatherer.gather
+        if woken is not None:
+            for trigger in spec.triggers(gatherer):
+                wiring.report(trigger, woken)
         self._inbox = wiring.inbox
 
     def decide(self, key: Key, memory: Memory, now: datetime) -> Decision | None:
@@ -99,18 +103,16 @@ class _RecordedWiring:
 
     def __init__(
         self,
-        spec: ControllerSpec[Any],
+        spec: ControllerSpec[Any, Any],
         source: TableSource,
         gates: Gates,
         clock: Clock,
         follow: Follow,
-        woken: Woken | None,
     ) -> None:
         self.gates = gates
         self.settings = Settings()
         self.clock = clock
         self._follow = follow
-        self._woken = woken
         self._tables = {
             watch.resource: source.add(watch.resource, watch.type, watch.all_indexes)
             for watch in spec.all_watches
@@ -138,15 +140,14 @@ class _RecordedWiring:
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
         raise Unreachable("a recording has no apiserver", sent=False)
 
-    def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:
+    def report(self, trigger: Trigger[Any], woken: Woken) -> None:
         """Pass woken objects to the caller, if it asked for them: it decides when to plan."""
-        if (woken := self._woken) is not None:
 
-            def on_change(old: T | None, new: T | None) -> None:
-                for key in sorted(keys(old, new)):
-                    woken(key)
+        def on_change(old: Object | None, new: Object | None) -> None:
+            for key in sorted(trigger.keys(old, new)):
+                woken(key)
 
-            self.table(watch).listen(on_change)
+        self.table(trigger.watch).listen(on_change)
 
     def again(self, namespace: str, name: str) -> None:
         """Do nothing: the caller decides when to plan."""

@@ -6,7 +6,7 @@ the simulator follows, and planning outside the service (`flotilla bundle`, `flo
 next to its plan; a service lists its specs, and that is all its wiring.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -16,7 +16,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.control.controller import Planner, Snapshot
 from flotilla_common.control.inbox import StatusReports
 from flotilla_common.control.keystate import Key, Memory
-from flotilla_common.control.watches import Access, Watch
+from flotilla_common.control.watches import Access, Trigger, Watch
 from flotilla_common.control.wiring import Answering, Wiring
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
@@ -36,6 +36,14 @@ class Gatherer(Protocol[SnapshotT_co]):
         ...
 
 
+G = TypeVar("G", bound=Gatherer[Any])
+
+
+def no_triggers(gatherer: object) -> Sequence[Trigger[Any]]:
+    """Return no rules."""
+    return ()
+
+
 class Options(msgspec.Struct, frozen=True):
     """The settings that affect plans: the type of their struct, also for reading recordings, and its constructor."""
 
@@ -44,7 +52,7 @@ class Options(msgspec.Struct, frozen=True):
     """Creates the options from the settings and the apiserver's gitVersion."""
 
 
-class ControllerSpec(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
+class ControllerSpec(msgspec.Struct, Generic[S, G], frozen=True, kw_only=True):
     """The declaration of one controller."""
 
     name: str
@@ -64,9 +72,11 @@ class ControllerSpec(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
     off: Off | None = None
     """None: it runs if custom-resource-enable names the kind or is empty, and the kind's gates are on."""
     options: Options | None = None
-    build: Callable[[Wiring, Any], Gatherer[S]]
+    build: Callable[[Wiring, Any], G]
     """Creates the gatherer from the wiring and the options (None without)."""
-    keys: Callable[[Any], list[Key]] | None = None
+    triggers: Callable[[G], Sequence[Trigger[Any]]] = no_triggers
+    """Rules that enqueue keys, besides changes of the objects and of what they own, given the gatherer."""
+    keys: Callable[[G], list[Key]] | None = None
     """Returns all keys to plan, given the gatherer; None: those of the primary table."""
     plan: Planner[S]
     also_read: Callable[[Wiring, Key], Awaitable[object]] | None = None
@@ -118,7 +128,7 @@ class Responder(msgspec.Struct, frozen=True, kw_only=True):
         return self.off(settings, gates)
 
 
-Part = ControllerSpec[Any] | Responder
+Part = ControllerSpec[Any, Any] | Responder
 """A part of a service."""
 
 

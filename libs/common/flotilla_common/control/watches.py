@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -79,6 +79,14 @@ class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
         """The indexes of its table, including the index by owners."""
         by_owner = {} if self.owner is None else {owner_index(self.owner): _owner_identities(self.owner)}
         return {**by_owner, **self.indexes}
+
+
+class Trigger(NamedTuple, Generic[T]):
+    """A rule that enqueues keys after a change of a watched object."""
+
+    watch: Watch[T]
+    keys: Callable[[T | None, T | None], Iterable[Key]]
+    """Given the object before and after the change; None where it did not or does not exist."""
 
 
 def owner_index(kind: Resource) -> str:

@@ -3,7 +3,7 @@
 The running service has one implementation (`flotilla_common.live`), planning from a recording another (`offline`).
 """
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -80,10 +80,6 @@ class Wiring(Tables, Protocol):
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
         """Read an object that is not mirrored. Raises ApiError or Unreachable."""
-        ...
-
-    def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:
-        """Plan these objects after a change (old, new) of a watched object."""
         ...
 
     def again(self, namespace: str, name: str) -> None:

@@ -94,7 +94,6 @@ class BudgetsOfPods:
     def __init__(self, wiring: Wiring) -> None:
         self._table = wiring.table(BUDGETS)
         self._asked: dict[Key, set[Key]] = {}  # by budget, the workloads that were planned with it
-        wiring.wake(BUDGETS, self._of_budget)
 
     def of(self, key: Key, pods: Iterable[Pod]) -> Mapping[Key, PodUnavailableBudget]:
         """Return the budgets that the pods of the workload name, by namespace and name."""
@@ -106,7 +105,8 @@ class BudgetsOfPods:
             self._asked.setdefault(one, set()).add(key)
         return found
 
-    def _of_budget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> Iterable[Key]:
+    def of_budget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> Iterable[Key]:
+        """Return the workloads that were planned with the budget, if it allows more than before."""
         if old is None or (new is not None and not _allows_more(old, new)):
             return ()
         return self._asked.pop(old.metadata.key, ())

@@ -10,7 +10,7 @@ from flotilla_common.api.resources import CLAIM, NODE, POD
 from flotilla_common.control import spec
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.watches import Trigger, Watch, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_common.settings import Settings
@@ -42,7 +42,7 @@ class Gatherer:
         self._revisions = wiring.table(REVISIONS)
         self._nodes = wiring.table(NODES)
         self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, CLONE_SET)
-        self._budgets = BudgetsOfPods(wiring)
+        self.budgets = BudgetsOfPods(wiring)
         self._gates = wiring.gates
         self._options = options
 
@@ -62,7 +62,7 @@ class Gatherer:
             revisions=revisions_of(self._revisions, CLONE_SET, meta),
             node_labels=NodeLabels(self._nodes),
             pull_jobs=self._pulls_ahead.of(meta),
-            budgets=self._budgets.of(key, pods),
+            budgets=self.budgets.of(key, pods),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
@@ -109,5 +109,6 @@ CONTROLLER = ControllerSpec(
     watches=(PODS, CLAIMS, REVISIONS, NODES, PULL_JOBS, BUDGETS),
     options=spec.Options(Options, options),
     build=Gatherer,
+    triggers=lambda gatherer: [Trigger(BUDGETS, gatherer.budgets.of_budget)],
     plan=plan,
 )

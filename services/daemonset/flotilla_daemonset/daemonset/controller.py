@@ -9,7 +9,7 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, ORPHANS, Watch, namespace_of, orphan_namespace, owned
+from flotilla_common.control.watches import IN_NAMESPACE, ORPHANS, Trigger, Watch, namespace_of, orphan_namespace, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_common.workload.gathering import (
@@ -60,11 +60,9 @@ class Gatherer:
         self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, DAEMON_SET)
         self._former = Departed(self._daemonsets, self._pods, self._remember)
         self._clock = wiring.clock
-        self._budgets = BudgetsOfPods(wiring)
+        self.budgets = BudgetsOfPods(wiring)
         self._gates = wiring.gates
         self._options = options
-        wiring.wake(NODES, self._concerned_by_node)
-        wiring.wake(PODS, self._concerned_by_orphan)
 
     def gather(self, key: Key, memory: Memory) -> DaemonSetSnapshot | None:
         """Return the DaemonSet and its surroundings; None when it does not exist."""
@@ -82,7 +80,7 @@ class Gatherer:
             former=self._former.of(meta.uid),
             revisions=self._revisions_of(meta),
             pull_jobs=self._pulls_ahead.of(meta),
-            budgets=self._budgets.of(key, pods),
+            budgets=self.budgets.of(key, pods),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
@@ -98,13 +96,13 @@ class Gatherer:
         )
         return list({revision.metadata.uid: revision for revision in found}.values())
 
-    def _concerned_by_node(self, old: Node | None, new: Node | None) -> list[Key]:
+    def of_node(self, old: Node | None, new: Node | None) -> list[Key]:
         """Return all DaemonSets, unless a change of the node (a heartbeat, say) cannot affect placement."""
         if old is not None and new is not None and _suits(old) == _suits(new):
             return []
         return self._daemonsets.keys()
 
-    def _concerned_by_orphan(self, old: Pod | None, new: Pod | None) -> list[Key]:
+    def of_orphan(self, old: Pod | None, new: Pod | None) -> list[Key]:
         """Return the DaemonSets that may adopt the pod."""
         if new is None or controller_of(new.metadata) is not None:
             return []
@@ -130,5 +128,10 @@ CONTROLLER = ControllerSpec(
     watches=(PODS, NODES, REVISIONS, PULL_JOBS, BUDGETS),
     options=spec.Options(Options, options),
     build=Gatherer,
+    triggers=lambda gatherer: [
+        Trigger(NODES, gatherer.of_node),
+        Trigger(PODS, gatherer.of_orphan),
+        Trigger(BUDGETS, gatherer.budgets.of_budget),
+    ],
     plan=plan,
 )

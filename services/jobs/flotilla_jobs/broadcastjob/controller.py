@@ -7,7 +7,7 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.watches import Trigger, Watch, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_common.workload.pernode import Departed
@@ -30,7 +30,6 @@ class Gatherer:
         self._former_names = Departed(self._jobs, self._pods, _name)
         self._gates = wiring.gates
         self._options = options
-        wiring.wake(NODES, self._concerned_by_node)
 
     def gather(self, key: Key, memory: Memory) -> BroadcastJobSnapshot | None:
         """Return the job and its surroundings, or None if it does not exist."""
@@ -49,7 +48,7 @@ class Gatherer:
             notes=memory.notes,
         )
 
-    def _concerned_by_node(self, old: Node | None, new: Node | None) -> list[Key]:
+    def of_node(self, old: Node | None, new: Node | None) -> list[Key]:
         """Return the jobs that have not ended, or none if the change (a heartbeat) does not affect scheduling."""
         if old is not None and new is not None and _suits(old) == _suits(new):
             return []
@@ -84,5 +83,6 @@ CONTROLLER = ControllerSpec(
     watches=(PODS, NODES),
     options=spec.Options(Options, options),
     build=Gatherer,
+    triggers=lambda gatherer: [Trigger(NODES, gatherer.of_node)],
     plan=plan,
 )

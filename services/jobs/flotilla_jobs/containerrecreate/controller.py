@@ -15,7 +15,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.control.inbox import StatusReports
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.node.reports import RECREATE_REQUESTS, RecreateReport
 from flotilla_common.node.serving import Sender
@@ -58,9 +58,8 @@ class Gatherer:
         self._wiring = wiring
         self._requests = wiring.table(REQUESTS)
         self._pods = wiring.table(PODS)
-        wiring.wake(PODS, self.keys_of)
 
-    def keys_of(self, old: Pod | None, new: Pod | None) -> set[Key]:
+    def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
         """Return the requests that a change of a pod concerns."""
         uids = {pod.metadata.uid for pod in (old, new) if pod is not None}
         found = [request for uid in uids for request in self._requests.by_index(POD_UID, uid)]
@@ -113,6 +112,7 @@ CONTROLLER = ControllerSpec(
     watches=(PODS,),
     reports=StatusReports(kind=RECREATE_REQUESTS, body=RecreateReport, problem=problem, absorbed=merge.absorbed),
     build=lambda wiring, options: Gatherer(wiring),
+    triggers=lambda gatherer: [Trigger(PODS, gatherer.of_pod)],
     plan=plan,
     also_read=read_pod,
 )

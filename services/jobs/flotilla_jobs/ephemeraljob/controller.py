@@ -11,7 +11,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_jobs.ephemeraljob.plan import plan
@@ -97,7 +97,7 @@ class Gatherer:
     def __init__(self, wiring: Wiring) -> None:
         self._jobs = wiring.table(JOBS)
         self._pods = wiring.table(PODS)
-        wiring.wake(PODS, Triggers(self._jobs).of_pod)
+        self.triggers = Triggers(self._jobs)
 
     def gather(self, key: Key, memory: Memory) -> EphemeralJobSnapshot | None:
         """Return the job and its pods, or None if the job does not exist."""
@@ -117,5 +117,6 @@ CONTROLLER = ControllerSpec(
     primary=JOBS,
     watches=(PODS,),
     build=lambda wiring, options: Gatherer(wiring),
+    triggers=lambda gatherer: [Trigger(PODS, gatherer.triggers.of_pod)],
     plan=plan,
 )

@@ -16,7 +16,7 @@ from flotilla_common.api.resources import POD, SECRET
 from flotilla_common.control import spec
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, Access, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, Access, Trigger, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_jobs.imagepull.plan import plan
@@ -81,18 +81,14 @@ class Gatherer:
         self._clonesets = wiring.table(CLONE_SETS)
         self._has_clonesets = partial(wiring.watched, CLONE_SETS)
         self._options = options
-        triggers = Triggers(self._jobs)
+        self.triggers = Triggers(self._jobs)
         self._sources = Sources(
             get=wiring.get,
             clock=wiring.clock,
-            wanted=lambda: triggers.sources(wiring.owns),
-            changed=lambda key: [wiring.again(*job) for job in triggers.of_source(key)],
+            wanted=lambda: self.triggers.sources(wiring.owns),
+            changed=lambda key: [wiring.again(*job) for job in self.triggers.of_source(key)],
         )
         wiring.beside(self._sources.run)
-        wiring.wake(LISTS, triggers.of_ended_list)
-        wiring.wake(IMAGES, triggers.of_node_image)
-        wiring.wake(PODS, triggers.of_pod)
-        wiring.wake(COPIES, triggers.of_copy)
 
     def gather(self, key: Key, memory: Memory) -> PullJobSnapshot | None:
         """Return the job and its surroundings, or None if it does not exist."""
@@ -170,5 +166,11 @@ CONTROLLER = ControllerSpec(
     off=jobs_off,
     options=spec.Options(Options, options),
     build=Gatherer,
+    triggers=lambda gatherer: [
+        Trigger(LISTS, gatherer.triggers.of_ended_list),
+        Trigger(IMAGES, gatherer.triggers.of_node_image),
+        Trigger(PODS, gatherer.triggers.of_pod),
+        Trigger(COPIES, gatherer.triggers.of_copy),
+    ],
     plan=plan,
 )

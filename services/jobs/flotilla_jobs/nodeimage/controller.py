@@ -13,7 +13,7 @@ from flotilla_common.control import spec
 from flotilla_common.control.inbox import StatusReports
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.node.reports import NODE_IMAGES, NodeImageReport
 from flotilla_common.node.serving import Sender
@@ -66,8 +66,6 @@ class Gatherer:
         self._jobs = wiring.table(JOBS)
         self._copies = wiring.table(COPIES)
         self._options = options
-        wiring.wake(NODES, _keys_of)
-        wiring.wake(JOBS, self._images_of_ended)
 
     def keys(self) -> list[Key]:
         """Return the keys of all nodes, and of all NodeImages without a node."""
@@ -123,7 +121,7 @@ class Gatherer:
                 if self._copies.get(reference.namespace, reference.name) is None:
                     yield reference.namespace, reference.name
 
-    def _images_of_ended(self, old: ImagePullJob | None, new: ImagePullJob | None) -> Iterable[Key]:
+    def of_ended_job(self, old: ImagePullJob | None, new: ImagePullJob | None) -> Iterable[Key]:
         """Return the NodeImages with tags for a job that has ended or is gone."""
         if old is None or (new is not None and _over(new) == _over(old)):
             return ()
@@ -184,6 +182,7 @@ CONTROLLER = ControllerSpec(
     off=images_off,
     options=spec.Options(Options, options),
     build=Gatherer,
+    triggers=lambda gatherer: [Trigger(NODES, _keys_of), Trigger(JOBS, gatherer.of_ended_job)],
     keys=Gatherer.keys,
     plan=plan,
 )

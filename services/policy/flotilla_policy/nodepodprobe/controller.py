@@ -11,7 +11,7 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control.inbox import StatusReports
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.node.reports import NODE_POD_PROBES, NodePodProbeReport
 from flotilla_common.node.serving import Sender
@@ -66,9 +66,6 @@ class Gatherer:
         self._markers = wiring.table(MARKERS)
         self._pods = wiring.table(PODS)
         self._nodes = wiring.table(NODES)
-        wiring.wake(NODES, _keys_of_node)
-        wiring.wake(MARKERS, self._of_marker)
-        wiring.wake(PODS, self._of_pod)
 
     def keys(self) -> list[Key]:
         """Return every node, and every NodePodProbe without a node."""
@@ -98,7 +95,7 @@ class Gatherer:
     def _in(self, namespace: str) -> Iterable[PodProbeMarker]:
         return self._markers.by_index(IN_NAMESPACE, namespace)
 
-    def _of_marker(self, old: PodProbeMarker | None, new: PodProbeMarker | None) -> set[Key]:
+    def of_marker(self, old: PodProbeMarker | None, new: PodProbeMarker | None) -> set[Key]:
         """Return the nodes that have or should have probes of the marker, unless only its status changed."""
         if old is not None and new is not None and _look(old) == _look(new):
             return set()
@@ -112,7 +109,7 @@ class Gatherer:
             }
         return found
 
-    def _of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
+    def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
         """Return the pod's nodes, if anything is probed in its namespace."""
         pods = [pod for pod in (old, new) if pod is not None and pod.spec.node_name]
         return {("", pod.spec.node_name) for pod in pods if self._concerns(pod)}
@@ -171,6 +168,11 @@ CONTROLLER = ControllerSpec(
     ),
     off=probes_off,
     build=lambda wiring, options: Gatherer(wiring),
+    triggers=lambda gatherer: [
+        Trigger(NODES, _keys_of_node),
+        Trigger(MARKERS, gatherer.of_marker),
+        Trigger(PODS, gatherer.of_pod),
+    ],
     keys=Gatherer.keys,
     plan=plan,
 )

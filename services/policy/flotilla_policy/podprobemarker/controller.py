@@ -11,7 +11,7 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring
 from flotilla_policy.podprobemarker.plan import plan
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
@@ -68,9 +68,6 @@ class Gatherer:
         self._pods = wiring.table(PODS)
         self._nodes = wiring.table(NODES)
         self._serverless = wiring.gates.on(SERVERLESS)
-        wiring.wake(PODS, self._of_pod)
-        wiring.wake(NODE_PROBES, _of_node_probes)
-        wiring.wake(NODES, self._of_node)
 
     def gather(self, key: Key, memory: Memory) -> PodProbeMarkerSnapshot | None:
         """Return the PodProbeMarker and its surroundings; None when it does not exist."""
@@ -95,7 +92,7 @@ class Gatherer:
     def _in(self, namespace: str) -> Iterable[Pod]:
         return self._pods.by_index(IN_NAMESPACE, namespace)
 
-    def _of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
+    def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
         """Return the PodProbeMarkers for which a relevant field of the pod has changed."""
         if old is not None and new is not None and self._look(old) == self._look(new):
             return set()
@@ -113,7 +110,7 @@ class Gatherer:
         markers = self._markers.by_index(IN_NAMESPACE, pod.metadata.namespace)
         return [marker.metadata.key for marker in markers if marker.selects(pod.metadata.labels)]
 
-    def _of_node(self, old: Node | None, new: Node | None) -> set[Key]:
+    def of_node(self, old: Node | None, new: Node | None) -> set[Key]:
         """Return the PodProbeMarkers with pods on a node that is added or removed, or changes its type."""
         node = new or old
         if node is None or (old is not None and new is not None and is_virtual(old) == is_virtual(new)):
@@ -135,5 +132,10 @@ CONTROLLER = ControllerSpec(
     watches=(NODE_PROBES, PODS, NODES),
     off=probes_off,
     build=lambda wiring, options: Gatherer(wiring),
+    triggers=lambda gatherer: [
+        Trigger(PODS, gatherer.of_pod),
+        Trigger(NODE_PROBES, _of_node_probes),
+        Trigger(NODES, gatherer.of_node),
+    ],
     plan=plan,
 )

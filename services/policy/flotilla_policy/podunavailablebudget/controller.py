@@ -18,7 +18,7 @@ from flotilla_common.api.workload import Workload
 from flotilla_common.control.customkinds import GroupKind
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, Access, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, Access, Trigger, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.workload.budget import related_budget
 from flotilla_policy.podunavailablebudget.entries import in_doubt
@@ -69,12 +69,7 @@ class Gatherer:
         self._workloads = {resource: wiring.table(watch) for resource, watch in WORKLOADS.items()}
         self._configurations = wiring.table(CONFIGURATIONS)
         self._lookups = Lookups(wiring, self._whitelist)
-        triggers = Triggers(wiring, self._budgets, self._workloads)
-        wiring.wake(BUDGETS, triggers.of_budget)
-        wiring.wake(PODS, triggers.of_pod)
-        wiring.wake(CONFIGURATIONS, lambda old, new: self._budgets.keys())
-        for resource, watch in WORKLOADS.items():
-            wiring.wake(watch, partial(triggers.of_workload, resource))
+        self.triggers = Triggers(wiring, self._budgets, self._workloads)
 
     def gather(self, key: Key, memory: Memory) -> BudgetSnapshot | None:
         """Return the budget and its surroundings; None when it does not exist or is being deleted."""
@@ -145,5 +140,11 @@ CONTROLLER = ControllerSpec(
         *(Access(one, ("get",)) for one in (_BUILT_IN_DAEMON_SET, DAEMON_SET, JOB, BROADCAST_JOB)),
     ),
     build=Gatherer,
+    triggers=lambda gatherer: [
+        Trigger(BUDGETS, gatherer.triggers.of_budget),
+        Trigger(PODS, gatherer.triggers.of_pod),
+        Trigger(CONFIGURATIONS, gatherer.triggers.of_configuration),
+        *(Trigger(watch, partial(gatherer.triggers.of_workload, resource)) for resource, watch in WORKLOADS.items()),
+    ],
     plan=plan,
 )

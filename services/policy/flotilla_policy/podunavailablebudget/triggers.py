@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from flotilla_common.api.core import Pod
+from flotilla_common.api.core import ConfigMap, Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET, Resource
@@ -51,6 +51,10 @@ class Triggers:
             return []
         self._selectors.pop(old.metadata.uid, None)
         return [one.metadata.key for one in self._budgets.by_index(IN_NAMESPACE, old.metadata.namespace)]
+
+    def of_configuration(self, old: ConfigMap | None, new: ConfigMap | None) -> list[Key]:
+        """Return all budgets: the configuration says which kinds of workloads have a scale."""
+        return self._budgets.keys()
 
     def of_pod(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
         """Return the budgets that count the pod, or counted it before."""

@@ -7,7 +7,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Access, Watch
+from flotilla_common.control.watches import Access, Trigger, Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_sidecar.launchpriority.barriers import Barriers
 from flotilla_sidecar.launchpriority.launch import is_launching, key_of
@@ -27,7 +27,6 @@ class Gatherer:
         self._pods = wiring.table(PODS)
         self._barriers = Barriers(wiring.get, wiring.clock, wiring.again)
         wiring.beside(self._barriers.run)
-        wiring.wake(PODS, _concerned)
 
     def keys(self) -> list[Key]:
         """Return the pods that are starting their containers in order."""
@@ -59,6 +58,7 @@ CONTROLLER = ControllerSpec(
     workers=WORKERS,
     off=lambda settings, gates: "",
     build=lambda wiring, options: Gatherer(wiring),
+    triggers=lambda gatherer: [Trigger(PODS, _concerned)],
     keys=Gatherer.keys,
     plan=plan,
 )

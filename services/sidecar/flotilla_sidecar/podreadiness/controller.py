@@ -10,7 +10,7 @@ from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_sidecar.podreadiness.plan import PodSnapshot, plan, waits_for_condition
 
@@ -28,7 +28,6 @@ class Gatherer:
         self._left_out = {(kind.group, kind.kind) for kind in merging if wiring.settings.serves(kind.kind)}
         self._pods = wiring.table(PODS)
         self._pods.add_index(WAITING, lambda pod: (WAITING,) if self.concerns(pod) else ())
-        wiring.wake(PODS, lambda old, new: [new.metadata.key] if new is not None and self.concerns(new) else ())
 
     def concerns(self, pod: Pod) -> bool:
         """Report whether the pod needs a condition from this controller."""
@@ -36,6 +35,10 @@ class Gatherer:
             return False
         owner = controller_of(pod.metadata)
         return owner is None or (group_of(owner.api_version), owner.kind) not in self._left_out
+
+    def of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
+        """Return the pod, if it waits."""
+        return [new.metadata.key] if new is not None and self.concerns(new) else []
 
     def keys(self) -> list[Key]:
         """Return the pods that wait now."""
@@ -51,7 +54,7 @@ WORKERS = 3
 """The number of workers, as in the reference: the work is one patch per pod."""
 
 
-def pod_readiness(*merging: Resource) -> ControllerSpec[PodSnapshot]:
+def pod_readiness(*merging: Resource) -> ControllerSpec[PodSnapshot, Gatherer]:
     """Return the controller.
 
     Pods of `merging` kinds that are served get their condition from their own controllers, which merge it into other
@@ -64,6 +67,7 @@ def pod_readiness(*merging: Resource) -> ControllerSpec[PodSnapshot]:
         workers=WORKERS,
         off=lambda settings, gates: "",
         build=lambda wiring, options: Gatherer(wiring, merging),
+        triggers=lambda gatherer: [Trigger(PODS, gatherer.of_pod)],
         keys=Gatherer.keys,
         plan=plan,
     )

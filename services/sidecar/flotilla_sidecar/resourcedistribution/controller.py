@@ -18,7 +18,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
 from flotilla_common.api.resources import NAMESPACE, Resource
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_sidecar.resourcedistribution.content import Copy
 from flotilla_sidecar.resourcedistribution.plan import plan
@@ -76,9 +76,6 @@ class Gatherer:
             resource: wiring.named(watch, partial(self._wanted, resource), partial(self._read, resource))
             for resource, watch in COPIES.items()
         }
-        wiring.wake(NAMESPACES, self._of_namespace)
-        for resource, watch in COPIES.items():
-            wiring.wake(watch, partial(self._of_copy, resource))
 
     def gather(self, key: Key, memory: Memory) -> DistributionSnapshot | None:
         """Return the ResourceDistribution and its surroundings; None when it does not exist."""
@@ -111,12 +108,12 @@ class Gatherer:
     def _about(self, resource: Resource, name: str) -> list[Key]:
         return [one.metadata.key for one in self._distributions.by_index(SOURCE, (resource.kind, name))]
 
-    def _of_copy(self, resource: Resource, old: Copy | None, new: Copy | None) -> list[Key]:
+    def of_copy(self, resource: Resource, old: Copy | None, new: Copy | None) -> list[Key]:
         """Return the ResourceDistributions of the object's name: the end of a foreign object makes room for a copy."""
         copy = new or old
         return [] if copy is None else self._about(resource, copy.metadata.name)
 
-    def _of_namespace(self, old: Namespace | None, new: Namespace | None) -> list[Key]:
+    def of_namespace(self, old: Namespace | None, new: Namespace | None) -> list[Key]:
         """Return the ResourceDistributions affected by a namespace that came, goes, or has other labels."""
         if _state(old) == _state(new):
             return []
@@ -147,6 +144,10 @@ CONTROLLER = ControllerSpec(
     primary=DISTRIBUTIONS,
     watches=(NAMESPACES, *COPIES.values()),
     build=lambda wiring, options: Gatherer(wiring),
+    triggers=lambda gatherer: [
+        Trigger(NAMESPACES, gatherer.of_namespace),
+        *(Trigger(watch, partial(gatherer.of_copy, resource)) for resource, watch in COPIES.items()),
+    ],
     plan=plan,
     also_read=read_copies,
 )

@@ -15,7 +15,7 @@ from flotilla_common.api.resources import NAMESPACE, POD, REVISION
 from flotilla_common.control import spec
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_common.workload.gathering import BUDGETS, BudgetsOfPods
@@ -80,12 +80,9 @@ class Gatherer:
         self._pods = wiring.table(PODS)
         self._namespaces = wiring.table(NAMESPACES)
         self._revisions = wiring.table(REVISIONS)
-        self._budgets = BudgetsOfPods(wiring)
+        self.budgets = BudgetsOfPods(wiring)
         self._gates = wiring.gates
         self._options = options
-        wiring.wake(SIDECAR_SETS, _of_set)
-        wiring.wake(PODS, self._of_pod)
-        wiring.wake(NAMESPACES, self._of_namespace)
 
     def gather(self, key: Key, memory: Memory) -> SidecarSetSnapshot | None:
         """Return the SidecarSet and its surroundings; None when it does not exist."""
@@ -99,20 +96,19 @@ class Gatherer:
             pods=pods,
             namespaces=list(self._namespaces) if sidecar_set.spec.namespace_selector is not None else (),
             revisions=list(self._revisions.by_index(CALLED, name)),
-            budgets=self._budgets.of(key, pods),
+            budgets=self.budgets.of(key, pods),
             gates=self._gates,
             options=self._options,
         )
 
-    def _of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
+    def of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
         """Return the SidecarSets for which the state of the pod has changed."""
         names = {name for pod in (old, new) if pod is not None for name in injected_into(pod)}
         sets = [self._sets.get("", name) for name in names]
         return [("", one.metadata.name) for one in sets if one is not None and _concerns(one, old, new)]
 
-    def _of_namespace(self, old: Namespace | None, new: Namespace | None) -> list[Key]:
+    def of_namespace(self, old: Namespace | None, new: Namespace | None) -> list[Key]:
         """Return the SidecarSets with a namespaceSelector if the namespace is new: it may have earlier pods."""
-        # Changes of its labels do not matter: what was injected stays (§7.1).
         if old is not None or new is None:
             return []
         return [("", one.metadata.name) for one in self._sets if one.spec.namespace_selector is not None]
@@ -156,5 +152,11 @@ CONTROLLER = ControllerSpec(
     watches=(PODS, NAMESPACES, REVISIONS, BUDGETS),
     options=spec.Options(Options, options),
     build=Gatherer,
+    triggers=lambda gatherer: [
+        Trigger(SIDECAR_SETS, _of_set),
+        Trigger(PODS, gatherer.of_pod),
+        Trigger(NAMESPACES, gatherer.of_namespace),
+        Trigger(BUDGETS, gatherer.budgets.of_budget),
+    ],
     plan=plan,
 )

@@ -8,7 +8,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_RE
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_sidecar.terminator.containers import Ending
 from flotilla_sidecar.terminator.plan import EndingSnapshot, plan, request_name
@@ -47,8 +47,6 @@ class Gatherer:
         self._pods = wiring.table(PODS)
         self._nodes = wiring.table(NODES)
         self._requests = wiring.table(REQUESTS)
-        wiring.wake(PODS, _concerned)
-        wiring.wake(NODES, self._of_node)
 
     def keys(self) -> list[Key]:
         """Return the pods with sidecars that must terminate now."""
@@ -66,7 +64,7 @@ class Gatherer:
             request=self._requests.get(key[0], request_name(found.pod.metadata.uid)),
         )
 
-    def _of_node(self, old: Node | None, new: Node | None) -> list[Key]:
+    def of_node(self, old: Node | None, new: Node | None) -> list[Key]:
         """Return the pods on a node that has just appeared, which wait for it."""
         if old is not None or new is None:
             return []
@@ -85,6 +83,7 @@ CONTROLLER = ControllerSpec(
     workers=lambda settings: settings.sidecarterminator_workers,
     off=lambda settings, gates: "" if gates.on(GATE) else f"off: gate {GATE}",
     build=lambda wiring, options: Gatherer(wiring),
+    triggers=lambda gatherer: [Trigger(PODS, _concerned), Trigger(NODES, gatherer.of_node)],
     keys=Gatherer.keys,
     plan=plan,
 )

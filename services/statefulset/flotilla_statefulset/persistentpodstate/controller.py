@@ -20,7 +20,7 @@ from flotilla_common.control.customkinds import CustomKinds, GroupKind
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.questions import Get, Questions
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_statefulset.persistentpodstate.generate import asking_among, asks
@@ -104,11 +104,6 @@ class Gatherer:
         )
         wiring.beside(self._looks.run)
         wiring.beside(self._custom.run)
-        wiring.wake(STATES, self._rivals)
-        wiring.wake(BUILT_IN_SETS, partial(self._of_workload, BUILT_IN_STATEFUL_SET))
-        wiring.wake(SETS, partial(self._of_workload, STATEFUL_SET))
-        wiring.wake(PODS, self._of_pod)
-        wiring.wake(NODES, self._of_node)
 
     def keys(self) -> list[Key]:
         """Return every PersistentPodState, and every workload that requests one."""
@@ -203,7 +198,7 @@ class Gatherer:
 
     # Keys that a change affects
 
-    def _of_workload(self, resource: Resource, old: Object | None, new: Object | None) -> list[Key]:
+    def of_workload(self, resource: Resource, old: Object | None, new: Object | None) -> list[Key]:
         """Return the states that target the workload, and the one that it requests or that was made for it."""
         if (obj := new or old) is None:
             return []
@@ -213,12 +208,12 @@ class Gatherer:
         asked = any(asks(one.metadata) for one in (old, new) if one is not None)
         return [*found, key] if asked or self._states.get(*key) is not None else found
 
-    def _rivals(self, old: PersistentPodState | None, new: PersistentPodState | None) -> list[Key]:
+    def of_rival(self, old: PersistentPodState | None, new: PersistentPodState | None) -> list[Key]:
         """Return the workloads that the states target: such a state keeps a workload from getting its own."""
         states = [state for state in (old, new) if state is not None]
         return [(state.metadata.namespace, state.spec.target_ref.name) for state in states]
 
-    def _of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
+    def of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
         pod = new or old
         owner = controller_of(pod.metadata) if pod is not None else None
         if pod is None or owner is None:
@@ -226,13 +221,12 @@ class Gatherer:
         target = (pod.metadata.namespace, group_of(owner.api_version), owner.kind, owner.name)
         return [state.metadata.key for state in self._states.by_index(TARGET, target)]
 
-    def _of_node(self, old: Node | None, new: Node | None) -> Iterable[Key]:
+    def of_node(self, old: Node | None, new: Node | None) -> Iterable[Key]:
         """Return the keys that need a node which has just appeared."""
-        # Labels that change later wait for the next change of a pod (§5.2).
         return self._missed.pop(new.metadata.name, ()) if new is not None else ()
 
     def _custom_changed(self, resource: Resource, old: Object | None, new: Object | None) -> None:
-        for key in self._of_workload(resource, old, new):
+        for key in self.of_workload(resource, old, new):
             self._wiring.again(*key)
 
     def _kind_changed(self, kind: GroupKind) -> None:
@@ -278,6 +272,13 @@ CONTROLLER = ControllerSpec(
     primary=STATES,
     watches=(BUILT_IN_SETS, SETS, PODS, NODES, CONFIGURATIONS),
     build=lambda wiring, options: Gatherer(wiring),
+    triggers=lambda gatherer: [
+        Trigger(STATES, gatherer.of_rival),
+        Trigger(BUILT_IN_SETS, partial(gatherer.of_workload, BUILT_IN_STATEFUL_SET)),
+        Trigger(SETS, partial(gatherer.of_workload, STATEFUL_SET)),
+        Trigger(PODS, gatherer.of_pod),
+        Trigger(NODES, gatherer.of_node),
+    ],
     keys=Gatherer.keys,
     plan=plan,
 )

@@ -16,7 +16,7 @@ from flotilla_common.api.resources import CLAIM, POD, STORAGE_CLASS
 from flotilla_common.control import spec
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.watches import Trigger, Watch, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.workload.gathering import (
     BUDGETS,
@@ -103,11 +103,9 @@ class Gatherer:
         self._revisions = wiring.table(REVISIONS)
         self._storage_classes = wiring.table(STORAGE_CLASSES)
         self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, STATEFUL_SET)
-        self._budgets = BudgetsOfPods(wiring)
+        self.budgets = BudgetsOfPods(wiring)
         self._gates = wiring.gates
         self._options = options
-        wiring.wake(PODS, lambda old, new: self._existing(new or old, lambda name: [parent(name)]))
-        wiring.wake(CLAIMS, lambda old, new: self._existing(new or old, possible_sets))
 
     def gather(self, key: Key, memory: Memory) -> StatefulSetSnapshot | None:
         """Return the StatefulSet and its surroundings; None when it does not exist."""
@@ -126,11 +124,19 @@ class Gatherer:
             storage_classes=list(self._storage_classes),
             revisions=revisions_of(self._revisions, STATEFUL_SET, meta),
             pull_jobs=self._pulls_ahead.of(meta),
-            budgets=self._budgets.of(key, pods),
+            budgets=self.budgets.of(key, pods),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
         )
+
+    def of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
+        """Return the set of the pod's name, if it exists."""
+        return self._existing(new or old, lambda name: [parent(name)])
+
+    def of_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> list[Key]:
+        """Return the existing sets that the claim may belong to by its name."""
+        return self._existing(new or old, possible_sets)
 
     def _existing(self, obj: Object | None, names: Callable[[str], list[str]]) -> list[Key]:
         """Return the existing sets to which the object belongs by its name."""
@@ -146,5 +152,10 @@ CONTROLLER = ControllerSpec(
     watches=(PODS, CLAIMS, REVISIONS, STORAGE_CLASSES, PULL_JOBS, BUDGETS),
     options=spec.Options(Options, Options.of),
     build=Gatherer,
+    triggers=lambda gatherer: [
+        Trigger(PODS, gatherer.of_pod),
+        Trigger(CLAIMS, gatherer.of_claim),
+        Trigger(BUDGETS, gatherer.budgets.of_budget),
+    ],
     plan=plan,
 )

@@ -14,6 +14,7 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import (
     IN_NAMESPACE,
     ORPHANS,
+    Trigger,
     Watch,
     namespace_of,
     orphan_namespace,
@@ -70,10 +71,6 @@ class Gatherer:
         self._replica_sets = wiring.table(REPLICA_SETS)
         self._pods = wiring.table(PODS)
         self._revisions = wiring.table(REVISIONS)
-        wiring.wake(PODS, self._concerned)
-        wiring.wake(REPLICA_SETS, self._above)
-        for watch in WORKLOADS.values():
-            wiring.wake(watch, self._may_adopt)
 
     def gather(self, key: Key, memory: Memory) -> UnitedDeploymentSnapshot | None:
         """Return the UnitedDeployment and its surroundings; None when it does not exist."""
@@ -108,7 +105,7 @@ class Gatherer:
             pods = self._pods.by_index(CONTROLLED, controller.metadata.uid)
             yield from (pod for pod in pods if pod.metadata.namespace == workload.metadata.namespace)
 
-    def _concerned(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
+    def of_pod(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
         """Return the UnitedDeployments whose children own the pod, unless no relevant field has changed."""
         if old is not None and new is not None and _seen(old) == _seen(new):
             return ()
@@ -118,15 +115,14 @@ class Gatherer:
                 keys |= owner_keys(UNITED_DEPLOYMENT, None, self._workload(uid))
         return keys
 
-    def _above(self, old: Workload | None, new: Workload | None) -> Iterable[Key]:
+    def of_replica_set(self, old: Workload | None, new: Workload | None) -> Iterable[Key]:
         """Return the UnitedDeployments of the Deployment that owns a ReplicaSet which was added or removed."""
-        # Pods may be received before their ReplicaSet.
         if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
             return ()
         uids = {uid for one in (old, new) if one is not None for uid in controller_uid(one)}
         return {key for uid in uids for key in owner_keys(UNITED_DEPLOYMENT, None, self._workload(uid))}
 
-    def _may_adopt(self, old: Workload | None, new: Workload | None) -> Iterable[Key]:
+    def of_orphan(self, old: Workload | None, new: Workload | None) -> Iterable[Key]:
         """Return the UnitedDeployments that may adopt a workload without a controller."""
         del old
         if new is None or controller_of(new.metadata) is not None or not subset_of(new):
@@ -168,5 +164,10 @@ CONTROLLER = ControllerSpec(
     primary=UNITED_DEPLOYMENTS,
     watches=(*WORKLOADS.values(), REPLICA_SETS, PODS, REVISIONS),
     build=lambda wiring, options: Gatherer(wiring),
+    triggers=lambda gatherer: [
+        Trigger(PODS, gatherer.of_pod),
+        Trigger(REPLICA_SETS, gatherer.of_replica_set),
+        *(Trigger(watch, gatherer.of_orphan) for watch in WORKLOADS.values()),
+    ],
     plan=plan,
 )

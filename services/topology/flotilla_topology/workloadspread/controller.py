@@ -17,7 +17,7 @@ from flotilla_common.api.workload import CONTROLLED, Workload, controller_uid
 from flotilla_common.control import spec
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_topology.workloadspread.custom import CONFIGURATIONS, TARGET, CustomTarget, CustomTargets, Unknown
@@ -74,10 +74,7 @@ class Gatherer:
         self._pods = wiring.table(PODS)
         self._nodes = wiring.table(NODES)
         self._options = options
-        self._custom = CustomTargets(wiring, self._spreads)
-        for resource, watch in WORKLOADS.items():
-            wiring.wake(watch, partial(self._of_workload, resource))
-        wiring.wake(PODS, self._of_pod)
+        self.custom = CustomTargets(wiring, self._spreads)
 
     def gather(self, key: Key, memory: Memory) -> WorkloadSpreadSnapshot | None:
         """Return the WorkloadSpread and its surroundings; None when it does not exist."""
@@ -102,10 +99,10 @@ class Gatherer:
 
     def _with_custom(self, snapshot: WorkloadSpreadSnapshot) -> WorkloadSpreadSnapshot:
         """Return the snapshot with a workload of a configured kind. Raises Unknown, ValueError."""
-        workload = self._custom.find(snapshot.spread)
+        workload = self.custom.find(snapshot.spread)
         if workload is None or workload.metadata.deletion_timestamp is not None:
             return snapshot
-        target = Target(replicas=self._custom.replicas(snapshot.spread, workload), ordered=False)
+        target = Target(replicas=self.custom.replicas(snapshot.spread, workload), ordered=False)
         return self._with_pods(snapshot, target, self._pods_of_custom(snapshot.spread, workload))
 
     def _with_pods(
@@ -153,12 +150,12 @@ class Gatherer:
         """
         namespace, name = spread.metadata.key
         pods = list(self._pods.by_index(CONTROLLED, workload.metadata.uid))
-        if not pods and (selector := self._custom.selector(spread, workload)) is not None:
+        if not pods and (selector := self.custom.selector(spread, workload)) is not None:
             in_namespace = (pod for pod in self._pods if pod.metadata.namespace == namespace)
             pods = [pod for pod in in_namespace if selector.matches(pod.metadata.labels)]
         found = {pod.metadata.uid for pod in pods}
         marked = self._pods.by_index(SPREAD_BY, (namespace, name))
-        below = (pod for pod in marked if pod.metadata.uid not in found and self._custom.is_below(pod, spread))
+        below = (pod for pod in marked if pod.metadata.uid not in found and self.custom.is_below(pod, spread))
         return [*pods, *below]
 
     def _version(self, pod: Pod) -> str:
@@ -174,7 +171,7 @@ class Gatherer:
 
     # Keys that a change affects
 
-    def _of_workload(self, resource: Resource, old: Workload | None, new: Workload | None) -> Iterable[Key]:
+    def of_workload(self, resource: Resource, old: Workload | None, new: Workload | None) -> Iterable[Key]:
         """Return the WorkloadSpreads of the workload, or of the Deployment of a ReplicaSet."""
         workload = new or old
         if workload is None or (old is not None and new is not None and _seen(old) == _seen(new)):
@@ -186,7 +183,7 @@ class Gatherer:
             places.append((meta.namespace, *DEPLOYMENTS, controller.name))
         return [one.metadata.key for place in places for one in self._spreads.by_index(TARGET, place)]
 
-    def _of_pod(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
+    def of_pod(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
         """Return the WorkloadSpread that the pod is matched with, and those of its workload."""
         if not len(self._spreads) or (old is not None and new is not None and _seen_pod(old) == _seen_pod(new)):
             return ()
@@ -203,8 +200,8 @@ class Gatherer:
             for resource, table in self._workloads.items():
                 workload = table.by_uid(uid)
                 if workload is not None:
-                    yield from self._of_workload(resource, None, workload)
-            yield from self._custom.of_owner(uid)
+                    yield from self.of_workload(resource, None, workload)
+            yield from self.custom.of_owner(uid)
 
 
 def _is_paused(workload: Workload) -> bool:
@@ -248,5 +245,10 @@ CONTROLLER = ControllerSpec(
     watches=(*WORKLOADS.values(), PODS, NODES, CONFIGURATIONS),
     options=spec.Options(Options, options),
     build=Gatherer,
+    triggers=lambda gatherer: [
+        *(Trigger(watch, partial(gatherer.of_workload, resource)) for resource, watch in WORKLOADS.items()),
+        Trigger(PODS, gatherer.of_pod),
+        Trigger(CONFIGURATIONS, gatherer.custom.of_configuration),
+    ],
     plan=plan,
 )

@@ -87,7 +87,6 @@ class CustomTargets:
         )
         wiring.beside(self._selectors.run)
         wiring.beside(self._kinds.run)
-        wiring.wake(CONFIGURATIONS, self._of_configuration)
 
     def find(self, spread: WorkloadSpread) -> CustomTarget | None:
         """Return the workload; None if it does not exist. Raises Unknown."""
@@ -178,7 +177,7 @@ class CustomTargets:
         for spread in self._about(kind):
             self._wiring.again(*spread.metadata.key)
 
-    def _of_configuration(self, old: ConfigMap | None, new: ConfigMap | None) -> list[Key]:
+    def of_configuration(self, old: ConfigMap | None, new: ConfigMap | None) -> list[Key]:
         return [spread.metadata.key for spread in self._spreads if _kind(spread) not in BUILT_IN]
 
 
