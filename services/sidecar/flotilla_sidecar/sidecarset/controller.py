@@ -130,7 +130,7 @@ def _asked(sidecar_set: SidecarSet) -> tuple[object, ...]:
 
 
 def _concerns(sidecar_set: SidecarSet, old: Pod | None, new: Pod | None) -> bool:
-    """Report whether a change of the pod matters. With an unreadable spec only new pods do: the plan gives the reason."""
+    """Report whether a change of the pod matters. With an unreadable spec only new pods do."""
     try:
         wanted = wanted_of(sidecar_set)
     except ValueError:
