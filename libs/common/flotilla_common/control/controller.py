@@ -33,12 +33,12 @@ from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.tracing.context import change
 
 PLANNING_SHARE = 10.0
-"""After a pass, the object rests for this many times the planning time: it uses at most a tenth of a core."""
+"""After a pass, the object rests for this many times the planning time: planning takes a tenth of a core at most."""
 
 ANSWER_SHARE = 4.0
 """After a pass without writes, the object rests for this many times the apiserver's current write latency.
 
-On a busy apiserver, pods that become ready one after the other are so handled a few at a time.
+On a busy apiserver, pods that become ready one after the other are handled a few at a time.
 """
 
 LONGEST_REST = 0.2

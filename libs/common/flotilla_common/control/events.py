@@ -20,10 +20,10 @@ from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 BURST = 25.0
-"""Event writes that one object may cause at once …"""
+"""Event writes that one object may cause at once, as in Kubernetes' own recorders."""
 
 REFILL_SECONDS = 300.0
-"""… and the seconds after which it may cause another (both as Kubernetes' own recorders)."""
+"""Seconds after which an object may cause another event write, as in Kubernetes' own recorders."""
 
 DISTINCT = 10
 """Different messages with one reason on one object before they are combined."""

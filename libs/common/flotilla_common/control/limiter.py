@@ -25,10 +25,10 @@ MOST = 64.0
 """The highest limit: more concurrent writes only wait in the apiserver (measured: throughput is flat from 32 on)."""
 
 SLOW_FACTOR = 8.0
-"""A response that takes this many times the best latency is a sign of overload …"""
+"""A response that takes this many times the best latency is a sign of overload."""
 
 SLOW_FLOOR = 0.1
-"""… but never below this many seconds: scheduling noise is no overload.
+"""Shortest latency in seconds that is a sign of overload: scheduling noise is not.
 
 A longer queue would not increase throughput; the scheduler, the kubelets and our next write would only wait longer.
 """

@@ -70,7 +70,7 @@ class ControllerSpec(msgspec.Struct, Generic[S, G], frozen=True, kw_only=True):
     idle_first: bool = False
     """Start idle objects before those in progress, all at once; see `priority`."""
     off: Off | None = None
-    """None: it runs if custom-resource-enable names the kind or is empty, and the kind's gates are on."""
+    """Returns why it is off. None: it runs if custom-resource-enable permits the kind, and its gates are on."""
     options: Options | None = None
     build: Callable[[Wiring, Any], G]
     """Creates the gatherer from the wiring and the options (None without)."""

@@ -9,13 +9,13 @@ minimum distance, per object and overall. The end of a rollout is urgent, becaus
 from flotilla_common.control.keystate import NEVER, KeyState
 
 INTERVAL = 0.5
-"""Seconds between two writes of one object's counts …"""
+"""Seconds between two writes of one object's counts."""
 
 SPACING = 0.25
-"""… and between such writes of any two objects, so that they never cost more than a few percent of a core …"""
+"""Seconds between such writes of any two objects: they never cost more than a few percent of a core."""
 
 LAG = 10.0
-"""… but no object's counts wait longer than this many seconds for their turn."""
+"""Longest time in seconds that an object's counts wait for their turn."""
 
 
 class StatusThrottle:

@@ -56,7 +56,7 @@ class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     named: bool = False
     """Read only objects with names that the gatherer asks for (`Wiring.named`): directly, never over the bus."""
     concerns: Callable[[Json, Json], bool] | None = None
-    """For recordings (`flotilla bundle`): reports whether an object (second) matters to one of the kind (first).
+    """Reports whether an object (second) matters to one of the kind (first), for recordings (`flotilla bundle`).
 
     None: the objects that it owns do.
     """

@@ -12,7 +12,7 @@ WITHIN = timedelta(seconds=35)
 """Time from a kubelet's event about ending a container to its end: the usual grace period and clock differences."""
 
 LONG_WITHIN = timedelta(hours=1)
-"""The same for loops: kubelets drop events that repeat too fast, so the only event of a loop may be old."""
+"""Like WITHIN, for loops: kubelets drop events that repeat too fast, so the only event of a loop may be old."""
 
 _CODES = {"Liveness": "LivenessProbeFailed", "Readiness": "ReadinessProbeFailed", "Startup": "StartupProbeFailed"}
 
