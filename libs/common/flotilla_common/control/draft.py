@@ -32,7 +32,7 @@ class Waits:
             self.next = max(self.next, moment)
 
     def passed(self, moment: datetime, now: datetime) -> bool:
-        """Report whether the moment has come; if not, wait for it."""
+        """Report whether the moment has come; if not, plan again then."""
         if now < moment:
             self.until(moment)
         return now >= moment
