@@ -17,7 +17,7 @@ from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout, subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
-from flotilla_common.bus.nkey import ACCOUNT, KeyPair
+from flotilla_common.bus.tokens import ACCOUNT, KeyPair
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import PODS, Answer, PodReport

@@ -11,7 +11,7 @@ import pytest_asyncio
 from flotilla_cli.connection import Target
 from flotilla_common.bus import callout
 from flotilla_common.bus.interface import Message
-from flotilla_common.bus.nkey import ACCOUNT, USER, KeyPair, claims_of
+from flotilla_common.bus.tokens import ACCOUNT, USER, KeyPair, claims_of
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config, read_here

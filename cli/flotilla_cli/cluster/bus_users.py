@@ -13,8 +13,8 @@ import msgspec
 from flotilla_cli.cluster.certificates import Authority
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.services import bus_permissions
-from flotilla_common.bus.nkey import USER, KeyPair
 from flotilla_common.bus.permissions import OPERATOR, Permissions, node_permissions
+from flotilla_common.bus.tokens import USER, KeyPair
 from flotilla_common.clock import Clock
 
 CONFIGURATION = "users.conf"

@@ -32,7 +32,7 @@ from flotilla_cli.services import bus_permissions
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
 from flotilla_common.bus.login import seed_in
-from flotilla_common.bus.nkey import ACCOUNT, KeyPair
+from flotilla_common.bus.tokens import ACCOUNT, KeyPair
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import Api, ApiError
 
@@ -76,11 +76,11 @@ class BusKeys:
         account = msgspec.json.decode(await self._api.get(SERVICE_ACCOUNT, self._namespace, NAME), type=Json)
         self._owner = {"apiVersion": "v1", "kind": "ServiceAccount", "name": NAME, "uid": account["metadata"]["uid"]}
         root = await self._kept(ROOT, self._new_root(folder))
-        issuer = KeyPair.from_seed(root[ISSUER])
+        issuer = KeyPair(root[ISSUER])
         users: list[tuple[str, str]] = []
         for user in bus_permissions():
             held = await self._user(user, root)
-            users.append((user, KeyPair.from_seed(seed_in(held[f"{user}.seed"])).public))
+            users.append((user, KeyPair(seed_in(held[f"{user}.seed"])).public))
         await self._publish_authority(root[CA])
         authority = _authority(folder)
         write_private(authority.certificate, root[CA])

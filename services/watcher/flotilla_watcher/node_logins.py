@@ -20,8 +20,8 @@ import structlog
 from flotilla_common.bus import callout
 from flotilla_common.bus.callout import Question
 from flotilla_common.bus.interface import Follow, Message
-from flotilla_common.bus.nkey import KeyPair
 from flotilla_common.bus.permissions import is_node_name, node_permissions
+from flotilla_common.bus.tokens import KeyPair
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.node.quota import Quota
@@ -159,7 +159,7 @@ async def serve_node_logins(context: Context) -> list[Follow]:
 
 
 def _issuer(file: str) -> KeyPair:
-    return KeyPair.from_seed(Path(file).read_text(encoding="ascii").strip())
+    return KeyPair(Path(file).read_text(encoding="ascii").strip())
 
 
 V = TypeVar("V")

@@ -11,7 +11,6 @@ import pytest
 from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout
 from flotilla_common.bus.login import Login, read_login
-from flotilla_common.bus.nkey import ACCOUNT, USER, KeyPair, claims_of, verified
 from flotilla_common.bus.permissions import (
     OPERATOR,
     READER,
@@ -19,6 +18,7 @@ from flotilla_common.bus.permissions import (
     publisher_permissions,
     service_permissions,
 )
+from flotilla_common.bus.tokens import ACCOUNT, USER, KeyPair, claims_of, verified
 
 SEED = "SUADCAN2SUE7PSMSHGWS3QRWUBNZT6H53VTBB2RUXVBU7YT5STYOLHACNI"
 PUBLIC = "UDULUCE2H6X37CLUA6HO2I2UF4VK7OAR6MOPSPNSZH3PCL64652SA7GG"
@@ -26,7 +26,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_keys_are_spelled_as_nats_spells_them() -> None:
-    pair = KeyPair.from_seed(SEED)
+    pair = KeyPair(SEED)
     assert (pair.seed, pair.public) == (SEED, PUBLIC)
     fresh = KeyPair.generate(USER)
     assert nkeys.from_seed(bytearray(fresh.seed.encode())).public_key.decode() == fresh.public
@@ -36,7 +36,7 @@ def test_keys_are_spelled_as_nats_spells_them() -> None:
 @pytest.mark.parametrize("seed", ["", "SU", PUBLIC, SEED[:-1] + "A", SEED.lower()])
 def test_what_is_no_seed(seed: str) -> None:
     with pytest.raises(ValueError, match=r"seed|key|checksum"):
-        KeyPair.from_seed(seed)
+        KeyPair(seed)
 
 
 def test_tokens_are_verified() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from flotilla_common.bus import callout
 from flotilla_common.bus.interface import Message
-from flotilla_common.bus.nkey import ACCOUNT, USER, KeyPair, claims_of
+from flotilla_common.bus.tokens import ACCOUNT, USER, KeyPair, claims_of
 from flotilla_common.kube.interface import Api, Unreachable
 from flotilla_watcher import node_logins
 from flotilla_watcher.node_logins import NODE_CLAIM, LoginMemory, NodeLogins

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.bus.nkey import KeyPair, claims_of, verified
 from flotilla_common.bus.permissions import Permissions
+from flotilla_common.bus.tokens import KeyPair, claims_of, verified
 
 SUBJECT = "$SYS.REQ.USER.AUTH"
 ACCOUNT = "$G"
