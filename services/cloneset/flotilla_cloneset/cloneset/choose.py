@@ -1,6 +1,6 @@
 """Chooses the pods to delete first when a CloneSet shrinks (cloneset.md §4.7).
 
-Pods of the old revision precede those of the new one as far as the partition requires. Within a group the cheapest loss
+Pods of the old revision precede those of the new one up to the partition. Within a group the cheapest loss
 goes first: pods that are not scheduled, not running or not available, then lower deletion cost, then crowded nodes or
 topology domains, then the youngest.
 """

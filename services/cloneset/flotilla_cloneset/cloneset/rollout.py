@@ -1,6 +1,6 @@
 """Plans the update step: which pods change their revision in this pass, and how (cloneset.md §4.8).
 
-Pods are taken in update order as long as maxUnavailable allows. A pod that is unavailable anyway costs no budget,
+Pods are updated in order as long as maxUnavailable allows. A pod that is unavailable anyway costs no budget,
 unless it is on the target revision already: so broken old pods are repaired first, and a broken new revision stops the
 rollout.
 """

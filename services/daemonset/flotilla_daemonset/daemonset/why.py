@@ -75,7 +75,7 @@ def _explain_nodes(context: PlanContext, draft: Draft) -> None:
     explain_excluded(draft, context.survey.excluded)
     kept = [state for state in context.pending if not state.fit.should_run]
     if kept:
-        told = "; ".join(f"{state.fit.why_not} ({state.name})" for state in kept[:3])
+        causes = "; ".join(f"{state.fit.why_not} ({state.name})" for state in kept[:3])
         more = f"; and {len(kept) - 3} more" if len(kept) > 3 else ""
-        text = f"pods on {nodes_word(len(kept))} would not be created there now: {told}{more}"
+        text = f"pods on {nodes_word(len(kept))} would not be created there now: {causes}{more}"
         draft.reason(State.NOTE, "Misscheduled", text, [state.name for state in kept])

@@ -32,7 +32,7 @@ class Room:
         self._bytes = SPEC_BYTES
 
     def take(self, probe: NodeProbe, of_pod: int) -> bool:
-        """Reserve capacity for a probe of a pod that has `of_pod` probes already; return False if there is none."""
+        """Reserve capacity for a probe of a pod that has `of_pod` probes already; return False if it is used up."""
         size = len(bytes(probe.probe)) + len(probe.name) + ENTRY_BYTES
         if of_pod >= PROBES_PER_POD or self._probes < 1 or self._bytes < size:
             return False

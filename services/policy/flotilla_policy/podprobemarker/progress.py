@@ -63,7 +63,7 @@ def _has_room(found: NodePodProbe, probe: NodeProbe, of_pod: int, progress: Prog
 
 
 def entry_of(found: NodePodProbe | None, pod: Pod) -> PodProbe | None:
-    """Return the entry of the pod; None if there is none."""
+    """Return the entry of the pod; None without one."""
     entries = found.spec.pod_probes if found is not None else ()
     return next((entry for entry in entries if entry.uid == pod.metadata.uid), None)
 

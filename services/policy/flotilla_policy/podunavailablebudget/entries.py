@@ -4,7 +4,7 @@ An entry records that budget was taken for a pod. It is removed when the pod is 
 or when it has expired and the apiserver has been asked about the pod since: the mirror may be older than the entry. An
 unknown pod keeps its entry until the apiserver confirms that it is gone.
 
-Units that replicas of the webhook have taken in advance are among the entries until a replica assigns them to pods or
+Units that replicas of the webhook have reserved are among the entries until a replica assigns them to pods or
 returns them. One left behind is removed when it expires.
 """
 

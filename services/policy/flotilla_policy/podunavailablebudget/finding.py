@@ -159,7 +159,7 @@ class Finder:
         return [pod for pod in self._pods.by_index(OWNERS, (self._namespace, uid)) if not _has_ended(pod)]
 
     def _resolve(self, api_version: str, kind: str, name: str, uid: str = "") -> _Resolved | None:
-        """Return the workload; None if there is none. Raises Pending, Unresolvable."""
+        """Return the workload; None if it does not exist. Raises Pending, Unresolvable."""
         resource = resource_of(group_of(api_version), kind)
         if resource is not None:
             return self._mirrored(resource, name, uid)

@@ -15,8 +15,8 @@ from flotilla_sidecar.sidecarset.context import PlanContext
 def plan_status(context: PlanContext) -> StatusPlan:
     """Compute the status, and the write if it is due.
 
-    There is none while the revision of the spec is not stored: a generation counts as observed only once its revision
-    is registered (§7.2). The next pass, which follows at once, writes it.
+    It is not written before the revision of the spec is stored: a generation counts as observed only once its
+    revision is registered (§7.2). The next pass, which follows at once, writes it.
     """
     if context.revisions.writes:
         return StatusPlan()

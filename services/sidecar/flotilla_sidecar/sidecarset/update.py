@@ -133,10 +133,10 @@ def idle_chain(context: PlanContext, pod: Pod, found: Look) -> Chain:
     change = PodChange(context, pod)
     change.idle(found.idle_due)
     change.remember_images()
-    told, about = "reset of the sidecar container image to empty", Subject.of(POD, pod.metadata)
+    action, about = "reset of the sidecar container image to empty", Subject.of(POD, pod.metadata)
     return change.edit("replaced sidecars idle").chain(
-        on_success=Event("ResetContainerSucceed", f"{told} succeeded", about=about),
-        on_failure=Event("ResetContainerFailed", f"{told} failed: ", warning=True, about=about),
+        on_success=Event("ResetContainerSucceed", f"{action} succeeded", about=about),
+        on_failure=Event("ResetContainerFailed", f"{action} failed: ", warning=True, about=about),
     )
 
 

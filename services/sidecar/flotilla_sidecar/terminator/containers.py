@@ -86,7 +86,7 @@ class Ending(Frozen, dict=True):
 
 
 def image_of(container: Container) -> str:
-    """Return the image that ends the sidecar; empty if there is none."""
+    """Return the image that ends the sidecar; empty without one."""
     return _value(container, TERMINATE_WITH_IMAGE_ENV)
 
 

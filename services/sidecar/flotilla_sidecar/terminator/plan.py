@@ -1,6 +1,6 @@
 """Plans how the sidecars of a finished pod are terminated (container-extras.md §A4).
 
-On a node with an agent this is a ContainerRecreateRequest, one per pod whatever its outcome: the kubelet does not
+On a node with an agent this is a ContainerRecreateRequest, one per pod with any outcome: the kubelet does not
 restart a container of a finished pod. On a virtual node the containers get an image that exits at once. If the exit
 code of a sidecar must not count, the pod's phase is written first.
 
@@ -74,9 +74,9 @@ def _virtual(ending: Ending) -> Plan:
     changed = [{"name": name, "image": image} for name, image in left.items() if images[name] != image]
     if not left:
         return Plan()
-    told = Event(_EVENT, _told(left, "in-place update"))
+    event = Event(_EVENT, _told(left, "in-place update"))
     if not changed:
-        return Plan(events=(told,))
+        return Plan(events=(event,))
     body: Json = {"spec": {"containers": changed}}
     patch = patch_of(
         POD,
@@ -85,7 +85,7 @@ def _virtual(ending: Ending) -> Plan:
         "end sidecars",
         body=body,
         patch_type=PatchType.STRATEGIC,
-        on_success=told,
+        on_success=event,
     )
     return Plan(stages=(Stage(chains=((patch,),)),))
 
@@ -137,7 +137,7 @@ def _request(snapshot: EndingSnapshot, names: Iterable[str]) -> Iterator[Action]
             "strategy": {"forceRecreate": True, "failurePolicy": IGNORE},
         },
     }
-    told = Event(_EVENT, _told(left, "crr"))
+    event = Event(_EVENT, _told(left, "crr"))
     yield create_of(
         RECREATE_REQUEST,
         body,
@@ -145,7 +145,7 @@ def _request(snapshot: EndingSnapshot, names: Iterable[str]) -> Iterator[Action]
         "end sidecars",
         pods=(meta.name,),
         tells_if_taken=False,
-        on_success=told,
+        on_success=event,
     )
 
 

@@ -32,7 +32,7 @@ def delete_chain(
     if not context.disruptions.may(pod, DELETE):
         return ()
     meta = pod.metadata
-    told = f"delete Pod {meta.name} in StatefulSet {context.statefulset.metadata.name}"
+    action = f"delete Pod {meta.name} in StatefulSet {context.statefulset.metadata.name}"
     delete = delete_of(
         POD,
         meta,
@@ -41,10 +41,10 @@ def delete_chain(
         revision=revision,
         phase=PHASE,
         on_version=not traits(pod).healthy,
-        on_success=Event("SuccessfulDelete", f"{told} successful"),
+        on_success=Event("SuccessfulDelete", f"{action} successful"),
         on_failure=tuple(
             Event("FailedDelete", message, warning=True)
-            for message in (f"{told} failed error: ", f"failed to delete pod {meta.name}: ")
+            for message in (f"{action} failed error: ", f"failed to delete pod {meta.name}: ")
         ),
     )
     return (*before, delete)

@@ -1,7 +1,7 @@
 """Handles the wanted pods in ascending order: missing, broken or incorrect ones (statefulset.md §4.5).
 
 OrderedReady stops at the first pod that is not available, and so does one thing at a time. Parallel does everything at
-once, as far as scaleStrategy allows. Only pods that need attention are visited.
+once, within scaleStrategy. Only pods that need attention are visited.
 """
 
 from datetime import timedelta
@@ -167,7 +167,7 @@ class _Walk:
     def _settle_update(self, ordinal: int, pod: Pod) -> None:
         """Continue the update of a pod in PreparingUpdate once its hook releases it.
 
-        The pod is out of service for an update that has begun, so it goes on whatever else waits, or it would never
+        The pod is out of service for an update that has begun, so it goes on in any case, or it would never
         finish.
         """
         context, draft = self._context, self._draft
@@ -189,11 +189,11 @@ class _Walk:
         if not kind.named and self._draft.touch(pod):
             edit = PodEdit(pod, Intent.UPDATE, "identity of the pod", phase=REPAIR)
             edit.set_labels(identity_labels(context, ordinal))
-            told = f"update Pod {pod.metadata.name} in StatefulSet {context.statefulset.metadata.name}"
+            action = f"update Pod {pod.metadata.name} in StatefulSet {context.statefulset.metadata.name}"
             self._chains.append(
                 edit.chain(
-                    on_success=Event("SuccessfulUpdate", f"{told} successful"),
-                    on_failure=Event("FailedUpdate", f"{told} failed error: ", warning=True),
+                    on_success=Event("SuccessfulUpdate", f"{action} successful"),
+                    on_failure=Event("FailedUpdate", f"{action} failed error: ", warning=True),
                 )
             )
         return Flow.NEXT

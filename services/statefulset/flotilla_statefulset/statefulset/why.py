@@ -58,8 +58,8 @@ def explain_progress(context: PlanContext, draft: Draft) -> None:
         pods = [
             context.pods.by_ordinal[one] for one in sorted(context.pods.unavailable) if one in context.pods.by_ordinal
         ]
-        told = "; ".join(state_of(context, pod) for pod in pods[:3])
+        states = "; ".join(state_of(context, pod) for pod in pods[:3])
         more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
-        draft.reason(State.WAITING, "WaitingForAvailability", f"{told}{more}", pods)
+        draft.reason(State.WAITING, "WaitingForAvailability", f"{states}{more}", pods)
     else:
         draft.reason(State.DONE, "Complete", f"{counts.updated} of {pods_word(counts.replicas)} updated, all available")
