@@ -15,10 +15,10 @@ import click
 import msgspec
 
 from flotilla_cli import noted_buses
-from flotilla_cli.cluster import local_set
-from flotilla_cli.cluster.errors import ClusterError
-from flotilla_cli.cluster.layout import default_state_dir
-from flotilla_cli.cluster.local_set import LocalSet
+from flotilla_cli.local import state
+from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.local.paths import default_state_dir
+from flotilla_cli.local.state import LocalCluster
 from flotilla_common import logs
 from flotilla_common.bus import reading
 from flotilla_common.bus.interface import BusError
@@ -57,7 +57,7 @@ def target_of(kubeconfig: str, context: str) -> Target:
     """Return the cluster that these options mean."""
     named = kubeconfig or os.environ.get("KUBECONFIG")
     if not named:
-        found = local_set.read(default_state_dir())
+        found = state.read(default_state_dir())
         named = found.kubeconfig if found else ""
     return Target(named, context)
 
@@ -86,10 +86,10 @@ def required_nats_url(option: str) -> str:
     return url
 
 
-def set_of(kubeconfig: str) -> LocalSet | None:
+def set_of(kubeconfig: str) -> LocalCluster | None:
     """Return the local set that this kubeconfig belongs to; the default set if none is named."""
     named = _named(kubeconfig)
-    return _set_beside(Path(named)) if named else local_set.read(default_state_dir())
+    return _set_beside(Path(named)) if named else state.read(default_state_dir())
 
 
 def _named(kubeconfig: str) -> str:
@@ -117,10 +117,10 @@ def namespace_of(option: str, target: Target) -> str:
         return "default"  # callers that need the cluster report what is wrong with its configuration
 
 
-def _set_beside(kubeconfig: Path) -> LocalSet | None:
+def _set_beside(kubeconfig: Path) -> LocalCluster | None:
     """Return the local set that wrote this kubeconfig, or None."""
     try:
-        found = local_set.read(kubeconfig.absolute().parent)
+        found = state.read(kubeconfig.absolute().parent)
     except (ClusterError, OSError):
         return None  # not a state folder of ours
     return found if found and Path(found.kubeconfig) == kubeconfig.absolute() else None

@@ -1,50 +1,82 @@
-"""The `flotilla` command: a click group that imports a verb only when it is used, so that it starts quickly."""
+"""The `flotilla` command: a click group that imports a verb only when it is used, so that every start is quick.
+
+Its own verbs are in this package. Other packages add theirs as entry points of the group `flotilla.commands`: those of
+flotilla-dev are listed here with the rest, so that help and errors can name that package where it is not installed.
+"""
 
 from importlib import import_module
-from importlib.util import find_spec
+from typing import NamedTuple
 
 import click
 
-VERBS = {  # module of each verb, and its line in --help, which imports none of them
-    "up": ("flotilla_cli.cluster.verbs", "Start a local cluster with Flotilla, and show an in-place update."),
-    "down": ("flotilla_cli.cluster.verbs", "Stop the local cluster and remove what it left."),
-    "status": ("flotilla_cli.cluster.verbs", "Show the local cluster's processes and their health."),
-    "install": ("flotilla_cli.install_verbs", "Install Flotilla on a cluster: CRDs, roles, webhook configurations."),
-    "uninstall": ("flotilla_cli.install_verbs", "Remove Flotilla from a cluster."),
-    "adopt": ("flotilla_cli.adopt_verb", "Migrate a cluster from OpenKruise, or back."),
-    "run": ("flotilla_cli.run", "Run services outside the cluster, against any cluster."),
-    "node-creds": ("flotilla_cli.node_creds", "Create credentials for the agent of a node."),
-    "bus-keys": ("flotilla_cli.install.bus_keys", "Create the keys of a bus inside a cluster (used by the chart)."),
-    "get": ("flotilla_cli.get", "Show a workload as a tree: revisions, pods, what they wait for."),
-    "plan": ("flotilla_cli.foresee.verb", "Preview what an apply would do, pod by pod, without writing anything."),
-    "explain": ("flotilla_cli.explain", "Explain what a workload waits for, and why."),
-    "history": ("flotilla_cli.history.verb", "Show a rollout: who changed what, each decision and write."),
-    "tail": ("flotilla_cli.tail", "Follow what the services do, in time order."),
-    "bus": ("flotilla_cli.buslook.verb", "Show the bus: streams, rates, lagging consumers, large objects."),
-    "doctor": ("flotilla_cli.doctor.verb", "Find problems of an installation, and what to do about them."),
-    "bundle": ("flotilla_cli.bundle.verb", "Record a workload in a file, for support."),
-    "replay": ("flotilla_cli.replay.verb", "Plan a recorded workload again, step by step."),
-    "image": ("flotilla_cli.image.verbs", "Build the container image of all services, without Docker."),
+from flotilla_cli import plugins
+
+
+class Verb(NamedTuple):
+    """A command: its help without importing it, and its module here or the package that brings it."""
+
+    help: str
+    module: str = ""
+    package: str = ""
+
+
+VERBS = {
+    "up": Verb("Start a local cluster with Flotilla, and show an in-place update.", package=plugins.LOCAL_PACKAGE),
+    "down": Verb("Stop the local cluster and remove what it left.", package=plugins.LOCAL_PACKAGE),
+    "status": Verb("Show the local cluster's processes and their health.", package=plugins.LOCAL_PACKAGE),
+    "install": Verb("Install Flotilla on a cluster: CRDs, roles, webhook configurations.", "install_verbs"),
+    "uninstall": Verb("Remove Flotilla from a cluster.", "install_verbs"),
+    "adopt": Verb("Migrate a cluster from OpenKruise, or back.", "adopt_verb"),
+    "run": Verb("Run services outside the cluster, against any cluster.", "run"),
+    "node-creds": Verb("Create credentials for the agent of a node.", package=plugins.LOCAL_PACKAGE),
+    "bus-keys": Verb("Create the keys of a bus inside a cluster (used by the chart).", "install.bus_keys"),
+    "get": Verb("Show a workload as a tree: revisions, pods, what they wait for.", "get"),
+    "plan": Verb("Preview what an apply would do, pod by pod, without writing anything.", "foresee.verb"),
+    "explain": Verb("Explain what a workload waits for, and why.", "explain"),
+    "history": Verb("Show a rollout: who changed what, each decision and write.", "history.verb"),
+    "tail": Verb("Follow what the services do, in time order.", "tail"),
+    "bus": Verb("Show the bus: streams, rates, lagging consumers, large objects.", "buslook.verb"),
+    "doctor": Verb("Find problems of an installation, and what to do about them.", "doctor.verb"),
+    "bundle": Verb("Record a workload in a file, for support.", "bundle.verb"),
+    "replay": Verb("Plan a recorded workload again, step by step.", "replay.verb"),
+    "image": Verb("Build the container image of all services, without Docker.", package=plugins.LOCAL_PACKAGE),
 }
+"""All commands, in the order in which a user needs them."""
 
 
-class Verbs(click.Group):
-    """The group of verbs; a verb exists if its module is installed."""
+class Commands(click.Group):
+    """The group of all commands that are installed."""
+
+    def verbs(self) -> dict[str, Verb]:
+        """Return the commands that `--help` lists."""
+        found = plugins.commands()
+        known = {name: verb for name, verb in VERBS.items() if verb.module or name in found}
+        return known | {
+            name: Verb("", package=point.dist.name if point.dist else "")
+            for name, point in found.items()
+            if name not in VERBS
+        }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs in the order in which people need them."""
-        return [name for name, (module, _) in VERBS.items() if find_spec(module)]
+        """Return the names, also for completion."""
+        return list(self.verbs())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one verb."""
-        if cmd_name not in self.list_commands(ctx):
+        """Import one command. Raises click.ClickException for one whose package is not installed."""
+        verb = self.verbs().get(cmd_name)
+        if verb is None:
+            if cmd_name in VERBS and not ctx.resilient_parsing:
+                raise click.ClickException(plugins.missing(f"`flotilla {cmd_name}`"))
             return None
-        command = getattr(import_module(VERBS[cmd_name][0]), cmd_name.replace("-", "_"))
+        if verb.module:
+            command = getattr(import_module(f"flotilla_cli.{verb.module}"), cmd_name.replace("-", "_"))
+        else:
+            command = plugins.commands()[cmd_name].load()
         assert isinstance(command, click.Command)
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the verb. A file that cannot be read or written is reported in one line, without a traceback."""
+        """Run the command. A file that cannot be read or written is reported in one line, without a traceback."""
         try:
             return super().invoke(ctx)
         except OSError as error:
@@ -53,12 +85,12 @@ class Verbs(click.Group):
             raise click.ClickException(f"{error.filename}: {error.strerror}") from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of --help without importing the verbs."""
+        """Write the list of --help without importing the commands."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, verb.help) for name, verb in self.verbs().items()])
 
 
-@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="flotilla-cli")
 def main() -> None:
     """Flotilla: OpenKruise's workloads as small services around a NATS bus."""

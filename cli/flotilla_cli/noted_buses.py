@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from flotilla_cli.cluster.layout import notes_dir, write_private
-from flotilla_cli.cluster.process import Process, boot_id, is_alive, start_ticks
+from flotilla_cli.local.paths import notes_dir, write_private
+from flotilla_cli.local.process import Process, boot_id, is_alive, start_ticks
 
 
 class NotedBus(msgspec.Struct, frozen=True, kw_only=True):

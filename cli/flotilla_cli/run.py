@@ -1,7 +1,8 @@
 """`flotilla run`: the services outside the cluster, against any cluster.
 
 All named services share this process, or have one each with `--split` (each is restarted when it dies). Without a NATS
-URL an embedded nats-server is started and ends with the command. Settings are those of `flotilla_common.settings`.
+URL flotilla-dev starts an embedded nats-server, which ends with the command. Settings are those of
+`flotilla_common.settings`.
 """
 
 import asyncio
@@ -16,11 +17,9 @@ import click
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from flotilla_cli.cluster.bus_users import credentials_of
-from flotilla_cli.cluster.process import bound_command
-from flotilla_cli.cluster.programs import PROGRAMS
-from flotilla_cli.cluster.provision import search
-from flotilla_cli.embedded_bus import embedded_bus
+from flotilla_cli import plugins
+from flotilla_cli.bus_users import credentials_of
+from flotilla_cli.local.process import bound_command
 from flotilla_cli.services import installed, usual
 from flotilla_cli.services import load as load_service
 from flotilla_common import logs
@@ -96,20 +95,11 @@ def _run(services: list[Service], settings: Settings, flags: Sequence[str], clus
 
     if settings.nats_url:
         return work(settings)
-    with embedded_bus(settings, _program) as reaching:
+    embedded_bus = plugins.local("embedded-bus")
+    if embedded_bus is None:
+        raise click.ClickException(plugins.missing("A bus of its own (`flotilla run` without --nats)"))
+    with embedded_bus(settings) as reaching:
         return work(reaching)
-
-
-def _program(name: str) -> Path:
-    """The embedded bus needs a nats-server on this machine."""
-    result = search([PROGRAMS[name]])
-    if name not in result.found:
-        tried = "\n  ".join(result.tried)
-        raise click.ClickException(
-            f"no {name} for the embedded bus. Name a running one with --nats, or get the programs with `flotilla up`."
-            f" Looked at:\n  {tried}"
-        )
-    return result.found[name]
 
 
 def _split(services: list[Service], settings: Settings, flags: Sequence[str]) -> int:

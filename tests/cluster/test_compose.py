@@ -12,12 +12,12 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.demo import AFTER, BEFORE, NAME, NAMESPACE, Rows, broken_promises, manifest, row
-from flotilla_cli.cluster.programs import CONTAINERS, CONTROL_PLANE
-from flotilla_cli.cluster.provision import provide
-from flotilla_cli.cluster.realnodes import debian
-from flotilla_cli.image import build
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.demo import AFTER, BEFORE, NAME, NAMESPACE, Rows, broken_promises, manifest, row
+from flotilla_dev.cluster.programs import CONTAINERS, CONTROL_PLANE
+from flotilla_dev.cluster.provision import provide
+from flotilla_dev.cluster.realnodes import debian
+from flotilla_dev.image import build
 from tests.support import stand_ins
 from tests.support.cluster import eventually
 from tests.support.docker_engine import DockerEngine, docker_engine

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.programs import CONTAINERS, CONTROL_PLANE
-from flotilla_cli.cluster.provision import provide
-from flotilla_cli.cluster.realnodes import debian
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.programs import CONTAINERS, CONTROL_PLANE
+from flotilla_dev.cluster.provision import provide
+from flotilla_dev.cluster.realnodes import debian
 from tests.support import stand_ins
 from tests.support.cluster import eventually
 from tests.support.containers import ALWAYS, SWITCH

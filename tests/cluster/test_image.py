@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.image import build
-from flotilla_cli.image.build import Built
-from flotilla_cli.image.tree import File
+from flotilla_dev.image import build
+from flotilla_dev.image.build import Built
+from flotilla_dev.image.tree import File
 from tests.support.cluster import eventually
 from tests.support.nodes import RealCluster
 

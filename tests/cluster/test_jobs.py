@@ -11,12 +11,12 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.realnodes.registry import SHELL
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB
 from flotilla_common.api.resources import JOB, POD, Resource
+from flotilla_dev.cluster.realnodes.registry import SHELL
 from tests.cluster.conftest import Running
 from tests.integration.advancedcronjob.test_seed_documents import DEMO as SCHEDULED
 from tests.integration.broadcastjob.test_seed_documents import DEADLINE, DEMO, TTL, check_pods, check_table, columns

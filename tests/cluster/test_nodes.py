@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from flotilla_cli.cluster.realnodes.network import Network
+from flotilla_dev.cluster.realnodes.network import Network
 from tests.support.cluster import eventually
 from tests.support.nodes import RealCluster
 from tests.testkit.documents import Json
@@ -163,7 +163,7 @@ def leave_a_cable(cluster: RealCluster, network: Network) -> None:
     """What the kernel of a busy machine leaves for seconds of a switch that was killed. No process has such an id. The
     other end is in a node, so that the cable goes with the cluster."""
     name = f"fl-{NO_PROCESS + os.getpid()}"
-    node = cluster.plane.records.alive("real-0")
+    node = cluster.plane.processes.alive("real-0")
     assert node is not None
     for command in (
         f"ip link add {name} type veth peer name remains netns {node.pid}",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.realnodes import registry
 from flotilla_common.api.resources import POD
+from flotilla_dev.cluster.realnodes import registry
 from tests.cluster.conftest import Running
 from tests.support.fleet import SERVICES, fleet
 from tests.support.nodes import RealCluster

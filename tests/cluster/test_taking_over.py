@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest_asyncio
 
-from flotilla_cli.cluster.admin import admin
-from flotilla_cli.cluster.realnodes.registry import SERVER
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.admin import admin
+from flotilla_dev.cluster.realnodes.registry import SERVER
 from tests.support import openkruise, openkruise_pods
 from tests.support.cluster import eventually
 from tests.support.helm import CHART, NAMESPACE, Helm, push_images, settings

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.cluster.process import marked
-from flotilla_cli.cluster.realnodes import cgroups
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.processes import marked
+from flotilla_dev.cluster.realnodes import cgroups
 from tests.support.cluster import eventually
 from tests.support.last_will import taken_down
 

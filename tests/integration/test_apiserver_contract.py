@@ -9,12 +9,12 @@ from itertools import count
 import aiohttp
 import pytest
 
-from flotilla_cli.cluster.admin import admin
-from flotilla_cli.cluster.ports import HOST
+from flotilla_cli.local.state import HOST
 from flotilla_common.api.crds import manifests
 from flotilla_common.api.resources import CONFIG_MAP, CRD, NAMESPACE, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_dev.cluster.admin import admin
 from tests.simulation.contract.apiserver.bench import Bench, Play, Scene, encode, eventually
 from tests.simulation.contract.apiserver.deletes import DeleteContract
 from tests.simulation.contract.apiserver.history import FORGETTABLE, HistoryContract

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.process import is_alive, marked
+from flotilla_cli.local.process import is_alive
+from flotilla_dev.cluster.processes import marked
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.testkit.manifests import manifest
 
@@ -87,7 +88,7 @@ async def test_a_broken_image_stays_unready_until_it_is_replaced(cluster: Cluste
 
 
 async def test_a_killed_kwok_is_replaced_and_takes_up_waiting_pods(cluster: Cluster) -> None:
-    kwok = cluster.plane.records.get("kwok")
+    kwok = cluster.plane.processes.get("kwok")
     assert kwok is not None
     os.kill(kwok.pid, signal.SIGKILL)
     await eventually(lambda: not is_alive(kwok))
@@ -100,13 +101,13 @@ async def test_a_killed_kwok_is_replaced_and_takes_up_waiting_pods(cluster: Clus
 
 
 async def test_a_kwok_that_dies_as_it_starts_is_started_again(cluster: Cluster) -> None:
-    first = cluster.plane.records.get("kwok")
+    first = cluster.plane.processes.get("kwok")
     assert first is not None
     os.kill(first.pid, signal.SIGKILL)
     await eventually(lambda: not is_alive(first))
     starting = asyncio.create_task(cluster.plane.start())
-    await eventually(lambda: cluster.plane.records.get("kwok") != first)
-    second = cluster.plane.records.get("kwok")
+    await eventually(lambda: cluster.plane.processes.get("kwok") != first)
+    second = cluster.plane.processes.get("kwok")
     assert second is not None
     os.kill(second.pid, signal.SIGKILL)
     await starting

@@ -16,14 +16,15 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.ports import HOST, is_free
 from flotilla_cli.doctor.finding import UNWELL, WELL
 from flotilla_cli.install.rbac import NAMESPACE
+from flotilla_cli.local.state import HOST
 from flotilla_common.api.documents import Json
 from flotilla_common.bus import subjects
 from flotilla_common.bus.heartbeat import NODE_AGENT, VERSION
 from flotilla_common.clock import SystemClock
 from flotilla_common.control.leases import micro_time
+from flotilla_dev.cluster.ports import is_free
 from tests.support import set_clock
 from tests.support.certificates import Authority
 from tests.support.cluster import control_plane, eventually

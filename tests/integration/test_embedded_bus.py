@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli.cluster.bus_users import credentials_of
-from flotilla_cli.cluster.certificates import own_names
-from flotilla_cli.cluster.ports import free_ports
-from flotilla_cli.cluster.process import Records, marked
+from flotilla_cli.bus_users import credentials_of
+from flotilla_cli.certificates import own_names
 from flotilla_cli.connection import connected, nats_url_of, open_bus
-from flotilla_cli.embedded_bus import embedded_bus
 from flotilla_cli.main import main
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError
@@ -21,6 +18,9 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.subjects import ACT_STREAM
 from flotilla_common.clock import SystemClock
 from flotilla_common.settings import Settings
+from flotilla_dev.cluster.ports import free_ports
+from flotilla_dev.cluster.processes import Processes, marked
+from flotilla_dev.embedded_bus import embedded_bus
 from tests.support.broker import BusAt
 from tests.support.cluster import eventually, programs
 
@@ -70,7 +70,7 @@ def test_commands_find_it_and_their_credentials_by_themselves() -> None:
 
 def test_it_knows_how_much_memory_it_may_take(tmp_path: Path) -> None:
     with embedded_bus(Settings(nats_dir=str(tmp_path)), programs()):
-        server = Records(tmp_path).alive("nats-server")
+        server = Processes(tmp_path).alive("nats-server")
         assert server is not None
         assert b"GOMEMLIMIT=200MiB" in Path(f"/proc/{server.pid}/environ").read_bytes().split(b"\0")
 
@@ -115,12 +115,12 @@ def test_a_killed_server_is_started_again_at_its_place(tmp_path: Path) -> None:
     folder = tmp_path / "bus"
     with embedded_bus(Settings(nats_dir=str(folder)), programs()) as settings:
         assert asyncio.run(reached(settings, "cloneset/1"))
-        victim = Records(folder).get("nats-server")
+        victim = Processes(folder).get("nats-server")
         assert victim is not None
         os.kill(victim.pid, signal.SIGKILL)
 
         async def back() -> bool:
-            await eventually(lambda: Records(folder).get("nats-server") != victim)
+            await eventually(lambda: Processes(folder).get("nats-server") != victim)
             bus = NatsBus(settings, name="cloneset/1", clock=SystemClock())
             try:
                 await eventually(lambda: bus.connected)

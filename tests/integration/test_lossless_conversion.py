@@ -14,14 +14,14 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from flotilla_cli.cluster.admin import admin
-from flotilla_cli.cluster.ports import HOST
+from flotilla_cli.local.state import HOST
 from flotilla_common.api.crds import definition
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.preserved import ANNOTATION
 from flotilla_common.api.resources import CRD, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_dev.cluster.admin import admin
 from flotilla_webhook.conversion import convert
 from tests.simulation.contract.apiserver.bench import eventually
 from tests.support.certificates import Authority

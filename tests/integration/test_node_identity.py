@@ -10,8 +10,7 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from flotilla_cli.cluster.bus_users import BusUsers
-from flotilla_cli.cluster.nats import NatsServer, reload_users, start_nats
+from flotilla_cli.bus_users import BusUsers
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError
@@ -20,6 +19,7 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
 from flotilla_common.node.reports import PODS, Answer, FollowAnswer, FollowRequest, PodReport
 from flotilla_common.node.serving import Sender, serve_reports
+from flotilla_dev.cluster.nats import NatsServer, reload_users, start_nats
 from flotilla_watcher.node_readers import serve_node_readers
 from tests.support.broker import BusAt
 from tests.support.cluster import eventually, programs

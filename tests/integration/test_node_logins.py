@@ -9,10 +9,7 @@ import pytest
 import pytest_asyncio
 from nats.aio.client import Client
 
-from flotilla_cli.cluster.bus_users import authorization, new_user
-from flotilla_cli.cluster.nats import NAME
-from flotilla_cli.cluster.ports import free_ports
-from flotilla_cli.cluster.process import Records
+from flotilla_cli.bus_users import authorization, new_user
 from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout, subjects
 from flotilla_common.bus.interface import Message
@@ -22,6 +19,9 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import PODS, Answer, PodReport
 from flotilla_common.node.serving import Sender, serve_reports
+from flotilla_dev.cluster.nats import NAME
+from flotilla_dev.cluster.ports import free_ports
+from flotilla_dev.cluster.processes import Processes
 from flotilla_watcher import node_logins
 from flotilla_watcher.node_logins import NodeLogins
 from tests.support.broker import BusAt
@@ -102,8 +102,10 @@ async def door(tmp_path: Path) -> AsyncIterator[Intake]:
         authorization(users, issuer.public) + f"host: 127.0.0.1\nport: {port}\njetstream {{ store_dir: {store} }}\n"
     )
     (tmp_path / "nats.conf").write_text(config)
-    records = Records(tmp_path)
-    records.spawn(NAME, [str(programs()(NAME)), "--config", str(tmp_path / "nats.conf")], tmp_path / "log", bound=True)
+    processes = Processes(tmp_path)
+    processes.spawn(
+        NAME, [str(programs()(NAME)), "--config", str(tmp_path / "nats.conf")], tmp_path / "log", bound=True
+    )
     made = Intake(tmp_path, f"nats://127.0.0.1:{port}", issuer)
     watcher = made.bus("watcher", seeds["watcher"])
     await watcher.serve(callout.SUBJECT, "watcher", made.answer)
@@ -117,7 +119,7 @@ async def door(tmp_path: Path) -> AsyncIterator[Intake]:
     yield made
     for client in made.clients:
         await client.close()
-    await records.stop([NAME], SystemClock(), grace=0)
+    await processes.stop([NAME], SystemClock(), grace=0)
 
 
 async def test_a_token_of_an_agents_pod_opens_its_nodes_subjects(door: Intake) -> None:

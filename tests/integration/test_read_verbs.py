@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.ports import free_ports
+from flotilla_dev.cluster.ports import free_ports
 from tests.support.broker import people
 from tests.support.cluster import eventually
 from tests.support.fleet import Fleet

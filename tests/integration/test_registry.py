@@ -7,12 +7,12 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.provision import machine, provide
-from flotilla_cli.cluster.realnodes.registry import Registry
-from flotilla_cli.image import oci
-from flotilla_cli.image.oci import MANIFEST, Image, digest
-from flotilla_cli.image.tree import File
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.provision import machine, provide
+from flotilla_dev.cluster.realnodes.registry import Registry
+from flotilla_dev.image import oci
+from flotilla_dev.image.oci import MANIFEST, Image, digest
+from flotilla_dev.image.tree import File
 from tests.support.registry import registry
 
 

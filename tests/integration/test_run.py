@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.ports import free_ports
-from flotilla_cli.cluster.process import bound_command, start_ticks
+from flotilla_cli.local.process import bound_command, start_ticks
 from flotilla_cli.services import usual
 from flotilla_common.tracing.context import change
+from flotilla_dev.cluster.ports import free_ports
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.collector import Collector, collector
 from tests.support.fleet import install, page

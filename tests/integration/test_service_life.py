@@ -15,13 +15,14 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.process import is_alive, send
+from flotilla_cli.local.process import is_alive
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.subjects import WHY_STREAM
 from flotilla_common.clock import SystemClock
 from flotilla_common.node.reports import PODS, Answer, PodReport
+from flotilla_dev.cluster.processes import send
 from tests.support.broker import environment, people
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, Member, fleet, install
@@ -239,7 +240,7 @@ async def test_services_end_in_time_while_the_apiserver_hangs(flotilla: Fleet):
     cluster, clock = flotilla.cluster, SystemClock()
     members = [flotilla.members[name] for name in ("watcher", "cloneset")]
     cluster.kubectl("create", "-f", "-", stdin=clone_set("hanging", replicas=50))
-    apiserver = cluster.plane.records.get("kube-apiserver")
+    apiserver = cluster.plane.processes.get("kube-apiserver")
     assert apiserver is not None
     send(apiserver, signal.SIGSTOP)
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.cluster.process import marked
+from flotilla_dev.cluster.processes import marked
 from tests.support.cluster import eventually
 
 ROOT = Path(__file__).parents[2]

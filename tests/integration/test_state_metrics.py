@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from flotilla_cli.cluster.bus_users import credentials_of
-from flotilla_cli.cluster.ports import free_ports
-from flotilla_cli.cluster.process import bound_command
+from flotilla_cli.bus_users import credentials_of
+from flotilla_cli.local.process import bound_command
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_dev.cluster.ports import free_ports
 from tests.support.cluster import eventually
 from tests.support.custom_resource_state import series_of
 from tests.support.fleet import Fleet, page

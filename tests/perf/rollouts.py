@@ -13,7 +13,6 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.cluster.kwok import Kubelet
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
@@ -25,6 +24,7 @@ from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings
+from flotilla_dev.cluster.kwok import Kubelet
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fleet import SERVICES, Fleet, cpu_seconds, fleet, memory_mib
 

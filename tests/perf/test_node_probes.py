@@ -14,8 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flotilla_cli.cluster.bus_users import BusUsers
-from flotilla_cli.cluster.nats import reload_users
+from flotilla_cli.bus_users import BusUsers
 from flotilla_common.api.kinds.nodepodprobe.types import (
     NODE_POD_PROBE,
     SUCCEEDED,
@@ -29,6 +28,7 @@ from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.client import KubeClient
+from flotilla_dev.cluster.nats import reload_users
 from tests.perf.limits import within
 from tests.perf.rollouts import NAMESPACE, Bench, bench
 from tests.support.broker import broker, people

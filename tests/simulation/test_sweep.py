@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.cluster.process import bound_command
+from flotilla_cli.local.process import bound_command
 
 ORDINARY = "12"
 """An ordinary run tries each twelfth fault: with all kinds the whole sweep takes half an hour on a slow machine, of the

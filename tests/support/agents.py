@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from flotilla_cli.cluster.bus_users import BusUsers
-from flotilla_cli.cluster.nats import reload_users
-from flotilla_cli.cluster.process import Process
+from flotilla_cli.bus_users import BusUsers
+from flotilla_cli.local.process import Process
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.nats import reload_users
 from tests.support import set_clock
 from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
@@ -59,7 +59,7 @@ class Agents:
         ]  # fmt: skip
         env = {"PYTHONPATH": str(Path(__file__).parents[2])}
         command = self._cluster.nodes.inside(node, argv)
-        process = self._cluster.plane.records.spawn(_name(node), command, self.log_file(node), bound=True, env=env)
+        process = self._cluster.plane.processes.spawn(_name(node), command, self.log_file(node), bound=True, env=env)
         if wait:
             await self.ready(node)
         return process
@@ -86,7 +86,7 @@ class Agents:
 
     async def kill(self, node: str) -> None:
         """kill -9."""
-        await self._cluster.plane.records.stop([_name(node)], SystemClock(), grace=0)
+        await self._cluster.plane.processes.stop([_name(node)], SystemClock(), grace=0)
 
     def page(self, node: str, path: str) -> str:
         """A page of the agent; empty when nobody answers."""

@@ -13,12 +13,13 @@ from typing import Protocol
 
 import msgspec
 
-from flotilla_cli.cluster.bus_users import BusUsers, credentials_of
-from flotilla_cli.cluster.nats import ENVIRONMENT, NatsServer, configure, start_nats
-from flotilla_cli.cluster.ports import HOST, free_ports
-from flotilla_cli.cluster.probes import serves
+from flotilla_cli.bus_users import BusUsers, credentials_of
+from flotilla_cli.local.state import HOST
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.nats import ENVIRONMENT, NatsServer, configure, start_nats
+from flotilla_dev.cluster.ports import free_ports
+from flotilla_dev.cluster.probes import serves
 from tests.support.cluster import eventually, programs
 from tests.support.containers import DockerContainer, contained, container, inner
 from tests.support.stand_ins import NATS

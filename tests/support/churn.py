@@ -17,7 +17,6 @@ from itertools import count
 
 import msgspec
 
-from flotilla_cli.cluster import kwok
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.clock import SystemClock
@@ -27,6 +26,7 @@ from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings
 from flotilla_common.workload.placement import node_of
+from flotilla_dev.cluster import kwok
 from tests.support.cluster import Cluster
 from tests.testkit.documents import Json
 

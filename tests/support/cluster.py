@@ -14,12 +14,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from flotilla_cli.cluster.control_plane import ControlPlane, Options
-from flotilla_cli.cluster.kwok import Kubelet
-from flotilla_cli.cluster.nats import NatsServer, start_nats
-from flotilla_cli.cluster.programs import CONTROL_PLANE
-from flotilla_cli.cluster.provision import search
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.control_plane import ControlPlane, Options
+from flotilla_dev.cluster.kwok import Kubelet
+from flotilla_dev.cluster.nats import NatsServer, start_nats
+from flotilla_dev.cluster.programs import CONTROL_PLANE
+from flotilla_dev.cluster.provision import search
 
 
 class MissingPrograms(Exception):
@@ -90,5 +90,5 @@ async def control_plane(
         await plane.add_nodes(nodes)
         yield Cluster(plane, program)
     finally:
-        await plane.records.stop(["nats-server"], clock, grace=0)
+        await plane.processes.stop(["nats-server"], clock, grace=0)
         await plane.stop(grace=0)  # nothing here is worth a farewell

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 
-from flotilla_cli.cluster import kwok
+from flotilla_dev.cluster import kwok
 from tests.support.cluster import Cluster
 from tests.support.workspace import Workspace, available, revision_of, state, terminating
 from tests.testkit.documents import Json

@@ -22,12 +22,13 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from flotilla_cli.cluster.layout import cache_dir
-from flotilla_cli.cluster.process import Process, Records
-from flotilla_cli.cluster.realnodes import cgroups, namespaces
-from flotilla_cli.image import packages, tree
-from flotilla_cli.image.oci import Image
+from flotilla_cli.local.process import Process
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.paths import cache_dir
+from flotilla_dev.cluster.processes import Processes
+from flotilla_dev.cluster.realnodes import cgroups, namespaces
+from flotilla_dev.image import packages, tree
+from flotilla_dev.image.oci import Image
 from tests.support.cluster import eventually
 
 PACKAGES = (
@@ -101,9 +102,9 @@ async def docker_engine(folder: Path, program: Callable[[str], Path]) -> AsyncGe
     """An engine without images for the time of the block, with the `compose` command; what it stores is in the folder,
     and removed."""
     root, clock = unpacked(), SystemClock()
-    records = Records(folder)
+    processes = Processes(folder)
     try:
-        holder = records.spawn("holder", _holder(), bound=True)
+        holder = processes.spawn("holder", _holder(), bound=True)
         await namespaces.separated(holder, clock)
         engine = DockerEngine(folder, holder, root)
         plugins = folder / "config" / "cli-plugins"
@@ -111,11 +112,11 @@ async def docker_engine(folder: Path, program: Callable[[str], Path]) -> AsyncGe
         (plugins / "docker-compose").symlink_to(program("docker-compose"))
         command = namespaces.inside(holder, ["sh", "-ec", SETTLE, "settle", *_daemon(folder, cgroups.make(holder))])
         libraries = {"LD_LIBRARY_PATH": str(root / LIBRARIES), "XTABLES_LIBDIR": str(root / LIBRARIES / "xtables")}
-        daemon = records.spawn("dockerd", command, bound=True, env={"PATH": _path(root), **libraries})
-        await eventually(lambda: _answers(engine, records, daemon), 60)
+        daemon = processes.spawn("dockerd", command, bound=True, env={"PATH": _path(root), **libraries})
+        await eventually(lambda: _answers(engine, processes, daemon), 60)
         yield engine
     finally:
-        await records.stop(["holder", "dockerd"], clock, grace=0)
+        await processes.stop(["holder", "dockerd"], clock, grace=0)
         await cgroups.sweep(clock)
         shutil.rmtree(folder / DATA)
 
@@ -160,8 +161,8 @@ def _daemon(folder: Path, cgroup: str) -> list[str]:
     ]
 
 
-def _answers(engine: DockerEngine, records: Records, daemon: Process) -> bool:
-    assert records.alive(daemon.name), Path(daemon.log).read_text(encoding="utf-8")[-3000:]
+def _answers(engine: DockerEngine, processes: Processes, daemon: Process) -> bool:
+    assert processes.alive(daemon.name), Path(daemon.log).read_text(encoding="utf-8")[-3000:]
     return bool(engine.docker("info", "--format", "{{.ID}}", check=False).strip())
 
 

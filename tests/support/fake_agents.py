@@ -14,7 +14,6 @@ from typing import Self
 
 import msgspec
 
-from flotilla_cli.cluster.nats import NatsServer
 from flotilla_common.api.images import reference_of
 from flotilla_common.api.kinds.nodeimage.types import (
     FAILED,
@@ -42,6 +41,7 @@ from flotilla_common.node.reports import (
     SecretsRequest,
 )
 from flotilla_common.node.sealing import Opener
+from flotilla_dev.cluster.nats import NatsServer
 from flotilla_nodeagent.channel.reader import Reader
 from tests.support.broker import people
 

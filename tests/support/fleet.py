@@ -19,13 +19,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from flotilla_cli.cluster.bus_users import credentials_of
-from flotilla_cli.cluster.nats import NatsServer, start_nats
-from flotilla_cli.cluster.ports import HOST, free_ports
-from flotilla_cli.cluster.process import Process, is_alive, reap, send
+from flotilla_cli.bus_users import credentials_of
+from flotilla_cli.local.process import Process, is_alive, reap
+from flotilla_cli.local.state import HOST
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.subjects import ACT_STREAM
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.nats import NatsServer, start_nats
+from flotilla_dev.cluster.ports import free_ports
+from flotilla_dev.cluster.processes import send
 from tests.support.broker import people
 from tests.support.cluster import Cluster, eventually, programs
 
@@ -152,7 +154,7 @@ class Fleet:
         root = Path(__file__).parents[2]
         env = {"PYTHONPATH": str(root), "FLOTILLA_REPLICA": f"{name}-{health}"}
         log = self._folder / "logs" / f"{name}.log"
-        process = self.cluster.plane.records.spawn(name, argv, log, bound=True, env=env)
+        process = self.cluster.plane.processes.spawn(name, argv, log, bound=True, env=env)
         member = self.members[name] = Member(service, process, health, metrics)
         if wait:
             await self.ready(name)
@@ -225,7 +227,7 @@ class Fleet:
 
     async def kill_component(self, *names: str) -> None:
         """kill -9 of parts of the control plane: etcd, kube-apiserver, …"""
-        await self.cluster.plane.records.stop(names, SystemClock(), grace=0)
+        await self.cluster.plane.processes.stop(names, SystemClock(), grace=0)
 
     async def repair_control_plane(self) -> None:
         """Start the parts that do not run, and wait until the apiserver serves.

@@ -15,10 +15,10 @@ from typing import Any
 
 import yaml
 
-from flotilla_cli.cluster.provision import provide
-from flotilla_cli.image import build
-from flotilla_cli.image.oci import push
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.provision import provide
+from flotilla_dev.image import build
+from flotilla_dev.image.oci import push
 from tests.support.cluster import eventually
 from tests.support.nodes import RealCluster
 

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flotilla_cli.cluster.process import marked
+from flotilla_dev.cluster.processes import marked
 
 ROOT = Path(__file__).parents[2]
 FLOTILLA = Path(sys.executable).with_name("flotilla")

@@ -14,15 +14,15 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from flotilla_cli.cluster.control_plane import ControlPlane, Options
-from flotilla_cli.cluster.nats import NatsServer, start_nats
-from flotilla_cli.cluster.process import Process
-from flotilla_cli.cluster.programs import SET
-from flotilla_cli.cluster.provision import provide
-from flotilla_cli.cluster.realnodes import debian
-from flotilla_cli.cluster.realnodes.nodes import RealNodes, part_name
-from flotilla_cli.cluster.realnodes.registry import Registry
+from flotilla_cli.local.process import Process
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.control_plane import ControlPlane, Options
+from flotilla_dev.cluster.nats import NatsServer, start_nats
+from flotilla_dev.cluster.programs import SET
+from flotilla_dev.cluster.provision import provide
+from flotilla_dev.cluster.realnodes import debian
+from flotilla_dev.cluster.realnodes.nodes import RealNodes, part_name
+from flotilla_dev.cluster.realnodes.registry import Registry
 from tests.support.cluster import Cluster
 
 
@@ -48,7 +48,7 @@ class RealCluster(Cluster):
 
     def part(self, node: str, part: str) -> Process:
         """The process of a node's containerd, kubelet or kube-proxy."""
-        found = self.plane.records.get(part_name(node, part))
+        found = self.plane.processes.get(part_name(node, part))
         assert found is not None
         return found
 
@@ -61,7 +61,7 @@ class RealCluster(Cluster):
     async def kill(self, node: str, *parts: str) -> None:
         """kill -9 of some of a node's daemons; without any, of the whole node, as in a power cut."""
         names = [part_name(node, part) for part in parts] or [node]
-        await self.plane.records.stop(names, SystemClock(), grace=0)
+        await self.plane.processes.stop(names, SystemClock(), grace=0)
 
     async def repair(self) -> None:
         """Start what was killed, and wait until all nodes are ready."""
@@ -86,6 +86,6 @@ async def real_cluster(
         await real.start(plane, nodes)
         yield RealCluster(plane, program, real, await real.registry(), nodes)
     finally:
-        await plane.records.stop(["nats-server"], clock, grace=0)
+        await plane.processes.stop(["nats-server"], clock, grace=0)
         await real.stop()
         await plane.stop(grace=0)

@@ -13,8 +13,6 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from flotilla_cli.cluster import kwok
-from flotilla_cli.cluster.admin import admin, ensure
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import (
     CLAIM,
@@ -30,6 +28,8 @@ from flotilla_common.api.resources import (
 from flotilla_common.clock import SystemClock
 from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api
+from flotilla_dev.cluster import kwok
+from flotilla_dev.cluster.admin import admin, ensure
 from tests.support import openkruise_chart
 from tests.support.cluster import Cluster, eventually
 from tests.support.helm import Helm, helm

@@ -5,9 +5,9 @@ python -m tests.support.programs
 
 import asyncio
 
-from flotilla_cli.cluster.programs import PROGRAMS
-from flotilla_cli.cluster.provision import provide
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.programs import PROGRAMS
+from flotilla_dev.cluster.provision import provide
 from tests.support import surroundings
 
 

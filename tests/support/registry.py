@@ -7,10 +7,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from flotilla_cli.cluster.ports import HOST, free_ports
-from flotilla_cli.cluster.process import Records
-from flotilla_cli.cluster.realnodes.registry import Registry, serve
+from flotilla_cli.local.state import HOST
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.ports import free_ports
+from flotilla_dev.cluster.processes import Processes
+from flotilla_dev.cluster.realnodes.registry import Registry, serve
 from tests.support.containers import contained, container
 from tests.support.stand_ins import REGISTRY
 
@@ -24,13 +25,13 @@ async def registry(folder: Path, program: Callable[[str], Path]) -> AsyncGenerat
     """An empty registry for the time of the block."""
     clock = SystemClock()
     if not contained(REGISTRY):
-        records = Records(folder)
+        processes = Processes(folder)
         made = Registry(f"{HOST}:{free_ports(1)[0]}")
         try:
-            await serve(made, folder, records, program, clock, bound=True)
+            await serve(made, folder, processes, program, clock, bound=True)
             yield made
         finally:
-            await records.stop(["registry"], clock, grace=0)
+            await processes.stop(["registry"], clock, grace=0)
         return
     with container(REGISTRY, publish=PORT) as started:
         made = Registry(f"{HOST}:{started.get_exposed_port(PORT)}")

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import aiohttp
 from aiohttp import web
 
-from flotilla_cli.cluster.realnodes import containerd
+from flotilla_dev.cluster.realnodes import containerd
 from tests.support.nodes import RealCluster
 
 APART = 0.9  # seconds; attempts are at least one second apart

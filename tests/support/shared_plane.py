@@ -21,11 +21,12 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.cluster.control_plane import ControlPlane
-from flotilla_cli.cluster.kwok import Kubelet
-from flotilla_cli.cluster.nats import NatsServer
-from flotilla_cli.cluster.process import Process, is_alive, spawn, tail
+from flotilla_cli.local.process import Process, is_alive
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.control_plane import ControlPlane
+from flotilla_dev.cluster.kwok import Kubelet
+from flotilla_dev.cluster.nats import NatsServer
+from flotilla_dev.cluster.processes import spawn, tail
 from tests.support.cluster import Cluster, control_plane, programs
 from tests.support.fleet import SERVICES, Fleet, Member, fleet
 from tests.support.metrics_api import serve_metrics

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import yaml
 
-from flotilla_cli.cluster.provision import machine
-from flotilla_cli.cluster.realnodes.debian import busybox
-from flotilla_cli.image import build, oci, tree
-from flotilla_cli.image.oci import Image, digest
-from flotilla_cli.image.tree import Entry, File, Folder
 from flotilla_common.api.images import ImageName
 from flotilla_common.control.plan import Json
+from flotilla_dev.cluster.provision import machine
+from flotilla_dev.cluster.realnodes.debian import busybox
+from flotilla_dev.image import build, oci, tree
+from flotilla_dev.image.oci import Image, digest
+from flotilla_dev.image.tree import Entry, File, Folder
 
 COMPOSE = Path(__file__).parents[2] / "compose.yaml"
 NATS = build.BUS_NAMES[1]  # the one on Alpine

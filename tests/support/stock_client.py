@@ -6,12 +6,12 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from flotilla_cli.cluster.bus_users import credentials_of
-from flotilla_cli.cluster.nats import NatsServer
-from flotilla_cli.cluster.provision import provide
+from flotilla_cli.bus_users import credentials_of
 from flotilla_common.bus import reading
 from flotilla_common.bus.permissions import READER
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.nats import NatsServer
+from flotilla_dev.cluster.provision import provide
 
 REFUSED = ("permissions violation", "only reads", "could send to anybody", "not this user's own")
 """Words of a refusal, by the server or by the watcher."""

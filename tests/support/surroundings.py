@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from flotilla_cli.cluster.process import cleaned
-from flotilla_cli.cluster.programs import PROGRAMS
+from flotilla_dev.cluster.processes import cleaned
+from flotilla_dev.cluster.programs import PROGRAMS
 
 ENTERED = "_FLOTILLA_TEST_HOME"
 """The folder that is HOME, once the environment is entered."""

@@ -8,11 +8,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from flotilla_cli.cluster.ports import HOST, free_ports
-from flotilla_cli.cluster.process import bound_command
+from flotilla_cli.local.process import bound_command
+from flotilla_cli.local.state import HOST
 from flotilla_common.bus.interface import BusError, Message, StreamSpec
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
+from flotilla_dev.cluster.ports import free_ports
 from tests.support.broker import BusAt
 from tests.support.cluster import eventually, programs
 

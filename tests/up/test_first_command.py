@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.cluster.process import marked
+from flotilla_dev.cluster.processes import marked
 from tests.support.cluster import eventually
 from tests.support.last_will import taken_down
 from tests.support.trap import Trap, trap

@@ -13,7 +13,7 @@ from tests.support.surroundings import ENTERED
 from tests.support.trap import Trap, trap
 
 ROOT = Path(__file__).parents[2]
-LAYERS = ("unit/cli", "unit/cluster", "unit/image", "up", "integration", "cluster", "perf")
+LAYERS = ("unit/cli", "unit/devcluster", "up", "integration", "cluster", "perf")
 """All that start processes, or look for programs and clusters."""
 
 FIRST = "tests/integration/test_control_plane.py"

@@ -7,8 +7,8 @@ finding.
 
 from collections.abc import Mapping, Sequence
 
-from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.doctor.facts import Facts
+from flotilla_cli.local.state import LocalCluster
 from flotilla_cli.services import installed, usual
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
@@ -39,7 +39,7 @@ def services(facts: Facts) -> Mapping[str, str]:
     return found
 
 
-def named(local: LocalSet | None, workloads: Sequence[Json], hooks: Sequence[Json]) -> set[str]:
+def named(local: LocalCluster | None, workloads: Sequence[Json], hooks: Sequence[Json]) -> set[str]:
     """Return the services that are certainly expected, without the leases."""
     if local is not None:
         return set() if local.bare else set(local.services)

@@ -12,11 +12,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from flotilla_cli import connection
-from flotilla_cli.cluster import status
-from flotilla_cli.cluster.bus_users import BusUsers
-from flotilla_cli.cluster.local_set import LocalSet
-from flotilla_cli.cluster.status import Health
+from flotilla_cli import connection, plugins
+from flotilla_cli.bus_users import BusUsers
 from flotilla_cli.connection import BusTarget
 from flotilla_cli.doctor import expected
 from flotilla_cli.doctor.facts import Banner, Certificate, Fact, Facts, Heard, NotKnown, Sample, Stream
@@ -27,6 +24,7 @@ from flotilla_cli.heartbeats import LISTEN_SECONDS
 from flotilla_cli.install.kinds import CLUSTER_ROLE_BINDING, Place
 from flotilla_cli.install.live import get
 from flotilla_cli.install.rbac import NAMESPACE, account
+from flotilla_cli.local.state import Health, LocalCluster
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.resources import LEASE, NODE
 from flotilla_common.api.resources import NAMESPACE as NAMESPACES
@@ -49,7 +47,7 @@ class Places(msgspec.Struct, frozen=True):
     api: Api
     bus: NatsBus | None
     target: BusTarget | None
-    local: LocalSet | None
+    local: LocalCluster | None
     clock: Clock
 
 
@@ -204,9 +202,10 @@ def _entries(configurations: Sequence[Json]) -> list[Json]:
     return [entry for one in configurations if expected.is_ours(one) for entry in mappings(one.get("webhooks"))]
 
 
-async def _processes(found: LocalSet | None, clock: Clock) -> Sequence[Health]:
-    """Return the state of the set's processes; none if it is not a local set."""
-    return await status.check(Path(found.kubeconfig).parent, clock) if found else []
+async def _processes(found: LocalCluster | None, clock: Clock) -> Sequence[Health]:
+    """Return the processes of a local cluster; none for another cluster, or where flotilla-dev is not installed."""
+    check = plugins.local("health")
+    return await check(Path(found.kubeconfig).parent, clock) if found and check else []
 
 
 def _enrolled(nats_creds: str) -> frozenset[str]:

@@ -9,12 +9,12 @@ import click
 import msgspec
 
 from flotilla_cli import connection
-from flotilla_cli.cluster.progress import Progress
 from flotilla_cli.connection import Target, open_api, open_bus, reported, target_of
 from flotilla_cli.doctor.catalogue import examine
 from flotilla_cli.doctor.finding import BROKEN, Finding, Outcome, confirmed, exit_code, keys
 from flotilla_cli.doctor.look import Places, look
 from flotilla_cli.options import bus_option, cluster_options
+from flotilla_cli.progress import Progress
 from flotilla_common.clock import Clock, SystemClock
 
 AGAIN_SECONDS = 2.0

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from flotilla_cli.cluster.nats import ENVIRONMENT, LIMITS
+from flotilla_cli.bus_server import ENVIRONMENT, LIMITS
 from flotilla_cli.install import bus_keys, rbac
 from flotilla_cli.install.kinds import name_of
 from flotilla_cli.install.manifests import as_yaml, manifests

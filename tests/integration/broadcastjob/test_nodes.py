@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from flotilla_cli.cluster import kwok
+from flotilla_dev.cluster import kwok
 from tests.integration.broadcastjob.conftest import Own
 from tests.support import cron
 from tests.support.audit import Write, on

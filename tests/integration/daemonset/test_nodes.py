@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from flotilla_cli.cluster import kwok
+from flotilla_dev.cluster import kwok
 from tests.integration.daemonset.conftest import Own
 from tests.support.audit import Write, on
 from tests.support.churn import POOL, churning

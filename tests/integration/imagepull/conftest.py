@@ -10,12 +10,12 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.kwok import Kubelet
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import POD
+from flotilla_dev.cluster.kwok import Kubelet
 from tests.support.broker import environment
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fake_agents import FakeAgents

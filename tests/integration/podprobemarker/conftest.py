@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flotilla_cli.cluster.nats import NatsServer
 from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbeStatus
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.node.reports import Answer, NodePodProbeReport
+from flotilla_dev.cluster.nats import NatsServer
 from tests.support.fleet import Fleet
 from tests.support.probe_reports import report, statuses
 from tests.support.workspace import Workspace, condition, is_ready, watched

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster import kwok
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, RELATED_BUDGET
+from flotilla_dev.cluster import kwok
 from tests.support.balancer import Webhooks, balanced_webhooks
 from tests.support.budgets import (
     REFUSED,

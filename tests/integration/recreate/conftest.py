@@ -13,11 +13,11 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.kwok import Kubelet
 from flotilla_common.api.kinds.containerrecreaterequest.types import RecreateState
 from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
+from flotilla_dev.cluster.kwok import Kubelet
 from tests.support.broker import people
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, fleet

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.cluster.process import cleaned, spawn
-from flotilla_cli.cluster.programs import PROGRAMS
-from flotilla_cli.cluster.provision import search
+from flotilla_dev.cluster.processes import cleaned, spawn
+from flotilla_dev.cluster.programs import PROGRAMS
+from flotilla_dev.cluster.provision import search
 from tests.support import surroundings
 from tests.support.cluster import eventually
 

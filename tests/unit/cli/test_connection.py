@@ -9,14 +9,13 @@ import pytest
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
-from flotilla_cli.cluster import local_set
-from flotilla_cli.cluster.components import Ports
-from flotilla_cli.cluster.layout import notes_dir, write_private
-from flotilla_cli.cluster.local_set import LocalSet
-from flotilla_cli.cluster.process import Process, boot_id
 from flotilla_cli.connection import BusTarget, Target, _bus, bus_target_of, namespace_of, nats_url_of, target_of
+from flotilla_cli.local.paths import notes_dir, write_private
+from flotilla_cli.local.process import Process, boot_id
+from flotilla_cli.local.state import LocalCluster, Ports
 from flotilla_cli.main import main
 from flotilla_cli.noted_buses import NotedBus, _Note, _ourselves, noted
+from flotilla_dev.cluster.state import write
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +28,7 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def remember(state: Path, kubeconfig: str = "/set/kubeconfig") -> None:
-    made = LocalSet(
+    made = LocalCluster(
         kubeconfig=kubeconfig,
         nats="nats://set:4222",
         nats_creds="/set/users",
@@ -41,7 +40,7 @@ def remember(state: Path, kubeconfig: str = "/set/kubeconfig") -> None:
         programs={},
         nodes=1,
     )
-    local_set.write(state, made)
+    write(state, made)
 
 
 def test_option_beats_environment_beats_local_set(monkeypatch: pytest.MonkeyPatch, state: Path):

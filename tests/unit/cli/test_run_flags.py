@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.cluster import services
-from flotilla_cli.cluster.components import Ports
-from flotilla_cli.cluster.local_set import LocalSet
+from flotilla_cli.local.state import LocalCluster, Ports
 from flotilla_cli.run import _chosen, _own_flags
 from flotilla_cli.services import installed
 from flotilla_common.settings import Settings, load, split_flags
+from flotilla_dev.cluster import services
 
 
 def settings_of(flags: list[str]) -> Settings:
@@ -40,7 +39,7 @@ def test_credentials_that_somebody_named_stay(tmp_path: Path) -> None:
 
 
 def test_so_do_the_services_of_a_local_set(tmp_path: Path) -> None:
-    made = LocalSet(
+    made = LocalCluster(
         kubeconfig="/set/kubeconfig",
         nats="tls://10.97.0.1:4222",
         nats_creds="/set/users/services",

@@ -5,9 +5,9 @@ import socket
 import aiohttp
 import pytest
 
-from flotilla_cli.cluster.ports import free_ports
 from flotilla_common import health
 from flotilla_common.health import Health, PortTaken
+from flotilla_dev.cluster.ports import free_ports
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,64 @@
+"""Who may talk to the local apiserver: one random token per component, a signing key for service accounts, kubeconfigs.
+
+The apiserver makes its own serving certificate in the state folder; kubeconfigs trust exactly that one.
+"""
+
+import base64
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from flotilla_cli.local.paths import write_private
+
+USERS: Mapping[str, tuple[str, str]] = {  # user of each component, and its groups
+    "admin": ("admin", "system:masters"),
+    "kube-controller-manager": ("system:kube-controller-manager", ""),
+    "kube-scheduler": ("system:kube-scheduler", ""),
+    "kube-proxy": ("system:kube-proxy", ""),
+    "coredns": ("system:coredns", ""),
+    "kwok": ("kwok", "system:masters"),
+}
+
+
+def write_tokens(path: Path, users: Mapping[str, tuple[str, str]] = USERS) -> dict[str, str]:
+    """Make the token file once, and return the token of each component."""
+    if not path.exists():
+        rows = [
+            f"{secrets.token_hex(24)},{user},{name}{f',{group}' if group else ''}"
+            for name, (user, group) in users.items()
+        ]
+        write_private(path, "\n".join(rows) + "\n")
+    parts = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
+    return {fields[2]: fields[0] for fields in parts}
+
+
+def write_signing_key(path: Path) -> None:
+    """Make the key that signs service-account tokens once."""
+    if path.exists():
+        return
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )
+    write_private(path, pem)
+
+
+def write_kubeconfig(path: Path, server: str, authority: Path, user: dict[str, str], *, enclosed: bool = False) -> None:
+    """A kubeconfig with one context, named flotilla. It names the file of the authority, which need not be there yet;
+    `enclosed`, it contains it, and can be taken elsewhere."""
+    trusted = {"certificate-authority": str(authority)}
+    if enclosed:
+        trusted = {"certificate-authority-data": base64.b64encode(authority.read_bytes()).decode()}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "flotilla",
+        "clusters": [{"name": "flotilla", "cluster": {"server": server, **trusted}}],
+        "users": [{"name": "flotilla", "user": user}],
+        "contexts": [{"name": "flotilla", "context": {"cluster": "flotilla", "user": "flotilla"}}],
+    }
+    write_private(path, yaml.safe_dump(document, sort_keys=False))

@@ -1,0 +1,130 @@
+"""Release downloads: the quick way where the internet is open. Each file is checked against the sum that this
+repository pins for it (`sums.txt`); one without such a sum is not downloaded.
+
+A machine without internet finds out within seconds (one short connect per product) and goes on to the next way.
+"""
+
+import asyncio
+import hashlib
+import io
+import tarfile
+from collections.abc import Collection
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.progress import Say
+from flotilla_dev.cluster.programs import Product
+
+PATIENCE = aiohttp.ClientTimeout(total=600, sock_connect=3, sock_read=30)
+CHUNK = 1 << 20
+
+
+class Unavailable(ClusterError):
+    """A release cannot be had from here; another way may work."""
+
+
+class Unpinned(Unavailable):
+    """No sum of the release is known here, so that it may not be used."""
+
+
+class Asset(msgspec.Struct, frozen=True):
+    """One file of a release: a program, or an archive that holds it."""
+
+    program: str
+    url: str
+
+
+def assets(product: Product, machine: str) -> list[Asset]:
+    """The files of a product's release for Linux on this machine (amd64, arm64)."""
+    version, system = product.version, f"linux-{machine}"
+    if product.name == "kubernetes":
+        base = f"https://dl.k8s.io/release/{version}/bin/linux/{machine}"
+        return [Asset(name, f"{base}/{name}") for name in product.packages]
+    uname = {"amd64": "x86_64", "arm64": "aarch64"}[machine]
+    files = {  # of each project on GitHub, below its releases
+        "etcd": f"etcd-io/etcd/releases/download/{version}/etcd-{version}-{system}.tar.gz",
+        "kwok": f"kubernetes-sigs/kwok/releases/download/{version}/kwok-{system}",
+        "containerd": f"containerd/containerd/releases/download/{version}/containerd-{product.dotted}-{system}.tar.gz",
+        "crane": f"google/go-containerregistry/releases/download/{version}/go-containerregistry_Linux_"
+        f"{'x86_64' if machine == 'amd64' else machine}.tar.gz",
+        "coredns": f"coredns/coredns/releases/download/{version}/coredns_{product.dotted}_linux_{machine}.tgz",
+        "nats": f"nats-io/nats-server/releases/download/{version}/nats-server-{version}-{system}.tar.gz",
+        "natscli": f"nats-io/natscli/releases/download/{version}/nats-{product.dotted}-{system}.zip",
+        "compose": f"docker/compose/releases/download/{version}/docker-compose-linux-{uname}",
+    }
+    own = {"helm": f"https://get.helm.sh/helm-{version}-{system}.tar.gz"}
+    address = own.get(product.name) or f"https://github.com/{files[product.name]}"
+    return [Asset(program, address) for program in product.packages]
+
+
+@cache
+def pinned_sums() -> dict[str, str]:
+    """The SHA-256 sums (hexadecimal) that are pinned here, by address."""
+    text = resources.files("flotilla_dev.cluster").joinpath("sums.txt").read_text(encoding="utf-8")
+    rows = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    return {url: wanted for wanted, url in rows}
+
+
+async def download(product: Product, names: Collection[str], machine: str, into: Path, say: Say) -> None:
+    """Fetch these programs of a product into this folder. Raises Unavailable when the release cannot be reached,
+    Unpinned before it is tried to, and ClusterError when a file is not the one that is pinned."""
+    wanted = [asset for asset in assets(product, machine) if asset.program in names]
+    for asset in wanted:
+        if asset.url not in pinned_sums():
+            raise Unpinned(f"{asset.url}: no SHA-256 sum is pinned for it")
+    async with aiohttp.ClientSession(timeout=PATIENCE, trust_env=True) as session:
+        fetched: dict[str, bytes] = {}  # an archive may hold several programs
+        for asset in wanted:
+            if asset.url not in fetched:
+                fetched = {asset.url: await _checked(session, asset, product, say)}
+            program = await asyncio.to_thread(unpack, asset, fetched[asset.url])
+            path = into / asset.program
+            path.write_bytes(program)
+            path.chmod(0o755)
+
+
+async def _checked(session: aiohttp.ClientSession, asset: Asset, product: Product, say: Say) -> bytes:
+    title = f"downloading {asset.program}"
+    try:
+        say(f"{title} {product.version}")
+        content = await _fetch(session, asset.url, lambda text: say(f"{title}, {text}"))
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise Unavailable(f"{asset.url}: {error or type(error).__name__}") from error
+    verify(asset.url, content, pinned_sums()[asset.url])
+    return content
+
+
+async def _fetch(session: aiohttp.ClientSession, url: str, say: Say) -> bytes:
+    async with session.get(url) as reply:
+        reply.raise_for_status()
+        buffer = bytearray()
+        async for chunk in reply.content.iter_chunked(CHUNK):
+            buffer += chunk
+            say(f"{len(buffer) >> 20} of {(reply.content_length or 0) >> 20} MiB")
+        return bytes(buffer)
+
+
+def verify(url: str, content: bytes, expected: str) -> None:
+    """Check a file against its pinned SHA-256 sum (hexadecimal). Raises ClusterError."""
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise ClusterError(
+            f"{url} is not the file that is pinned here: its SHA-256 sum is {found}, expected was {expected}. "
+            "Nothing was installed."
+        )
+
+
+def unpack(asset: Asset, content: bytes) -> bytes:
+    """The program out of its archive, or as it is."""
+    if asset.url.endswith(".tar.gz"):
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            member = next(entry for entry in archive if entry.isfile() and Path(entry.name).name == asset.program)
+            extracted = archive.extractfile(member)
+            assert extracted is not None
+            return extracted.read()
+    return content

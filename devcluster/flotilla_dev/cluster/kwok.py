@@ -1,0 +1,282 @@
+"""Fake nodes that behave like kubelets: kwok with stages of our own.
+
+kwok's built-in pod stage is no kubelet: it sets readiness gates True itself and never notices a new image. Ours reports
+what a kubelet would, in as few status patches as possible: one when a pod starts, one per image change, one per change
+of readiness.
+
+- `Ready` is True only while every readiness gate's condition is True, and follows them in both directions.
+- A changed image restarts the container: new imageID and containerID, restartCount + 1, an event.
+- An image with the tag `broken` is never pulled: its container stays unready until the image changes again.
+- A pod with the annotation `fake.flotilla.dev/complete` succeeds, as a job's would.
+- A pod in deletion goes after a short while; finalizers keep it, as always.
+
+Conditions that others wrote stay: every patch merges conditions by their type.
+
+Nodes prove their life by a rare heartbeat in their status instead of leases: with leases, a kwok that replaces a killed
+one waits for them to expire.
+
+A kwok that starts lists pods and nodes at the same time. A pod that it sees before it has taken the pod's node is
+skipped, and not looked at again until it changes. So each start has a name, which nodes show as their bootID when they
+are taken, and then every pod is changed a little (`show_pods`); so is a node that kwok does not take.
+"""
+
+from collections.abc import Callable
+from importlib import resources
+
+import msgspec
+import yaml
+
+from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.local.paths import write_private
+from flotilla_common.api.errors import found_or_none
+from flotilla_common.api.resources import NODE, POD, Resource
+from flotilla_common.clock import Clock
+from flotilla_common.control.plan import Json, PatchType
+from flotilla_common.kube.interface import Api
+from flotilla_dev.cluster.admin import ensure
+from flotilla_dev.cluster.components import Places
+
+ANNOTATION, FAKE = "kwok.x-k8s.io/node", "fake"
+SELECTOR = f"{ANNOTATION}={FAKE}"
+SHOWN = "fake.flotilla.dev/shown"
+"""On pods and nodes: the start of kwok that they were shown to."""
+ADDED_WITHIN = 60.0  # seconds; it takes one
+TAKEN_WITHIN = 60.0  # seconds; it takes a tenth of one
+SHOW_NODES_EVERY = 5.0  # seconds: whatever kept kwok from a node, it looks at one that changes
+POLL = 0.05
+HEARTBEAT = 60_000  # milliseconds, up to twice that; see NODE_GRACE
+ENVIRONMENT = {"GOGC": "400"}
+"""Kubelets are on other machines; fake ones should take as little CPU as they can. They keep little and drop much, so
+garbage is looked for a quarter as often."""
+NOT_TOLD = ("osImage", "kernelVersion", "kubeProxyVersion", "machineID", "systemUUID", "bootID")
+"""What the apiserver wants to hear of a node and nobody asks for."""
+WORKERS = 64  # status patches at a time, of all nodes together; with 16 pods waited seconds for their turn
+
+RUNS = '.status.podIP // "" | length > 0 | tostring'
+RESTARTS = (
+    "[.spec.containers[] as $c | .status.containerStatuses[]? | select(.name == $c.name and .image != $c.image)]"
+    " | length > 0 | tostring"
+)
+UNSEEN = "(.status.observedGeneration // 0) < (.metadata.generation // 0) | tostring"
+READINESS_CHANGED = (
+    "(([.spec.readinessGates[]?.conditionType]"
+    ' - [.status.conditions[]? | select(.status == "True") | .type] | length == 0)'
+    ' and ([.spec.containers[] | select(.image | endswith(":broken"))] | length == 0))'
+    ' != ([.status.conditions[]? | select(.type == "Ready" and .status == "True")] | length == 1) | tostring'
+)
+DELETING = '.metadata.deletionTimestamp // "" | length > 0 | tostring'
+GRACE_LEFT = ".metadata.deletionGracePeriodSeconds // 0 | tostring"
+NODE_TAKEN = (
+    '([.status.conditions[]? | select(.type == "Ready" and .status == "True")] | length == 1)'
+    ' and .status.nodeInfo.bootID == "%s" | tostring'
+)
+
+
+class Kubelet(msgspec.Struct, frozen=True):
+    """How a fake kubelet behaves. The times are in milliseconds: it takes between `x` and twice `x`, like a fast real
+    one. `events`: it tells of the containers that it restarts, which a real one does of those that it starts and stops
+    as well."""
+
+    start: int = 200
+    restart: int = 200
+    readiness: int = 10
+    stop: int = 100
+    complete: int = 1000
+    events: bool = True
+
+
+def command(places: Places, kubelet: Kubelet, boot: str) -> list[str]:
+    """kwok's command line; its stages are written beside the other files. `boot` names this start of it."""
+    config = places.state_dir / "kwok.yaml"
+    write_private(config, yaml.safe_dump_all(stages(kubelet, boot), sort_keys=False))
+    return [
+        "kwok",
+        f"--kubeconfig={places.kubeconfig('kwok')}",
+        f"--config={config}",
+        f"--manage-nodes-with-annotation-selector={SELECTOR}",
+    ]
+
+
+def stages(kubelet: Kubelet, boot: str) -> list[Json]:
+    """kwok's configuration: its options, and the stages of nodes and pods."""
+    taken = NODE_TAKEN % boot
+    options = {"podPlayStageParallelism": WORKERS, "nodePlayStageParallelism": 4}
+    living = [_is(DELETING, "false"), _isnt(".status.phase", "Succeeded", "Failed")]
+    restarted = {
+        "type": "Normal",
+        "reason": "Killing",
+        "message": "Container definition changed, will be restarted",  # kwok cannot name the container
+    }
+    return [
+        {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options},
+        _stage("Node", "node-ready", [_is(taken, "false")], 0, _patch("node-ready", f'nodeInfo: {{bootID: "{boot}"}}')),
+        _stage("Node", "node-heartbeat", [_is(taken, "true")], HEARTBEAT, _patch("node-heartbeat")),
+        _stage("Pod", "pod-start", [*living, _is(RUNS, "false")], kubelet.start, _patch("pod-status")),
+        _stage(
+            "Pod",
+            "pod-restart",
+            [*living, _is(RUNS, "true"), _is(RESTARTS, "true")],
+            kubelet.restart,
+            {**({"event": restarted} if kubelet.events else {}), **_patch("pod-status")},
+        ),
+        _stage(
+            "Pod",
+            "pod-readiness",
+            [*living, _is(RUNS, "true"), _is(RESTARTS, "false"), _is(READINESS_CHANGED, "true")],
+            kubelet.readiness,
+            _patch("pod-status"),
+        ),
+        _stage(
+            "Pod",
+            "pod-observe",  # of a changed spec that restarts nothing
+            [*living, _is(RUNS, "true"), _is(RESTARTS, "false"), _is(READINESS_CHANGED, "false"), _is(UNSEEN, "true")],
+            kubelet.readiness,
+            _patch("pod-status"),
+        ),
+        _completion(kubelet),
+        _stage("Pod", "pod-stop", [_is(DELETING, "true"), _isnt(GRACE_LEFT, "0")], kubelet.stop, {"delete": True}),
+    ]
+
+
+def _completion(kubelet: Kubelet) -> Json:
+    running = [
+        _is(DELETING, "false"),
+        _is(".status.phase", "Running"),
+        {"key": '.metadata.annotations["fake.flotilla.dev/complete"]', "operator": "Exists"},
+    ]
+    return _stage("Pod", "pod-complete", running, kubelet.complete, _patch("pod-complete"))
+
+
+def _stage(kind: str, name: str, expressions: list[Json], delay: int, then: Json) -> Json:
+    return {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "Stage",
+        "metadata": {"name": name},
+        "spec": {
+            "resourceRef": {"apiGroup": "v1", "kind": kind},
+            "selector": {"matchExpressions": expressions},
+            "delay": {"durationMilliseconds": delay, "jitterDurationMilliseconds": 2 * delay},
+            "next": then,
+        },
+    }
+
+
+def _patch(template: str, more: str = "") -> Json:
+    text = resources.files("flotilla_dev.cluster").joinpath(f"stages/{template}.tmpl").read_text(encoding="utf-8")
+    text += more
+    return {"patches": [{"subresource": "status", "root": "status", "type": "strategic", "template": text}]}
+
+
+def _is(key: str, value: str) -> Json:
+    return {"key": key, "operator": "In", "values": [value]}
+
+
+def _isnt(key: str, *values: str) -> Json:
+    return {"key": key, "operator": "NotIn", "values": list(values)}
+
+
+def node(index: int, zones: int = 3) -> Json:
+    """A fake node as its kubelet would register it: 8 cores, 32 GiB, room for 500 pods, in one of `zones` zones.
+
+    Small enough that even pods without requests count: the scheduler spreads them over such nodes.
+    """
+    name = f"node-{index}"
+    room = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "1Ti", "pods": "500"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {ANNOTATION: FAKE},
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                "topology.kubernetes.io/zone": f"zone-{index % zones}",
+                "type": "kwok",
+            },
+        },
+        "status": {
+            "addresses": [
+                {"type": "InternalIP", "address": f"10.64.{index // 250}.{index % 250 + 1}"},
+                {"type": "Hostname", "address": name},
+            ],
+            "capacity": room,
+            "allocatable": room,
+            "nodeInfo": {
+                "architecture": "amd64",
+                "operatingSystem": "linux",
+                "kubeletVersion": "fake",
+                "containerRuntimeVersion": "containerd://fake",
+                **dict.fromkeys(NOT_TOLD, ""),
+            },
+        },
+    }
+
+
+def unschedulable(nodes: list[msgspec.Raw]) -> list[str]:
+    """The nodes that are still tainted: new ones are until they are ready and the controllers have seen it."""
+    documents = [msgspec.json.decode(raw, type=Json) for raw in nodes]
+    return [document["metadata"]["name"] for document in documents if document["spec"].get("taints")]
+
+
+async def show_pods(api: Api, clock: Clock, boot: str, ensure: Callable[[], object]) -> None:
+    """Have the kwok that was started under this name look at every pod on its nodes. `ensure` starts it again if it
+    ended meanwhile. Raises ClusterError when it does not take the nodes."""
+    deadline = clock.monotonic() + TAKEN_WITHIN
+    next_show = clock.monotonic() + SHOW_NODES_EVERY
+    nodes = await _boots(api)
+    while waiting := [name for name, taken_by in nodes.items() if taken_by != boot]:
+        now = clock.monotonic()
+        if now > deadline:
+            raise ClusterError(f"kwok has not taken {', '.join(waiting)} of its nodes in {TAKEN_WITHIN:.0f} s")
+        if now > next_show:
+            next_show = now + SHOW_NODES_EVERY
+            ensure()
+            for name in waiting:
+                await _show(api, NODE, "", name, f"{boot} {now:.0f}")
+        await clock.sleep(POLL)
+        nodes = await _boots(api)
+    for raw in (await api.list(POD, field_selector="spec.nodeName!=")).items:
+        pod = msgspec.json.decode(raw, type=Json)
+        if pod["spec"]["nodeName"] in nodes:
+            await _show(api, POD, pod["metadata"]["namespace"], pod["metadata"]["name"], boot)
+
+
+async def _show(api: Api, resource: Resource, namespace: str, name: str, mark: str) -> None:
+    """Change the object a little, so that kwok looks at it."""
+    change = msgspec.json.encode({"metadata": {"annotations": {SHOWN: mark}}})
+    await found_or_none(api.patch(resource, namespace, name, change, PatchType.MERGE))
+
+
+async def _boots(api: Api) -> dict[str, str]:
+    """Which start of kwok has taken each fake node."""
+    documents = [msgspec.json.decode(raw, type=Json) for raw in (await api.list(NODE)).items]
+    return {
+        document["metadata"]["name"]: document["status"].get("nodeInfo", {}).get("bootID", "")
+        for document in documents
+        if document["metadata"].get("annotations", {}).get(ANNOTATION) == FAKE
+    }
+
+
+async def add_nodes(api: Api, count: int, clock: Clock) -> None:
+    """Make `node-0` … `node-<count-1>` where they do not exist, and wait until pods can go there. Raises ClusterError
+    when that takes too long."""
+    names = [node(index)["metadata"]["name"] for index in range(count)]
+    for index in range(count):
+        await ensure(api, NODE, node(index))
+    deadline = clock.monotonic() + ADDED_WITHIN
+    while waiting := set(names).intersection(unschedulable((await api.list(NODE)).items)):
+        if clock.monotonic() > deadline:
+            raise ClusterError(f"{len(waiting)} nodes are not ready")
+        await clock.sleep(POLL)
+
+
+async def retake_nodes(api: Api, count: int, clock: Clock, boot: str) -> None:
+    """Have a kwok that is called `boot` at every start take these nodes again, and look at every pod on them. Raises
+    ClusterError when it does not."""
+    forgotten = msgspec.json.encode({"status": {"nodeInfo": {"bootID": ""}}})
+    for index in range(count):
+        name = node(index)["metadata"]["name"]
+        await api.patch(NODE, "", name, forgotten, PatchType.MERGE, subresource="status")
+    await show_pods(api, clock, boot, lambda: None)

@@ -1,0 +1,147 @@
+"""An embedded nats-server: JetStream on disk, messages up to 8 MiB.
+
+Only users with credentials get in, each to its own subjects (docs/adr/0007): whoever is on the bus can have pods made,
+so not every program of this machine may be. On any other address than the loopback one they speak TLS, with a
+certificate that is made here and whose authority they get with their credentials.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.bus_server import ENVIRONMENT, LIMITS
+from flotilla_cli.bus_users import BusUsers
+from flotilla_cli.certificates import own_names
+from flotilla_cli.local.paths import write_private
+from flotilla_cli.local.process import Process
+from flotilla_cli.local.state import HOST
+from flotilla_common.clock import Clock, SystemClock
+from flotilla_dev.cluster.ports import free_ports
+from flotilla_dev.cluster.probes import serves
+from flotilla_dev.cluster.processes import Processes, until
+from flotilla_dev.cluster.provision import provide
+
+NAME = "nats-server"
+ANY = ("0.0.0.0", "::")
+"""What users may write for all addresses."""
+READY_WITHIN = 20.0  # seconds; it takes 0.05 on an idle machine
+MEMORY_STORE = 1 << 30
+"""Bytes of JetStream's streams in memory at most: 250,000 objects of 4 KB. The memory that the server has is the
+narrower bound."""
+
+CONFIGURATION = """\
+include "{users}"
+{tls}server_name: flotilla
+host: {host}
+port: {port}
+http: "{local}:{monitor}"
+{limits}jetstream {{
+  store_dir: {store}
+  max_memory_store: {memory}
+  max_file_store: 8589934592
+}}
+"""
+
+
+class NatsServer(msgspec.Struct, frozen=True):
+    """A running nats-server. `url` is for clients, `monitor` serves /healthz, /varz, /jsz. `credentials` is the folder
+    with the credentials of services and people, `authority` the file with the authority of its certificate, empty where
+    it speaks no TLS."""
+
+    url: str
+    monitor: str
+    process: Process
+    state_dir: Path
+    credentials: str
+    authority: str = ""
+
+    async def close(self, clock: Clock, grace: float = 5) -> None:
+        """Stop it. What it stored stays in the state folder."""
+        await Processes(self.state_dir).stop([NAME], clock, grace)
+
+    def stop(self) -> None:
+        """The same, for callers without an event loop."""
+        asyncio.run(self.close(SystemClock()))
+
+
+async def start_nats(
+    state_dir: Path,
+    port: int = 0,
+    *,
+    program: Callable[[str], Path] | None = None,
+    monitor_port: int = 0,
+    bound: bool = True,
+    clock: Clock | None = None,
+    host: str = HOST,
+) -> NatsServer:
+    """Start nats-server on the given or free ports, or take the running one of this state folder; return when it
+    serves. `bound`: it dies with us. Without a `program` it is looked for, and downloaded or built if there is none.
+    On a `host` other than the loopback address it speaks TLS."""
+    clock = clock or SystemClock()
+    program = program or await provide([NAME], clock)
+    chosen = free_ports(2)
+    port, monitor_port = port or chosen[0], monitor_port or chosen[1]
+    processes = Processes(state_dir)
+    process = processes.alive(NAME)
+    users = BusUsers(state_dir)
+    users.prepare()
+    if process is None:
+        config = configure(users, state_dir, host, port, monitor_port, clock)
+        write_private(state_dir / "nats.json", msgspec.json.encode([host, port, monitor_port]))
+        argv = [str(program(NAME)), "--config", str(config)]
+        process = processes.spawn(NAME, argv, bound=bound, env=ENVIRONMENT)
+    host, port, monitor_port = msgspec.json.decode((state_dir / "nats.json").read_bytes(), type=tuple[str, int, int])
+    server = NatsServer(
+        url=f"{'nats' if host == HOST else 'tls'}://{bracketed(HOST if host in ANY else host)}:{port}",
+        monitor=f"http://{HOST}:{monitor_port}",
+        process=process,
+        state_dir=state_dir,
+        credentials=str(users.credentials),
+        authority="" if host == HOST else str(users.authority(clock).certificate),
+    )
+    problem = "nats-server did not become ready"
+    await until(partial(serves, f"{server.monitor}/healthz"), process, clock, READY_WITHIN, problem)
+    return server
+
+
+def configure(users: BusUsers, state_dir: Path, host: str, port: int, monitor: int, clock: Clock) -> Path:
+    """Write the configuration of a server whose state lies in this folder, and the certificate that it needs on any
+    other host than the loopback address; returns the configuration's path."""
+    pair = None if host == HOST else state_dir / "tls" / "server.pem"
+    if pair is not None:
+        users.authority(clock).issue_server(pair, own_names("" if host in ANY else host), clock)
+    included = str(users.configuration.relative_to(state_dir))
+    write_private(state_dir / "nats.conf", configuration(included, host, port, monitor, state_dir / "nats", pair))
+    return state_dir / "nats.conf"
+
+
+def configuration(users: str, host: str, port: int, monitor: int, store: Path, pair: Path | None) -> str:
+    """A server's configuration. `users` is the file with the authorization block, relative to that of the
+    configuration; `pair` the key and certificate with which the server speaks TLS."""
+    file = msgspec.json.encode(str(pair)).decode()
+    return CONFIGURATION.format(
+        users=users,
+        tls=f"tls {{ cert_file: {file}, key_file: {file} }}\n" if pair else "",
+        host=host,
+        local=HOST,
+        port=port,
+        monitor=monitor,
+        limits=LIMITS,
+        memory=MEMORY_STORE,
+        store=msgspec.json.encode(str(store)).decode(),
+    )
+
+
+def bracketed(host: str) -> str:
+    """The host as it stands in a URL."""
+    return f"[{host}]" if ":" in host else host
+
+
+def reload_users(process: Process) -> None:
+    """Have a running nats-server read its configuration anew; users that are gone are cut off."""
+    os.kill(process.pid, signal.SIGHUP)

@@ -1,0 +1,78 @@
+"""Ports on the loopback address: chosen, or checked before anything is started on them.
+
+They are chosen below the range from which the kernel takes the ports of outgoing connections. In that range, the port
+of a server that is being restarted can be taken meanwhile, even by a client of it that tries to connect.
+
+Between the choice and the start of a server seconds may pass, and a server that is being restarted is away for a while.
+So no two processes choose from the same ports: each claims blocks of them, by names in the kernel (abstract sockets),
+which are free again when the process ends, however it ends.
+"""
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from functools import cache, partial
+from pathlib import Path
+
+from flotilla_cli.local.errors import ClusterError
+from flotilla_common.clock import SystemEntropy
+
+HOST = "127.0.0.1"
+LOWEST = 10_000
+BLOCK = 64
+"""Ports claimed at a time: a control plane with its services takes about twenty."""
+
+OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
+OUTGOING_DEFAULT = 32_768
+"""Where outgoing ports begin on Linux, where the kernel does not say."""
+
+
+def free_ports(count: int) -> list[int]:
+    """`count` different ports that nobody listens on. They are given once, and to no other process while this one
+    lives. Raises ClusterError when none are left."""
+    return [next(_claimed()) for _ in range(count)]
+
+
+@cache
+def _claimed() -> Iterator[int]:
+    """This process's ports: always the same iterator."""
+    first, last = LOWEST // BLOCK + 1, _outgoing() // BLOCK - 1
+    start = int(SystemEntropy().uniform(first, last + 1))
+    with contextlib.ExitStack() as claims:
+        for block in (*range(start, last + 1), *range(first, start)):
+            name = claims.enter_context(socket.socket(socket.AF_UNIX))
+            try:
+                name.bind(f"\0flotilla-ports-{block}")
+            except OSError:
+                continue  # another process has claimed them
+            yield from filter(partial(is_free, lingering=False), range(block * BLOCK, (block + 1) * BLOCK))
+    raise ClusterError(f"There are no free ports left between {LOWEST} and {_outgoing()}.")
+
+
+def _outgoing() -> int:
+    """The first port of outgoing connections."""
+    try:
+        first = int(OUTGOING.read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return OUTGOING_DEFAULT
+    return first if first > LOWEST + 16 * BLOCK else OUTGOING_DEFAULT
+
+
+def is_free(port: int, *, lingering: bool = True) -> bool:
+    """Whether a program could listen on this port now: as servers do, also where connections linger (TIME_WAIT)."""
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, lingering)
+        try:
+            one.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def require_free(port: int, purpose: str, option: str) -> None:
+    """Raises ClusterError when a port named by the user is taken."""
+    if not is_free(port):
+        raise ClusterError(
+            f"Port {port} for {purpose} is taken by another process. Name another one with {option}, or leave the "
+            "option out: then a free port is chosen."
+        )

@@ -1,0 +1,55 @@
+"""Writes the state of a local cluster into its folder (`flotilla_cli.local.state` reads it).
+
+Only folders that carry our mark are ever used or removed, and one command works in a folder at a time.
+"""
+
+import shutil
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.local.paths import write_private
+from flotilla_cli.local.state import STATE_FILE, LocalCluster
+from flotilla_dev.cluster.paths import locked
+
+MARK_FILE = ".flotilla"
+LOCK_FILE = ".lock"
+NEEDED_BYTES = 512 << 20  # etcd's write-ahead log alone takes 128 MiB at once
+
+
+def write(state_dir: Path, cluster: LocalCluster) -> None:
+    """Write the state file atomically."""
+    write_private(state_dir / STATE_FILE, msgspec.json.format(msgspec.json.encode(cluster), indent=2) + b"\n")
+
+
+def claim(state_dir: Path) -> None:
+    """Mark the folder as ours. Raises ClusterError if it holds something else or cannot be written."""
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        if not is_ours(state_dir) and any(state_dir.iterdir()):
+            raise ClusterError(f"{state_dir} is not empty and no state folder of Flotilla. Name another with --state.")
+        (state_dir / MARK_FILE).touch()
+        free = shutil.disk_usage(state_dir).free
+    except OSError as error:
+        raise ClusterError(f"{state_dir} cannot be used as state folder: {error.strerror}.") from error
+    if free < NEEDED_BYTES:
+        raise ClusterError(
+            f"Only {free >> 20} MiB are free on the disk of {state_dir}; {NEEDED_BYTES >> 20} MiB are needed. "
+            "Free some space, or name a folder on another disk with --state."
+        )
+
+
+def is_ours(state_dir: Path) -> bool:
+    """Report whether the folder carries our mark."""
+    return (state_dir / MARK_FILE).exists()
+
+
+def only_one(state_dir: Path) -> AbstractContextManager[None]:
+    """Keep other commands out of the folder for the time of the block. Raises ClusterError if one works there."""
+
+    def refuse() -> None:
+        raise ClusterError(f"Another flotilla command works in {state_dir}. Try again when it is done.")
+
+    return locked(state_dir / LOCK_FILE, refuse)

@@ -1,0 +1,59 @@
+"""`flotilla status`: every process of the local set, whether it runs, and whether it is healthy."""
+
+from pathlib import Path
+
+from flotilla_cli.local.process import is_alive
+from flotilla_cli.local.state import HOST, Health, LocalCluster, read
+from flotilla_common.clock import Clock
+from flotilla_dev.cluster import probes
+from flotilla_dev.cluster.admin import not_ready
+from flotilla_dev.cluster.control_plane import ORDER
+from flotilla_dev.cluster.nats import NAME as NATS
+from flotilla_dev.cluster.processes import Processes
+from flotilla_dev.cluster.realnodes import dns, network
+from flotilla_dev.cluster.realnodes.agents import PART as AGENT
+from flotilla_dev.cluster.realnodes.agents import PORT as AGENT_PORT
+from flotilla_dev.cluster.realnodes.network import SWITCH
+from flotilla_dev.cluster.realnodes.nodes import PARTS, PREFIX, node_name, node_problem, part_name
+from flotilla_dev.cluster.realnodes.registry import NAME as REGISTRY
+
+ON_NODES = (*PARTS, AGENT)
+
+
+async def check(state_dir: Path, clock: Clock) -> list[Health]:
+    """One line per process that the set should have; empty when there is no set."""
+    cluster = read(state_dir)
+    if cluster is None:
+        return []
+    processes = Processes(state_dir)
+    nodes = [node_name(index) for index in range(cluster.real_nodes)]
+    parts = PARTS if cluster.bare else ON_NODES
+    daemons = [one for name in nodes for one in [name, *(part_name(name, part) for part in parts)]]
+    on_nodes = [SWITCH, REGISTRY, dns.NAME, *daemons]
+    names = [*ORDER, *([] if cluster.bare else [NATS, *cluster.services]), *(on_nodes if nodes else [])]
+    return [await _line(name, cluster, processes, clock, state_dir) for name in names]
+
+
+async def _line(name: str, cluster: LocalCluster, processes: Processes, clock: Clock, state_dir: Path) -> Health:
+    process = processes.get(name)
+    if process is None or not is_alive(process):
+        return Health(name, 0, False, False, "does not run", process.log if process else "")
+    problem = await _problem(name, cluster, clock, state_dir)
+    return Health(name, process.pid, True, not problem, problem or "ok", process.log)
+
+
+async def _problem(name: str, cluster: LocalCluster, clock: Clock, state_dir: Path) -> str:
+    """What is wrong with a running process, as far as it can be asked."""
+    if name == "kube-apiserver":
+        return await not_ready(Path(cluster.kubeconfig), clock)
+    if name == NATS:
+        healthy = await probes.serves(f"http://{HOST}:{cluster.nats_monitor}/healthz")
+        return "" if healthy else "/healthz does not answer 200"
+    if name in cluster.services:
+        return await probes.not_ready(HOST, cluster.services[name])
+    if name.endswith(f"-{AGENT}"):
+        found, index = network.read(state_dir), name.removeprefix(PREFIX).removesuffix(f"-{AGENT}")
+        return await probes.not_ready(found.node(int(index)) if found else "", AGENT_PORT)
+    if name.endswith("-kubelet"):
+        return await node_problem(name.removesuffix("-kubelet"), Path(cluster.kubeconfig), clock)
+    return ""

@@ -1,0 +1,125 @@
+"""`flotilla up`: starts a local cluster (the work is in `cluster.up`), and shows an in-place update."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+
+from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.local.paths import default_state_dir
+from flotilla_cli.local.state import LocalCluster
+from flotilla_cli.progress import Progress
+from flotilla_common.clock import Clock, SystemClock
+from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_dev.cluster import demo as shown
+from flotilla_dev.cluster import state as folders
+from flotilla_dev.cluster import up as work
+from flotilla_dev.cluster.admin import admin
+from flotilla_dev.cluster.processes import Processes
+from flotilla_dev.commands.options import LOG_WIDTH, completed, state_folder, state_option
+
+
+@click.command()
+@state_option
+@click.option("--nodes", type=click.IntRange(0, 2000), help="How many fake nodes.  [default: 10, or 0 with real nodes]")
+@click.option("--real-nodes", type=click.IntRange(1, 20), help="How many nodes with containerd and kubelet (root).")
+@click.option(
+    "--assets",
+    envvar="FLOTILLA_ASSETS",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="A folder with etcd, kube-apiserver, …, kwok, nats-server (FLOTILLA_ASSETS).",
+)
+@click.option("--port", type=click.IntRange(1024, 65535), help="The apiserver's port.  [default: a free one]")
+@click.option("--nats-port", type=click.IntRange(1024, 65535), help="NATS's port.  [default: a free one]")
+@click.option("--webhook-port", type=click.IntRange(1024, 65535), help="The webhook's port.  [default: a free one]")
+@click.option("--bare", is_flag=True, help="The cluster only, with real nodes and without Flotilla: for its chart.")
+@click.option("--demo/--no-demo", default=None, help="Show the in-place update.  [default: the first time]")
+def up(
+    state: Path | None,
+    nodes: int | None,
+    real_nodes: int | None,
+    bare: bool,
+    assets: Path | None,
+    port: int | None,
+    nats_port: int | None,
+    webhook_port: int | None,
+    demo: bool | None,
+) -> None:
+    """Start a local cluster with Flotilla, and show an in-place update.
+
+    Safe to repeat: what runs is left alone, what died is started again.
+    """
+    if bare and (demo or not real_nodes):
+        raise click.UsageError("--bare goes with --real-nodes, and has nothing to show in a demo")
+    options = work.UpOptions(
+        nodes=nodes,
+        bare=bare,
+        real_nodes=real_nodes or 0,
+        assets=assets.resolve() if assets else None,
+        apiserver_port=port or 0,
+        nats_port=nats_port or 0,
+        webhook_port=webhook_port or 0,
+    )
+    completed(_up(state_folder(state), options, demo))
+
+
+async def _up(folder: Path, options: work.UpOptions, demo_wanted: bool | None) -> None:
+    clock = SystemClock()
+    console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else LOG_WIDTH)
+    folders.claim(folder)
+    with folders.only_one(folder):
+        try:
+            started = await work.start(folder, options, clock, Progress(clock, console))
+        except (ClusterError, ApiError, Unreachable) as error:
+            raise _half_way(error, folder) from error
+        if demo_wanted or (demo_wanted is None and not started.demo_done and not started.bare):
+            await _demo(started, clock, console)
+            folders.write(folder, msgspec.structs.replace(started, demo_done=True))
+    _what_next(started, folder)
+
+
+def _half_way(error: Exception, folder: Path) -> ClusterError:
+    """What stopped `up`, and what to do about the part of the set that runs already."""
+    if not Processes(folder).running():
+        return ClusterError(str(error))
+    return ClusterError(
+        f"{error}\nPart of the set runs already: `flotilla up{_state_option(folder)}` goes on from there,"
+        f" `flotilla down{_state_option(folder)}` removes it."
+    )
+
+
+def _state_option(folder: Path) -> str:
+    """What has to be said to mean this state folder."""
+    return "" if folder == default_state_dir().absolute() else f" --state {folder}"
+
+
+async def _demo(started: LocalCluster, clock: Clock, console: Console) -> None:
+    async with admin(Path(started.kubeconfig), clock) as api:
+        with shown.shown(console, f"CloneSet {shown.NAME}: {shown.REPLICAS} pods of {shown.BEFORE}") as show:
+            before = await shown.create(api, clock, show)
+        with shown.shown(console, f"Its image becomes {shown.AFTER}, in place") as show:
+            after = await shown.update(api, clock, show)
+    console.print("\n[bold]Before and after[/]")
+    console.print(shown.comparison(before, after))
+    problems = shown.broken_promises(before, after)
+    if problems:
+        raise ClusterError("The update was not in place:\n  " + "\n  ".join(problems))
+    console.print(f"[green]✓[/] All {shown.REPLICAS} pods kept their name, uid, node and IP, and run {shown.AFTER}.")
+
+
+def _what_next(started: LocalCluster, folder: Path) -> None:
+    option = _state_option(folder)
+    used = ("kubectl", "helm") if started.bare else ("kubectl",)
+    homes = {"flotilla": Path(sys.executable).parent, **{name: Path(started.programs[name]).parent for name in used}}
+    missing = [str(home) for name, home in homes.items() if not shutil.which(name)]
+    path = f"  export PATH={':'.join(missing)}:$PATH\n" if missing else ""
+    click.echo(
+        f"\nThe set is running. Use it with:\n\n  export KUBECONFIG={started.kubeconfig}\n{path}\n"
+        "Try next:\n\n"
+        f"{shown.TRY_CHART.format(option=option) if started.bare else shown.TRY_NEXT}"
+        f"  flotilla status{option}\n"
+        f"  flotilla down{option}     # stops everything, leaves nothing behind\n"
+    )

@@ -1,0 +1,122 @@
+"""The first container of compose.yaml: `python -m flotilla_dev.compose.keys FOLDER https://HOST:PORT DATA`.
+
+It makes what `flotilla up` makes in its state folder, by the same code: tokens, authorities, certificates, kubeconfigs,
+users of the bus, configurations. Each container gets a folder of its own, and with it nothing that belongs to another:
+a folder here is a volume there. What is there is kept, so that `docker compose up` can be repeated.
+
+Unlike in the set of `flotilla up`, where all are the admin, the services act as their own ServiceAccounts, so that they
+have the rights that they would have in a cluster: the apiserver believes whoever shows a token of that name.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from flotilla_cli.bus_users import BusUsers, credentials_of
+from flotilla_cli.certificates import Authority
+from flotilla_cli.install import rbac
+from flotilla_cli.local.paths import write_private
+from flotilla_cli.services import installed
+from flotilla_common.bus.permissions import READER
+from flotilla_common.clock import Clock, SystemClock
+from flotilla_dev.cluster import components, credentials, kwok
+from flotilla_dev.cluster.components import Places
+from flotilla_dev.cluster.nats import configuration
+from flotilla_dev.image.base import USER
+
+APISERVER, BUS, PEOPLE = "kube-apiserver", "nats", "people"
+"""Folders, and the first two also names of hosts. `people` is for everything that is done in the admin's name."""
+
+COMPONENTS = ("kube-controller-manager", "kube-scheduler", "kwok")
+PORT, BUS_PORT, MONITOR_PORT = 6443, 4222, 8222
+ANY = "0.0.0.0"
+LOCAL = ("localhost", "127.0.0.1")
+"""By these names servers are reached from the machine on which the containers run."""
+
+BOOT = "compose"
+"""The name of every start of kwok: `nodes` knows no other."""
+
+DATA = ("etcd", "nats")
+
+
+def make(root: Path, outside: str, data: Path, clock: Clock) -> None:
+    """Make what is missing. `outside` is where people on this machine reach the apiserver, `data` the folder with the
+    folders of etcd and nats-server."""
+    tokens = _apiserver(root, clock)
+    inside = f"https://{APISERVER}:{PORT}"
+    for component in COMPONENTS:
+        _kubeconfig(root, Places(root / component).kubeconfig(component), inside, tokens[component])
+    for service in installed():
+        _kubeconfig(root, root / service / "kubeconfig", inside, tokens[service])
+    _kubeconfig(root, root / PEOPLE / "inside.kubeconfig", inside, tokens["admin"])
+    _kubeconfig(root, root / PEOPLE / "kubeconfig", outside, tokens["admin"])
+    components.scheduler(Places(root / "kube-scheduler"))
+    kwok.command(Places(root / "kwok"), kwok.Kubelet(), BOOT)
+    controllers = Places(root / "kube-controller-manager")
+    _copy(Places(root / APISERVER).signing_key, controllers.signing_key)
+    _copy(_authority(root).certificate, controllers.state_dir / "ca.crt")
+    _bus(root, data / "nats", clock)
+
+
+def hand_over(root: Path, data: Path, user: int) -> None:
+    """Give the files to the user as whom the containers run; the folders stay ours."""
+    for folder in (APISERVER, BUS, PEOPLE, *COMPONENTS, *installed()):
+        for file in (root / folder).rglob("*"):
+            os.chown(file, user, user)
+    for name in DATA:
+        if (data / name).stat().st_uid != user:
+            (data / name).chmod(0o700)
+            os.chown(data / name, user, user)
+
+
+def _apiserver(root: Path, clock: Clock) -> dict[str, str]:
+    places = Places(root / APISERVER)
+    accounts = f"system:serviceaccount:{rbac.NAMESPACE}:"
+    services = {name: (accounts + rbac.account(name), "") for name in installed()}
+    tokens = credentials.write_tokens(places.tokens, {**credentials.USERS, **services})
+    credentials.write_signing_key(places.signing_key)
+    authority = _authority(root)
+    authority.make(clock)
+    authority.issue_server(places.state_dir / "server.pem", [APISERVER, *LOCAL], clock)
+    return tokens
+
+
+def _authority(root: Path) -> Authority:
+    """Who signs the apiserver's certificate. Its key stays in a volume that no other container has."""
+    return Authority(root / "ca.crt", root / "ca.key", "flotilla")
+
+
+def _kubeconfig(root: Path, path: Path, server: str, token: str) -> None:
+    credentials.write_kubeconfig(path, server, _authority(root).certificate, {"token": token}, enclosed=True)
+
+
+def _bus(root: Path, store: Path, clock: Clock) -> None:
+    """Users of the bus, the server's configuration, and for each service its own seed."""
+    users = BusUsers(root)
+    users.prepare()
+    authority = users.authority(clock)
+    pair = root / BUS / "server.pem"
+    authority.issue_server(pair, [BUS, *LOCAL], clock)
+    _copy(users.configuration, root / BUS / users.configuration.name)
+    text = configuration(users.configuration.name, ANY, BUS_PORT, MONITOR_PORT, store, pair)
+    write_private(root / BUS / "nats.conf", text)
+    readers = {**{service: service for service in installed()}, PEOPLE: credentials_of(users.credentials).stem}
+    for folder, user in readers.items():
+        _copy(credentials_of(users.credentials, user), root / folder / "bus.seed")
+        _copy(authority.certificate, root / folder / "bus-ca.crt")
+    _copy(credentials_of(users.credentials, READER), root / PEOPLE / "reader.seed")
+
+
+def _copy(source: Path, target: Path) -> None:
+    write_private(target, source.read_bytes())
+
+
+def main() -> None:
+    """Make everything in the folder that is named, and give it to its readers."""
+    root, outside, data = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    make(root, outside, data, SystemClock())
+    hand_over(root, data, USER)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""The bus of `flotilla run` without `--nats`: a nats-server of its own, which is started again when it dies and ends
+with the command.
+
+With `--nats-listen` node agents reach it from elsewhere. Then it keeps its users between runs, so that credentials that
+were given to nodes go on working. The other commands find it and its credentials by what is noted of it
+(`noted_buses`).
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import tempfile
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+import structlog
+
+from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.local.process import is_alive
+from flotilla_cli.local.state import HOST
+from flotilla_cli.noted_buses import NotedBus, absolute, noted
+from flotilla_common.settings import Settings
+from flotilla_dev.cluster.nats import ANY, NatsServer, start_nats
+from flotilla_dev.cluster.paths import default_bus_dir
+from flotilla_dev.cluster.ports import free_ports, require_free
+from flotilla_dev.cluster.programs import PROGRAMS
+from flotilla_dev.cluster.provision import search
+
+DEFAULT_PORT = 4222
+"""Where agents look for the bus unless a port is named."""
+
+LOOK_SECONDS = 1.0
+"""How often it is looked whether the server lives."""
+
+
+@contextlib.contextmanager
+def embedded_bus(settings: Settings, program: Callable[[str], Path] | None = None) -> Generator[Settings]:
+    """The settings with which services reach the bus of this block. Raises ClusterError."""
+    with contextlib.ExitStack() as stack:
+        if settings.nats_dir or settings.nats_listen:
+            folder = Path(settings.nats_dir) if settings.nats_dir else default_bus_dir()
+        else:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="flotilla-nats-")))
+        host, port = listen_address(settings.nats_listen)
+        if port:
+            require_free(port, "the bus", "--nats-listen")
+        port, monitor = port or free_ports(1)[0], free_ports(1)[0]
+        start = partial(
+            start_nats, folder.absolute(), port, program=program or find_program, monitor_port=monitor, host=host
+        )
+        server = stack.enter_context(_kept(start))
+        reach = {"nats_url": server.url, "nats_creds": server.credentials, "nats_ca": server.authority}
+        stack.enter_context(noted(NotedBus(**reach, kubeconfig=absolute(settings.kubeconfig))))
+        yield dataclasses.replace(settings, **reach)
+
+
+@contextlib.contextmanager
+def _kept(start: Callable[[], Coroutine[Any, Any, NatsServer]]) -> Generator[NatsServer]:
+    """The server, which is there for as long as the block runs. One thread starts, watches and stops it, because the
+    kernel kills it when the thread ends that started it. Raises ClusterError when it cannot be started."""
+    begun: Future[NatsServer] = Future()
+    over = threading.Event()
+
+    def keep() -> None:
+        try:
+            server = asyncio.run(start())
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the server gets it
+            begun.set_exception(error)
+            return
+        begun.set_result(server)
+        while not over.wait(LOOK_SECONDS):
+            if not is_alive(server.process):
+                structlog.get_logger().warning("the embedded bus ended, starting it again")
+                try:
+                    server = asyncio.run(start())
+                except ClusterError as error:
+                    structlog.get_logger().warning("the embedded bus cannot be started, trying again", error=str(error))
+        server.stop()
+
+    thread = threading.Thread(target=keep, name="embedded bus")
+    thread.start()
+    try:
+        yield begun.result()
+    finally:
+        over.set()
+        thread.join()
+
+
+def listen_address(text: str) -> tuple[str, int]:
+    """`HOST:PORT` (the port may be left out) as host and port; nothing is the loopback address and any port.
+    Raises ClusterError when it is no address."""
+    if not text:
+        return HOST, 0
+    address = urlsplit(f"//{text}")
+    try:
+        port = address.port or DEFAULT_PORT
+    except ValueError as error:
+        raise ClusterError(f"--nats-listen must be HOST:PORT, not {text!r}") from error
+    return address.hostname or ANY[0], port
+
+
+def find_program(name: str) -> Path:
+    """The embedded bus needs a nats-server on this machine."""
+    result = search([PROGRAMS[name]])
+    if name not in result.found:
+        tried = "\n  ".join(result.tried)
+        raise click.ClickException(
+            f"no {name} for the embedded bus. Name a running one with --nats, or get the programs with `flotilla up`."
+            f" Looked at:\n  {tried}"
+        )
+    return result.found[name]

@@ -1,0 +1,135 @@
+"""What is installed with uv: the locked dependencies, and our own packages, as wheels.
+
+Nothing of the machine comes in: not its interpreter's version, nor its paths.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Sequence
+from configparser import ConfigParser
+from pathlib import Path
+
+import click
+
+from flotilla_dev.cluster.paths import cache_dir
+from flotilla_dev.cluster.processes import run
+from flotilla_dev.cluster.provision import machine
+from flotilla_dev.image import base, tree
+from flotilla_dev.image.tree import Entry, File, Tree
+
+SITE = "usr/local/lib/python3.11/dist-packages"
+PROGRAMS = "usr/local/bin"
+SCRIPT = """\
+#!{python}
+import sys
+
+from {module} import {function}
+
+sys.exit({function}())
+"""
+
+LOCKED = ("export", "--locked", "--no-dev", "--all-packages", "--quiet")
+"""What of the lock file runs: no tests, no linters."""
+
+UNBUILT = "nkeys"
+"""The one dependency that has no wheel on the index: pure Python, its source pinned by its sum like all others."""
+
+BUILDER = "setuptools==84.2.1"
+"""What builds it."""
+
+ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
+GLIBC = "2_36"  # of the base layer's Debian
+
+NOT_SHIPPED = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
+"""Files of *.dist-info that tell of this machine, or of an installer that the image does not have."""
+
+
+UNUSED = re.compile(
+    r"^(bin/|\.)|\.pyc$"
+    r"|(^|/)(tests?|testdata)/"
+    r"|\.(c|cpp|h|hash|pyi|pxd|pyx|pxi)$"  # what extensions were compiled from
+)
+"""Files of packages that nothing runs, and programs: those are written by ourselves, see `scripts`."""
+
+
+def checkout() -> Path:
+    """The checkout that this code runs from. Raises ClickException when it was installed from wheels."""
+    root = Path(__file__).parents[3]
+    if not (root / "uv.lock").exists():
+        raise click.ClickException("The image is built from a checkout; this flotilla was installed without one.")
+    return root
+
+
+def locked() -> str:
+    """The dependencies with their sums, as requirements."""
+    return uv(*LOCKED, "--no-emit-workspace", "--no-annotate", "--no-header")
+
+
+def exported() -> str:
+    """What runs, our packages included, as a CycloneDX document."""
+    return uv(*LOCKED, "--format", "cyclonedx1.5", "--preview-features", "sbom-export")
+
+
+def dependencies(requirements: str, scratch: Path) -> Tree:
+    """The files of the locked dependencies."""
+    wanted, pins = scratch / "requirements.txt", scratch / "builders.txt"
+    wanted.write_text(requirements, encoding="utf-8")
+    pins.write_text(f"{BUILDER}\n", encoding="utf-8")
+    only_wheels = ("--only-binary", ":all:", "--no-binary", UNBUILT, "--build-constraints", str(pins))
+    return _install(scratch / "dependencies", *only_wheels, "--require-hashes", "--requirements", str(wanted))
+
+
+def own(scratch: Path) -> Tree:
+    """The files of our packages, with a program for each of their entry points."""
+    wheels = scratch / "wheels"
+    uv("build", "--quiet", "--wheel", "--all-packages", "--out-dir", str(wheels))
+    return _install(scratch / "own", "--no-cache", "--no-index", *map(str, sorted(wheels.glob("*.whl"))))
+
+
+def _install(folder: Path, *what: str) -> dict[str, Entry]:
+    platform = f"{ARCHITECTURES[machine()]}-manylinux_{GLIBC}"
+    aim = ("--target", str(folder), "--python-platform", platform, "--python-version", "3.11")
+    uv("pip", "install", "--quiet", "--no-deps", "--link-mode", "copy", *aim, *what)
+    found = {name: entry for name, entry in tree.read(folder).items() if shipped(name)}
+    return tree.under(SITE, found) | scripts(found)
+
+
+def shipped(name: str) -> bool:
+    """Whether an installed file comes into the image."""
+    return not UNUSED.search(name) and name.rpartition("/")[2] not in NOT_SHIPPED
+
+
+def scripts(installed: Tree) -> dict[str, Entry]:
+    """A program for each of our entry points; other packages' programs are not needed."""
+    found: dict[str, Entry] = {}
+    for name, entry in installed.items():
+        if name.startswith("flotilla_") and name.endswith(".dist-info/entry_points.txt") and isinstance(entry, File):
+            parser = ConfigParser()
+            parser.read_string(entry.content.decode())
+            for program, where in parser["console_scripts"].items():
+                module, _, function = where.partition(":")
+                text = SCRIPT.format(python=base.PYTHON, module=module, function=function)
+                found[f"{PROGRAMS}/{program}"] = File(text.encode(), executable=True)
+    return found
+
+
+def sources() -> Sequence[bytes]:
+    """Names and contents of the files that our packages are built from."""
+    root = checkout()
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    members = [path for pattern in settings["tool"]["uv"]["workspace"]["members"] for path in root.glob(pattern)]
+    files = {path for member in members for path in member.rglob("*") if path.is_file()}
+    found = [path for path in sorted(files) if "__pycache__" not in path.parts]
+    return [part for path in found for part in (path.relative_to(root).as_posix().encode(), path.read_bytes())]
+
+
+def uv(*arguments: str) -> str:
+    """Run the checkout's uv, and return what it prints. Raises ClickException."""
+    root = checkout()
+    pin = (root / "scripts" / "uv.txt").read_text(encoding="utf-8")
+    version = next(line.split()[0].removeprefix("uv==") for line in pin.splitlines() if line.startswith("uv=="))
+    program = cache_dir() / f"tools-{version}" / "bin" / "uv"
+    trust = {"UV_SYSTEM_CERTS": "true"} if Path("/etc/ssl/certs/ca-certificates.crt").exists() else {}
+    problem = f"`uv {' '.join(arguments[:2])}` failed (scripts/setup installs uv)"
+    return run([program, *arguments], problem, cwd=root, env={**trust, **os.environ, "UV_PYTHON_DOWNLOADS": "never"})

@@ -1,0 +1,48 @@
+"""What is in the image, as a bill of materials (CycloneDX 1.5): what uv says of the lock file, and Debian's packages.
+
+It has no serial number and no time: the same image has the same bill.
+"""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+import msgspec
+
+from flotilla_common.control.plan import Json
+from flotilla_dev.image.packages import RELEASE, Package
+
+PATH = "usr/share/sbom/flotilla.cdx.json"
+"""Where the image has it."""
+
+
+def bill(exported: str, packages: Sequence[Package]) -> bytes:
+    """The bill, from `uv export --format cyclonedx1.5` and the base layer's packages."""
+    document: Json = msgspec.json.decode(exported)
+    document.pop("serialNumber", None)
+    metadata: Json = document["metadata"]
+    metadata.pop("timestamp", None)
+    root: Json = metadata["component"]
+    root["type"] = "container"
+    document["components"] += [component(package) for package in packages]
+    for entry in document["dependencies"]:
+        if entry["ref"] == root["bom-ref"]:
+            entry["dependsOn"] += [purl(package) for package in packages]
+    return msgspec.json.format(msgspec.json.encode(document), indent=1)
+
+
+def component(package: Package) -> Json:
+    """One of Debian's packages, as the bill names it."""
+    named = purl(package)
+    return {
+        "type": "library",
+        "bom-ref": named,
+        "name": package.name,
+        "version": package.version,
+        "purl": named,
+    }
+
+
+def purl(package: Package) -> str:
+    """The package's URL (purl-spec, type deb)."""
+    version = quote(package.version, safe="")
+    return f"pkg:deb/debian/{package.name}@{version}?arch={package.architecture}&distro=debian-{RELEASE}"

@@ -1,0 +1,18 @@
+"""What the tests of the local cluster share."""
+
+from pathlib import Path
+
+import pytest
+
+from flotilla_cli.local.state import Ports
+from flotilla_dev.cluster.components import Places
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(tmp_path)
+
+
+@pytest.fixture
+def ports() -> Ports:
+    return Ports(6443, 2379, 2380)
