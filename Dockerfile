@@ -1,4 +1,4 @@
-# The image of all services, as `flotilla image build` makes it without Docker (docs/image.md): the same code makes the
+# The image of all services (the last stage), as `flotilla image build` makes it without Docker (docs/image.md): the same code makes the
 # files, and a test compares how both start.
 
 # bookworm-20260713-slim. Only the build runs in it; the image takes nothing from it.
@@ -8,7 +8,7 @@ WORKDIR /src
 COPY . .
 RUN scripts/setup && .venv/bin/flotilla image unpack /image
 
-FROM scratch
+FROM scratch AS services
 COPY --from=build /image/base /
 COPY --from=build /image/dependencies /
 COPY --from=build /image/flotilla /
@@ -23,3 +23,9 @@ LABEL org.opencontainers.image.version=0.1.0
 LABEL org.opencontainers.image.licenses=Apache-2.0
 ENTRYPOINT ["/usr/local/bin/flotilla"]
 CMD ["--help"]
+
+# With what makes a local cluster: only compose.yaml uses it.
+FROM services AS devcluster
+COPY --from=build /image/devcluster /
+
+FROM services

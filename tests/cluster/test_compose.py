@@ -74,6 +74,7 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Set
         for reference, image in stand_ins.control_plane(program).items():
             engine.load(reference, image)
         engine.load(build.reference(), build.build(print).image)
+        engine.load(build.reference(build.DEV_REPOSITORY), build.build_dev(print).image)
         made = Set(engine, program("kubectl"), tmp_path_factory.mktemp("user"))
         made.up()
         yield made

@@ -83,6 +83,12 @@ async def test_without_a_command_it_is_flotilla(stocked: RealCluster) -> None:
     assert "Usage: flotilla" in said(stocked, "plain")
 
 
+async def test_it_runs_no_cluster_and_says_what_would(stocked: RealCluster) -> None:
+    start(stocked, "up", build.reference(), ["flotilla", "up"])
+    await eventually(lambda: ended(stocked, "up"), 120)
+    assert "needs the package flotilla-dev" in said(stocked, "up")
+
+
 @pytest.mark.parametrize("service", SERVICES)
 async def test_every_service_is_alive(stocked: RealCluster, service: str) -> None:
     """Without a bus: to wait for one is no reason to end."""
@@ -106,6 +112,7 @@ def test_nothing_is_in_it_that_a_service_does_not_run(built: Built) -> None:
     names = {name for layer in built.layers for name in layer.files()}
     assert [name for name in names if UNWANTED.search(name)] == []
     assert [name for name in names if "/tests/" in name] == []
+    assert [name for name in names if "flotilla_dev" in name] == []
 
 
 def test_all_python_of_it_is_compiled(built: Built) -> None:

@@ -61,7 +61,7 @@ def push(repository: str, registry: str | None, state: Path | None) -> None:
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def unpack(folder: Path) -> None:
     """Write the files of each layer to a folder of its own: what the Dockerfile copies."""
-    for layer in _built().layers:
+    for layer in work.build_dev(_say).layers:
         tree.write(layer.files(), folder / layer.title)
 
 
@@ -75,7 +75,11 @@ def _try(built: work.Built, server: Path) -> None:
 
 
 def _built(*, refresh: bool = False) -> work.Built:
-    return work.build(lambda text: click.echo(text, err=True), refresh=refresh)
+    return work.build(_say, refresh=refresh)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _registry_of(state_dir: Path) -> str:

@@ -21,7 +21,8 @@ from flotilla_dev.image.packages import Package
 from flotilla_dev.image.tree import File, Folder, Link, Tree
 
 REPOSITORY = "flotilla/flotilla"
-BASE, DEPENDENCIES, OWN = "base", "dependencies", "flotilla"
+DEV_REPOSITORY = "flotilla/devcluster"
+BASE, DEPENDENCIES, OWN, DEV = "base", "dependencies", "flotilla", "devcluster"
 
 LOAD = (
     "from importlib.metadata import entry_points; "
@@ -60,7 +61,8 @@ class Built(msgspec.Struct, frozen=True):
     @property
     def bill(self) -> bytes:
         """The bill of materials (CycloneDX), which is also in the image."""
-        listed = self.layers[-1].files()[sbom.PATH]
+        (own,) = (layer for layer in self.layers if layer.title == OWN)
+        listed = own.files()[sbom.PATH]
         assert isinstance(listed, tree.File)
         return listed.content
 
@@ -102,12 +104,20 @@ def build(say: Say, *, refresh: bool = False) -> Built:
 
     The base keeps the Debian packages it was made with until `refresh`, which takes the newest ones.
     """
-    made = _layers(say, refresh=refresh)
+    return _image(_layers(say, refresh=refresh, dev=False))
+
+
+def build_dev(say: Say) -> Built:
+    """Build the image with this package on top, for the containers of compose.yaml that make a cluster."""
+    return _image(_layers(say, refresh=False, dev=True))
+
+
+def _image(made: Sequence[Made]) -> Built:
     layers = [one.layer for one in made]
     return Built(oci.image(layers, machine(), run_config()), layers)
 
 
-def _layers(say: Say, *, refresh: bool) -> list[Made]:
+def _layers(say: Say, *, refresh: bool, dev: bool) -> list[Made]:
     with tempfile.TemporaryDirectory(prefix="flotilla-image-") as name:
         scratch = Path(name)
         common = recipe(tree, oci, base)
@@ -117,8 +127,13 @@ def _layers(say: Say, *, refresh: bool) -> list[Made]:
         lower = (common, recipe(python_packages), lowest.layer.content.encode(), requirements.encode())
         make = partial(_dependencies, scratch, say, lowest, requirements)
         middle = cached(DEPENDENCIES, cache_key(*lower), make)
-        named = cache_key(*lower, recipe(sbom), *python_packages.sources())
-        return [lowest, middle, cached(OWN, named, partial(_own, scratch, say, lowest))]
+        services = python_packages.service_packages()
+        named = cache_key(*lower, recipe(sbom), *python_packages.sources(services))
+        made = [lowest, middle, cached(OWN, named, partial(_own, scratch, say, lowest, services))]
+        if dev:
+            named = cache_key(*lower, *python_packages.sources(python_packages.LOCAL_PACKAGES))
+            made.append(cached(DEV, named, partial(_dev, scratch, say, lowest)))
+        return made
 
 
 def _base(scratch: Path, say: Say) -> Made:
@@ -134,10 +149,16 @@ def _dependencies(scratch: Path, say: Say, lowest: Made, requirements: str) -> M
     return Made(_compiled(DEPENDENCIES, python_packages.dependencies(requirements, scratch), scratch, lowest))
 
 
-def _own(scratch: Path, say: Say, lowest: Made) -> Made:
+def _own(scratch: Path, say: Say, lowest: Made, services: Sequence[str]) -> Made:
     say("our packages")
-    listed = tree.File(sbom.bill(python_packages.exported(), lowest.packages))
-    return Made(_compiled(OWN, {**python_packages.own(scratch), sbom.PATH: listed}, scratch, lowest))
+    bill = sbom.bill(python_packages.exported(), lowest.packages, without=python_packages.LOCAL_PACKAGES)
+    files = {**python_packages.own(scratch, services), sbom.PATH: tree.File(bill)}
+    return Made(_compiled(OWN, files, scratch, lowest))
+
+
+def _dev(scratch: Path, say: Say, lowest: Made) -> Made:
+    say("what runs a local cluster")
+    return Made(_compiled(DEV, python_packages.own(scratch, python_packages.LOCAL_PACKAGES), scratch, lowest))
 
 
 def _compiled(title: str, files: Tree, scratch: Path, lowest: Made) -> oci.Layer:

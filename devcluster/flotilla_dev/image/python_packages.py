@@ -6,12 +6,14 @@ Nothing of the machine comes in: not its interpreter's version, nor its paths.
 import os
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from configparser import ConfigParser
 from pathlib import Path
 
 import click
 
+from flotilla_cli.plugins import LOCAL_PACKAGE
+from flotilla_common.control.plan import Json
 from flotilla_dev.cluster.paths import cache_dir
 from flotilla_dev.cluster.processes import run
 from flotilla_dev.cluster.provision import machine
@@ -29,8 +31,11 @@ from {module} import {function}
 sys.exit({function}())
 """
 
-LOCKED = ("export", "--locked", "--no-dev", "--all-packages", "--quiet")
+LOCKED = ("export", "--locked", "--no-dev", "--quiet")
 """What of the lock file runs: no tests, no linters."""
+
+LOCAL_PACKAGES = (LOCAL_PACKAGE,)
+"""The packages of the workspace that are in no image of services."""
 
 UNBUILT = "nkeys"
 """The one dependency that has no wheel on the index: pure Python, its source pinned by its sum like all others."""
@@ -63,12 +68,13 @@ def checkout() -> Path:
 
 def locked() -> str:
     """The dependencies with their sums, as requirements."""
-    return uv(*LOCKED, "--no-emit-workspace", "--no-annotate", "--no-header")
+    chosen = [word for name in service_packages() for word in ("--package", name)]
+    return uv(*LOCKED, *chosen, "--no-emit-workspace", "--no-annotate", "--no-header")
 
 
 def exported() -> str:
     """What runs, our packages included, as a CycloneDX document."""
-    return uv(*LOCKED, "--format", "cyclonedx1.5", "--preview-features", "sbom-export")
+    return uv(*LOCKED, "--all-packages", "--format", "cyclonedx1.5", "--preview-features", "sbom-export")
 
 
 def dependencies(requirements: str, scratch: Path) -> Tree:
@@ -80,11 +86,13 @@ def dependencies(requirements: str, scratch: Path) -> Tree:
     return _install(scratch / "dependencies", *only_wheels, "--require-hashes", "--requirements", str(wanted))
 
 
-def own(scratch: Path) -> Tree:
-    """The files of our packages, with a program for each of their entry points."""
-    wheels = scratch / "wheels"
-    uv("build", "--quiet", "--wheel", "--all-packages", "--out-dir", str(wheels))
-    return _install(scratch / "own", "--no-cache", "--no-index", *map(str, sorted(wheels.glob("*.whl"))))
+def own(scratch: Path, names: Sequence[str]) -> Tree:
+    """Return the files of these packages of ours, with a program for each of their entry points."""
+    built = scratch / "wheels"
+    if not built.exists():
+        uv("build", "--quiet", "--wheel", "--all-packages", "--out-dir", str(built))
+    wheels = [str(next(built.glob(f"{name.replace('-', '_')}-*.whl"))) for name in sorted(names)]
+    return _install(scratch / "own" / names[0], "--no-cache", "--no-index", *wheels)
 
 
 def _install(folder: Path, *what: str) -> dict[str, Entry]:
@@ -114,12 +122,26 @@ def scripts(installed: Tree) -> dict[str, Entry]:
     return found
 
 
-def sources() -> Sequence[bytes]:
-    """Names and contents of the files that our packages are built from."""
+def service_packages() -> list[str]:
+    """Return the names of the packages of ours that the image of the services has."""
+    return [name for name in packages() if name not in LOCAL_PACKAGES]
+
+
+def packages() -> dict[str, Path]:
+    """Return the folders of all packages of the workspace, by name."""
     root = checkout()
-    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    members = [path for pattern in settings["tool"]["uv"]["workspace"]["members"] for path in root.glob(pattern)]
-    files = {path for member in members for path in member.rglob("*") if path.is_file()}
+    patterns = _settings(root)["tool"]["uv"]["workspace"]["members"]
+    return {_settings(folder)["project"]["name"]: folder for each in patterns for folder in sorted(root.glob(each))}
+
+
+def _settings(folder: Path) -> Json:
+    return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def sources(names: Collection[str]) -> Sequence[bytes]:
+    """Return names and contents of the files that these packages are built from."""
+    root, folders = checkout(), packages()
+    files = {path for name in names for path in folders[name].rglob("*") if path.is_file()}
     found = [path for path in sorted(files) if "__pycache__" not in path.parts]
     return [part for path in found for part in (path.relative_to(root).as_posix().encode(), path.read_bytes())]
 

@@ -3,7 +3,7 @@
 It has no serial number and no time: the same image has the same bill.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from urllib.parse import quote
 
 import msgspec
@@ -15,9 +15,13 @@ PATH = "usr/share/sbom/flotilla.cdx.json"
 """Where the image has it."""
 
 
-def bill(exported: str, packages: Sequence[Package]) -> bytes:
-    """The bill, from `uv export --format cyclonedx1.5` and the base layer's packages."""
+def bill(exported: str, packages: Sequence[Package], without: Collection[str] = ()) -> bytes:
+    """Return the bill, from `uv export --format cyclonedx1.5` and the base layer's packages.
+
+    The packages of the workspace named in `without` are left out.
+    """
     document: Json = msgspec.json.decode(exported)
+    _leave_out(document, without)
     document.pop("serialNumber", None)
     metadata: Json = document["metadata"]
     metadata.pop("timestamp", None)
@@ -28,6 +32,14 @@ def bill(exported: str, packages: Sequence[Package]) -> bytes:
         if entry["ref"] == root["bom-ref"]:
             entry["dependsOn"] += [purl(package) for package in packages]
     return msgspec.json.format(msgspec.json.encode(document), indent=1)
+
+
+def _leave_out(document: Json, names: Collection[str]) -> None:
+    gone = {one["bom-ref"] for one in document["components"] if one["name"] in names}
+    document["components"] = [one for one in document["components"] if one["bom-ref"] not in gone]
+    document["dependencies"] = [one for one in document["dependencies"] if one["ref"] not in gone]
+    for entry in document["dependencies"]:
+        entry["dependsOn"] = [ref for ref in entry.get("dependsOn", []) if ref not in gone]
 
 
 def component(package: Package) -> Json:

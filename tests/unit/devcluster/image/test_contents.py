@@ -1,5 +1,7 @@
 """What comes into the image, and what does not."""
 
+from pathlib import Path
+
 import pytest
 
 from flotilla_dev.image import base, packages, python_packages
@@ -86,10 +88,28 @@ def test_each_entry_point_of_ours_is_a_program_and_no_other() -> None:
 
 
 def test_a_change_of_our_code_is_a_change_of_the_layer() -> None:
-    named = python_packages.sources()[::2]
+    named = python_packages.sources(python_packages.service_packages())[::2]
     assert b"services/cloneset/flotilla_cloneset/app.py" in named
     assert b"cli/pyproject.toml" in named
-    assert not [name for name in named if b"__pycache__" in name or name.startswith(b"tests/")]
+    assert not [name for name in named if b"__pycache__" in name or name.startswith((b"tests/", b"devcluster/"))]
+
+
+def test_nothing_of_the_local_cluster_is_in_it(tmp_path: Path) -> None:
+    names = python_packages.service_packages()
+    assert {"flotilla-cli", "flotilla-common", "flotilla-nodeagent", "flotilla-webhook"} < set(names)
+    files = python_packages.own(tmp_path, names)
+    assert "usr/local/bin/flotilla" in files
+    assert f"{python_packages.SITE}/flotilla_cli/main.py" in files
+    assert [name for name in files if "flotilla_dev" in name or "flotilla-dev" in name] == []
+    made = python_packages.own(tmp_path, python_packages.LOCAL_PACKAGES)
+    assert f"{python_packages.SITE}/flotilla_dev/cluster/up.py" in made
+    assert not files.keys() & made.keys()
+
+
+def test_the_local_cluster_needs_no_dependency_of_its_own() -> None:
+    """It is a layer above that of the services' dependencies."""
+    everything = python_packages.uv(*python_packages.LOCKED, "--all-packages", "--no-emit-workspace", "--no-annotate")
+    assert [line for line in everything.splitlines() if line[0] != "#"] == python_packages.locked().splitlines()
 
 
 def test_the_lock_names_every_file_by_its_sum_and_no_tool_of_developers() -> None:

@@ -11,7 +11,7 @@ ZLIB = Package("zlib1g", "1:1.2.13.dfsg-1", "amd64", "Package: zlib1g\n")
 
 
 def made() -> Json:
-    return msgspec.json.decode(sbom.bill(python_packages.exported(), [LIBC, ZLIB]))
+    return msgspec.json.decode(sbom.bill(python_packages.exported(), [LIBC, ZLIB], python_packages.LOCAL_PACKAGES))
 
 
 def test_it_is_the_same_each_time() -> None:
@@ -39,6 +39,7 @@ def test_it_has_all_locked_packages_ours_and_debian_s() -> None:
     assert len(locked) > 20
     assert {name: versions.get(name) for name, _ in locked} == dict(locked)
     assert {"flotilla-cloneset", "flotilla-webhook", "flotilla-cli"} <= versions.keys()
+    assert "flotilla-dev" not in versions
     assert (versions["libc6"], versions["zlib1g"]) == (LIBC.version, ZLIB.version)
 
 
