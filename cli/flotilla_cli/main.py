@@ -65,7 +65,8 @@ class Commands(click.Group):
         """Import one command. Raises click.ClickException for one whose package is not installed."""
         verb = self.verbs().get(cmd_name)
         if verb is None:
-            if cmd_name in VERBS and not ctx.resilient_parsing:
+            known = VERBS.get(cmd_name)
+            if known and not known.module and not ctx.resilient_parsing:
                 raise click.ClickException(plugins.missing(f"`flotilla {cmd_name}`"))
             return None
         if verb.module:
