@@ -1,8 +1,8 @@
-"""The users of an embedded bus: one key per service, one per node, each with what it may say and hear.
+"""The users of an embedded bus: one key per service, one per node, each with its own permissions.
 
-Keys are nkeys: the server knows the public halves, and each user holds its seed in a file that only its owner can read.
-A node's seed is not kept here; losing it means to make new credentials, which replace the old ones. With it a node gets
-the authority of the bus, which it believes alone.
+Keys are nkeys: the server has the public halves, and each user has its seed in a file that only its owner can read. A
+node's seed is not kept here; if it is lost, new credentials replace the old ones. With its seed a node gets the
+authority of the bus, the only one that it trusts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ SEED_FILE = """\
 
 
 class BusUsers:
-    """The users of the bus whose state lies in a folder."""
+    """The users of the bus with this state folder."""
 
     def __init__(self, state_dir: Path) -> None:
         self._folder = state_dir / "users"
@@ -41,11 +41,11 @@ class BusUsers:
 
     @property
     def configuration(self) -> Path:
-        """What the server's configuration includes."""
+        """The file that the server's configuration includes."""
         return self._folder / CONFIGURATION
 
     def prepare(self) -> None:
-        """Make what is missing, and write the server's side."""
+        """Make missing users, and write the server's side."""
         self.credentials.mkdir(parents=True, exist_ok=True)
         self._folder.chmod(0o700)
         for service in bus_permissions():
@@ -56,14 +56,16 @@ class BusUsers:
         self._write()
 
     def authority(self, clock: Clock) -> Authority:
-        """Who signs the certificate of the bus where it speaks TLS; made, if it is not there yet."""
+        """Return the authority of the bus's TLS certificate, made if it does not exist."""
         found = Authority(self._certificates / "ca.crt", self._certificates / "ca.key", "flotilla-bus")
         found.make(clock)
         return found
 
     def add_node(self, node: str, clock: Clock) -> str:
-        """New credentials for a node and the authority of the bus, as the content of a file; earlier credentials stop
-        being valid. Raises ValueError for what is no node's name."""
+        """Return new credentials for a node, with the authority of the bus, as the content of a file.
+
+        Earlier credentials of the node are no longer valid. Raises ValueError for an invalid node name.
+        """
         node_permissions(node)
         seed, public = new_user()
         write_private(self._public("nodes", node), public)
@@ -72,7 +74,7 @@ class BusUsers:
         return SEED_FILE.format(what=f"The agent of node {node}", seed=seed) + authority
 
     def remove_node(self, node: str) -> bool:
-        """Take a node's credentials back. False when it had none."""
+        """Revoke a node's credentials. Report whether it had any."""
         file = self._public("nodes", node)
         known = file.exists()
         file.unlink(missing_ok=True)
@@ -80,7 +82,7 @@ class BusUsers:
         return known
 
     def nodes(self) -> list[str]:
-        """The nodes that have credentials."""
+        """Return the nodes that have credentials."""
         return sorted(file.name.removesuffix(".pub") for file in (self._folder / "nodes").glob("*.pub"))
 
     def _seed(self, service: str) -> Path:
@@ -102,19 +104,21 @@ class BusUsers:
 
 
 def credentials_of(folder: Path, service: str = OPERATOR) -> Path:
-    """Where in the folder of credentials those of a service are; without a service, those of people."""
+    """Return a service's file in the folder of credentials; without a service, that of people."""
     return folder / f"{service}.seed"
 
 
 def new_user() -> tuple[str, str]:
-    """A fresh user: seed and public key."""
+    """Return seed and public key of a new user."""
     pair = KeyPair.generate(USER)
     return pair.seed, pair.public
 
 
 def authorization(users: Iterable[tuple[str, Permissions]], issuer: str = "") -> str:
-    """The server's `authorization` block. With an `issuer` (an account's public key) whoever is none of these users is
-    judged by the watcher (auth callout)."""
+    """Return the server's `authorization` block.
+
+    With an `issuer` (an account's public key), the watcher authenticates all other users (auth callout).
+    """
     known = list(users)
     lines = [f"    {{ nkey: {public}, permissions: {_block(permissions)} }}" for public, permissions in known]
     names = ", ".join(public for public, _ in known)

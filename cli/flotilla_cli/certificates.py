@@ -1,8 +1,8 @@
-"""Authorities of our own and what they sign.
+"""Certificate authorities of our own, and the certificates that they sign.
 
-Client certificates of the local set: the apiserver knows kubelets by them, and kubelets the apiserver. Unlike tokens,
-they can be issued while the apiserver runs: a node can be added at any time. And the certificate that an embedded bus
-shows to node agents, which believe its authority alone.
+With client certificates kubelets and the apiserver of a local cluster authenticate each other. Unlike tokens, they can
+be issued while the apiserver runs, so that a node can be added at any time. The certificate of an embedded bus is for
+node agents, which trust only its authority.
 """
 
 import ipaddress
@@ -36,7 +36,7 @@ class Authority(msgspec.Struct, frozen=True):
     name: str = "flotilla-clients"
 
     def make(self, clock: Clock) -> None:
-        """Make it, unless it is there."""
+        """Make the authority, unless it exists."""
         if self.certificate.exists():
             return
         key = ec.generate_private_key(ec.SECP256R1())
@@ -51,14 +51,16 @@ class Authority(msgspec.Struct, frozen=True):
         write_private(self.certificate, built.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def issue(self, path: Path, user: str, group: str, clock: Clock) -> None:
-        """Write a key with its certificate into one file, unless it is there."""
+        """Write a key with its certificate into one file, unless it exists."""
         if not path.exists():
             usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
             self._sign(path, x509.Name.from_rfc4514_string(f"CN={user},O={group}"), [usage], clock)
 
     def issue_server(self, path: Path, hosts: Sequence[str], clock: Clock) -> None:
-        """Write the key and certificate of a server that is reached under these names and addresses into one file,
-        unless the one that is there is for all of them and lasts."""
+        """Write key and certificate of a server with these names and addresses into one file.
+
+        An existing certificate for all of them stays, unless it expires soon.
+        """
         names = [_alternative_name(host) for host in hosts]
         if not (path.exists() and _serves(path, names, clock.now())):
             # Servers of one bus are each other's clients.
@@ -121,7 +123,7 @@ _LOCAL4 = re.compile(r"\|-- ([\d.]+)\n\s+/32 host LOCAL")
 
 
 def own_names(host: str) -> list[str]:
-    """Return the names of a server that listens on this host, itself included; of one on all addresses without it."""
+    """Return the names of a server that listens on this host, or on all addresses if it is empty."""
     named = [host] if host else [*_addresses(), socket.gethostname(), socket.getfqdn()]
     return list(dict.fromkeys(["localhost", HOST, *filter(None, named)]))
 

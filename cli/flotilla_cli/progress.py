@@ -1,4 +1,4 @@
-"""Progress for people: a spinner with the elapsed time on a terminal, plain lines elsewhere; all on standard error."""
+"""Progress output on standard error: a spinner with the elapsed time on a terminal, plain lines elsewhere."""
 
 import re
 from collections.abc import Callable, Generator
@@ -15,7 +15,7 @@ FIGURES = re.compile(r"\d[\d,.]*")
 
 
 class Progress:
-    """Steps of one command. Each step ends with a line that says what was done and how long it took."""
+    """The steps of one command; each ends with a line that has its title and its duration."""
 
     def __init__(self, clock: Clock, console: Console | None = None) -> None:
         self._clock = clock
@@ -23,7 +23,7 @@ class Progress:
 
     @contextmanager
     def step(self, title: str) -> Generator[Say]:
-        """One step; call the yielded function to say what it is at."""
+        """Show one step; call the yielded function with its details."""
         started = self._clock.monotonic()
         if self._console.is_terminal:
             with self._console.status(title) as spinner:
@@ -35,11 +35,11 @@ class Progress:
         self._console.print(f"[green]✓[/] {title} [dim]({elapsed:.1f} s)[/]", soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """A line on its own."""
+        """Print a line on its own."""
         self._console.print(text, markup=False, soft_wrap=True)
 
     def _lines(self) -> Say:
-        """Where lines stay, one that differs only in its figures is not worth another too often."""
+        """Return a function that prints lines; one that differs only in its figures is repeated rarely."""
         last_words, last_at = "", 0.0
 
         def say(detail: str) -> None:

@@ -1,9 +1,7 @@
-"""The bus of `flotilla run` without `--nats`: a nats-server of its own, which is started again when it dies and ends
-with the command.
+"""The bus of `flotilla run` without `--nats`: a nats-server that is restarted if it dies, and ends with the command.
 
-With `--nats-listen` node agents reach it from elsewhere. Then it keeps its users between runs, so that credentials that
-were given to nodes go on working. The other commands find it and its credentials by what is noted of it
-(`noted_buses`).
+With `--nats-listen` node agents reach it from other machines. Then it keeps its users between runs, so that credentials
+of nodes stay valid. Other commands find it and its credentials by a note (`noted_buses`).
 """
 
 import asyncio
@@ -41,7 +39,7 @@ LOOK_SECONDS = 1.0
 
 @contextlib.contextmanager
 def embedded_bus(settings: Settings, program: Callable[[str], Path] | None = None) -> Generator[Settings]:
-    """The settings with which services reach the bus of this block. Raises ClusterError."""
+    """Run a bus for the time of the block, and yield the settings to reach it. Raises ClusterError."""
     with contextlib.ExitStack() as stack:
         if settings.nats_dir or settings.nats_listen:
             folder = Path(settings.nats_dir) if settings.nats_dir else default_bus_dir()
@@ -62,8 +60,10 @@ def embedded_bus(settings: Settings, program: Callable[[str], Path] | None = Non
 
 @contextlib.contextmanager
 def _kept(start: Callable[[], Coroutine[Any, Any, NatsServer]]) -> Generator[NatsServer]:
-    """The server, which is there for as long as the block runs. One thread starts, watches and stops it, because the
-    kernel kills it when the thread ends that started it. Raises ClusterError when it cannot be started."""
+    """Keep a server running for the time of the block. Raises ClusterError if it cannot be started.
+
+    One thread starts, watches and stops it, because the kernel kills it when the thread that started it ends.
+    """
     begun: Future[NatsServer] = Future()
     over = threading.Event()
 
@@ -93,8 +93,10 @@ def _kept(start: Callable[[], Coroutine[Any, Any, NatsServer]]) -> Generator[Nat
 
 
 def listen_address(text: str) -> tuple[str, int]:
-    """`HOST:PORT` (the port may be left out) as host and port; nothing is the loopback address and any port.
-    Raises ClusterError when it is no address."""
+    """Return host and port of `HOST:PORT` (the port is optional); nothing means loopback and any port.
+
+    Raises ClusterError if it is not an address.
+    """
     if not text:
         return HOST, 0
     address = urlsplit(f"//{text}")
@@ -106,7 +108,7 @@ def listen_address(text: str) -> tuple[str, int]:
 
 
 def find_program(name: str) -> Path:
-    """The embedded bus needs a nats-server on this machine."""
+    """Return a nats-server of this machine for the embedded bus. Raises ClickException if there is none."""
     result = search([PROGRAMS[name]])
     if name not in result.found:
         tried = "\n  ".join(result.tried)

@@ -1,4 +1,4 @@
-"""The admin's view of the local apiserver: is it ready, and is this object there."""
+"""Accesses the local apiserver as its admin."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ USER_AGENT = "flotilla-up"
 
 @asynccontextmanager
 async def admin(path: Path, clock: Clock) -> AsyncGenerator[Api]:
-    """A client with the credentials of this kubeconfig, for the time of the block."""
+    """Open a client with the credentials of this kubeconfig for the time of the block."""
     config = await load_config(Settings(kubeconfig=str(path)), reader=read_here, clock=clock)
     client = KubeClient(config, user_agent=USER_AGENT, timeout=PATIENCE)
     try:
@@ -30,7 +30,7 @@ async def admin(path: Path, clock: Clock) -> AsyncGenerator[Api]:
 
 
 async def not_ready(path: Path, clock: Clock) -> str:
-    """Empty when the apiserver behind this kubeconfig serves, else what keeps it from doing so."""
+    """Return why the apiserver behind this kubeconfig does not serve; empty if it does."""
     async with admin(path, clock) as api:
         try:
             await api.raw("GET", "/readyz")
@@ -40,7 +40,7 @@ async def not_ready(path: Path, clock: Clock) -> str:
 
 
 async def ensure(api: Api, resource: Resource, body: Json, namespace: str = "") -> bool:
-    """Create an object unless there is one of its name. True when it was made."""
+    """Create an object unless one of its name exists. Report whether it was created."""
     try:
         await api.create(resource, namespace, msgspec.json.encode(body))
     except ApiError as error:

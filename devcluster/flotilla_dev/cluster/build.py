@@ -1,10 +1,10 @@
-"""Building programs from Go modules, for machines that can reach a module proxy but no release downloads.
+"""Builds programs from Go modules, for machines that can reach a module proxy but no release downloads.
 
-The modules here pin all sources with sums, so a build gets exactly those that we tried. `go install` cannot build
+The modules here pin all sources with sums, so that a build gets exactly the tested ones. `go install` cannot build
 k8s.io/kubernetes, because that module replaces its staging modules; from a module of our own it works.
 
-All programs of a module are built by one `go build`: what they share is compiled once, and while one is linked, which
-keeps a single core busy, the others are compiled.
+All programs of a module are built by one `go build`: shared packages are compiled once, and while one program is
+linked, which keeps a single core busy, others are compiled.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ EARLY = 0.05
 
 
 def go_problem() -> str:
-    """Why nothing can be built here; empty when it can."""
+    """Return why nothing can be built here; empty if it can."""
     return "" if shutil.which("go") else "there is no `go` on PATH"
 
 
@@ -45,7 +45,7 @@ class BuildProgress(msgspec.Struct):
     begun: set[str] = set()
 
     def read(self, lines: Iterable[str]) -> None:
-        """Take in what `go build -v` printed: a line per package, and messages, which are left out."""
+        """Count the packages that `go build -v` printed, one per line; messages between them are ignored."""
         self.begun.update(self.expected.intersection(line.strip() for line in lines))
 
     def line(self, elapsed: float) -> str:
@@ -59,12 +59,12 @@ class BuildProgress(msgspec.Struct):
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: `40 s`, `3 min`."""
+    """Return seconds for people: `40 s`, `3 min`."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 async def build(programs: Sequence[Program], into: Path, clock: Clock, say: Say) -> None:
-    """Build these programs of one module into this folder, saying every second what remains."""
+    """Build these programs of one module into this folder, and print the progress every second."""
     require_space([program.product for program in programs], into.parent)
     with tempfile.TemporaryDirectory(prefix=".build-", dir=into.parent) as scratch:
         folder = Path(scratch)
@@ -82,7 +82,7 @@ async def build(programs: Sequence[Program], into: Path, clock: Clock, say: Say)
 
 
 def require_space(products: Sequence[Product], folder: Path) -> None:
-    """Raises ClusterError when the disk is too full for a build."""
+    """Raise ClusterError if the disk is too full for a build."""
     free = shutil.disk_usage(folder).free
     largest = max(products, key=lambda product: product.build_gib)
     if free < largest.build_gib << 30:
@@ -94,7 +94,7 @@ def require_space(products: Sequence[Product], folder: Path) -> None:
 
 
 def executable(product: Product, program: str) -> str:
-    """What Go calls the program of a package: its last element that is no major version, or the module's."""
+    """Return Go's name for the program of a package: its last element but a major version, or the module's name."""
     parts = [part for part in PurePosixPath(product.packages[program]).parts if not re.fullmatch(r"v\d+", part)]
     return parts[-1] if parts else product.home
 
@@ -102,7 +102,7 @@ def executable(product: Product, program: str) -> str:
 async def _expected(
     programs: Sequence[Program], folder: Path, clock: Clock, say: Callable[[float], None]
 ) -> BuildProgress:
-    """What is to be compiled. Finding it out fetches the sources."""
+    """Return the packages that have to be compiled. Listing them downloads the sources."""
     listed = folder / "list.log"
     await _go(["list", "-deps", "-f", _STALE, *FLAGS, *_packages(programs)], listed, clock, say)
     lines = listed.read_text(encoding="utf-8").splitlines()
@@ -124,7 +124,7 @@ def _arguments(programs: Sequence[Program], into: Path) -> list[str]:
 
 
 def _linked(product: Product, package: str) -> str:
-    """The linker's flags for one program: no symbols, and its version."""
+    """Return the linker's flags for one program: no symbols, and its version."""
     return f"-ldflags={package}=" + " ".join(["-s", "-w", *(f"-X {assignment}" for assignment in product.linked)])
 
 

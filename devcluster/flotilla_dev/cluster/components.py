@@ -1,8 +1,8 @@
 """The command line of each control-plane component.
 
-Only loopback addresses, except that the apiserver of real nodes must be where they reach it. No leader election (there
-is one of each), and client limits that never are the bottleneck: measurements shall show the cost of writes, not of a
-throttled client.
+All listen on the loopback address, except that the apiserver of real nodes listens where they can reach it. There is no
+leader election (one instance of each), and client limits are high enough never to throttle: measurements are to show
+the cost of writes.
 """
 
 from pathlib import Path
@@ -33,16 +33,16 @@ class Places(msgspec.Struct, frozen=True):
     state_dir: Path
 
     def certificates(self, address: str) -> Path:
-        """What the apiserver made for itself; its certificate is for one address."""
+        """Return the folder of the certificate that the apiserver makes for this address."""
         return self.state_dir / "certificates" / address
 
     def authority(self, address: str) -> Path:
-        """The apiserver's own certificate with its issuer: what clients trust."""
+        """Return the apiserver's own certificate with its issuer, which clients trust."""
         return self.certificates(address) / "apiserver.crt"
 
     @property
     def clients(self) -> Authority:
-        """The authority that the apiserver and the kubelets know clients by."""
+        """The authority that the apiserver and the kubelets accept clients by."""
         return Authority(self.state_dir / "clients.crt", self.state_dir / "clients.key")
 
     @property
@@ -64,12 +64,12 @@ class Places(msgspec.Struct, frozen=True):
         return self.state_dir / "volumes"
 
     def kubeconfig(self, component: str) -> Path:
-        """`kubeconfig` for people, `<component>.kubeconfig` for the rest."""
+        """Return `kubeconfig` for people, `<component>.kubeconfig` for the rest."""
         return self.state_dir / ("kubeconfig" if component == "admin" else f"{component}.kubeconfig")
 
 
 def etcd(places: Places, ports: Ports, *, durable: bool) -> list[str]:
-    """etcd with one member. Not `durable`: a power cut may lose data, and the disk is no bottleneck."""
+    """Return the command of etcd with one member. Not `durable`, a power cut may lose data, and writes do not wait."""
     client, peer = f"http://{HOST}:{ports.etcd}", f"http://{HOST}:{ports.etcd_peer}"
     return [
         "etcd",
@@ -86,7 +86,7 @@ def etcd(places: Places, ports: Ports, *, durable: bool) -> list[str]:
 
 
 def apiserver(places: Places, ports: Ports, address: str, extra: list[str]) -> list[str]:
-    """kube-apiserver with token users, RBAC, and limits wide enough for benchmarks (fairness stays on)."""
+    """Return the command of kube-apiserver with token users, RBAC, and request limits wide enough for benchmarks."""
     # A loopback address may not stand in an EndpointSlice: then there is no Service `kubernetes`.
     reconciler = ["--endpoint-reconciler-type=none"] if address == HOST else []
     return [
@@ -117,8 +117,10 @@ def apiserver(places: Places, ports: Ports, address: str, extra: list[str]) -> l
 
 
 def controller_manager(places: Places, address: str) -> list[str]:
-    """kube-controller-manager with one identity per controller. Fake nodes get pod ranges from it; real ones have some
-    before they are made."""
+    """Return the command of kube-controller-manager with one identity per controller.
+
+    It gives pod ranges to fake nodes; real ones get theirs before they are created.
+    """
     ranges = ["--allocate-node-cidrs", f"--cluster-cidr={POD_RANGE}", "--node-cidr-mask-size=20"]
     return [
         "kube-controller-manager",
@@ -136,7 +138,7 @@ def controller_manager(places: Places, address: str) -> list[str]:
 
 
 def scheduler(places: Places) -> list[str]:
-    """kube-scheduler; its limits can only be set in a file."""
+    """Return the command of kube-scheduler; writes the file that its client limits can only be set in."""
     path = places.state_dir / "scheduler.yaml"
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

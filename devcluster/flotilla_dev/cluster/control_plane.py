@@ -1,13 +1,13 @@
 """A control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and our volume provisioner.
 
     plane = ControlPlane(Path("state"), toolset, clock)
-    await plane.start()      # ready in a few seconds; what already runs is left alone
+    await plane.start()      # ready in a few seconds; running components are left alone
     await plane.add_nodes(10)
     … plane.kubeconfig …
     await plane.stop()
 
-`start` is the repair as well: it starts what does not run. What was started is recorded in the state folder, so that
-another command can look after it later.
+`start` also repairs: it starts the components that do not run. Started processes are recorded in the state folder, so
+that later commands find them.
 """
 
 import sys
@@ -32,10 +32,10 @@ POLL = 0.1
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user of the library may choose.
+    """Options of a control plane.
 
-    `address`: where the apiserver listens. `durable`: etcd syncs to disk. `bound`: the processes die with us (tests).
-    `apiserver_flags`: appended to its own.
+    `address`: where the apiserver listens. `durable`: etcd syncs to disk. `bound`: the processes end with this one
+    (tests). `apiserver_flags`: appended to its own.
     """
 
     address: str = HOST
@@ -46,7 +46,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ControlPlane:
-    """One control plane in one state folder; see the module's story."""
+    """One control plane in one state folder."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class ControlPlane:
         return f"https://{self.options.address}:{self.ports.apiserver}"
 
     async def start(self, say: Callable[[str], None] = lambda _: None) -> None:
-        """Start what does not run, and return when the apiserver serves. `say` is told each step."""
+        """Start the components that do not run, and return when the apiserver serves. `say` gets each step."""
         tokens = credentials.write_tokens(self.places.tokens)
         credentials.write_signing_key(self.places.signing_key)
         self.places.clients.make(self._clock)
@@ -91,7 +91,7 @@ class ControlPlane:
                 await self._ready()
 
     def ensure(self, component: str) -> Process:
-        """The component's process, started if it does not run."""
+        """Return the component's process, started if it does not run."""
         current = self.processes.alive(component)
         if current is not None:
             return current
@@ -99,7 +99,7 @@ class ControlPlane:
         return self.processes.spawn(component, self._command(component), bound=self.options.bound, env=env)
 
     async def add_nodes(self, count: int) -> None:
-        """Make fake nodes `node-0` … `node-<count-1>` where they do not exist, and wait until pods can go there."""
+        """Create the missing fake nodes of `node-0` … `node-<count-1>`, and wait until pods can be scheduled there."""
         try:
             async with admin(self.kubeconfig, self._clock) as api:
                 await kwok.add_nodes(api, count, self._clock)
@@ -111,7 +111,7 @@ class ControlPlane:
         await self.processes.stop(reversed(ORDER), self._clock, grace)
 
     def write_node_kubeconfig(self, node: str) -> Path:
-        """Credentials of a node's kubelet; returns its kubeconfig."""
+        """Write the credentials of a node's kubelet. Return its kubeconfig."""
         pair = self.places.state_dir / f"{node}.pem"
         self.places.clients.issue(pair, f"system:node:{node}", "system:nodes", self._clock)
         return self._write_kubeconfig(node, {"client-certificate": str(pair), "client-key": str(pair)})

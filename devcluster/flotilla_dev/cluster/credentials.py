@@ -1,4 +1,4 @@
-"""Who may talk to the local apiserver: one random token per component, a signing key for service accounts, kubeconfigs.
+"""Credentials for the local apiserver: a token per component, a signing key for service accounts, kubeconfigs.
 
 The apiserver makes its own serving certificate in the state folder; kubeconfigs trust exactly that one.
 """
@@ -25,7 +25,7 @@ USERS: Mapping[str, tuple[str, str]] = {  # user of each component, and its grou
 
 
 def write_tokens(path: Path, users: Mapping[str, tuple[str, str]] = USERS) -> dict[str, str]:
-    """Make the token file once, and return the token of each component."""
+    """Write the token file if it does not exist. Return the token of each component."""
     if not path.exists():
         rows = [
             f"{secrets.token_hex(24)},{user},{name}{f',{group}' if group else ''}"
@@ -37,7 +37,7 @@ def write_tokens(path: Path, users: Mapping[str, tuple[str, str]] = USERS) -> di
 
 
 def write_signing_key(path: Path) -> None:
-    """Make the key that signs service-account tokens once."""
+    """Write the key that signs service-account tokens, if it does not exist."""
     if path.exists():
         return
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -48,8 +48,11 @@ def write_signing_key(path: Path) -> None:
 
 
 def write_kubeconfig(path: Path, server: str, authority: Path, user: dict[str, str], *, enclosed: bool = False) -> None:
-    """A kubeconfig with one context, named flotilla. It names the file of the authority, which need not be there yet;
-    `enclosed`, it contains it, and can be taken elsewhere."""
+    """Write a kubeconfig with one context, named flotilla.
+
+    It names the file of the authority, which need not exist yet. If `enclosed`, it contains the authority and can be
+    moved elsewhere.
+    """
     trusted = {"certificate-authority": str(authority)}
     if enclosed:
         trusted = {"certificate-authority-data": base64.b64encode(authority.read_bytes()).decode()}

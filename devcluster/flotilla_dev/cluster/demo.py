@@ -1,8 +1,7 @@
-"""The main job, shown: a CloneSet's image changes, and its pods stay what and where they are.
+"""The demo: a CloneSet's image changes in place, and its pods keep name, uid, node and IP.
 
-The pods are read before and after, and `broken_promises` compares them: the demo fails when it does not do what it
-says. It is a live table on a terminal, a line per change elsewhere, and a comparison at the end; all of it fits into 80
-columns.
+The pods are read before and after, and `broken_promises` compares them: the demo fails if they were replaced. On a
+terminal it is a live table, elsewhere a line per change, with a comparison at the end; everything fits into 80 columns.
 """
 
 from collections.abc import Callable, Generator
@@ -46,7 +45,7 @@ TRY_CHART = """\
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What the demo looks at in one pod."""
+    """The fields of one pod that the demo shows."""
 
     name: str
     uid: str
@@ -59,7 +58,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def manifest(image: str) -> Json:
-    """The CloneSet that is applied, and applied again with another image."""
+    """Return the CloneSet with this image."""
     labels = {"app": NAME}
     return {
         "apiVersion": "apps.kruise.io/v1alpha1",
@@ -84,13 +83,13 @@ async def create(api: Api, clock: Clock, show: Show) -> Rows:
 
 
 async def update(api: Api, clock: Clock, show: Show) -> Rows:
-    """Apply it with the new image and wait until every pod runs it and is ready."""
+    """Apply the new image and wait until every pod runs it and is ready."""
     await _apply(api, AFTER)
     return await _until(api, clock, AFTER, show)
 
 
 def broken_promises(before: Rows, after: Rows) -> list[str]:
-    """What an in-place update promises and these pods do not keep; empty when all is well."""
+    """Return the differences that an in-place update must not make; empty if there are none."""
     problems: list[str] = []
     if before.keys() != after.keys():
         problems.append(f"the pods are not the same: {sorted(before)} became {sorted(after)}")
@@ -109,7 +108,7 @@ def broken_promises(before: Rows, after: Rows) -> list[str]:
 
 
 def row(pod: Json) -> Row:
-    """The demo's view of one pod."""
+    """Return the demo's view of one pod."""
     status: Json = pod.get("status", {})
     containers: list[Json] = status.get("containerStatuses") or [{}]
     conditions: list[dict[str, Any]] = status.get("conditions", [])
@@ -126,7 +125,7 @@ def row(pod: Json) -> Row:
 
 
 def familiar(image: str) -> str:
-    """An image's name as manifests have it; kubelets report `docker.io/library/nginx:alpine`."""
+    """Return an image's name as manifests have it; kubelets report `docker.io/library/nginx:alpine`."""
     return str(ImageName.parse(image)) if image else ""
 
 
@@ -162,7 +161,7 @@ def shown(console: Console, title: str) -> Generator[Show]:
 
 
 class _Lines:
-    """Prints a pod's line when it changed."""
+    """Prints a pod's line if it changed."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -176,7 +175,7 @@ class _Lines:
 
 
 def table(rows: Rows) -> Table:
-    """The pods as kubectl would print them."""
+    """Return the pods as kubectl would print them."""
     made = _table("POD", "READY", "IMAGE", "RESTARTS", "NODE", "IP")
     for row in rows.values():
         ready = "[green]yes[/]" if row.ready else "[yellow]no[/]"
@@ -185,7 +184,7 @@ def table(rows: Rows) -> Table:
 
 
 def comparison(before: Rows, after: Rows) -> Table:
-    """Before and after, side by side: green is what was kept."""
+    """Return before and after side by side; kept values are green."""
     made = _table("POD", "UID", "NODE", "IP", "IMAGE", "RESTARTS")
     for name, new in after.items():
         old = before.get(name, new)

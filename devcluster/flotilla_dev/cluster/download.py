@@ -1,7 +1,8 @@
-"""Release downloads: the quick way where the internet is open. Each file is checked against the sum that this
-repository pins for it (`sums.txt`); one without such a sum is not downloaded.
+"""Downloads releases, the fast way where the internet is reachable.
 
-A machine without internet finds out within seconds (one short connect per product) and goes on to the next way.
+Each file is checked against the sum that this repository pins for it (`sums.txt`); files without a sum are not
+downloaded. A machine without internet notices within seconds (one short connect per product) and falls back to the next
+way.
 """
 
 import asyncio
@@ -25,22 +26,22 @@ CHUNK = 1 << 20
 
 
 class Unavailable(ClusterError):
-    """A release cannot be had from here; another way may work."""
+    """The error that a release cannot be reached from here; another way may work."""
 
 
 class Unpinned(Unavailable):
-    """No sum of the release is known here, so that it may not be used."""
+    """The error that no sum of the release is pinned here, so that it must not be used."""
 
 
 class Asset(msgspec.Struct, frozen=True):
-    """One file of a release: a program, or an archive that holds it."""
+    """One file of a release: a program, or an archive that contains it."""
 
     program: str
     url: str
 
 
 def assets(product: Product, machine: str) -> list[Asset]:
-    """The files of a product's release for Linux on this machine (amd64, arm64)."""
+    """Return the files of a product's release for Linux on this machine (amd64, arm64)."""
     version, system = product.version, f"linux-{machine}"
     if product.name == "kubernetes":
         base = f"https://dl.k8s.io/release/{version}/bin/linux/{machine}"
@@ -64,15 +65,18 @@ def assets(product: Product, machine: str) -> list[Asset]:
 
 @cache
 def pinned_sums() -> dict[str, str]:
-    """The SHA-256 sums (hexadecimal) that are pinned here, by address."""
+    """Return the SHA-256 sums (hexadecimal) that are pinned here, by address."""
     text = resources.files("flotilla_dev.cluster").joinpath("sums.txt").read_text(encoding="utf-8")
     rows = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
     return {url: wanted for wanted, url in rows}
 
 
 async def download(product: Product, names: Collection[str], machine: str, into: Path, say: Say) -> None:
-    """Fetch these programs of a product into this folder. Raises Unavailable when the release cannot be reached,
-    Unpinned before it is tried to, and ClusterError when a file is not the one that is pinned."""
+    """Download these programs of a product into this folder.
+
+    Raises Unpinned before any request, Unavailable if the release cannot be reached, and ClusterError if a file has not
+    the pinned sum.
+    """
     wanted = [asset for asset in assets(product, machine) if asset.program in names]
     for asset in wanted:
         if asset.url not in pinned_sums():
@@ -120,7 +124,7 @@ def verify(url: str, content: bytes, expected: str) -> None:
 
 
 def unpack(asset: Asset, content: bytes) -> bytes:
-    """The program out of its archive, or as it is."""
+    """Extract the program from its archive, or return it as it is."""
     if asset.url.endswith(".tar.gz"):
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             member = next(entry for entry in archive if entry.isfile() and Path(entry.name).name == asset.program)

@@ -8,16 +8,16 @@ of readiness.
 - A changed image restarts the container: new imageID and containerID, restartCount + 1, an event.
 - An image with the tag `broken` is never pulled: its container stays unready until the image changes again.
 - A pod with the annotation `fake.flotilla.dev/complete` succeeds, as a job's would.
-- A pod in deletion goes after a short while; finalizers keep it, as always.
+- A pod in deletion is deleted after a short while; finalizers keep it, as always.
 
-Conditions that others wrote stay: every patch merges conditions by their type.
+Conditions of other writers stay: every patch merges conditions by their type.
 
-Nodes prove their life by a rare heartbeat in their status instead of leases: with leases, a kwok that replaces a killed
-one waits for them to expire.
+Nodes send a rare heartbeat in their status instead of leases: with leases, a kwok that replaces a killed one waits for
+them to expire.
 
-A kwok that starts lists pods and nodes at the same time. A pod that it sees before it has taken the pod's node is
-skipped, and not looked at again until it changes. So each start has a name, which nodes show as their bootID when they
-are taken, and then every pod is changed a little (`show_pods`); so is a node that kwok does not take.
+A kwok that starts lists pods and nodes at the same time. It skips a pod that it sees before it manages the pod's node,
+and does not reconsider it until the pod changes. So each start has a name, which nodes show as their bootID once they
+are managed, and then every pod is changed a little (`show_pods`); so is a node that kwok does not manage.
 """
 
 from collections.abc import Callable
@@ -73,9 +73,11 @@ NODE_TAKEN = (
 
 
 class Kubelet(msgspec.Struct, frozen=True):
-    """How a fake kubelet behaves. The times are in milliseconds: it takes between `x` and twice `x`, like a fast real
-    one. `events`: it tells of the containers that it restarts, which a real one does of those that it starts and stops
-    as well."""
+    """The behaviour of a fake kubelet.
+
+    The times are in milliseconds: it takes between `x` and twice `x`, like a fast real one. `events`: it writes events
+    for the containers that it restarts; a real one does so for every start and stop.
+    """
 
     start: int = 200
     restart: int = 200
@@ -86,7 +88,7 @@ class Kubelet(msgspec.Struct, frozen=True):
 
 
 def command(places: Places, kubelet: Kubelet, boot: str) -> list[str]:
-    """kwok's command line; its stages are written beside the other files. `boot` names this start of it."""
+    """Return kwok's command line, and write its configuration. `boot` names this start of it."""
     config = places.state_dir / "kwok.yaml"
     write_private(config, yaml.safe_dump_all(stages(kubelet, boot), sort_keys=False))
     return [
@@ -98,7 +100,7 @@ def command(places: Places, kubelet: Kubelet, boot: str) -> list[str]:
 
 
 def stages(kubelet: Kubelet, boot: str) -> list[Json]:
-    """kwok's configuration: its options, and the stages of nodes and pods."""
+    """Return kwok's configuration: its options, and the stages of nodes and pods."""
     taken = NODE_TAKEN % boot
     options = {"podPlayStageParallelism": WORKERS, "nodePlayStageParallelism": 4}
     living = [_is(DELETING, "false"), _isnt(".status.phase", "Succeeded", "Failed")]
@@ -176,9 +178,9 @@ def _isnt(key: str, *values: str) -> Json:
 
 
 def node(index: int, zones: int = 3) -> Json:
-    """A fake node as its kubelet would register it: 8 cores, 32 GiB, room for 500 pods, in one of `zones` zones.
+    """Return a fake node as its kubelet would register it: 8 cores, 32 GiB, 500 pods, in one of `zones` zones.
 
-    Small enough that even pods without requests count: the scheduler spreads them over such nodes.
+    It is small enough that even pods without requests count: the scheduler spreads them over such nodes.
     """
     name = f"node-{index}"
     room = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "1Ti", "pods": "500"}
@@ -215,14 +217,16 @@ def node(index: int, zones: int = 3) -> Json:
 
 
 def unschedulable(nodes: list[msgspec.Raw]) -> list[str]:
-    """The nodes that are still tainted: new ones are until they are ready and the controllers have seen it."""
+    """Return the nodes that are still tainted: new ones are until they are ready and the controllers notice."""
     documents = [msgspec.json.decode(raw, type=Json) for raw in nodes]
     return [document["metadata"]["name"] for document in documents if document["spec"].get("taints")]
 
 
 async def show_pods(api: Api, clock: Clock, boot: str, ensure: Callable[[], object]) -> None:
-    """Have the kwok that was started under this name look at every pod on its nodes. `ensure` starts it again if it
-    ended meanwhile. Raises ClusterError when it does not take the nodes."""
+    """Make the kwok that was started under this name consider every pod on its nodes.
+
+    `ensure` starts it again if it ended meanwhile. Raises ClusterError if it does not manage the nodes in time.
+    """
     deadline = clock.monotonic() + TAKEN_WITHIN
     next_show = clock.monotonic() + SHOW_NODES_EVERY
     nodes = await _boots(api)
@@ -244,13 +248,13 @@ async def show_pods(api: Api, clock: Clock, boot: str, ensure: Callable[[], obje
 
 
 async def _show(api: Api, resource: Resource, namespace: str, name: str, mark: str) -> None:
-    """Change the object a little, so that kwok looks at it."""
+    """Change the object a little, so that kwok considers it."""
     change = msgspec.json.encode({"metadata": {"annotations": {SHOWN: mark}}})
     await found_or_none(api.patch(resource, namespace, name, change, PatchType.MERGE))
 
 
 async def _boots(api: Api) -> dict[str, str]:
-    """Which start of kwok has taken each fake node."""
+    """Return the start of kwok that manages each fake node."""
     documents = [msgspec.json.decode(raw, type=Json) for raw in (await api.list(NODE)).items]
     return {
         document["metadata"]["name"]: document["status"].get("nodeInfo", {}).get("bootID", "")
@@ -260,8 +264,10 @@ async def _boots(api: Api) -> dict[str, str]:
 
 
 async def add_nodes(api: Api, count: int, clock: Clock) -> None:
-    """Make `node-0` … `node-<count-1>` where they do not exist, and wait until pods can go there. Raises ClusterError
-    when that takes too long."""
+    """Create the missing nodes of `node-0` … `node-<count-1>`, and wait until pods can be scheduled there.
+
+    Raises ClusterError on a timeout.
+    """
     names = [node(index)["metadata"]["name"] for index in range(count)]
     for index in range(count):
         await ensure(api, NODE, node(index))
@@ -273,8 +279,10 @@ async def add_nodes(api: Api, count: int, clock: Clock) -> None:
 
 
 async def retake_nodes(api: Api, count: int, clock: Clock, boot: str) -> None:
-    """Have a kwok that is called `boot` at every start take these nodes again, and look at every pod on them. Raises
-    ClusterError when it does not."""
+    """Make a kwok whose starts are all named `boot` manage these nodes again, and consider every pod on them.
+
+    Raises ClusterError on a timeout.
+    """
     forgotten = msgspec.json.encode({"status": {"nodeInfo": {"bootID": ""}}})
     for index in range(count):
         name = node(index)["metadata"]["name"]

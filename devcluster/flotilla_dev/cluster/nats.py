@@ -1,8 +1,8 @@
-"""An embedded nats-server: JetStream on disk, messages up to 8 MiB.
+"""Configures and starts a nats-server: JetStream on disk, messages up to 8 MiB.
 
-Only users with credentials get in, each to its own subjects (docs/adr/0007): whoever is on the bus can have pods made,
-so not every program of this machine may be. On any other address than the loopback one they speak TLS, with a
-certificate that is made here and whose authority they get with their credentials.
+Only users with credentials connect, each to its own subjects (docs/adr/0007): access to the bus means being able to
+create pods, so not every program of this machine may have it. On an address other than loopback the server speaks TLS,
+with a certificate that is made here; its authority comes with the users' credentials.
 """
 
 import asyncio
@@ -49,9 +49,11 @@ http: "{local}:{monitor}"
 
 
 class NatsServer(msgspec.Struct, frozen=True):
-    """A running nats-server. `url` is for clients, `monitor` serves /healthz, /varz, /jsz. `credentials` is the folder
-    with the credentials of services and people, `authority` the file with the authority of its certificate, empty where
-    it speaks no TLS."""
+    """A running nats-server.
+
+    `url` is for clients, `monitor` serves /healthz, /varz, /jsz. `credentials` is the folder with the credentials of
+    services and people, `authority` the file with the authority of its certificate, empty if it speaks no TLS.
+    """
 
     url: str
     monitor: str
@@ -61,11 +63,11 @@ class NatsServer(msgspec.Struct, frozen=True):
     authority: str = ""
 
     async def close(self, clock: Clock, grace: float = 5) -> None:
-        """Stop it. What it stored stays in the state folder."""
+        """Stop the server. Its stored messages stay in the state folder."""
         await Processes(self.state_dir).stop([NAME], clock, grace)
 
     def stop(self) -> None:
-        """The same, for callers without an event loop."""
+        """Stop the server, for callers without an event loop."""
         asyncio.run(self.close(SystemClock()))
 
 
@@ -79,9 +81,11 @@ async def start_nats(
     clock: Clock | None = None,
     host: str = HOST,
 ) -> NatsServer:
-    """Start nats-server on the given or free ports, or take the running one of this state folder; return when it
-    serves. `bound`: it dies with us. Without a `program` it is looked for, and downloaded or built if there is none.
-    On a `host` other than the loopback address it speaks TLS."""
+    """Start nats-server on the given or free ports, or find the running one of this state folder; wait until it serves.
+
+    If `bound`, it ends with this process. Without a `program`, one is searched for, downloaded or built. On a `host`
+    other than loopback it speaks TLS.
+    """
     clock = clock or SystemClock()
     program = program or await provide([NAME], clock)
     chosen = free_ports(2)
@@ -110,8 +114,10 @@ async def start_nats(
 
 
 def configure(users: BusUsers, state_dir: Path, host: str, port: int, monitor: int, clock: Clock) -> Path:
-    """Write the configuration of a server whose state lies in this folder, and the certificate that it needs on any
-    other host than the loopback address; returns the configuration's path."""
+    """Write the configuration of the server with this state folder. Return the file.
+
+    For a host other than loopback, also issue the server's certificate.
+    """
     pair = None if host == HOST else state_dir / "tls" / "server.pem"
     if pair is not None:
         users.authority(clock).issue_server(pair, own_names("" if host in ANY else host), clock)
@@ -121,8 +127,11 @@ def configure(users: BusUsers, state_dir: Path, host: str, port: int, monitor: i
 
 
 def configuration(users: str, host: str, port: int, monitor: int, store: Path, pair: Path | None) -> str:
-    """A server's configuration. `users` is the file with the authorization block, relative to that of the
-    configuration; `pair` the key and certificate with which the server speaks TLS."""
+    """Return a server's configuration.
+
+    `users` is the file with the authorization block, relative to the configuration; `pair` the server's TLS key and
+    certificate.
+    """
     file = msgspec.json.encode(str(pair)).decode()
     return CONFIGURATION.format(
         users=users,
@@ -138,10 +147,10 @@ def configuration(users: str, host: str, port: int, monitor: int, store: Path, p
 
 
 def bracketed(host: str) -> str:
-    """The host as it stands in a URL."""
+    """Return the host as URLs have it."""
     return f"[{host}]" if ":" in host else host
 
 
 def reload_users(process: Process) -> None:
-    """Have a running nats-server read its configuration anew; users that are gone are cut off."""
+    """Make a running nats-server read its configuration again; users that are gone are disconnected."""
     os.kill(process.pid, signal.SIGHUP)

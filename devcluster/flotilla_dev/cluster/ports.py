@@ -1,11 +1,11 @@
-"""Ports on the loopback address: chosen, or checked before anything is started on them.
+"""Chooses free ports on the loopback address, and checks given ones.
 
-They are chosen below the range from which the kernel takes the ports of outgoing connections. In that range, the port
-of a server that is being restarted can be taken meanwhile, even by a client of it that tries to connect.
+Ports are chosen below the range from which the kernel takes the ports of outgoing connections. In that range, the port
+of a server that is being restarted can be taken meanwhile, even by its own client that reconnects.
 
-Between the choice and the start of a server seconds may pass, and a server that is being restarted is away for a while.
-So no two processes choose from the same ports: each claims blocks of them, by names in the kernel (abstract sockets),
-which are free again when the process ends, however it ends.
+Seconds may pass between the choice and the start of a server, and a restarting server is away for a while. So no two
+processes choose from the same ports: each claims blocks of them by names in the kernel (abstract sockets), which are
+released when the process ends, however it ends.
 """
 
 import contextlib
@@ -28,14 +28,16 @@ OUTGOING_DEFAULT = 32_768
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` different ports that nobody listens on. They are given once, and to no other process while this one
-    lives. Raises ClusterError when none are left."""
+    """Return `count` different ports without a listener.
+
+    Each is returned once, and to no other process while this one lives. Raises ClusterError if none are left.
+    """
     return [next(_claimed()) for _ in range(count)]
 
 
 @cache
 def _claimed() -> Iterator[int]:
-    """This process's ports: always the same iterator."""
+    """Return the iterator over this process's ports, always the same one."""
     first, last = LOWEST // BLOCK + 1, _outgoing() // BLOCK - 1
     start = int(SystemEntropy().uniform(first, last + 1))
     with contextlib.ExitStack() as claims:
@@ -50,7 +52,7 @@ def _claimed() -> Iterator[int]:
 
 
 def _outgoing() -> int:
-    """The first port of outgoing connections."""
+    """Return the first port of outgoing connections."""
     try:
         first = int(OUTGOING.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):
@@ -59,7 +61,7 @@ def _outgoing() -> int:
 
 
 def is_free(port: int, *, lingering: bool = True) -> bool:
-    """Whether a program could listen on this port now: as servers do, also where connections linger (TIME_WAIT)."""
+    """Report whether a server could listen on this port now, also if connections linger (TIME_WAIT)."""
     with socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, lingering)
         try:
@@ -70,7 +72,7 @@ def is_free(port: int, *, lingering: bool = True) -> bool:
 
 
 def require_free(port: int, purpose: str, option: str) -> None:
-    """Raises ClusterError when a port named by the user is taken."""
+    """Raise ClusterError if a port that the user named is taken."""
     if not is_free(port):
         raise ClusterError(
             f"Port {port} for {purpose} is taken by another process. Name another one with {option}, or leave the "

@@ -1,4 +1,4 @@
-"""Probe the servers of the local set."""
+"""Probes the servers of the local cluster."""
 
 import asyncio
 

@@ -1,12 +1,12 @@
 """Starts, finds and stops the processes of a state folder.
 
-Everything is started in a session of its own, so that it survives the end of the command that started it; tests instead
-bind it to their own life. Each process carries the state folder in its environment: so even a process whose record was
-never written (we were killed in between) can be found again, exactly, and never by name. What was started is recorded
-in one small file per process, in `<state>/run`: written at once, read by every later command.
+Every program runs in a session of its own, so that it survives the command that started it; tests bind it to their own
+life instead. Each process carries the state folder in its environment, so that even one whose record was never written
+(the starter was killed in between) is found again, exactly, and never by name. Records are one small file per process,
+in `<state>/run`, written at once and read by every later command.
 
-A shell has much in it that leads to the user's own clusters, buses, registries and logins. The processes are told by
-flags where everything of theirs is; what they would read besides could only be somebody else's (`cleaned`).
+A shell's environment may point to the user's own clusters, buses, registries and logins. The processes get the places
+of theirs by flags, and an environment without such variables (`cleaned`).
 """
 
 import os
@@ -45,8 +45,11 @@ def spawn(
     bound: bool = False,
     env: Mapping[str, str] | None = None,
 ) -> Process:
-    """Start a program in its own session, its output appended to `log`. `bound`: it is killed when we end, however that
-    happens. Its home is the state folder: the user's own has logins and settings that are not meant."""
+    """Start a program in its own session, with its output appended to `log`.
+
+    If `bound`, the kernel kills it when this process ends. Its home is the state folder, because the user's own
+    contains logins and settings.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     command = bound_command(argv) if bound else list(argv)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -67,8 +70,10 @@ def spawn(
 async def until(
     ready: Callable[[], Awaitable[bool]], process: Process, clock: Clock, seconds: float, problem: str
 ) -> None:
-    """Return when it is ready. Raises ClusterError, the `problem` with the end of the log, when the process ends before
-    that or `seconds` pass."""
+    """Return when `ready` does.
+
+    Raises ClusterError, with the `problem` and the end of the log, if the process ends first or `seconds` pass.
+    """
     deadline = clock.monotonic() + seconds
     while is_alive(process) and clock.monotonic() < deadline:
         if await ready():
@@ -78,7 +83,7 @@ async def until(
 
 
 async def stop(process: Process, clock: Clock, grace: float = 10) -> None:
-    """Ask the process's session to end, and after `grace` seconds kill it. Harmless when it is gone."""
+    """Terminate the process's session, and kill it after `grace` seconds. Does nothing if it has ended."""
     for signum, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
         if not is_alive(process):
             return
@@ -98,7 +103,7 @@ def send(process: Process, signum: int) -> None:
 
 
 def marked(state_dir: Path) -> Iterator[Process]:
-    """Every running process of ours that carries the mark of this state folder, ourselves excepted."""
+    """Yield every running process with the mark of this state folder, except this one."""
     wanted = f"{MARK}={state_dir}".encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -114,12 +119,12 @@ def marked(state_dir: Path) -> Iterator[Process]:
 
 
 def end_of(log: Path) -> str:
-    """The end of a log with its name, for error messages."""
+    """Return the end of a log with its name, for error messages."""
     return f"End of {log}:\n{tail(log)}"
 
 
 def tail(log: Path, lines: int = 15) -> str:
-    """The end of a log, for error messages."""
+    """Return the end of a log, for error messages."""
     try:
         return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
     except FileNotFoundError:
@@ -129,8 +134,10 @@ def tail(log: Path, lines: int = 15) -> str:
 def run(
     command: Sequence[str | Path], problem: str, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> str:
-    """Run a program to its end, and return what it prints; `env` is added to the environment. Raises ClusterError, the
-    `problem` with what the program said, when it fails."""
+    """Run a program to its end, with `env` added to the environment. Return its output.
+
+    Raises ClusterError, with the `problem` and the program's messages, if it fails.
+    """
     reply = subprocess.run(
         command,
         cwd=cwd,
@@ -146,7 +153,7 @@ def run(
 
 
 def cleaned(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment without what leads elsewhere."""
+    """Return the environment without variables that point to other clusters, buses and logins."""
     return {name: value for name, value in environment.items() if not _leads_elsewhere(name)}
 
 
@@ -162,24 +169,24 @@ class Processes:
         self._folder = state_dir / "run"
 
     def all(self) -> list[Process]:
-        """Every recorded process, running or not, in the order of their start."""
+        """Return every recorded process, running or not, in the order of their start."""
         found = [self.get(path.stem) for path in self._folder.glob("*.json")]
         return sorted((one for one in found if one), key=lambda one: (one.started, one.pid))
 
     def get(self, name: str) -> Process | None:
-        """The last process started under this name."""
+        """Return the last process that was started under this name, or None."""
         try:
             return msgspec.json.decode((self._folder / f"{name}.json").read_bytes(), type=Process)
         except FileNotFoundError:
             return None
 
     def alive(self, name: str) -> Process | None:
-        """The process of this name, if it runs."""
+        """Return the process of this name if it runs, or None."""
         process = self.get(name)
         return process if process is not None and is_alive(process) else None
 
     def log(self, name: str) -> Path:
-        """Where the process of this name logs."""
+        """Return the log file of this name."""
         return self._state_dir / "logs" / f"{name}.log"
 
     def spawn(
@@ -191,17 +198,17 @@ class Processes:
         bound: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> Process:
-        """Start a process and record it. `bound`: it dies with us."""
+        """Start a process and record it. If `bound`, it ends with this one."""
         process = spawn(name, argv, log or self.log(name), state_dir=self._state_dir, bound=bound, env=env)
         write_private(self._folder / f"{name}.json", msgspec.json.encode(process))
         return process
 
     def running(self) -> list[Process]:
-        """The recorded processes that run."""
+        """Return the recorded processes that run."""
         return [process for process in self.all() if is_alive(process)]
 
     async def stop(self, names: Iterable[str], clock: Clock, grace: float = 10) -> None:
-        """Stop these processes, in this order, and forget them."""
+        """Stop these processes in this order, and delete their records."""
         for name in names:
             process = self.get(name)
             if process:

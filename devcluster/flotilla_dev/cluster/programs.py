@@ -1,4 +1,4 @@
-"""Which programs the local cluster needs, from which version on, and the pinned versions to get when there are none."""
+"""The programs that the local cluster needs: oldest versions that work, and pinned versions to download or build."""
 
 import re
 from importlib import resources
@@ -9,9 +9,9 @@ Version = tuple[int, ...]
 
 
 class Product(msgspec.Struct, frozen=True):
-    """One Go project: its pinned version, and the program → package that is built from its module (`gomod/<home>`).
+    """One Go project: its pinned version, and its programs with the packages of its module (`gomod/<home>`).
 
-    Products that share a module share the packages below them too: each is compiled once.
+    Products that share a module share its dependencies, too: each package is compiled once.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Product(msgspec.Struct, frozen=True):
 
     @property
     def home(self) -> str:
-        """The module that it is built from."""
+        """The module that the product is built from."""
         return self.module or self.name
 
     @property
@@ -37,7 +37,7 @@ class Product(msgspec.Struct, frozen=True):
         return f"{self.name}-{self.dotted}"
 
     def module_files(self) -> dict[str, bytes]:
-        """go.mod, go.sum and tools.go of the build."""
+        """Return go.mod, go.sum and tools.go of the build."""
         folder = resources.files("flotilla_dev.cluster").joinpath("gomod", self.home)
         return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
@@ -97,7 +97,7 @@ PRODUCTS = (KUBERNETES, ETCD, KWOK, NATS, CONTAINERD, CRANE, COREDNS, HELM, COMP
 
 
 class Program(msgspec.Struct, frozen=True):
-    """One program: how it says its version, and the oldest that will do."""
+    """One program: the option that prints its version, and the oldest version that works."""
 
     name: str
     product: Product
@@ -105,7 +105,7 @@ class Program(msgspec.Struct, frozen=True):
     ask: tuple[str, ...] = ("--version",)
 
     def version(self, output: str) -> Version | None:
-        """The version in what it says."""
+        """Return the version in its output, or None."""
         found = re.search(r"v?(\d+)\.(\d+)\.(\d+)", output)
         return tuple(map(int, found.groups())) if found else None
 

@@ -1,11 +1,11 @@
-"""Getting the programs: found, else downloaded, else built; then they stay in the cache. What is downloaded or built is
-pinned by sums in this repository.
+"""Provides the programs: finds, downloads or builds them, in this order, and keeps them in the cache.
 
-Found are programs in a folder named by the user, on PATH and in KUBEBUILDER_ASSETS, in our cache. One on PATH counts
-only when its version will do. One in a folder that the user named must do.
+They are searched for in a folder that the user names, on PATH, in KUBEBUILDER_ASSETS and in our cache. A program on
+PATH counts only in a sufficient version; one in the user's folder must have it. Downloads and builds are pinned by sums
+in this repository.
 
-One command at a time provides; a second waits for the lock and then finds everything there. Programs come into the
-cache by a rename, so that a killed download or build leaves nothing half-made behind.
+One command at a time provides programs; another waits for the lock and then finds them. Programs are renamed into the
+cache, so that a killed download or build leaves no half of one.
 """
 
 import os
@@ -31,14 +31,14 @@ MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 class Search(msgspec.Struct):
-    """What was found, and for what was not: each place looked at and why it would not do."""
+    """The result of a search: the programs found, and for the others each place with the reason why not."""
 
     found: dict[str, Path] = {}
     tried: list[str] = []
 
 
 def cached_dir(product: Product) -> Path:
-    """Where downloaded and built programs of a product's pinned version lie."""
+    """Return the folder of downloaded and built programs of a product's pinned version."""
     return cache_dir() / "bin" / product.release
 
 
@@ -49,8 +49,10 @@ def search(
     *,
     pinned: bool = False,
 ) -> Search:
-    """Look for each program in every place, in order. `pinned`: only in our cache, whose versions are those that this
-    repository pins."""
+    """Search for each program in all places, in order.
+
+    If `pinned`, only in our cache, which has the versions that this repository pins.
+    """
     result = Search()
     for program in programs:
         places = [(cached_dir(program.product) / program.name, "cache")] if pinned else _places(program, assets, env)
@@ -77,7 +79,7 @@ def _places(program: Program, assets: Path | None, env: Mapping[str, str]) -> It
 
 
 def _problem(program: Program, path: Path) -> str:
-    """Why this file will not do; empty when it will. A file in our cache has been checked when it was put there."""
+    """Return why this file cannot be used; empty if it can. Files in our cache were checked when they got there."""
     if not path.exists():
         return "not there"
     if path.parent == cached_dir(program.product):
@@ -106,9 +108,9 @@ async def provide(
     *,
     pinned: bool = False,
 ) -> Callable[[str], Path]:
-    """The path of each named program, got by whatever way works. Raises ClusterError with all that was tried.
+    """Return the path of each named program, by whichever way works. Raises ClusterError with all attempts.
 
-    `pinned`: in the version that this repository pins and as we download or build it, whatever the machine has.
+    `pinned`: in the pinned version and as downloaded or built, whatever the machine has.
     """
     wanted = [PROGRAMS[name] for name in names]
     found = search(wanted, assets, pinned=pinned)
@@ -123,7 +125,7 @@ async def provide(
 
 
 async def _downloaded(programs: list[Program], say: Say, found: Search) -> list[list[Program]]:
-    """Download what can be downloaded; returns the rest, by the module that it is built from."""
+    """Download the programs that can be. Return the rest by the module that builds them."""
     left: dict[str, list[Program]] = {}
     for product in PRODUCTS:
         missing = [one for one in programs if one.product is product]
@@ -135,7 +137,7 @@ async def _downloaded(programs: list[Program], say: Say, found: Search) -> list[
 
 
 async def _download(product: Product, names: list[str], say: Say) -> download.Unavailable | None:
-    """Into the cache; returns why it cannot be had."""
+    """Download programs into the cache. Return the error if they are not available."""
     with _scratch(product.name) as scratch:
         try:
             await download.download(product, names, machine(), scratch, say)
@@ -146,7 +148,7 @@ async def _download(product: Product, names: list[str], say: Say) -> download.Un
 
 
 async def _build(programs: list[Program], clock: Clock, say: Say) -> None:
-    """Build programs of one module, into the cache."""
+    """Build programs of one module into the cache."""
     products = {one.product.name: one.product for one in programs}
     say(f"no release download ({', '.join(products)}); building from Go modules, which takes minutes")
     with _scratch("build") as scratch:
@@ -157,7 +159,7 @@ async def _build(programs: list[Program], clock: Clock, say: Say) -> None:
 
 @contextmanager
 def _scratch(name: str) -> Generator[Path]:
-    """A folder on the disk of the cache."""
+    """Provide a temporary folder on the disk of the cache."""
     folder = cache_dir() / "bin"
     try:
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as scratch:
@@ -174,7 +176,7 @@ def _keep(product: Product, names: list[str], scratch: Path) -> None:
 
 
 def machine() -> str:
-    """What Go projects call this machine's architecture. Raises ClusterError where nothing here can run."""
+    """Return Go's name for this machine's architecture. Raises ClusterError if the programs do not run here."""
     found = MACHINES.get(platform.machine())
     if found is None or platform.system() != "Linux":
         raise ClusterError(

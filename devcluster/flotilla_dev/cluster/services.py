@@ -1,4 +1,4 @@
-"""The Flotilla services of the local set: one process each, and whether they are ready."""
+"""Starts the Flotilla services of the local cluster, one process each, and waits until they are ready."""
 
 import sys
 from pathlib import Path
@@ -18,14 +18,16 @@ POLL = 0.2
 
 
 def ensure(name: str, cluster: LocalCluster, processes: Processes, state_dir: Path) -> Process:
-    """The service's process, started if it does not run."""
+    """Return the service's process, started if it does not run."""
     argv = [sys.executable, "-m", "flotilla_cli", "run", name, *_flags(name, cluster, state_dir)]
     return processes.alive(name) or processes.spawn(name, argv)
 
 
 def check_settings(cluster: LocalCluster, processes: Processes, state_dir: Path) -> None:
-    """Raises ClusterError when a service that is to be started would refuse the FLOTILLA_ variables that it inherits:
-    better now than after everything else was started."""
+    """Raise ClusterError if a service would reject the FLOTILLA_ variables that it inherits.
+
+    This is checked before anything is started.
+    """
     for name in cluster.services:
         if processes.alive(name):
             continue
@@ -52,7 +54,7 @@ def _flags(name: str, cluster: LocalCluster, state_dir: Path) -> list[str]:
 
 
 async def wait_ready(cluster: LocalCluster, processes: Processes, clock: Clock, say: Say) -> None:
-    """Return when every service is ready. Raises ClusterError, with the end of its log, when one ends or is late."""
+    """Wait until every service is ready. Raises ClusterError, with the end of its log, if one ends or on timeout."""
     deadline = clock.monotonic() + READY_WITHIN
     waiting = dict.fromkeys(cluster.services, "starting")
     while waiting:

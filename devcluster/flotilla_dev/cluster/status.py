@@ -1,4 +1,4 @@
-"""`flotilla status`: every process of the local set, whether it runs, and whether it is healthy."""
+"""Checks every process of the local cluster: whether it runs, and whether it is healthy."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ ON_NODES = (*PARTS, AGENT)
 
 
 async def check(state_dir: Path, clock: Clock) -> list[Health]:
-    """One line per process that the set should have; empty when there is no set."""
+    """Return the health of every process that the cluster should have; empty if there is no cluster."""
     cluster = read(state_dir)
     if cluster is None:
         return []
@@ -43,7 +43,7 @@ async def _line(name: str, cluster: LocalCluster, processes: Processes, clock: C
 
 
 async def _problem(name: str, cluster: LocalCluster, clock: Clock, state_dir: Path) -> str:
-    """What is wrong with a running process, as far as it can be asked."""
+    """Return what is wrong with a running process, if it can be asked."""
     if name == "kube-apiserver":
         return await not_ready(Path(cluster.kubeconfig), clock)
     if name == NATS:

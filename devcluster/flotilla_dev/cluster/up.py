@@ -1,7 +1,7 @@
-"""`flotilla up`: from nothing to a running local set, in steps that can be repeated.
+"""Starts and stops a local cluster, in steps that can be repeated.
 
-Every step looks at what is there and adds what is missing. So `up` after a reboot, a kill -9 of any process or of `up`
-itself continues where things stand, and `up` on a running set changes nothing.
+Every step checks what exists and adds what is missing. So `up` after a reboot, or a kill -9 of any process or of `up`
+itself, continues from there, and `up` on a running cluster changes nothing.
 """
 
 import asyncio
@@ -37,8 +37,11 @@ GRACE = 10.0  # seconds that a process has to end by itself
 
 
 class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for. A port of 0: a free one. `nodes`: fake ones; None: ten, or none beside real ones.
-    `bare`: a cluster without Flotilla, for its chart."""
+    """Options of `flotilla up`.
+
+    A port of 0 means a free one. `nodes`: fake ones; None: ten, or none beside real ones. `bare`: a cluster without
+    Flotilla, for its chart.
+    """
 
     nodes: int | None = None
     real_nodes: int = 0
@@ -50,7 +53,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def start(state_dir: Path, options: UpOptions, clock: Clock, progress: Progress) -> LocalCluster:
-    """Bring the set up, or repair it; returns when all of it is ready."""
+    """Start the cluster, or repair it. Return when all of it is ready."""
     processes = Processes(state_dir)
     options = settled(options, read(state_dir))
     program = await _programs(options, clock, progress)
@@ -79,7 +82,7 @@ async def _flotilla(
     clock: Clock,
     progress: Progress,
 ) -> LocalCluster:
-    """NATS, the installation, the services and the node agents on a cluster that runs."""
+    """Start NATS, the installation, the services and the node agents on a running cluster."""
     processes = Processes(state_dir)
     agents = Agents(state_dir, nodes, cluster.real_nodes, clock)
     with progress.step("Start NATS"):
@@ -109,8 +112,11 @@ async def _flotilla(
 
 
 def settled(options: UpOptions, old: LocalCluster | None) -> UpOptions:
-    """The wishes with numbers of nodes. What a set has it keeps, and a bare one stays bare: the chart may be on it, and
-    a second Flotilla must not come beside that. Raises ClusterError when a set with Flotilla shall be bare."""
+    """Return the options with numbers of nodes; an existing cluster keeps its nodes, and a bare one stays bare.
+
+    The chart may be installed on a bare one, and a second Flotilla must not run beside it. Raises ClusterError if a
+    cluster with Flotilla is asked to be bare.
+    """
     real = max(options.real_nodes, old.real_nodes if old else 0)
     usual = 0 if real else FAKE_NODES
     fake = usual if options.nodes is None else options.nodes
@@ -134,7 +140,7 @@ async def _programs(options: UpOptions, clock: Clock, progress: Progress) -> Cal
 
 
 async def stop_all(state_dir: Path, clock: Clock, say: Callable[[str], None]) -> int:
-    """Stop everything that runs from this folder, services first; returns how many processes there were."""
+    """Stop every process of this folder, services first. Return their number."""
     processes = Processes(state_dir)
     on_nodes = recorded(processes)
     known = [NATS, *reversed(ORDER), SWITCH]
@@ -151,9 +157,9 @@ async def stop_all(state_dir: Path, clock: Clock, say: Callable[[str], None]) ->
 
 
 async def _stop_strays(state_dir: Path, processes: Processes, clock: Clock) -> int:
-    """Stop what runs from this folder without a record: its starter was killed before it could write one.
+    """Stop the processes of this folder without a record, whose starter was killed before it wrote one.
 
-    What runs in a node needs none: it ends with the node's holder.
+    Processes in a node need no record: they end with the node's holder.
     """
     sessions = {process.pid for process in processes.running()}
     ours = [process for process in marked(state_dir) if same("pid", process.pid)]
@@ -178,9 +184,9 @@ async def _plan(
     clock: Clock,
     nodes: RealNodes | None,
 ) -> LocalCluster:
-    """The set as it stands written down, if it can go on like that; else with ports that are free now.
+    """Return the recorded cluster if it can continue; else one with ports that are free now.
 
-    With real nodes their network is there afterwards, because the apiserver listens in it.
+    With real nodes their network exists afterwards, because the apiserver listens in it.
     """
     old = read(state_dir)
     address = (await nodes.connect()).host if nodes else HOST
@@ -224,7 +230,7 @@ def _fresh(
 
 
 def _can_continue(old: LocalCluster, processes: Processes) -> bool:
-    """Whether every port of the set is held by the set itself or free, and the same services are installed."""
+    """Report whether the cluster's ports are its own or free, and the same services are installed."""
     ports = {
         "etcd": [old.ports.etcd, old.ports.etcd_peer],
         "kube-apiserver": [old.ports.apiserver],

@@ -1,10 +1,11 @@
-"""Volumes for claims: what a cloud's provisioner does, reduced to directories of this machine.
+"""Provisions volumes for claims as a cloud would, reduced to directories of this machine.
 
-A claim must be bound before its pod can run, on fake nodes, too. So every claim of our storage class gets a
-PersistentVolume made for it, a grown claim a larger one, and a volume goes when its claim is gone, with what is in it.
-All nodes of the set see the same directory, and every user of a container may write to it: the kubelet gives
-directories to no group, as it does other volumes.
-Runs as a process of its own: `python -m flotilla_dev.cluster.volumes <kubeconfig> <folder>`.
+A claim must be bound before its pod can run, also on fake nodes. So every claim of our storage class gets a
+PersistentVolume, a grown claim a larger one, and the volume with its content is deleted after its claim. All nodes see
+the same directory, and every user of a container may write to it, because the kubelet changes no group of directories,
+as it does for other volumes.
+
+It runs as a process of its own: `python -m flotilla_dev.cluster.volumes <kubeconfig> <folder>`.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ PAUSE = 1.0  # seconds before a new LIST after a broken watch
 
 
 async def run(api: Api, folder: Path, clock: Clock) -> None:
-    """Make the default storage class, then serve claims and clear away released volumes, for ever."""
+    """Create the default storage class, then serve claims and delete released volumes until cancelled."""
     await ensure(api, CLASS, storage_class())
     await asyncio.gather(_follow(api, CLAIM, folder, clock), _follow(api, VOLUME, folder, clock))
 
@@ -87,7 +88,7 @@ async def _clear(api: Api, volume: Json, folder: Path) -> None:
 
 
 def storage_class() -> Json:
-    """The default class: bound at once, growable."""
+    """Return the default class: bound at once, expandable."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -100,7 +101,7 @@ def storage_class() -> Json:
 
 
 def volume_for(claim: Json, folder: Path) -> Json:
-    """The volume made for one claim, named after the claim's uid as provisioners do."""
+    """Return the volume for one claim, named after the claim's uid as provisioners do."""
     meta, spec = claim["metadata"], claim["spec"]
     name = f"pvc-{meta['uid']}"
     return {
@@ -126,7 +127,7 @@ def volume_for(claim: Json, folder: Path) -> Json:
 
 
 async def main(kubeconfig: Path, folder: Path) -> None:
-    """Serve the cluster of this kubeconfig until we are stopped."""
+    """Serve the cluster of this kubeconfig until stopped."""
     clock = SystemClock()
     async with admin(kubeconfig, clock) as api:
         await run(api, folder, clock)

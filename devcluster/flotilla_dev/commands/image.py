@@ -1,4 +1,4 @@
-"""`flotilla image`: build the image, push it to a registry, or unpack it for `docker build`."""
+"""`flotilla image`: builds the image, pushes it to a registry, or unpacks it for `docker build`."""
 
 import asyncio
 from pathlib import Path
@@ -66,7 +66,7 @@ def unpack(folder: Path) -> None:
 
 
 def _try(built: work.Built, server: Path) -> None:
-    """Start both images once, before anybody else does. Raises ClickException."""
+    """Start both images once before they are pushed. Raises ClickException."""
     bus = [[f"/{work.BUS_PROGRAM}", "--version"]]
     for layers, commands in ((built.layers, work.first_commands()), ([work.bus_layer(server)], bus)):
         if untried := trial.start(layers, commands):
@@ -83,7 +83,7 @@ def _say(text: str) -> None:
 
 
 def _registry_of(state_dir: Path) -> str:
-    """The address of a local set's registry. Raises ClickException when the set has no real nodes."""
+    """Return the address of a cluster's registry. Raises ClickException if it has no real nodes."""
     port, found = state_dir / "registry.json", network.read(state_dir)
     if found is None or not port.exists():
         raise click.ClickException(

@@ -46,7 +46,7 @@ def node_creds(node: str, output: Path | None, nats_dir: Path | None, revoke: bo
 
 
 def _taken_up(folder: Path) -> str:
-    """Have the running server of this folder reload its users. Return a remark about it for the output."""
+    """Make the running server of this folder reload its users. Return a remark about it for the output."""
     process = Processes(folder).alive(NAME)
     if process is None:
         return ""

@@ -1,4 +1,4 @@
-"""What the commands `up`, `down` and `status` share."""
+"""Options and error handling of the commands `up`, `down` and `status`."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -1,4 +1,4 @@
-"""`flotilla up`: starts a local cluster (the work is in `cluster.up`), and shows an in-place update."""
+"""`flotilla up`: starts a local cluster by `cluster.up`, and shows an in-place update."""
 
 import shutil
 import sys
@@ -82,7 +82,7 @@ async def _up(folder: Path, options: work.UpOptions, demo_wanted: bool | None) -
 
 
 def _half_way(error: Exception, folder: Path) -> ClusterError:
-    """What stopped `up`, and what to do about the part of the set that runs already."""
+    """Return the error that stopped `up`, with advice on the part of the cluster that runs already."""
     if not Processes(folder).running():
         return ClusterError(str(error))
     return ClusterError(
@@ -92,7 +92,7 @@ def _half_way(error: Exception, folder: Path) -> ClusterError:
 
 
 def _state_option(folder: Path) -> str:
-    """What has to be said to mean this state folder."""
+    """Return the option that selects this state folder; empty for the default one."""
     return "" if folder == default_state_dir().absolute() else f" --state {folder}"
 
 

@@ -1,1 +1,1 @@
-"""What two containers of compose.yaml do before the others start: make keys, and fake nodes."""
+"""Programs of the first containers of compose.yaml: they make keys, and fake nodes."""

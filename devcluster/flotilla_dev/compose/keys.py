@@ -1,11 +1,11 @@
 """The first container of compose.yaml: `python -m flotilla_dev.compose.keys FOLDER https://HOST:PORT DATA`.
 
 It makes what `flotilla up` makes in its state folder, by the same code: tokens, authorities, certificates, kubeconfigs,
-users of the bus, configurations. Each container gets a folder of its own, and with it nothing that belongs to another:
-a folder here is a volume there. What is there is kept, so that `docker compose up` can be repeated.
+users of the bus, configurations. Each container gets its own folder (a volume there), and nothing that belongs to
+another. Existing files are kept, so that `docker compose up` can be repeated.
 
-Unlike in the set of `flotilla up`, where all are the admin, the services act as their own ServiceAccounts, so that they
-have the rights that they would have in a cluster: the apiserver believes whoever shows a token of that name.
+Unlike in the cluster of `flotilla up`, where all are the admin, the services act as their own ServiceAccounts, with the
+rights that they have in a cluster: the apiserver accepts a token for each of these names.
 """
 
 import os
@@ -40,8 +40,11 @@ DATA = ("etcd", "nats")
 
 
 def make(root: Path, outside: str, data: Path, clock: Clock) -> None:
-    """Make what is missing. `outside` is where people on this machine reach the apiserver, `data` the folder with the
-    folders of etcd and nats-server."""
+    """Make missing files.
+
+    `outside` is where people on this machine reach the apiserver, `data` the folder with the folders of etcd and
+    nats-server.
+    """
     tokens = _apiserver(root, clock)
     inside = f"https://{APISERVER}:{PORT}"
     for component in COMPONENTS:
@@ -82,7 +85,7 @@ def _apiserver(root: Path, clock: Clock) -> dict[str, str]:
 
 
 def _authority(root: Path) -> Authority:
-    """Who signs the apiserver's certificate. Its key stays in a volume that no other container has."""
+    """Return the authority of the apiserver's certificate. No other container has its key."""
     return Authority(root / "ca.crt", root / "ca.key", "flotilla")
 
 
@@ -91,7 +94,7 @@ def _kubeconfig(root: Path, path: Path, server: str, token: str) -> None:
 
 
 def _bus(root: Path, store: Path, clock: Clock) -> None:
-    """Users of the bus, the server's configuration, and for each service its own seed."""
+    """Write the users of the bus, the server's configuration, and each service's own seed."""
     users = BusUsers(root)
     users.prepare()
     authority = users.authority(clock)
@@ -112,7 +115,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def main() -> None:
-    """Make everything in the folder that is named, and give it to its readers."""
+    """Make everything in the named folder, and give it to its readers."""
     root, outside, data = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     make(root, outside, data, SystemClock())
     hand_over(root, data, USER)

@@ -1,7 +1,6 @@
 """The container of compose.yaml that makes fake nodes: `python -m flotilla_dev.compose.nodes KUBECONFIG COUNT`.
 
-First it waits for the apiserver, whose own image holds nothing that could ask for its health. When it has ended, pods
-can be made.
+It first waits for the apiserver, whose own image contains no health check. When it has ended, pods can be created.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ POLL = 0.5
 
 
 async def make(kubeconfig: Path, count: int, clock: Clock) -> None:
-    """Return when the apiserver serves and the nodes take pods. Raises ClusterError when kwok does not take them."""
+    """Create the nodes once the apiserver serves. Raises ClusterError if kwok does not manage them."""
     said = ""
     while problem := await not_ready(kubeconfig, clock):
         if problem != said:

@@ -1,8 +1,8 @@
-"""The lowest layer: Debian's Python with the libraries that it needs, and nothing that a service does not run; and with
-that Python the bytecode of all layers, as a root file system that is read-only has to have it before the first start.
+"""The lowest layer: Debian's Python with its libraries, without anything that a service does not run.
 
-No shell, no package manager, no compiler. What scanners want to know stays: os-release, each package's fields and
-licence.
+It has no shell, no package manager, no compiler. Files for scanners stay: os-release, each package's fields and
+licence. Its Python also compiles all layers, because a read-only root file system must contain the bytecode from the
+start.
 """
 
 import re
@@ -52,7 +52,7 @@ CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
 
 
 def make(scratch: Path) -> tuple[Tree, Sequence[Package]]:
-    """The layer's files without bytecode, and the packages they come from. Raises ClickException."""
+    """Return the layer's files without bytecode, and the packages they come from. Raises ClickException."""
     packages.require_debian()
     found = packages.download(PACKAGES, scratch)
     made: dict[str, Entry] = {name: entry for package in found for name, entry in packages.files(package) if kept(name)}
@@ -61,12 +61,12 @@ def make(scratch: Path) -> tuple[Tree, Sequence[Package]]:
 
 
 def kept(name: str) -> bool:
-    """Whether a file of a package comes into the image."""
+    """Report whether a file of a package belongs into the image."""
     return bool(KEPT.match(name)) and not DROPPED.match(name)
 
 
 def _made(made: Tree, described: Sequence[Package]) -> dict[str, Entry]:
-    """What maintainers' scripts would make, and what tells scanners where all this comes from."""
+    """Return files that maintainers' scripts would make, and those that scanners read."""
     return {
         **{name: Link(f"usr/{name}") for name in MERGED},
         "usr/bin/python3": Link(PYTHON.rpartition("/")[2]),
@@ -79,13 +79,13 @@ def _made(made: Tree, described: Sequence[Package]) -> dict[str, Entry]:
 
 
 def _authorities(made: Tree) -> bytes:
-    """All certificate authorities that Debian trusts, in one file."""
+    """Return all certificate authorities that Debian trusts, in one file."""
     found = [entry.content for name, entry in sorted(made.items()) if name.endswith(".crt") and isinstance(entry, File)]
     return b"".join(content.rstrip() + b"\n" for content in found)
 
 
 def compiled(layer: Tree, interpreter: Path) -> dict[str, Entry]:
-    """The layer with its bytecode; `interpreter` is the folder with the unpacked base. Raises ClickException.
+    """Return the layer with its bytecode; `interpreter` is the folder with the unpacked base. Raises ClickException.
 
     Compiled files are never checked against their source: that saves a `stat` per import, and they depend on no time.
     """

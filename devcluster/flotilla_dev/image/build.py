@@ -1,5 +1,7 @@
-"""Puts the image together: three layers, each made only when something in it changed, and how it is started. And an
-image for nats-server under the names of the public ones, for registries of machines that pull nothing."""
+"""Builds the image of layers that are cached until one of their inputs changes.
+
+It also builds an image of nats-server under its public names, for registries of machines that pull nothing.
+"""
 
 import hashlib
 import tempfile
@@ -68,12 +70,12 @@ class Built(msgspec.Struct, frozen=True):
 
 
 def reference(repository: str = REPOSITORY) -> str:
-    """The image's name: the tag is the version."""
+    """Return the image's name, tagged with the version."""
     return f"{repository}:{version('flotilla-cli')}"
 
 
 def run_config() -> Json:
-    """How a container starts: `flotilla`, or a service if that is the command; never as root."""
+    """Return how a container starts: `flotilla`, or a service if that is the command; never as root."""
     return {
         "User": f"{base.USER}:{base.USER}",
         "Env": [
@@ -94,15 +96,15 @@ def run_config() -> Json:
 
 
 def first_commands() -> list[list[str]]:
-    """What shows that the image starts: its entry point, and all that its other programs load."""
+    """Return commands that show that the image starts: its entry point, and a load of all other programs."""
     run = run_config()
     return [[*run["Entrypoint"], *run["Cmd"]], [base.PYTHON, "-c", LOAD]]
 
 
 def build(say: Say, *, refresh: bool = False) -> Built:
-    """The image for this machine's architecture. Raises ClickException.
+    """Build the image for this machine's architecture. Raises ClickException.
 
-    The base keeps the Debian packages it was made with until `refresh`, which takes the newest ones.
+    The base keeps its Debian packages until `refresh`, which takes the newest ones.
     """
     return _image(_layers(say, refresh=refresh, dev=False))
 
@@ -169,12 +171,12 @@ def _compiled(title: str, files: Tree, scratch: Path, lowest: Made) -> oci.Layer
 
 
 def bus_image(program: Path) -> Image:
-    """The image with this program. Raises ClickException unless it is linked statically."""
+    """Return the image with this program. Raises ClickException unless it is linked statically."""
     return oci.image([bus_layer(program)], machine(), BUS_RUN)
 
 
 def bus_layer(program: Path) -> oci.Layer:
-    """What is in the image. Raises ClickException unless the program is linked statically."""
+    """Return the layer of that image. Raises ClickException unless the program is linked statically."""
     trial.require_static(program)
     files = {
         BUS_PROGRAM: File(program.read_bytes(), executable=True),
@@ -190,7 +192,7 @@ KEPT = 5
 
 
 def cache_key(*parts: bytes) -> str:
-    """A name for all that a layer is made of."""
+    """Return a name for all inputs of a layer."""
     total = hashlib.sha256()
     for part in parts:
         total.update(hashlib.sha256(part).digest())
@@ -198,12 +200,12 @@ def cache_key(*parts: bytes) -> str:
 
 
 def recipe(*modules: ModuleType) -> bytes:
-    """The code that makes a layer: it is made anew when that changes."""
+    """Return the code that makes a layer, as one of its inputs."""
     return b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
 
 
 def cached(title: str, named: str, make: Callable[[], Made], *, refresh: bool = False) -> Made:
-    """The layer of this name, made if it is not there."""
+    """Return the layer of this name, made if it is not cached."""
     folder = cache_dir() / "image"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{title}-{named}.msgpack"

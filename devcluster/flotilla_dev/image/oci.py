@@ -1,5 +1,6 @@
-"""The image as registries and tools know it: layers, configuration and manifest, and a folder with all of them
-(OCI image-spec, "image layout"), as which it is pushed.
+"""The image as registries and tools read it: layers, configuration, manifest, and a folder of all of them.
+
+The format of that folder is the "image layout" of the OCI image-spec; `crane` pushes it.
 """
 
 import gzip
@@ -24,7 +25,7 @@ COMPRESSION = 6
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """One layer: what it is, its compressed archive, and the digest of the archive itself."""
+    """One layer: its title, its compressed archive, and the digest of the archive itself."""
 
     title: str
     blob: bytes
@@ -36,12 +37,12 @@ class Layer(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, title: str, tree: Tree, compression: int = COMPRESSION) -> "Layer":
-        """The layer with these files."""
+        """Return the layer with these files."""
         content = archive(tree)
         return cls(title, gzip.compress(content, compression, mtime=0), digest(content), len(content))
 
     def files(self) -> Tree:
-        """What is in it."""
+        """Return its files."""
         return opened(gzip.decompress(self.blob))
 
 
@@ -53,12 +54,12 @@ class Image(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """The manifest's digest: what a pod's status calls the image's id."""
+        """The manifest's digest, which a pod's status has as the image's id."""
         return digest(self.manifest)
 
 
 def image(layers: Sequence[Layer], architecture: str, run: Json) -> Image:
-    """The image with these layers; `run` says how it is started (OCI image-spec, config.md)."""
+    """Return the image with these layers; `run` says how it is started (OCI image-spec, config.md)."""
     config = msgspec.json.encode(
         {
             "architecture": architecture,
@@ -80,12 +81,12 @@ def image(layers: Sequence[Layer], architecture: str, run: Json) -> Image:
 
 
 def digest(content: bytes) -> str:
-    """The name of a blob."""
+    """Return the name of a blob."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def _described(media_type: str, blob: bytes) -> Json:
-    """How a manifest names a blob."""
+    """Return a manifest's descriptor of a blob."""
     return {"mediaType": media_type, "size": len(blob), "digest": digest(blob)}
 
 
@@ -104,8 +105,10 @@ def write(made: Image, folder: Path, reference: str) -> None:
 
 
 def push(made: Image, registry: str, reference: str, crane: Path) -> None:
-    """Push an image to `registry` (`host:port`) under the path by which mirrors of public registries are asked for it:
-    `nats` is `library/nats`. Raises ClusterError."""
+    """Push an image to `registry` (`host:port`), under the path that mirrors of public registries use.
+
+    That of `nats` is `library/nats`. Raises ClusterError.
+    """
     name = ImageName.parse(reference)
     with tempfile.TemporaryDirectory(prefix="flotilla-image-") as scratch:
         folder = Path(scratch)

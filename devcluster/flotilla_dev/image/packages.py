@@ -1,6 +1,6 @@
-"""Debian's packages, by the ordinary apt client with a state of its own: nothing is installed, nobody has to be root.
+"""Downloads Debian's packages with the ordinary apt client and a state of its own; needs no root, installs nothing.
 
-apt knows this machine's sources and keys, and checks signatures and sums.
+apt has this machine's sources and keys, and checks signatures and sums.
 """
 
 import io
@@ -35,7 +35,7 @@ class Package(msgspec.Struct, frozen=True):
 
 
 def require_debian() -> None:
-    """Raises ClickException where there are no packages of the right release."""
+    """Raise ClickException if this machine has no packages of the right release."""
     release = Path("/etc/os-release")
     lines = release.read_text(encoding="utf-8").splitlines() if release.exists() else []
     if not {"ID=debian", f'VERSION_ID="{RELEASE}"'} <= set(lines) or not shutil.which("apt-get"):
@@ -46,7 +46,7 @@ def require_debian() -> None:
 
 
 def download(names: Sequence[str], scratch: Path) -> list[Path]:
-    """The newest version of each package in this machine's sources, by name. Raises ClickException."""
+    """Download the newest version of each package in this machine's sources. Raises ClickException."""
     for folder in ("lists/partial", "cache/archives/partial", "packages"):
         (scratch / folder).mkdir(parents=True)
     (scratch / "status").touch()
@@ -68,14 +68,14 @@ def _apt(arguments: Sequence[str], scratch: Path) -> None:
 
 
 def describe(package: Path) -> Package:
-    """What a package says of itself."""
+    """Return a package's own description."""
     control = _dpkg_deb("--field", package).decode()
     fields = Parser().parsestr(control)
     return Package(fields["Package"], fields["Version"], fields["Architecture"], control)
 
 
 def files(package: Path) -> Iterator[tuple[str, File | Link]]:
-    """The files of a package, by their path in a system with a merged /usr."""
+    """Yield the files of a package, by their path in a system with a merged /usr."""
     with tarfile.open(fileobj=io.BytesIO(_dpkg_deb("--fsys-tarfile", package))) as archive:
         for member in archive:
             if member.issym():
@@ -87,7 +87,7 @@ def files(package: Path) -> Iterator[tuple[str, File | Link]]:
 
 
 def merged(name: str) -> str:
-    """Where a file of a package lies when /bin, /sbin and /lib are links into /usr."""
+    """Return where a file of a package is when /bin, /sbin and /lib are links into /usr."""
     name = name.removeprefix("./")
     return f"usr/{name}" if name.partition("/")[0] in MERGED else name
 

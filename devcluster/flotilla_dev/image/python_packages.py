@@ -1,6 +1,6 @@
-"""What is installed with uv: the locked dependencies, and our own packages, as wheels.
+"""Installs the locked dependencies and our own packages with uv, as wheels.
 
-Nothing of the machine comes in: not its interpreter's version, nor its paths.
+Nothing depends on this machine: neither on its interpreter's version, nor on its paths.
 """
 
 import os
@@ -59,7 +59,7 @@ UNUSED = re.compile(
 
 
 def checkout() -> Path:
-    """The checkout that this code runs from. Raises ClickException when it was installed from wheels."""
+    """Return the checkout that this code runs from. Raises ClickException if it was installed from wheels."""
     root = Path(__file__).parents[3]
     if not (root / "uv.lock").exists():
         raise click.ClickException("The image is built from a checkout; this flotilla was installed without one.")
@@ -67,18 +67,18 @@ def checkout() -> Path:
 
 
 def locked() -> str:
-    """The dependencies with their sums, as requirements."""
+    """Return the dependencies with their sums, as requirements."""
     chosen = [word for name in service_packages() for word in ("--package", name)]
     return uv(*LOCKED, *chosen, "--no-emit-workspace", "--no-annotate", "--no-header")
 
 
 def exported() -> str:
-    """What runs, our packages included, as a CycloneDX document."""
+    """Return the lock file without tests and linters, as a CycloneDX document."""
     return uv(*LOCKED, "--all-packages", "--format", "cyclonedx1.5", "--preview-features", "sbom-export")
 
 
 def dependencies(requirements: str, scratch: Path) -> Tree:
-    """The files of the locked dependencies."""
+    """Return the files of the locked dependencies."""
     wanted, pins = scratch / "requirements.txt", scratch / "builders.txt"
     wanted.write_text(requirements, encoding="utf-8")
     pins.write_text(f"{BUILDER}\n", encoding="utf-8")
@@ -104,12 +104,12 @@ def _install(folder: Path, *what: str) -> dict[str, Entry]:
 
 
 def shipped(name: str) -> bool:
-    """Whether an installed file comes into the image."""
+    """Report whether an installed file belongs into the image."""
     return not UNUSED.search(name) and name.rpartition("/")[2] not in NOT_SHIPPED
 
 
 def scripts(installed: Tree) -> dict[str, Entry]:
-    """A program for each of our entry points; other packages' programs are not needed."""
+    """Return a program for each of our entry points; other packages' programs are not needed."""
     found: dict[str, Entry] = {}
     for name, entry in installed.items():
         if name.startswith("flotilla_") and name.endswith(".dist-info/entry_points.txt") and isinstance(entry, File):
@@ -147,7 +147,7 @@ def sources(names: Collection[str]) -> Sequence[bytes]:
 
 
 def uv(*arguments: str) -> str:
-    """Run the checkout's uv, and return what it prints. Raises ClickException."""
+    """Run the checkout's uv, and return its output. Raises ClickException."""
     root = checkout()
     pin = (root / "scripts" / "uv.txt").read_text(encoding="utf-8")
     version = next(line.split()[0].removeprefix("uv==") for line in pin.splitlines() if line.startswith("uv=="))

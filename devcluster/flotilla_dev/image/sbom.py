@@ -1,4 +1,4 @@
-"""What is in the image, as a bill of materials (CycloneDX 1.5): what uv says of the lock file, and Debian's packages.
+"""Writes the bill of materials (CycloneDX 1.5) of the image, from uv's export and Debian's packages.
 
 It has no serial number and no time: the same image has the same bill.
 """
@@ -43,7 +43,7 @@ def _leave_out(document: Json, names: Collection[str]) -> None:
 
 
 def component(package: Package) -> Json:
-    """One of Debian's packages, as the bill names it."""
+    """Return one of Debian's packages as a component."""
     named = purl(package)
     return {
         "type": "library",
@@ -55,6 +55,6 @@ def component(package: Package) -> Json:
 
 
 def purl(package: Package) -> str:
-    """The package's URL (purl-spec, type deb)."""
+    """Return the package's URL (purl-spec, type deb)."""
     version = quote(package.version, safe="")
     return f"pkg:deb/debian/{package.name}@{version}?arch={package.architecture}&distro=debian-{RELEASE}"

@@ -1,4 +1,4 @@
-"""Files of a layer, in memory, and the archive that depends on nothing but them."""
+"""The files of a layer in memory, and archives that depend on nothing else."""
 
 import io
 import tarfile
@@ -19,7 +19,7 @@ class File(msgspec.Struct, frozen=True):
 
     @property
     def mode(self) -> int:
-        """Everybody may read, nobody may write: root owns it, and no service is root."""
+        """Permissions: root owns the file, all may read it, and no service is root."""
         return 0o755 if self.executable else 0o644
 
 
@@ -30,7 +30,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Folder(msgspec.Struct, frozen=True):
-    """A folder that something else than its files asks for: /tmp."""
+    """A folder with a mode of its own, such as /tmp."""
 
     mode: int
 
@@ -41,7 +41,7 @@ Tree = Mapping[str, Entry]
 
 
 def read(folder: Path) -> dict[str, Entry]:
-    """The files below a folder."""
+    """Return the files below a folder."""
     found: dict[str, Entry] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -53,12 +53,12 @@ def read(folder: Path) -> dict[str, Entry]:
 
 
 def under(prefix: str, tree: Tree) -> dict[str, Entry]:
-    """The same files, deeper."""
+    """Return the same files below a prefix."""
     return {f"{prefix}/{name}": entry for name, entry in tree.items()}
 
 
 def archive(tree: Tree) -> bytes:
-    """The tar archive of a layer: sorted, all of it root's, all at the same time."""
+    """Return the tar archive of a layer: sorted, owned by root, with one time for all."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as made:
         for name, entry in sorted(_with_folders(tree)):
@@ -84,7 +84,7 @@ def _with_folders(tree: Tree) -> Iterator[tuple[str, Entry]]:
 
 
 def opened(content: bytes) -> Tree:
-    """The files in an archive that `archive` made."""
+    """Return the files in an archive that `archive` made."""
     found: dict[str, Entry] = {}
     with tarfile.open(fileobj=io.BytesIO(content)) as made:
         for member in made:
@@ -98,7 +98,7 @@ def opened(content: bytes) -> Tree:
 
 
 def write(tree: Tree, folder: Path) -> None:
-    """Write a layer to the disk, as whoever we are. Parents come before what is in them."""
+    """Write a layer to the disk, as the current user. Parents come before their files."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, entry in sorted(_with_folders(tree)):
         path = folder / name

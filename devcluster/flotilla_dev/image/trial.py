@@ -1,7 +1,7 @@
-"""Looks at an image before it is pushed: its programs need nothing that is not in it, and they start.
+"""Checks an image before it is pushed: its programs start, and need nothing that is not in it.
 
-What is wrong with a program of an image is otherwise seen on a node, as `exec …: no such file or directory` of a file
-that is there: what is missing is the loader of a dynamically linked program.
+Otherwise a missing loader of a dynamically linked program shows only on a node, as `exec …: no such file or directory`
+of a file that exists.
 """
 
 import os
@@ -23,7 +23,7 @@ _LOADED = {2: "dynamic section", 3: "program interpreter"}
 
 
 def require_static(program: Path) -> None:
-    """Raise ClickException unless the file is a program that runs in an image which holds nothing else."""
+    """Raise ClickException unless the program runs in an image with nothing else."""
     found = _problem(program.read_bytes()[:65536])
     if found:
         raise click.ClickException(
@@ -33,8 +33,10 @@ def require_static(program: Path) -> None:
 
 
 def start(layers: Sequence[oci.Layer], commands: Sequence[Sequence[str]]) -> str:
-    """Run the commands once in the layers' root file system, as its user. Return what could not be tried, empty if all
-    was. Raise ClickException when one fails."""
+    """Run the commands once in the layers' root file system, as its user. Return what could not be tried.
+
+    The result is empty if all was tried. Raises ClickException if a command fails.
+    """
     enter = entrance()
     if not enter:
         return "not started before the push: that needs root, or user namespaces"
@@ -66,7 +68,7 @@ _SYSTEM = "/usr/sbin:/sbin:/bin"
 
 
 def entrance() -> list[str]:
-    """Return the command that runs another one in a folder as its root; empty where this user may not do so."""
+    """Return the command that runs another one with a folder as its root; empty if this user may not do so."""
     if os.geteuid() == 0:
         return ["chroot", f"--userspec={base.USER}:{base.USER}"]
     enter = ["unshare", "--map-root-user"]
@@ -78,7 +80,7 @@ def entrance() -> list[str]:
 
 
 def _problem(content: bytes) -> str:
-    """Return what keeps this program from running by itself; empty if nothing does (64-bit ELF, as Go writes it)."""
+    """Return why this program cannot run by itself; empty if it can (64-bit ELF, as Go writes it)."""
     if content[:6] != b"\x7fELF\x02\x01" or len(content) < 64:
         return "is no program for 64-bit Linux"
     (offset,) = struct.unpack_from("<Q", content, 32)

@@ -1,4 +1,4 @@
-"""The node agents of a set's real nodes: each runs inside its node, with credentials of its own for the set's bus."""
+"""Starts the node agents of real nodes: each runs inside its node, with its own credentials for the bus."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ POLL = 0.2
 
 
 class Agents:
-    """One agent per real node."""
+    """The agents of a cluster, one per real node."""
 
     def __init__(self, state_dir: Path, nodes: RealNodes, count: int, clock: Clock) -> None:
         self._state_dir = state_dir
@@ -29,7 +29,7 @@ class Agents:
         self._processes = Processes(state_dir)
 
     def enrol(self) -> None:
-        """Make the credentials that are missing. To be called before the bus starts: it reads its users then."""
+        """Make missing credentials. Call this before the bus starts, because it reads its users then."""
         users = BusUsers(self._state_dir)
         for name in self._names:
             if not self._credentials(name).exists() or name not in users.nodes():

@@ -1,7 +1,7 @@
-"""The control groups of nodes: one group per node in every hierarchy, under which its kubelet makes those of its pods.
+"""The control groups of nodes: one per node and hierarchy, in which its kubelet makes those of its pods.
 
-A group is named after the process that holds the node. So every later command can tell which groups are left over, also
-those of sets that were killed, and remove them.
+A group is named after the process that holds the node, so that every later command can find and remove groups that are
+left over, also of clusters that were killed.
 """
 
 import os
@@ -20,12 +20,12 @@ THAWED = {"freezer.state": "THAWED", "cgroup.freeze": "0"}  # version 1, version
 
 
 def name(holder: Process) -> str:
-    """The group of the node that this process holds."""
+    """Return the group of the node that this process holds."""
     return f"flotilla-{holder.pid}-{holder.started}"
 
 
 def hierarchies(mounts: str) -> list[Path]:
-    """Where control groups are mounted: one place (version 2), or one per controller (version 1)."""
+    """Return where control groups are mounted: one place (version 2), or one per controller (version 1)."""
     found: dict[str, Path] = {}
     for line in mounts.splitlines():
         own, _, source = line.partition(" - ")
@@ -36,7 +36,7 @@ def hierarchies(mounts: str) -> list[Path]:
 
 
 def make(holder: Process) -> str:
-    """Make the group of a node; returns its path within each hierarchy."""
+    """Make the group of a node. Return its path within each hierarchy."""
     group = name(holder)
     for root in hierarchies(MOUNTS.read_text(encoding="utf-8")):
         (root / group).mkdir(exist_ok=True)
@@ -48,7 +48,7 @@ def make(holder: Process) -> str:
 
 
 def leftovers() -> list[Path]:
-    """Groups of nodes whose holder does not run any more, inner ones first."""
+    """Return the groups of nodes whose holder has ended, inner ones first."""
     return [group for root in hierarchies(MOUNTS.read_text(encoding="utf-8")) for group in _abandoned(root)]
 
 
@@ -62,7 +62,7 @@ def _abandoned(root: Path) -> Iterator[Path]:
 
 
 async def sweep(clock: Clock) -> None:
-    """Remove what is left over, waiting a moment for processes that are just ending."""
+    """Remove leftover groups, waiting a moment for processes that are just ending."""
     deadline = clock.monotonic() + REMOVED_WITHIN
     while (found := leftovers()) and clock.monotonic() < deadline:
         for group in found:

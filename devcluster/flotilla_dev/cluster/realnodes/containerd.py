@@ -1,4 +1,4 @@
-"""containerd of one node: its configuration, and where it gets images."""
+"""The configuration of one node's containerd, and of its registries."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ server = "{server}"
 
 
 def write(folder: Path, registries: Path, networks: Path) -> Path:
-    """Write a node's configuration; returns the file."""
+    """Write a node's configuration. Return the file."""
     config = folder / "containerd.toml"
     text = CONFIGURATION.format(
         socket=SOCKET,
@@ -64,14 +64,14 @@ def write(folder: Path, registries: Path, networks: Path) -> Path:
 
 
 def trust(registries: Path, name: str, server: str) -> None:
-    """Let images of this registry (`_default`: of any other) come from this address. Takes effect at the next pull."""
+    """Pull images of this registry (`_default`: of any other) from this address, from the next pull on."""
     folder = registries / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "hosts.toml").write_text(HOSTS.format(server=server), encoding="utf-8")
 
 
 def filesystem(path: Path, mounts: str = "") -> str:
-    """The type of the file system that holds a path."""
+    """Return the type of the file system that contains a path."""
     lines = (mounts or Path("/proc/self/mountinfo").read_text(encoding="utf-8")).splitlines()
     best, kind = "", ""
     for line in lines:

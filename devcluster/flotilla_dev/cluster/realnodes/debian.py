@@ -1,4 +1,4 @@
-"""What real nodes take from the machine instead of from our cache: runc, the CNI plugins, nft, a static busybox."""
+"""Programs that real nodes use of the machine, not of our cache: runc, CNI plugins, nft, a static busybox."""
 
 import os
 import shutil
@@ -20,18 +20,18 @@ LOCK_TIMEOUT = "DPkg::Lock::Timeout=120"
 
 
 def program(name: str) -> Path | None:
-    """A program of the machine, also where only root looks for it."""
+    """Return a program of the machine, also from directories that only root has on PATH."""
     found = shutil.which(name, path=PATH)
     return Path(found) if found else None
 
 
 def plugin_dir() -> Path | None:
-    """The directory that holds the CNI plugins."""
+    """Return the directory of the CNI plugins."""
     return next((folder for folder in PLUGIN_DIRS if all((folder / name).exists() for name in PLUGINS)), None)
 
 
 def busybox() -> Path | None:
-    """A busybox that runs in an image that holds nothing else."""
+    """Return a busybox that runs in an image without anything else."""
     found = program("busybox")
     return found if found and not _needs_libraries(found) else None
 
@@ -52,12 +52,12 @@ NEEDS: dict[str, Callable[[], Path | None]] = {  # Debian package: what we want 
 
 
 def missing() -> list[str]:
-    """The packages that have to be installed."""
+    """Return the packages that have to be installed."""
     return [package for package, find in NEEDS.items() if find() is None]
 
 
 def require_root() -> None:
-    """Raises ClusterError when we are not root: real nodes need namespaces, mounts and control groups."""
+    """Raise ClusterError without root: real nodes need namespaces, mounts and control groups."""
     if os.geteuid() != 0:
         raise ClusterError(
             "Real nodes can only be made by root: containerd and kubelet need namespaces, mounts and control groups. "
@@ -66,7 +66,7 @@ def require_root() -> None:
 
 
 def install(say: Callable[[str], None]) -> None:
-    """Install what is missing. Raises ClusterError, with the names of the packages, when that cannot be done."""
+    """Install missing packages. Raises ClusterError, with their names, if that fails."""
     if not missing():
         return
     with locked(LOCK):

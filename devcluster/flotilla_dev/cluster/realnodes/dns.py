@@ -1,8 +1,7 @@
-"""The names of Services and pods, for everything that runs on real nodes: CoreDNS on this machine's address in the
-set's network, where kubelets send their pods.
+"""Starts CoreDNS for everything that runs on real nodes, on this machine's address in their network.
 
-It reads what it needs from the apiserver with rights of its own. Names of other zones are refused at once: there is no
-way to the internet.
+Kubelets give that address to their pods. CoreDNS resolves names of Services and pods, which it reads from the apiserver
+with its own rights. Names of other zones are refused at once, because there is no way to the internet.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +43,7 @@ _READS: Mapping[str, list[str]] = {
 async def start(
     plane: ControlPlane, program: Callable[[str], Path], clock: Clock, address: str, *, bound: bool
 ) -> None:
-    """Start it, unless it runs; return when it listens. Raises ClusterError."""
+    """Start CoreDNS unless it runs, and wait until it listens. Raises ClusterError."""
     await _allow(plane, clock)
     state_dir = plane.places.state_dir
     current = plane.processes.alive(NAME)

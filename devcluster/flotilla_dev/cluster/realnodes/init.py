@@ -1,8 +1,8 @@
-"""The first process of a node: gives it files of its own, then lives as long as the node and buries its orphans.
+"""The first process of a node: mounts its own files, then runs as long as the node and reaps its orphans.
 
-Started by `namespaces.node_holder` in fresh namespaces, with the node's folder as argument. The node sees this
-machine's files, except that `/run` is empty, and that the directories of kubelet and containerd are in its folder. Only
-the standard library is imported: this process stays.
+`namespaces.node_holder` starts it in fresh namespaces, with the node's folder as argument. The node sees this machine's
+files, except that `/run` is empty, and that the directories of kubelet and containerd are in its folder. Only the
+standard library is imported, because this process stays in memory.
 """
 
 import os
@@ -34,7 +34,7 @@ READY = "ready"
 
 
 def prepare(folder: Path) -> None:
-    """Mounts and settings of the node."""
+    """Make the mounts and settings of the node."""
     socket.sethostname(folder.name)
     for name, value in FORWARDING.items():
         (Path("/proc/sys/net/ipv4") / name).write_text(value, encoding="ascii")
@@ -46,9 +46,9 @@ def prepare(folder: Path) -> None:
 
 
 def _replace(parent: Path, own: dict[str, Path]) -> None:
-    """Put a copy of a directory in its place that has the same entries, but ours instead of some, or besides.
+    """Mount a copy of a directory with the same entries, of which these are replaced or added.
 
-    On the machine itself no directory has to be made for that, which would stay behind.
+    So no directory has to be made on the machine itself, where it would stay behind.
     """
     copy = Path("/run/copy") / parent.name
     copy.mkdir(parents=True)
@@ -101,7 +101,7 @@ def _end(*_: object) -> None:
 
 
 def main() -> None:
-    """Prepare the node, say so, and stay."""
+    """Prepare the node, report it, and stay."""
     folder = Path(sys.argv[1])
     prepare(folder)
     signal.signal(signal.SIGTERM, _end)

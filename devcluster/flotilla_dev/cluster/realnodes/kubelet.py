@@ -1,4 +1,4 @@
-"""kubelet and kube-proxy of one node: what they are told."""
+"""Command lines and configurations of one node's kubelet and kube-proxy."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def object_for(plan: NodePlan) -> Json:
-    """The Node, made before its kubelet registers it, as the controller that hands out pod ranges would complete it."""
+    """Return the Node, created before its kubelet registers it, with the pod range that a controller would assign."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -49,7 +49,7 @@ def object_for(plan: NodePlan) -> Json:
 
 
 def kubelet(plan: NodePlan, program: Path, kubeconfig: Path, clients: Path, zones: int = 3) -> list[str]:
-    """The kubelet's command line; its configuration is written beside it."""
+    """Return the kubelet's command line, and write its configuration."""
     resolver = plan.folder / "resolv.conf"
     resolver.write_text("# Names of other zones are not known here.\n", encoding="ascii")
     config = plan.folder / "kubelet.yaml"
@@ -65,7 +65,7 @@ def kubelet(plan: NodePlan, program: Path, kubeconfig: Path, clients: Path, zone
 
 
 def configuration(plan: NodePlan, clients: Path, resolver: Path) -> Json:
-    """The kubelet's configuration."""
+    """Return the kubelet's configuration."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -92,7 +92,7 @@ def configuration(plan: NodePlan, clients: Path, resolver: Path) -> Json:
 
 
 def proxy(plan: NodePlan, program: Path, kubeconfig: Path) -> list[str]:
-    """kube-proxy's command line; its configuration is written beside it."""
+    """Return kube-proxy's command line, and write its configuration."""
     config = plan.folder / "kube-proxy.yaml"
     document: Json = {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -108,7 +108,7 @@ def proxy(plan: NodePlan, program: Path, kubeconfig: Path) -> list[str]:
 
 
 def pod_network(plan: NodePlan) -> Json:
-    """The CNI configuration: a bridge per node, addresses from the node's range, no address translation."""
+    """Return the CNI configuration: a bridge per node, addresses from the node's range, no address translation."""
     return {
         "cniVersion": "1.0.0",
         "name": "flotilla",

@@ -1,4 +1,4 @@
-"""The namespaces of nodes: made by the process that holds them, entered by everything else."""
+"""The namespaces of nodes: made by the process that holds them, entered by all others."""
 
 import sys
 from collections.abc import Sequence
@@ -13,12 +13,15 @@ READY_WITHIN = 20.0  # seconds; it takes 0.3
 
 
 def network_holder() -> list[str]:
-    """A command that holds a network namespace, and does nothing else."""
+    """Return a command that holds a network namespace and does nothing else."""
     return ["unshare", "--net", "--", "sleep", "infinity"]
 
 
 def node_holder(folder: Path) -> list[str]:
-    """A command that holds the namespaces of a node, with `init` as first process. If one of the two ends, both do."""
+    """Return a command that holds the namespaces of a node, with `init` as first process.
+
+    If one of the two ends, both do.
+    """
     return [
         *("unshare", "--net", "--mount", "--uts", "--ipc", "--pid"),
         *("--fork", "--kill-child", "--mount-proc", "--"),
@@ -27,7 +30,7 @@ def node_holder(folder: Path) -> list[str]:
 
 
 def inside(holder: Process, command: Sequence[str]) -> list[str]:
-    """The command line that runs a command in a node."""
+    """Return the command line that runs a command in a node."""
     ns = Path(f"/proc/{holder.pid}/ns")
     kinds = {"net": "net", "mnt": "mount", "uts": "uts", "ipc": "ipc"}
     entered = [f"--{kinds[kind]}={ns / kind}" for kind in SHARED]
@@ -35,12 +38,12 @@ def inside(holder: Process, command: Sequence[str]) -> list[str]:
 
 
 def inside_network(holder: Process, command: Sequence[str]) -> list[str]:
-    """The command line that runs a command of this machine in another network namespace."""
+    """Return the command line that runs a command of this machine in another network namespace."""
     return ["nsenter", f"--net=/proc/{holder.pid}/ns/net", "--", *command]
 
 
 def same(kind: str, pid: int) -> bool:
-    """Whether a process is in the namespace of this kind in which we are, too."""
+    """Report whether a process is in our namespace of this kind."""
     try:
         return Path(f"/proc/{pid}/ns/{kind}").readlink() == Path(f"/proc/self/ns/{kind}").readlink()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -48,7 +51,7 @@ def same(kind: str, pid: int) -> bool:
 
 
 async def separated(holder: Process, clock: Clock) -> None:
-    """Return when the holder of a network namespace has made it."""
+    """Wait until the holder of a network namespace has made it."""
 
     async def made() -> bool:
         return not same("net", holder.pid)

@@ -1,8 +1,9 @@
-"""The network of a set's nodes: a switch in a namespace of its own, one cable to this machine and one to each node.
+"""The network of real nodes: a switch in a namespace of its own, one cable to this machine and one to each node.
 
-Every set has a /16 that nothing on this machine uses: `.0.1` is this machine, `.0.10` upwards are the nodes, `.1.0/24`
-upwards their pods. All of it is one link: nodes answer for their pods (proxy ARP), so nobody needs routes to them.
-When the switch's process ends, the kernel removes the cables, also the end on this machine, with address and route.
+Every cluster has a /16 that nothing on this machine uses: `.0.1` is this machine, `.0.10` upwards are the nodes,
+`.1.0/24` upwards their pods. All of it is one link: nodes answer for their pods (proxy ARP), so that no routes are
+needed. When the switch's process ends, the kernel removes the cables, also the end on this machine, with address and
+route.
 """
 
 import subprocess
@@ -30,31 +31,31 @@ NODES = 200  # addresses that are set aside for nodes
 
 
 class Network(msgspec.Struct, frozen=True):
-    """The addresses of one set."""
+    """The addresses of one cluster."""
 
     second: int
 
     @property
     def prefix(self) -> str:
-        """Everything of this set."""
+        """The prefix of all its addresses."""
         return f"10.{self.second}.0.0/16"
 
     @property
     def host(self) -> str:
-        """This machine, as nodes and pods see it."""
+        """The address of this machine in it, for nodes and pods."""
         return f"10.{self.second}.0.1"
 
     def node(self, index: int) -> str:
-        """The address of a node."""
+        """Return the address of a node."""
         return f"10.{self.second}.0.{10 + index}"
 
     def pods(self, index: int) -> str:
-        """The addresses of a node's pods."""
+        """Return the addresses of a node's pods."""
         return f"10.{self.second}.{1 + index}.0/24"
 
 
 async def ensure(state_dir: Path, processes: Processes, clock: Clock, *, bound: bool) -> Network:
-    """The set's network, made if it is not there; with the addresses that it had before, if they are still free."""
+    """Return the cluster's network, made if it does not exist, with its earlier addresses if they are free."""
     old = read(state_dir)
     switch = processes.alive(SWITCH)
     if old and switch and _is_claimed(switch, old):
@@ -71,7 +72,7 @@ async def ensure(state_dir: Path, processes: Processes, clock: Clock, *, bound: 
 
 
 def read(state_dir: Path) -> Network | None:
-    """The network that the set has, or had before it was stopped."""
+    """Return the network that the cluster has or had before it was stopped; None if it never had one."""
     try:
         return msgspec.json.decode((state_dir / "network.json").read_bytes(), type=Network)
     except FileNotFoundError:
@@ -79,12 +80,12 @@ def read(state_dir: Path) -> Network | None:
 
 
 def interface(switch: Process) -> str:
-    """The cable's end on this machine; at most 15 letters."""
+    """Return the name of the cable's end on this machine; at most 15 letters."""
     return f"{PREFIX}{switch.pid}"
 
 
 def attach(network: Network, index: int, name: str, node: Process, switch: Process) -> None:
-    """Connect a node, unless it is connected: its default route is made last."""
+    """Connect a node unless it is connected; its default route is made last."""
     if _run(inside(node, ["ip", "route", "show", "default"])):
         return
     # A half-made cable, or that of a node that was killed: it goes a moment later than the node.
@@ -104,19 +105,19 @@ def attach(network: Network, index: int, name: str, node: Process, switch: Proce
 
 
 def taken(routes: list[Json]) -> list[IPv4Network]:
-    """What the routing tables of this machine speak of, in any way."""
+    """Return every network in the routing tables of this machine."""
     named = [str(route["dst"]) for route in routes if route.get("dst", "default") != "default"]
     return [IPv4Network(name) for name in named]
 
 
 def candidates(used: list[IPv4Network], preferred: list[Network]) -> list[Network]:
-    """The networks that are free, best first."""
+    """Return the networks that are free, best first."""
     every = [*preferred, *(Network(second) for second in range(FIRST, LAST + 1))]
     return [one for one in every if not any(IPv4Network(one.prefix).overlaps(other) for other in used)]
 
 
 def _wire(switch: Process) -> None:
-    """The switch itself, and its cable to this machine."""
+    """Make the switch itself, and its cable to this machine."""
     _run(inside_network(switch, ["ip", "link", "add", BRIDGE, "type", "bridge"]))
     _run(inside_network(switch, ["ip", "link", "set", BRIDGE, "up"]))
     end = ("peer", "name", "machine", "netns", str(switch.pid))
@@ -126,8 +127,10 @@ def _wire(switch: Process) -> None:
 
 
 def _remove_remains(network: Network) -> None:
-    """Remove the cable of a switch that was killed: on a busy machine the kernel does it seconds later, and until then
-    the set's own addresses would be taken."""
+    """Remove the cable of a switch that was killed.
+
+    On a busy machine the kernel does so seconds later, and until then the cluster's own addresses count as taken.
+    """
     shown = _run(["ip", "-json", "address", "show", "to", network.host])
     for device in msgspec.json.decode(shown, type=list[Json]):
         name: str = device.get("ifname", "")
@@ -137,7 +140,7 @@ def _remove_remains(network: Network) -> None:
 
 
 def _claim(switch: Process, preferred: list[Network]) -> Network:
-    """Take the first free network. Of two commands that try the same one, the kernel lets one add its route."""
+    """Claim the first free network. Of two commands that try the same one, the kernel lets one add its route."""
     shown = _run(["ip", "-json", "-4", "route", "show", "table", "all"])
     device = interface(switch)
     for network in candidates(taken(msgspec.json.decode(shown, type=list[Json])), preferred):
@@ -149,7 +152,7 @@ def _claim(switch: Process, preferred: list[Network]) -> Network:
 
 
 def _is_claimed(switch: Process, network: Network) -> bool:
-    """Whether the switch has got these addresses; its maker may have been killed before."""
+    """Report whether the switch has these addresses; its maker may have been killed before."""
     device = interface(switch)
     return not _fails(["ip", "link", "show", device]) and bool(
         _run(["ip", "route", "show", network.prefix, "dev", device])

@@ -1,4 +1,4 @@
-"""The real nodes of one set: started, repaired, entered and stopped.
+"""Starts, repairs, enters and stops the real nodes of one cluster.
 
     nodes = RealNodes(state_dir, programs, clock)
     network = await nodes.connect()                     # before the control plane: its apiserver listens there
@@ -6,7 +6,7 @@
     … subprocess.run(nodes.inside("real-0", ["ctr", "-n", "k8s.io", "containers", "list"])) …
     await nodes.stop()
 
-As everywhere here, starting is the repair as well: what runs is left alone.
+Starting also repairs: running processes are left alone.
 """
 
 import asyncio
@@ -44,19 +44,19 @@ POLL = 0.2
 
 
 def node_name(index: int) -> str:
-    """The name of a node, and of the process that holds it."""
+    """Return the name of a node, and of the process that holds it."""
     return f"{PREFIX}{index}"
 
 
 def part_name(node: str, part: str) -> str:
-    """The record of one of a node's daemons."""
+    """Return the name of the process of one of a node's daemons."""
     return f"{node}-{part}"
 
 
 def recorded(processes: Processes) -> list[str]:
-    """The processes of real nodes, in the order in which to stop them: the holders take the rest along.
+    """Return the processes of real nodes in the order in which to stop them: the holders end the rest.
 
-    The switch is not among them: with it goes the address at which the apiserver listens.
+    The switch is not among them, because the apiserver listens at its address.
     """
     names = [process.name for process in processes.all()]
     ours = [name for name in names if name.startswith(PREFIX)]
@@ -66,7 +66,7 @@ def recorded(processes: Processes) -> list[str]:
 
 
 class RealNodes:
-    """The real nodes of one state folder; see the module's story."""
+    """The real nodes of one state folder."""
 
     def __init__(self, state_dir: Path, programs: Callable[[str], Path], clock: Clock, *, bound: bool = False) -> None:
         self._state_dir = state_dir
@@ -77,17 +77,17 @@ class RealNodes:
 
     @property
     def registries(self) -> Path:
-        """Where each registry that is not the set's own has a directory; see `containerd.trust`."""
+        """The folder with a directory for each further registry; see `containerd.trust`."""
         return self._state_dir / "registries"
 
     @property
     def path(self) -> str:
-        """PATH for programs in a node: containerd looks for its shim there, people for `ctr`."""
+        """PATH for programs in a node: containerd needs its shim there, people `ctr`."""
         return f"{self._programs('containerd-shim-runc-v2').parent}:{PATH}"
 
     @property
     def network(self) -> Network:
-        """The set's addresses. Raises ClusterError when there was no `connect`."""
+        """The cluster's addresses. Raises ClusterError before `connect`."""
         found = network.read(self._state_dir)
         if found is None:
             raise ClusterError("This set has no real nodes.")
@@ -98,7 +98,7 @@ class RealNodes:
         return await network.ensure(self._state_dir, self._processes, self._clock, bound=self._bound)
 
     async def registry(self) -> Registry:
-        """The set's image registry, started if it does not run; always at the same port."""
+        """Return the cluster's image registry, started if it does not run; always at the same port."""
         remembered = self._state_dir / "registry.json"
         if not remembered.exists():
             write_private(remembered, msgspec.json.encode(free_ports(1)[0]))
@@ -109,7 +109,7 @@ class RealNodes:
         )
 
     async def start(self, plane: ControlPlane, count: int, say: Say = lambda _: None) -> None:
-        """Start `real-0` … `real-<count-1>`, as far as they do not run, and wait until pods can go there."""
+        """Start the missing ones of `real-0` … `real-<count-1>`, and wait until pods can be scheduled there."""
         await cgroups.sweep(self._clock)
         say("filling the registry")
         images = await self.registry()
@@ -132,7 +132,7 @@ class RealNodes:
         await self._ready(plane, names)
 
     async def hold(self, name: str) -> Process:
-        """The process that holds a node's namespaces, started if it does not run; returns when it is ready."""
+        """Return the process that holds a node's namespaces, started if it does not run, when it is ready."""
         ready = self._folder(name) / READY
         holder = self._processes.alive(name)
         if holder is None:
@@ -145,7 +145,7 @@ class RealNodes:
         return holder
 
     async def ensure(self, name: str, part: str, plane: ControlPlane) -> Process:
-        """One of a node's daemons (`PARTS`), started if it does not run."""
+        """Return the process of one of a node's daemons (`PARTS`), started if it does not run."""
         record = part_name(name, part)
         current = self._processes.alive(record)
         if current is not None:
@@ -166,17 +166,17 @@ class RealNodes:
     async def stop(self) -> None:
         """Stop all nodes with everything in them, the registry and the network, and remove their control groups.
 
-        The apiserver cannot be reached any more then.
+        The apiserver cannot be reached afterwards.
         """
         await self._processes.stop([*recorded(self._processes), SWITCH], self._clock, grace=0)
         await cgroups.sweep(self._clock)
 
     def inside(self, name: str, command: Sequence[str]) -> list[str]:
-        """The command line that runs a command in a node: in its namespaces, so among its files and processes."""
+        """Return the command line that runs a command in a node, in its namespaces."""
         return namespaces.inside(self._holder(name), command)
 
     def files(self, name: str) -> Path:
-        """The root of the files as the node sees them, for looking at from outside."""
+        """Return the root of the files as the node sees them, to read from outside."""
         return Path(f"/proc/{self._holder(name).pid}/root")
 
     async def _ready(self, plane: ControlPlane, names: list[str]) -> None:
@@ -192,7 +192,7 @@ class RealNodes:
                 await self._clock.sleep(POLL)
 
     async def _waiting(self, api: Api, names: list[str]) -> dict[str, str]:
-        """The nodes that pods cannot go to, and why."""
+        """Return the nodes to which no pods can be scheduled, and why."""
         nodes = [msgspec.json.decode(raw, type=Json) for raw in (await api.list(NODE)).items]
         states = {node["metadata"]["name"]: unready(node) for node in nodes}
         for index, name in enumerate(names):
@@ -230,7 +230,7 @@ class RealNodes:
 
 
 async def node_problem(name: str, kubeconfig: Path, clock: Clock) -> str:
-    """What keeps pods from a node, as its Node says; empty when nothing does."""
+    """Return why pods cannot be scheduled to a node, from its Node; empty if they can."""
     try:
         async with admin(kubeconfig, clock) as api:
             node = msgspec.json.decode(await api.get(NODE, "", name), type=Json)
@@ -240,7 +240,7 @@ async def node_problem(name: str, kubeconfig: Path, clock: Clock) -> str:
 
 
 def unready(node: Json) -> str:
-    """What a Node says about why pods cannot go there; empty when they can."""
+    """Return why pods cannot be scheduled to this Node; empty if they can."""
     conditions: list[Json] = node.get("status", {}).get("conditions") or []
     ready = next((one for one in conditions if one["type"] == "Ready"), Json(message="its kubelet has not reported"))
     if ready.get("status") != "True":

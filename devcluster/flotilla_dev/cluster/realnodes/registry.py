@@ -1,9 +1,9 @@
-"""The set's own image registry: crane's, on this machine's address in the nodes' network, filled with small images.
+"""The image registry of real nodes: crane's, on this machine's address in their network, with small images.
 
-It keeps manifests in memory, so it is filled again by every command that needs it. The images need no registry to come
-from: a static busybox, and a page that says which image it is. They carry the names of images that manifests use all
-the time, so that these work unchanged: what is called nginx serves a page on port 80. Each tag has a page of its own,
-and therefore an image id of its own.
+It keeps manifests in memory, so it is filled again by every command that needs it. The images need no registry to be
+pulled from: they have a static busybox, and a page with their own name. They are named like images that manifests often
+use, so that these work unchanged: `nginx` serves a page on port 80. Each tag has a page of its own, and therefore an
+image id of its own.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ NAMED: dict[str, tuple[str, ...]] = {
 
 
 def build(reference: str, command: Sequence[str], files: Mapping[str, bytes] | None = None) -> Image:
-    """An image with busybox in it, a page that says `reference`, and further files by their absolute path."""
+    """Build an image with busybox, a page that contains `reference`, and further files by absolute path."""
     own = {"www/index.html": File(f"{reference}\n".encode())}
     for path, content in (files or {}).items():
         own[path.lstrip("/")] = File(content, executable=path.startswith("/bin/"))
@@ -55,7 +55,7 @@ def build(reference: str, command: Sequence[str], files: Mapping[str, bytes] | N
 
 @cache
 def root_layer() -> Layer:
-    """The layer with busybox, under all of its names."""
+    """Return the layer with busybox under all of its names."""
     program = busybox()
     assert program is not None, "busybox-static was required before"
     names = subprocess.run([program, "--list-full"], capture_output=True, text=True, check=True).stdout.split()
@@ -76,28 +76,28 @@ PATIENCE = aiohttp.ClientTimeout(total=60)
 
 
 class Registry:
-    """A registry that runs, at `address` (`host:port`)."""
+    """A running registry at `address` (`host:port`)."""
 
     def __init__(self, address: str) -> None:
         self.address = address
 
     @property
     def url(self) -> str:
-        """What containerd asks."""
+        """The URL for containerd."""
         return f"http://{self.address}"
 
     async def serves(self) -> bool:
-        """Whether it answers."""
+        """Report whether it responds."""
         return await serves(f"{self.url}/v2/")
 
     async def push(self, reference: str, command: Sequence[str], files: Mapping[str, bytes] | None = None) -> str:
-        """Build an image under this name, as manifests name it, and return its digest."""
+        """Build an image under this name, as manifests name it. Return its digest."""
         image = await asyncio.to_thread(build, reference, command, files)
         await self.store(reference, image)
         return image.digest
 
     async def store(self, reference: str, image: Image) -> None:
-        """Put an image under a name."""
+        """Store an image under a name."""
         name = ImageName.parse(reference)
         async with aiohttp.ClientSession(self.url, timeout=PATIENCE) as session:
             for digest, blob in image.blobs.items():
@@ -125,7 +125,7 @@ class Registry:
 async def ensure(
     state_dir: Path, processes: Processes, program: Callable[[str], Path], clock: Clock, address: str, *, bound: bool
 ) -> Registry:
-    """The set's registry, started if it does not run, with the images of every set in it."""
+    """Return the cluster's registry, started if it does not run, with the usual images in it."""
     registry = Registry(address)
     await serve(registry, state_dir, processes, program, clock, bound=bound)
     for reference, command in NAMED.items():
@@ -142,7 +142,7 @@ async def serve(
     *,
     bound: bool,
 ) -> None:
-    """Return when the registry answers at its address; it is started if it does not run."""
+    """Start the registry if it does not run, and wait until it responds at its address."""
     current = processes.alive(NAME)
     if current is None or f"--address={registry.address}" not in current.argv:
         await processes.stop([NAME], clock, grace=0)
