@@ -70,7 +70,7 @@ def _kept(start: Callable[[], Coroutine[Any, Any, NatsServer]]) -> Generator[Nat
     def keep() -> None:
         try:
             server = asyncio.run(start())
-        except BaseException as error:  # noqa: BLE001 - whoever waits for the server gets it
+        except BaseException as error:  # noqa: BLE001 - raised where the server is waited for
             begun.set_exception(error)
             return
         begun.set_result(server)
@@ -108,7 +108,7 @@ def listen_address(text: str) -> tuple[str, int]:
 
 
 def find_program(name: str) -> Path:
-    """Return a nats-server of this machine for the embedded bus. Raises ClickException if there is none."""
+    """Return a nats-server of this machine for the embedded bus. Raises ClickException without one."""
     result = search([PROGRAMS[name]])
     if name not in result.found:
         tried = "\n  ".join(result.tried)

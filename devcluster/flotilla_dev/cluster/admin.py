@@ -14,7 +14,7 @@ from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.settings import Settings
 
-PATIENCE = 30.0  # seconds per request: everything is on this machine
+TIMEOUT = 30.0  # seconds per request: everything is on this machine
 USER_AGENT = "flotilla-up"
 
 
@@ -22,7 +22,7 @@ USER_AGENT = "flotilla-up"
 async def admin(path: Path, clock: Clock) -> AsyncGenerator[Api]:
     """Open a client with the credentials of this kubeconfig for the time of the block."""
     config = await load_config(Settings(kubeconfig=str(path)), reader=read_here, clock=clock)
-    client = KubeClient(config, user_agent=USER_AGENT, timeout=PATIENCE)
+    client = KubeClient(config, user_agent=USER_AGENT, timeout=TIMEOUT)
     try:
         yield client
     finally:

@@ -24,7 +24,7 @@ NAMESPACE, NAME, REPLICAS = "default", "sample", 5
 BEFORE, AFTER = "nginx:alpine", "nginx:mainline"
 CLONE_SET = Resource("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet")  # the version of users' manifests
 POLL = 0.1
-PATIENCE = 90.0  # seconds for each half; both take a few on an idle machine
+TIMEOUT = 90.0  # seconds for each half; both take a few on an idle machine
 
 Rows = dict[str, "Row"]
 Show = Callable[[Rows], None]
@@ -136,7 +136,7 @@ async def _apply(api: Api, image: str) -> None:
 
 
 async def _until(api: Api, clock: Clock, image: str, show: Show) -> Rows:
-    deadline = clock.monotonic() + PATIENCE
+    deadline = clock.monotonic() + TIMEOUT
     while clock.monotonic() < deadline:
         page = await api.list(POD, NAMESPACE, label_selector=f"app={NAME}")
         found = [row(msgspec.json.decode(item, type=Json)) for item in page.items]
@@ -146,7 +146,7 @@ async def _until(api: Api, clock: Clock, image: str, show: Show) -> Rows:
         if len(done) == len(found) == REPLICAS:
             return rows
         await clock.sleep(POLL)
-    raise ClusterError(f"After {PATIENCE:.0f} s not all {REPLICAS} pods of CloneSet {NAME} are ready with {image}.")
+    raise ClusterError(f"After {TIMEOUT:.0f} s not all {REPLICAS} pods of CloneSet {NAME} are ready with {image}.")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from flotilla_cli.local.errors import ClusterError
 from flotilla_cli.progress import Say
 from flotilla_dev.cluster.programs import Product
 
-PATIENCE = aiohttp.ClientTimeout(total=600, sock_connect=3, sock_read=30)
+TIMEOUT = aiohttp.ClientTimeout(total=600, sock_connect=3, sock_read=30)
 CHUNK = 1 << 20
 
 
@@ -81,7 +81,7 @@ async def download(product: Product, names: Collection[str], machine: str, into:
     for asset in wanted:
         if asset.url not in pinned_sums():
             raise Unpinned(f"{asset.url}: no SHA-256 sum is pinned for it")
-    async with aiohttp.ClientSession(timeout=PATIENCE, trust_env=True) as session:
+    async with aiohttp.ClientSession(timeout=TIMEOUT, trust_env=True) as session:
         fetched: dict[str, bytes] = {}  # an archive may hold several programs
         for asset in wanted:
             if asset.url not in fetched:

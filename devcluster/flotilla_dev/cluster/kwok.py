@@ -42,14 +42,14 @@ SHOWN = "fake.flotilla.dev/shown"
 """On pods and nodes: the start of kwok that they were shown to."""
 ADDED_WITHIN = 60.0  # seconds; it takes one
 TAKEN_WITHIN = 60.0  # seconds; it takes a tenth of one
-SHOW_NODES_EVERY = 5.0  # seconds: whatever kept kwok from a node, it looks at one that changes
+SHOW_NODES_EVERY = 5.0  # seconds: kwok reconsiders a node that changes
 POLL = 0.05
 HEARTBEAT = 60_000  # milliseconds, up to twice that; see NODE_GRACE
 ENVIRONMENT = {"GOGC": "400"}
 """Kubelets are on other machines; fake ones should take as little CPU as they can. They keep little and drop much, so
 garbage is looked for a quarter as often."""
 NOT_TOLD = ("osImage", "kernelVersion", "kubeProxyVersion", "machineID", "systemUUID", "bootID")
-"""What the apiserver wants to hear of a node and nobody asks for."""
+"""Fields of a node that the apiserver requires and no test reads."""
 WORKERS = 64  # status patches at a time, of all nodes together; with 16 pods waited seconds for their turn
 
 RUNS = '.status.podIP // "" | length > 0 | tostring'

@@ -84,12 +84,12 @@ async def until(
 
 async def stop(process: Process, clock: Clock, grace: float = 10) -> None:
     """Terminate the process's session, and kill it after `grace` seconds. Does nothing if it has ended."""
-    for signum, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
+    for signum, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
         if not is_alive(process):
             return
         if signum is signal.SIGKILL or grace > 0:
             send(process, signum)
-        deadline = clock.monotonic() + patience
+        deadline = clock.monotonic() + seconds
         while is_alive(process) and clock.monotonic() < deadline:
             await clock.sleep(POLL)
 

@@ -110,7 +110,7 @@ async def provide(
 ) -> Callable[[str], Path]:
     """Return the path of each named program, by whichever way works. Raises ClusterError with all attempts.
 
-    `pinned`: in the pinned version and as downloaded or built, whatever the machine has.
+    `pinned`: in the pinned version and as downloaded or built, even if the machine has another.
     """
     wanted = [PROGRAMS[name] for name in names]
     found = search(wanted, assets, pinned=pinned)
@@ -207,5 +207,5 @@ def _only_one(say: Say) -> Generator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / ".lock", partial(say, "another command is getting the programs; waiting for it")):
         yield
-        for path in folder.glob(".*-*"):  # what killed downloads and builds left; nobody else works here now
+        for path in folder.glob(".*-*"):  # left by killed downloads and builds: the lock keeps others out
             shutil.rmtree(path, ignore_errors=True)

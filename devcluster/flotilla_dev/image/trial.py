@@ -60,7 +60,7 @@ def _run(command: Sequence[str]) -> None:
         raise click.ClickException(
             f"The image does not start: `{' '.join(command[-2:])}` in it ended with {reply.returncode}:\n"
             f"{(reply.stdout + reply.stderr).strip()}\n"
-            "Nothing was pushed. `flotilla image build --refresh` makes it anew."
+            "Nothing was pushed. `flotilla image build --refresh` builds it again."
         )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from flotilla_dev.cluster.realnodes.debian import plugin_dir, program
 
-SOCKET = "/run/containerd/containerd.sock"  # where everybody looks for it; a node has a /run of its own
+SOCKET = "/run/containerd/containerd.sock"  # the default of its clients; a node has a /run of its own
 PAUSE = "registry.k8s.io/pause:3.10"
 
 # Restricting the OOM score lets sandboxes start where root may not lower it. Schemas of plugins: version 3.
@@ -39,7 +39,7 @@ disabled_plugins = ["io.containerd.internal.v1.tracing", "io.containerd.tracing.
 """
 
 HOSTS = """\
-# Every image comes from here, whatever registry its name names.
+# Every image comes from here, also those of other registries.
 server = "{server}"
 
 [host."{server}"]

@@ -28,7 +28,7 @@ TUNABLES = {
 
 FORWARDING = {
     "ip_forward": "1",
-    "conf/all/proxy_arp": "1",  # a node answers for its pods: whoever is on the switch needs no route to them
+    "conf/all/proxy_arp": "1",  # a node answers for its pods, so that no routes to them are needed
 }
 READY = "ready"
 

@@ -79,7 +79,7 @@ def configuration(plan: NodePlan, clients: Path, resolver: Path) -> Json:
         "enforceNodeAllocatable": [],
         "evictionHard": ROOM,
         "imageGCHighThresholdPercent": 100,
-        "oomScoreAdj": 0,  # lower ones are not for everybody's root
+        "oomScoreAdj": 0,  # lower ones need more than root in some containers
         "serializeImagePulls": False,
         "registryPullQPS": 0,
         "eventRecordQPS": 0,

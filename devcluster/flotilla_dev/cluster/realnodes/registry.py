@@ -72,7 +72,7 @@ def root_layer() -> Layer:
 
 NAME = "registry"
 READY_WITHIN = 20.0  # seconds; it takes 0.1
-PATIENCE = aiohttp.ClientTimeout(total=60)
+TIMEOUT = aiohttp.ClientTimeout(total=60)
 
 
 class Registry:
@@ -99,7 +99,7 @@ class Registry:
     async def store(self, reference: str, image: Image) -> None:
         """Store an image under a name."""
         name = ImageName.parse(reference)
-        async with aiohttp.ClientSession(self.url, timeout=PATIENCE) as session:
+        async with aiohttp.ClientSession(self.url, timeout=TIMEOUT) as session:
             for digest, blob in image.blobs.items():
                 await self._blob(session, name.path, digest, blob)
             manifest = {"Content-Type": MANIFEST}
