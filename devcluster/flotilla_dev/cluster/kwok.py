@@ -48,8 +48,8 @@ HEARTBEAT = 60_000  # milliseconds, up to twice that; see NODE_GRACE
 ENVIRONMENT = {"GOGC": "400"}
 """Kubelets are on other machines; fake ones should take as little CPU as they can. They keep little and drop much, so
 garbage is looked for a quarter as often."""
-NOT_TOLD = ("osImage", "kernelVersion", "kubeProxyVersion", "machineID", "systemUUID", "bootID")
-"""Fields of a node that the apiserver requires and no test reads."""
+UNUSED = ("osImage", "kernelVersion", "kubeProxyVersion", "machineID", "systemUUID", "bootID")
+"""Required fields of a node that nothing here uses."""
 WORKERS = 64  # status patches at a time, of all nodes together; with 16 pods waited seconds for their turn
 
 RUNS = '.status.podIP // "" | length > 0 | tostring'
@@ -210,7 +210,7 @@ def node(index: int, zones: int = 3) -> Json:
                 "operatingSystem": "linux",
                 "kubeletVersion": "fake",
                 "containerRuntimeVersion": "containerd://fake",
-                **dict.fromkeys(NOT_TOLD, ""),
+                **dict.fromkeys(UNUSED, ""),
             },
         },
     }
