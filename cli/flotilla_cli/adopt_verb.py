@@ -25,7 +25,7 @@ Running services keep renewing their leases.
 
 @click.command()
 @cluster_options
-@click.option("--dry-run", is_flag=True, help="Print the plan, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the plan without changing anything.")
 @click.option("--undo", is_flag=True, help="Restore OpenKruise and everything else as it was before.")
 @click.option(
     "--leave-unserved",

@@ -32,7 +32,7 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 _NO_BUS = (
     "no bus is known for this cluster: give --nats URL, or set FLOTILLA_NATS. The bus of `flotilla up` is found if "
-    "KUBECONFIG is the set's own kubeconfig, or unset; that of `flotilla run` if KUBECONFIG is the same there"
+    "KUBECONFIG is the local cluster's own, or unset; that of `flotilla run` if KUBECONFIG is the same there"
 )
 
 

@@ -77,7 +77,7 @@ def install(
 @click.option(
     "--force", is_flag=True, help="Remove even if custom resources exist: they and all their pods are deleted."
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be removed, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed without changing anything.")
 @click.option(
     "--prepare",
     is_flag=True,
@@ -117,7 +117,7 @@ async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set
 
 
 async def _refuse_beside_openkruise(api: Api, clock: Clock) -> None:
-    """Refuse beside a running OpenKruise.
+    """Refuse to install next to a running OpenKruise.
 
     Two managers would write the same pods, and the apiserver would call the webhook of only one.
     """

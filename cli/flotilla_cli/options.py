@@ -71,7 +71,7 @@ def namespace_option(command: Command) -> Command:
 
 def bus_option(command: Command) -> Command:
     """Add --nats."""
-    known = "FLOTILLA_NATS, the local set's"
+    known = "FLOTILLA_NATS, the local cluster's"
     return click.option("--nats", default="", metavar="URL", help="The bus.", show_default=known)(command)
 
 

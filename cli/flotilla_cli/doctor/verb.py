@@ -32,7 +32,7 @@ _COLOURS = {BROKEN: "red"}
 def doctor(kubeconfig: str, context: str, nats: str, output: str | None) -> None:
     """Find problems of an installation, and what to do about them.
 
-    Changes nothing. Exit code: 0 nothing found, 1 something is broken, 3 warnings only.
+    Changes nothing. Exit code: 0 no problems found, 1 something is broken, 3 warnings only.
     """
     with reported():
         outcomes = asyncio.run(_examined(target_of(kubeconfig, context), nats, SystemClock()))

@@ -19,7 +19,7 @@ from flotilla_common.bus.subjects import inbox_node
 RUNTIME = "runtime"
 """Name of the container runtime in the agent's readiness."""
 
-_START = "see its pod or process and its log; `flotilla up` starts that of a local set (docs/nodeagent.md)"
+_START = "see its pod or process and its log; `flotilla up` starts that of a local cluster (docs/nodeagent.md)"
 
 
 def check(facts: Facts) -> Looked:
