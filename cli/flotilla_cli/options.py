@@ -91,7 +91,7 @@ class Ago(click.ParamType[timedelta]):
 
 
 def since_option(told: str) -> Callable[[Command], Command]:
-    """Add --since; `told` is its help."""
+    """Add --since with this help."""
     return click.option("--since", type=Ago(), metavar="10m", help=told)
 
 

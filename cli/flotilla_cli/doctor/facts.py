@@ -59,7 +59,7 @@ class Backend(msgspec.Struct, frozen=True):
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """A certificate as served. `problem`: why the authorities at hand do not trust it."""
+    """A certificate as served. `problem`: why the known authorities do not trust it."""
 
     begin: datetime
     end: datetime

@@ -158,7 +158,7 @@ class _Look:
             self._over.set()
 
     async def _expected(self) -> set[str]:
-        """Return the services whose heartbeats to wait for, judged by the objects that may be read."""
+        """Return the services whose heartbeats to wait for, by the objects that may be read."""
         hooks, workloads = await self._asked["hooks"], await self._asked["workloads"]
         return expected.named(self._places.local, workloads.found or (), hooks.found or ())
 

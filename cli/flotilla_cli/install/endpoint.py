@@ -48,7 +48,7 @@ def keep(wanted: Json, live: Json) -> Json:
 
 
 def switched(wanted: Json, live: Json) -> Json | None:
-    """Return the live object with endpoints switched between URL and Service; None if none is to be switched."""
+    """Return the live object with endpoints switched between URL and Service; None without any change."""
     result = copy.deepcopy(live)
     target = clients(wanted)
     changed = False
@@ -74,7 +74,7 @@ def _by_entry(entries: Sequence[Json]) -> dict[str, Json]:
 
 
 def template_of(document: Json) -> list[Json]:
-    """Return the entries of the template; empty if there is none, or it cannot be decoded."""
+    """Return the entries of the template; empty without a template, or if it cannot be decoded."""
     content = text(member(document, "metadata", "annotations").get(TEMPLATE))
     try:
         return mappings(msgspec.json.decode(content)) if content else []

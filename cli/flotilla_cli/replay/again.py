@@ -139,7 +139,7 @@ class Replay:
         return self._made(decision, end, None, verdict)
 
     def _learn_writes(self, position: int) -> None:
-        """Apply the service's own writes before that index, whatever else it has not seen."""
+        """Apply the service's own writes before that index, even if it has not seen other messages."""
         while self._learned < position:
             act = act_of(self._bundle.heard[self._learned])
             if act is not None and act.replica == self._replica and not self._tables.wrote(act):
@@ -151,7 +151,7 @@ class Replay:
             self._take(self._bundle.heard[self._seen])
 
     def _see_next(self, position: int) -> bool:
-        """Apply messages up to the next that changes anything. Return False if there is none before the index."""
+        """Apply messages up to the next that changes anything. Return False without any before the index."""
         while self._seen < position:
             if self._take(self._bundle.heard[self._seen]):
                 return True

@@ -25,7 +25,7 @@ class PodFacts(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Return the reason that its kubelet or its containers report; empty if there is none."""
+        """Return the reason that its kubelet or its containers report; empty without one."""
         status = self.pod.status
         if status.reason:
             return status.reason
@@ -37,7 +37,7 @@ class PodFacts(msgspec.Struct, frozen=True):
 
 
 def waits_for(workload: Workload) -> tuple[Reason, ...]:
-    """Return a reason for each remaining step, besides the causes of its pods; empty if there is none."""
+    """Return a reason for each remaining step, besides the causes of its pods; empty at rest."""
     wanted, seen = workload.metadata.generation, workload.observed_generation
     if seen < wanted:
         text = f"generation {wanted} has not been observed yet, the last one is {seen}"

@@ -1,4 +1,4 @@
-"""The common view of sets with revisions and pods, whatever their kind.
+"""The common view of sets with revisions and pods, for all kinds.
 
 A kind joins with a function that reads its objects into this (`flotilla_cli/views/<kind>.py`).
 """
