@@ -7,8 +7,9 @@ import pytest
 from flotilla_common.api.admission.review import Request
 from flotilla_common.api.kinds.podprobemarker.validation import validate
 from flotilla_webhook.tools import kind_handlers
+from tests.testkit.admission import tools
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, tools
 
 EXEC: Json = {"exec": {"command": ["sh", "-c", "exit 0"]}}
 HTTP: Json = {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}}

@@ -13,8 +13,9 @@ from flotilla_common.api.kinds.podunavailablebudget.validation import validate
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.preserved import ANNOTATION
 from flotilla_webhook.tools import kind_handlers
+from tests.testkit.admission import tools
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, tools
 
 V1ALPHA1, V1BETA1 = "policy.kruise.io/v1alpha1", "policy.kruise.io/v1beta1"
 REPLICAS, OPERATIONS = "pub.kruise.io/protect-total-replicas", "kruise.io/pub-protect-operations"

@@ -14,8 +14,8 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.kube.interface import ApiError
 from tests.support.fake_clock import START, FakeClock
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi
 
 GRACE = 10.0
 WAIT = Step("wait", until=(PodsGone(DAEMON),))

@@ -19,8 +19,8 @@ from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, EVENT, POD, REPLICA_SET, REVISION, Resource
 from flotilla_common.clock import ManualClock
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi
 
 NOW = datetime(2026, 3, 1, 8, 2, 0, tzinfo=UTC)
 TERM = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}

@@ -13,7 +13,8 @@ from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.resources import EVENT, JOB, NODE, POD, Resource
-from flotilla_common.kube.interface import Api, ApiError, Page
+from flotilla_common.kube.interface import Api, ApiError
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, PULLS, cron_job
 from tests.unit.admission.test_advancedcronjob_defaults import JOB as JOB_TEMPLATE
@@ -25,26 +26,7 @@ NODES: list[Json] = [
 ]
 NODES[3]["spec"] = {"unschedulable": True}
 
-
-class FakeApi:
-    """Lists these objects, by label and namespace; denies what is named."""
-
-    def __init__(self, objects: Mapping[Resource, Sequence[Json]], denies: str = "") -> None:
-        self.objects = objects
-        self.denies = denies
-        self.selectors: list[str] = []
-
-    async def list(self, resource: Resource, namespace: str = "", label_selector: str = "", **_: object) -> Page:
-        if resource.plural == self.denies:
-            raise ApiError(403, "Forbidden", "no")
-        self.selectors.append(label_selector)
-        wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
-        found = [
-            msgspec.Raw(msgspec.json.encode(one))
-            for one in self.objects.get(resource, ())
-            if wanted.items() <= one["metadata"].get("labels", {}).items()
-        ]
-        return Page(found, "1")
+FORBIDDEN = ApiError(403, "Forbidden", "no")
 
 
 def owned(name: str, uid: str, created: int = 0, **rest: Any) -> Json:
@@ -97,7 +79,7 @@ async def test_a_broadcast_job_that_has_ended_wants_no_nodes(verdict: str, pods:
 
 
 async def test_nodes_that_may_not_be_read() -> None:
-    found = await scope(BROADCAST_JOB, broadcast_job(), FakeApi({POD: PODS}, denies="nodes"))
+    found = await scope(BROADCAST_JOB, broadcast_job(), FakeApi({POD: PODS}, errors={"nodes": FORBIDDEN}))
     assert (len(found.pods), found.served, found.denied) == (2, None, {"nodes"})
 
 
@@ -127,7 +109,12 @@ QUOTA = 'Error creating: pods "a-1-" is forbidden: exceeded quota: small'
 
 
 def event(reason: str, message: str, at: int) -> Json:
-    return {"reason": reason, "message": message, "lastTimestamp": f"2026-03-01T11:00:{at:02}Z", "metadata": {}}
+    return {
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": f"2026-03-01T11:00:{at:02}Z",
+        "metadata": {"namespace": "n"},
+    }
 
 
 @pytest.mark.parametrize(
@@ -166,7 +153,7 @@ async def test_a_job_of_kubernetes(status: Json, pods: list[str], expected: list
 
 
 async def test_events_that_may_not_be_read() -> None:
-    api = FakeApi({JOB: [owned("a-1", "uid-of-cron")]}, denies="events")
+    api = FakeApi({JOB: [owned("a-1", "uid-of-cron")]}, errors={"events": FORBIDDEN})
     found = await scope(ADVANCED_CRON_JOB, of_cron_job(JOB_TEMPLATE), api)
     assert (found.troubles, found.denied) == ([], {"events"})
 

@@ -10,8 +10,9 @@ from flotilla_webhook.pods import Step
 from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
+from tests.testkit.apiserver import FakeApi
 from tests.unit.docs.svg import DIM, WRITES, Canvas
-from tests.unit.webhook.fakes import FakeApi, records
+from tests.unit.webhook.fakes import records
 
 PACKAGE = Path(inspect.getfile(chain_of)).parent
 

@@ -24,8 +24,9 @@ from tests.support.fake_clock import FakeClock
 from tests.support.hostile.amount import amount
 from tests.support.hostile.reviews import Reviews
 from tests.support.timing import measured
+from tests.testkit.apiserver import FakeApi
 from tests.unit.webhook.asgi import call
-from tests.unit.webhook.fakes import FakeApi, records
+from tests.unit.webhook.fakes import records
 
 REQUESTS = 700
 MOST_SECONDS = 3.0

@@ -36,7 +36,8 @@ from flotilla_webhook import access
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.tools import kind_handlers
 from tests.simulation.world import services
-from tests.unit.webhook.fakes import FakeApi, tools
+from tests.testkit.admission import tools
+from tests.testkit.apiserver import FakeApi
 
 ROOT = Path(__file__).parents[3]
 ENTRIES = {"mutate": mutating_entries, "validate": lambda: validating_entries(Gates.parse(""))}

@@ -19,8 +19,9 @@ from flotilla_common.settings import SettingsError, load
 from flotilla_webhook.tools import kind_handlers
 from tests.sample.added import added
 from tests.sample.kind import KIND
+from tests.testkit.admission import tools
+from tests.testkit.apiserver import FakeApi
 from tests.unit.kinds import places
-from tests.unit.webhook.fakes import FakeApi, tools
 
 GENERATED = places.OF_KINDS | places.OF_CONTROLLERS
 EVERYWHERE = GENERATED | places.WRITTEN

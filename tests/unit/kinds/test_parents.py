@@ -1,10 +1,8 @@
 """An object that makes a workload, in each command: the sample kind, its CloneSet, and the pods of that."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, cast
 
-import msgspec
 import pytest
 
 from flotilla_cli.diagnosis.diagnose import diagnose
@@ -17,12 +15,13 @@ from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.kind import Kind
-from flotilla_common.api.resources import EVENT, LEASE, NAMESPACE, NODE, POD, REVISION, Resource
-from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
+from flotilla_common.api.resources import NAMESPACE, NODE, POD, Resource
+from flotilla_common.kube.interface import Api, ApiError
 from tests.sample.added import added
 from tests.sample.kind import SAMPLES
 from tests.support.fake_clock import START as NOW
 from tests.support.fake_clock import FakeClock
+from tests.testkit.apiserver import FakeApi
 from tests.unit.foresee.live import story_of
 
 __all__ = ["added"]
@@ -33,39 +32,6 @@ class Patient(FakeClock):
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.Event().wait()
-
-
-class FakeApi:
-    """Objects by resource, and watches that tell what is put into `events`."""
-
-    def __init__(self, objects: Mapping[Resource, Sequence[Json]], denies: str = "", code: int = 403) -> None:
-        self.objects = dict(objects)
-        self.denies = denies
-        self.code = code
-        self.events: dict[Resource, asyncio.Queue[WatchEvent]] = {}
-
-    async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
-        found = [one for one in self.objects.get(resource, ()) if one["metadata"]["name"] == name]
-        if not found:
-            raise ApiError(404, "NotFound", f"{name} is not found")
-        return msgspec.json.encode(found[0])
-
-    async def list(self, resource: Resource, namespace: str = "", **_: object) -> Page:
-        if resource.plural == self.denies:
-            raise ApiError(self.code, "Forbidden", f"{resource.plural} is forbidden")
-        return Page([msgspec.Raw(msgspec.json.encode(one)) for one in self.objects.get(resource, ())], "1")
-
-    async def watch(self, resource: Resource, version: str, **_: object) -> AsyncIterator[WatchEvent]:
-        queue = self.events.setdefault(resource, asyncio.Queue())
-        while True:
-            yield await queue.get()
-
-    def tell(self, resource: Resource, kind: str, document: Json) -> None:
-        event = WatchEvent(kind, msgspec.Raw(msgspec.json.encode(document)))
-        self.events.setdefault(resource, asyncio.Queue()).put_nowait(event)
-
-    async def raw(self, *_: object, **__: object) -> bytes:
-        raise ApiError(404, "NotFound", "there is no log")
 
 
 def named(name: str, owner: Json | None = None, kind: Resource = SAMPLES, **members: Any) -> Json:
@@ -102,10 +68,10 @@ def pod(name: str, owner: Json, waiting: str = "") -> Json:
 PODS = [pod("shop-set-a", CHILD), pod("shop-set-b", CHILD, "ImagePullBackOff"), pod("else-a", STRANGER)]
 
 
-def cluster(**more: Any) -> FakeApi:
+def cluster(errors: dict[str, Exception] | None = None) -> FakeApi:
     node = named("n1", status={"conditions": [{"type": "Ready", "status": "True"}]})
     known = {SAMPLES: [PARENT], CLONE_SET: [CHILD, STRANGER], POD: PODS, NODE: [node]}
-    return FakeApi({**known, **dict.fromkeys((REVISION, EVENT, LEASE), ())}, **more)
+    return FakeApi(known, errors=errors)
 
 
 def live(api: FakeApi) -> LiveView:
@@ -142,10 +108,10 @@ async def test_get_follows_parent_children_and_pods(added: Kind) -> None:
     shown = live(api)
     await shown.load()
     following = asyncio.create_task(shown.keep())
-    api.tell(SAMPLES, "MODIFIED", PARENT | {"status": {"size": 1, "readyReplicas": 2}})
-    api.tell(CLONE_SET, "MODIFIED", CHILD | {"status": {"replicas": 2, "readyReplicas": 2}})
-    api.tell(POD, "DELETED", PODS[0])
-    api.tell(POD, "ADDED", pod("shop-set-c", CHILD))
+    api.send(SAMPLES, "MODIFIED", PARENT | {"status": {"size": 1, "readyReplicas": 2}})
+    api.send(CLONE_SET, "MODIFIED", CHILD | {"status": {"replicas": 2, "readyReplicas": 2}})
+    api.send(POD, "DELETED", PODS[0])
+    api.send(POD, "ADDED", pod("shop-set-c", CHILD))
 
     def seen() -> tuple[str, int, list[str]]:
         card = shown.view()
@@ -159,7 +125,7 @@ async def test_get_follows_parent_children_and_pods(added: Kind) -> None:
         while seen() != wanted:
             await shown.changed.wait()
             shown.changed.clear()
-    api.tell(SAMPLES, "DELETED", PARENT)
+    api.send(SAMPLES, "DELETED", PARENT)
     async with asyncio.timeout(5):
         with pytest.RaisesGroup(Gone):
             await following
@@ -169,7 +135,7 @@ async def test_a_namesake_is_another_object(added: Kind) -> None:
     api = cluster()
     shown = live(api)
     await shown.load()
-    api.objects[SAMPLES] = [PARENT | {"metadata": PARENT["metadata"] | {"uid": "another"}}]
+    api.replace_all(SAMPLES, PARENT | {"metadata": PARENT["metadata"] | {"uid": "another"}})
     with pytest.RaisesGroup(Gone):
         await shown.keep()
 
@@ -184,14 +150,15 @@ async def test_explain_goes_through_to_the_pod(added: Kind) -> None:
 
 
 async def test_explain_without_the_right_to_read_children(added: Kind) -> None:
-    found = await explained(cluster(denies="clonesets"))
+    found = await explained(cluster({"clonesets": ApiError(403, "Forbidden", "clonesets is forbidden")}))
     assert found.verdict.causes == ()
     assert any("you may not read" in note for note in found.notes)
 
 
 async def test_a_pod_is_told_of_by_each_kind_that_knows_it(added: Kind) -> None:
     api = cluster()
-    api.objects |= {NAMESPACE: [named("shop")], POD: [PODS[0] | {"metadata": PODS[0]["metadata"] | {"labels": LABELS}}]}
+    api.replace_all(NAMESPACE, named("shop"))
+    api.replace_all(POD, PODS[0] | {"metadata": PODS[0]["metadata"] | {"labels": LABELS}})
     told = await story(cast("Api", api), "", "shop", "shop-set-a", Patient())
     assert told.reasons == ["it is counted by Sample shop"]
     assert told.sentence.startswith("ready, and available after minReadySeconds 9")
@@ -236,6 +203,6 @@ async def test_owners_in_a_circle_are_nobodys(added: Kind) -> None:
 
 
 async def test_explain_where_children_are_not_served(added: Kind) -> None:
-    found = await explained(cluster(denies="clonesets", code=404))
+    found = await explained(cluster({"clonesets": ApiError(404, "NotFound", "there is no such kind")}))
     assert found.verdict.causes == ()
     assert not any("you may not read" in note for note in found.notes)

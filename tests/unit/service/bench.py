@@ -2,58 +2,20 @@
 
 from typing import Any, cast
 
-import msgspec
-
-from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.control.controller import Controller
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.shards import Shards
 from flotilla_common.health import Health
-from flotilla_common.kube.interface import Api, ApiError, Page
+from flotilla_common.kube.interface import Api
 from flotilla_common.live import LiveWiring
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context
 from flotilla_common.settings import Settings
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
-from tests.testkit.documents import Json
+from tests.testkit.apiserver import FakeApi
 from tests.unit.control.fakes import NoChance
-
-
-class FakeApi:
-    """Serves the documents that are put into it, of kinds that are not `missing`; keeps what was asked."""
-
-    def __init__(self) -> None:
-        self.documents: dict[tuple[Resource, str, str], Json] = {}
-        self.missing: set[Resource] = set()
-        self.asked: list[tuple[str, str, str]] = []  # (get or list, plural, namespace/name or namespace)
-        self.version = 100
-
-    def put(self, resource: Resource, document: Json) -> None:
-        meta = document["metadata"]
-        self.documents[resource, meta.get("namespace", ""), meta["name"]] = document
-
-    async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
-        self.asked.append(("get", resource.plural, f"{namespace}/{name}"))
-        if (resource, namespace, name) not in self.documents:
-            raise ApiError(404, "NotFound", "")
-        return msgspec.json.encode(self.documents[resource, namespace, name])
-
-    async def list(self, resource: Resource, namespace: str = "", **_: object) -> Page:
-        self.asked.append(("list", resource.plural, namespace))
-        if resource in self.missing:
-            raise ApiError(404, "NotFound", "")
-        found = [
-            msgspec.Raw(msgspec.json.encode(document))
-            for (kind, place, _), document in self.documents.items()
-            if kind == resource and namespace in ("", place)
-        ]
-        return Page(found, str(self.version))
-
-    async def raw(self, method: str, path: str, *_: object, **__: object) -> bytes:
-        self.asked.append((method, path, ""))
-        return b'{"gitVersion":"v1.36.0"}'
 
 
 class Woken:
@@ -90,7 +52,7 @@ class Live:
     """The wiring of one part."""
 
     def __init__(self, *, gates: str = "", **settings: Any) -> None:
-        self.api = FakeApi()
+        self.api = FakeApi(version=100)
         self.context = context(self.api, gates=gates, **settings)
         self.bus = cast("FakeBus", self.context.bus)
         self.mirror = Mirror(api=self.context.api, bus=self.context.bus, clock=self.context.clock)

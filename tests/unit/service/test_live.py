@@ -14,12 +14,15 @@ from flotilla_common.bus import subjects
 from flotilla_common.control.inbox import StatusReports
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.watches import Trigger, Watch, owned
+from flotilla_common.kube.interface import ApiError
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS, Gatherer
 from tests.testkit.documents import Json
 from tests.unit.recreate.world import pod_document, request_document
 from tests.unit.service.bench import Live
+
+ABSENT = {CLAIM.plural: ApiError(404, "NotFound", "")}
 
 
 class Thing(Model, frozen=True):
@@ -78,7 +81,7 @@ def synced(live: Live, *, yes: bool) -> None:
 @pytest.mark.parametrize("served", [False, True])
 async def test_an_optional_kind_is_waited_for_where_the_cluster_serves_it(served: bool) -> None:
     live = Live()
-    live.api.missing = set() if served else {CLAIM}
+    live.api.errors = {} if served else ABSENT
     await live.wiring.watch(OPTIONAL)
     assert live.api.asked == [("list", "persistentvolumeclaims", "")]
     assert not live.wiring.watched(OPTIONAL)  # nothing has come yet
@@ -87,7 +90,7 @@ async def test_an_optional_kind_is_waited_for_where_the_cluster_serves_it(served
 
 async def test_an_optional_kind_comes_and_goes_while_the_service_runs() -> None:
     live = Live()
-    live.api.missing = {CLAIM}
+    live.api.errors = dict(ABSENT)
     await live.wiring.watch(OPTIONAL)
     for there in (False, True, False, True):
         synced(live, yes=there)
@@ -97,7 +100,7 @@ async def test_an_optional_kind_comes_and_goes_while_the_service_runs() -> None:
 
 async def test_who_asks_hears_of_a_kind_that_comes() -> None:
     live, heard = Live(), list[str]()
-    live.api.missing = {CLAIM}
+    live.api.errors = dict(ABSENT)
     await live.wiring.watch(OPTIONAL)
     live.mirror.on_served(CLAIM, lambda: heard.append("came"))
     for there, times in ((False, 0), (True, 1), (True, 1), (False, 1), (True, 2)):
@@ -117,7 +120,7 @@ async def test_an_optional_kind_is_waited_for_only_once() -> None:
 @pytest.mark.parametrize("optional_first", [False, True])
 async def test_an_optional_kind_that_another_part_watches_is_waited_for_anyway(optional_first: bool) -> None:
     live = Live()
-    live.api.missing = {CLAIM}
+    live.api.errors = dict(ABSENT)
     parts = [(live.another(), Watch(CLAIM, Thing)), (live.wiring, OPTIONAL)]
     for wiring, watch in reversed(parts) if optional_first else parts:
         await wiring.watch(watch)
@@ -222,7 +225,7 @@ async def test_what_the_mirror_had_not_heard_of_is_taken_in() -> None:
     live = Live()
     await live.wiring.watch(PLAIN)
     live.wiring.attach(live.woken.controller)
-    live.api.put(CLONE_SET, msgspec.json.decode(msgspec.json.encode(thing("a", 5))))
+    live.api.store(CLONE_SET, msgspec.json.decode(msgspec.json.encode(thing("a", 5))))
     assert not live.wiring.surely_gone(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
     await idle()
     held = live.wiring.table(PLAIN).get("ns", "a")
@@ -306,7 +309,7 @@ async def test_reports_of_a_part_that_takes_none_are_nobodys() -> None:
 
 async def test_what_a_part_may_read_besides() -> None:
     live = Live(gates="KruiseDaemon=false")
-    live.api.put(NODE, {"metadata": {"name": "n1", "uid": "1", "resourceVersion": "1"}})
+    live.api.store(NODE, {"metadata": {"name": "n1", "uid": "1", "resourceVersion": "1"}})
     await live.wiring.watch(nodes := Watch(NODE, Thing))
     assert b'"n1"' in await live.wiring.get(NODE, "", "n1")
     assert len(live.wiring.table(nodes)) == 0, "what is only looked at is not mirrored"

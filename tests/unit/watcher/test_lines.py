@@ -1,7 +1,6 @@
 """Lines of versions: what the watcher does when etcd was restored from a backup."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import cast
 
 import msgspec
@@ -11,26 +10,13 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import SystemEntropy
-from flotilla_common.kube.interface import Api, Page, WatchEvent
+from flotilla_common.kube.interface import Api
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_watcher.lines import Line, begin_line, follow_line
 from flotilla_watcher.resource_watch import ResourceWatch
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
-
-
-class EmptyApi:
-    """Nothing exists, as of `version`."""
-
-    def __init__(self, version: int) -> None:
-        self.version = version
-
-    async def list(self, *_: object, **__: object) -> Page:
-        return Page([], str(self.version))
-
-    async def watch(self, *_: object, **__: object) -> AsyncIterator[WatchEvent]:
-        await asyncio.Event().wait()
-        yield WatchEvent("", msgspec.Raw(b""))
+from tests.testkit.apiserver import FakeApi
 
 
 class Bench:
@@ -41,7 +27,7 @@ class Bench:
         """A watch of its own publishes what there is as of the version; then, if so, once more on a wiped bus."""
         marked = asyncio.Event()
         watch = ResourceWatch(
-            api=cast("Api", EmptyApi(version)),
+            api=cast("Api", FakeApi(version=version)),
             bus=cast("Bus", self.bus),
             clock=FakeClock(),
             entropy=SystemEntropy(),

@@ -1,7 +1,7 @@
 """One resource's watch from its lease's gain to its loss."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import cast
 
 import msgspec
@@ -11,26 +11,13 @@ from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRI
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, SystemEntropy
-from flotilla_common.kube.interface import Api, Page, WatchEvent
+from flotilla_common.kube.interface import Api
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.resource_watch import GUARD_SECONDS, MARKER_BEATS, PAUSE_SECONDS, ResourceWatch
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
-
-
-class QuietApi:
-    """One object exists, or nothing, and nothing happens."""
-
-    def __init__(self, *objects: bytes) -> None:
-        self._objects = [msgspec.Raw(one) for one in objects]
-
-    async def list(self, *_: object, **__: object) -> Page:
-        return Page(self._objects, "1")
-
-    async def watch(self, *_: object, **__: object) -> AsyncIterator[WatchEvent]:
-        await asyncio.Event().wait()
-        yield WatchEvent("", msgspec.Raw(b""))
+from tests.testkit.apiserver import FakeApi
 
 
 class Publishing:
@@ -43,7 +30,7 @@ class Publishing:
         self.watching = asyncio.Event()
         self.copies: dict[Resource, NodeCopies] = {}
         watch = ResourceWatch(
-            api=cast("Api", QuietApi(*objects)),
+            api=cast("Api", FakeApi({resource: map(msgspec.json.decode, objects)})),
             bus=cast("Bus", self.bus),
             clock=clock or FakeClock(),
             entropy=SystemEntropy(),

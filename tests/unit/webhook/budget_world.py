@@ -19,9 +19,11 @@ from flotilla_webhook.relating import Relating
 from flotilla_webhook.standing import Standing
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
+from tests.testkit.admission import applied
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 from tests.unit.budget.build import pod_document
-from tests.unit.webhook.fakes import FakeApi, applied, records
+from tests.unit.webhook.fakes import records
 
 NAMESPACE = "default"
 NOW = "2026-01-01T00:00:00Z"

@@ -16,8 +16,9 @@ from flotilla_webhook.spreading import Spreads
 from flotilla_webhook.standing import Standing
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
+from tests.testkit.admission import applied
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, applied
 
 NAMESPACE = "ns"
 CLONE_SET = ("apps.kruise.io/v1beta1", "CloneSet", "web")

@@ -23,7 +23,7 @@ from flotilla_webhook import tls
 from flotilla_webhook.certificates import Bundle, issue, problem
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, StoreError, files_of, read_files, write_files
 from tests.support.fake_clock import FakeClock
-from tests.unit.webhook.fakes import FakeApi
+from tests.testkit.apiserver import FakeApi
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOST = "kruise-webhook-service.kruise-system.svc"

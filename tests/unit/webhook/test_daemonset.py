@@ -2,40 +2,22 @@
 
 from typing import Any
 
-import jsonpatch
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.tools import kind_handlers
+from tests.testkit.admission import KindAdmission, applied, create, update
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, tools
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
-class Case:
-    """Admission over a fake cluster, which says `verdict` about every template."""
+class Case(KindAdmission):
+    """Admission of DaemonSets."""
 
     def __init__(self, verdict: Verdict | Exception | None = None, gates: str = "") -> None:
-        self.asked = 0
-        self._verdict = verdict or Verdict()
-        self.tools = tools(FakeApi(), gates)
-        self.tools.template_verdict = self.judge
-
-    async def judge(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
-        self.asked += 1
-        if isinstance(self._verdict, Exception):
-            raise self._verdict
-        return self._verdict
-
-    async def mutate(self, request: Request) -> Answer:
-        return await kind_handlers(self.tools)["/mutate-apps-kruise-io-daemonset"](request)
-
-    async def validate(self, request: Request) -> Answer:
-        return await kind_handlers(self.tools)["/validate-apps-kruise-io-daemonset"](request)
+        super().__init__("daemonset", gates=gates, verdict=verdict)
 
 
 def daemonset(version: str = "v1beta1", name: str = "probe", **spec: Any) -> Json:
@@ -48,20 +30,12 @@ def daemonset(version: str = "v1beta1", name: str = "probe", **spec: Any) -> Jso
     }
 
 
-def create(document: Json | None) -> Request:
-    return Request(uid="u", operation="CREATE", namespace="n", object=document)
-
-
-def update(document: Json, old: Json) -> Request:
-    return Request(uid="u", operation="UPDATE", namespace="n", object=document, old_object=old)
-
-
 @pytest.mark.parametrize("gates", ["", "TemplateNoDefaults=true"])
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 async def test_mutation_is_a_patch_and_then_nothing(version: str, gates: str) -> None:
     case, document = Case(gates=gates), daemonset(version)
     answer = await case.mutate(create(document))
-    stored = jsonpatch.apply_patch(document, [operation.document() for operation in answer.patch])
+    stored = applied(document, answer)
     assert stored["spec"] == document["spec"] | {"burstReplicas": 250, "revisionHistoryLimit": 10}
     assert not (await case.mutate(update(stored, stored))).patch
     assert (await case.validate(create(stored))).allowed

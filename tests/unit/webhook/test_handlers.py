@@ -6,48 +6,26 @@ import msgspec
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.review import Answer, Named, Operation, Request
+from flotilla_common.api.admission.review import Named, Operation, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_webhook.templates import DryRunValidator
 from flotilla_webhook.tools import kind_handlers
 from flotilla_webhook.wire import Handler
+from tests.testkit.admission import KindAdmission, create, update
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, tools
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 LABEL = "policy.kruise.io/delete-protection"
 
 
-class Judge:
-    """Says what it is told to, and counts how often it is asked."""
+class Case(KindAdmission):
+    """Admission of CloneSets."""
 
     def __init__(self) -> None:
-        self.asked = 0
-        self.answer: list[Fault] | Exception = []
-        self.dropped: list[str] = []
-
-    async def verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
-        self.asked += 1
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return Verdict(self.answer, self.dropped)
-
-
-class Case:
-    """CloneSet admission over a fake cluster and a judge."""
-
-    def __init__(self) -> None:
-        self.cluster, self.templates = FakeApi(), Judge()
-        self.tools = tools(self.cluster)
-        self.tools.template_verdict = self.templates.verdict
-
-    async def mutate(self, request: Request) -> Answer:
-        return await self.handlers()["/mutate-apps-kruise-io-cloneset"](request)
-
-    async def validate(self, request: Request) -> Answer:
-        return await self.handlers()["/validate-apps-kruise-io-cloneset"](request)
+        super().__init__("cloneset")
 
     def handlers(self) -> dict[str, Handler]:
         return kind_handlers(self.tools)
@@ -57,14 +35,6 @@ def cloneset(version: str = "v1beta1", metadata: Json | None = None, **spec: Any
     given = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE, "replicas": 1} | spec
     meta = {"name": "s", "namespace": "n", "uid": "1"} | (metadata or {})
     return {"apiVersion": f"apps.kruise.io/{version}", "kind": "CloneSet", "metadata": meta, "spec": given}
-
-
-def create(document: Json | None) -> Request:
-    return Request(uid="u", operation="CREATE", namespace="n", object=document)
-
-
-def update(document: Json, old: Json) -> Request:
-    return Request(uid="u", operation="UPDATE", namespace="n", object=document, old_object=old)
 
 
 async def test_mutation_is_a_patch_and_then_nothing() -> None:
@@ -87,7 +57,7 @@ async def test_undecodable(document: Json | None) -> None:
 
 async def test_faults_of_all_sources_in_one_answer() -> None:
     case = Case()
-    case.templates.answer = [Fault("spec.template.spec.x", "Required value")]
+    case.verdict = Verdict([Fault("spec.template.spec.x", "Required value")])
     answer = await case.validate(create(cloneset(replicas=-1)))
     assert (answer.allowed, answer.code) == (False, 422)
     assert answer.message == (
@@ -98,10 +68,10 @@ async def test_faults_of_all_sources_in_one_answer() -> None:
 async def test_only_a_changed_template_is_validated() -> None:
     case = Case()
     assert (await case.validate(update(cloneset(replicas=5), cloneset()))).allowed
-    assert case.templates.asked == 0
+    assert case.asked == 0
     changed = cloneset(template=TEMPLATE | {"spec": {}})
     assert (await case.validate(update(changed, cloneset()))).allowed
-    assert case.templates.asked == 1
+    assert case.asked == 1
 
 
 LONG = "a" * 53
@@ -126,7 +96,7 @@ LONG = "a" * 53
 )
 async def test_warnings(name: str, old: Json | None, dropped: list[str], expected: list[str]) -> None:
     case = Case()
-    case.templates.dropped = dropped
+    case.verdict = Verdict([], dropped)
     document = cloneset(metadata={"name": name})
     answer = await case.validate(update(document, old) if old else create(document))
     assert answer.allowed
@@ -164,7 +134,7 @@ async def test_a_claim_template_needs_a_name() -> None:
 @pytest.mark.parametrize("failure", [ApiError(500, "InternalError", "no quorum"), Unreachable("no quorum")])
 async def test_without_a_dry_run_nothing_is_admitted(failure: Exception) -> None:
     case = Case()
-    case.templates.answer = failure
+    case.verdict = failure
     answer = await case.validate(create(cloneset()))
     assert (answer.code, answer.message) == (500, "cannot check the CloneSet: no quorum")
 

@@ -8,8 +8,9 @@ import pytest
 
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_webhook.tools import kind_handlers
+from tests.testkit.admission import tools
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, tools
 
 
 async def ask(verb: str, request: Request, gates: str = "") -> Answer:

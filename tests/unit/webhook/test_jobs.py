@@ -6,48 +6,28 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.tools import kind_handlers
+from tests.testkit.admission import KindAdmission, applied, written
 from tests.testkit.documents import Json
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, JOB, PULLS, cron_job
 from tests.unit.admission.test_broadcastjob import TEMPLATE, job
 from tests.unit.admission.test_ephemeraljob import GOOD
 from tests.unit.admission.test_ephemeraljob import job as ephemeral_job
-from tests.unit.webhook.fakes import FakeApi, applied, tools
 
-PATHS = {
-    "AdvancedCronJob": "/{}-apps-kruise-io-advancedcronjob",
-    "BroadcastJob": "/{}-apps-kruise-io-broadcastjob",
-    "EphemeralJob": "/{}-apps-kruise-io-v1alpha1-ephemeraljob",
-}
+PATHS = {"AdvancedCronJob": "advancedcronjob", "BroadcastJob": "broadcastjob", "EphemeralJob": "v1alpha1-ephemeraljob"}
 
 
-class Case:
-    """Admission over a fake cluster, which says `verdict` about every template."""
+class Case(KindAdmission):
+    """Admission of jobs."""
 
     def __init__(self, verdict: Verdict | Exception | None = None) -> None:
-        self.judged: list[Json] = []
-        self._verdict = verdict or Verdict()
-        self._tools = tools(FakeApi())
-        self._tools.template_verdict = self.judge
-
-    async def judge(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
-        self.judged.append(template)
-        if isinstance(self._verdict, Exception):
-            raise self._verdict
-        return self._verdict
+        super().__init__("", verdict=verdict)
 
     async def ask(self, verb: str, document: Json, old: Json | None = None) -> Answer:
-        request = Request(
-            uid="u",
-            operation="CREATE" if old is None else "UPDATE",
-            namespace="n",
-            object=document,
-            old_object=old,
-        )
-        return await kind_handlers(self._tools)[PATHS[document["kind"]].format(verb)](request)
+        self.kind = PATHS[document["kind"]]
+        return await self.handle(verb, written(document, old))
 
 
 ENV = "spec.template.spec.containers[0].env[0].name"
@@ -91,7 +71,7 @@ async def test_a_broadcast_job_is_judged_when_it_is_new_and_when_its_template_ch
     assert (await case.ask("validate", job())).warnings == warnings
     assert (await case.ask("validate", job(paused=True), job())).warnings == []
     assert (await case.ask("validate", job(template=TEMPLATE | {"x": 1}), job())).warnings == warnings
-    assert [template.get("x") for template in case.judged] == [None, 1]
+    assert [template.get("x") for template in case.templates] == [None, 1]
 
 
 RESTART = (
@@ -135,9 +115,9 @@ async def test_the_pods_of_an_advanced_cron_job_are_judged_once() -> None:
     case = Case()
     assert (await case.ask("validate", ending())).allowed
     assert (await case.ask("validate", ending() | {"metadata": {"name": "a", "labels": {}}}, ending())).allowed
-    assert [template["spec"]["restartPolicy"] for template in case.judged] == ["Never"]
+    assert [template["spec"]["restartPolicy"] for template in case.templates] == ["Never"]
     (await case.ask("validate", cron_job(PULLS, concurrencyPolicy="Forbid")))
-    assert len(case.judged) == 1
+    assert len(case.templates) == 1
 
 
 async def test_an_update_of_an_advanced_cron_job_is_held_against_what_is_stored() -> None:
@@ -156,13 +136,13 @@ async def test_containers_of_an_ephemeral_job_are_judged_when_they_change() -> N
     assert (await case.ask("validate", bad)).code == 400
     assert (await case.ask("validate", bad | {"metadata": {"name": "dump", "finalizers": []}}, bad)).allowed
     assert (await case.ask("validate", bad, ephemeral_job(GOOD))).code == 400
-    assert len(case.judged) == 2
+    assert len(case.templates) == 2
 
 
 async def test_an_ephemeral_job_without_containers_asks_nobody() -> None:
     case = Case()
     assert (await case.ask("validate", ephemeral_job())).allowed
-    assert case.judged == []
+    assert case.templates == []
 
 
 async def test_versions() -> None:

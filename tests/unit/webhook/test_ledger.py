@@ -21,8 +21,8 @@ from flotilla_webhook.ledger import PATIENCE_SECONDS
 from flotilla_webhook.pace import IDLE_SECONDS
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi
 from tests.unit.webhook.spread_world import NAMESPACE, World, mark, pod, spread, subset
 
 CONFLICT = ApiError(409, "Conflict", "the object has been modified")

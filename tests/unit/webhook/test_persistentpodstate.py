@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.kube.interface import ApiError
 from flotilla_webhook.tools import kind_handlers
+from tests.testkit.admission import tools, written
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, tools
 
 PATH = "/validate-apps-kruise-io-persistentpodstate"
 NEITHER = "requiredPersistentTopology and preferredPersistentTopology cannot be empty at the same time"
@@ -45,10 +46,7 @@ class Case:
             self.cluster.put(CONFIG_MAP, {"metadata": metadata, "data": data})
 
     async def validate(self, document: Json | None, old: Json | None = None) -> Answer:
-        request = Request(
-            uid="u", operation="UPDATE" if old else "CREATE", namespace="n", object=document, old_object=old
-        )
-        return await kind_handlers(tools(self.cluster))[PATH](request)
+        return await kind_handlers(tools(self.cluster))[PATH](written(document, old))
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])

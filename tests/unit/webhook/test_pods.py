@@ -14,8 +14,9 @@ from flotilla_webhook.persistent import UNSEEN_SECONDS, PersistentStates
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.standing import Standing
 from tests.support.fake_clock import FakeClock
+from tests.testkit.admission import applied
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, applied
 
 O, H, Z = "kubernetes.io/os", "kubernetes.io/hostname", "zone"  # noqa: E741 - as the worked examples say it
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

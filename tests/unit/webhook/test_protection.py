@@ -15,8 +15,8 @@ from flotilla_webhook import counting
 from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.protection import Protection
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi
 
 LABEL = "policy.kruise.io/delete-protection"
 PREFIX = "forbidden by ResourcesProtectionDeletion for "

@@ -24,8 +24,10 @@ from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.support.random_pods import random_pod
+from tests.testkit.admission import applied
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, applied, records
+from tests.unit.webhook.fakes import records
 
 PODS = int(os.environ.get("FLOTILLA_RANDOM_PODS", "3000"))
 BEFORE, AFTER = "BeforeAppContainer", "AfterAppContainer"

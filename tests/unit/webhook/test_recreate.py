@@ -4,15 +4,15 @@
 import copy
 from typing import Any
 
-import jsonpatch
 import pytest
 
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.tools import kind_handlers
+from tests.testkit.admission import applied, create, tools, update
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, tools
 
 UNREADY = "crr.apps.kruise.io/unready-acquired"
 PORTS = [{"name": "http", "containerPort": 80, "protocol": "TCP"}]
@@ -73,20 +73,16 @@ class Case:
         return await handlers["/mutate-apps-kruise-io-containerrecreaterequest"](request)
 
     async def create(self, document: Json) -> Answer:
-        return await self.mutate(Request(uid="u", operation="CREATE", namespace="ns", object=document))
+        return await self.mutate(create(document, "ns"))
 
     async def created(self, document: Json) -> Json:
         """The object as the create call returns it."""
         answer = await self.create(document)
         assert answer.allowed, answer.message
-        return jsonpatch.apply_patch(document, [operation.document() for operation in answer.patch])
+        return applied(document, answer)
 
     async def update(self, document: Json, old: Json, sub_resource: str = "") -> Answer:
-        return await self.mutate(
-            Request(
-                uid="u", operation="UPDATE", namespace="ns", object=document, old_object=old, sub_resource=sub_resource
-            )
-        )
+        return await self.mutate(update(document, old, "ns", sub_resource=sub_resource))
 
 
 def pod(metadata: Json | None = None, spec: Json | None = None, status: Json | None = None) -> Json:

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.api.admission.review import Answer
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.tools import kind_handlers
+from tests.testkit.admission import tools, written
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, tools
 
 PATH = "/validate-apps-kruise-io-resourcedistribution"
 OLD_PATH = "/validate-apps-kruise-io-v1alpha1-resourcedistribution"
@@ -35,8 +36,7 @@ class Case:
             raise self._refusal
 
     async def validate(self, document: Json, old: Json | None = None, path: str = PATH) -> Answer:
-        operation = "CREATE" if old is None else "UPDATE"
-        return await self._handlers[path](Request(uid="u", operation=operation, object=document, old_object=old))
+        return await self._handlers[path](written(document, old, ""))
 
 
 def distribution(resource: object = SECRET, version: str = "v1beta1", **targets: Any) -> Json:

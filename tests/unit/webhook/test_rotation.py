@@ -31,8 +31,8 @@ from flotilla_webhook.rotation import APART, INTERVAL, CertificateRotator
 from flotilla_webhook.standing import LINGER_SECONDS, Standing
 from flotilla_webhook.stores import SecretStore, files_of
 from tests.support.fake_clock import FakeClock
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi
 
 CA, OTHER = b"ca", b"other"
 BUNDLE = base64.b64encode(CA).decode()

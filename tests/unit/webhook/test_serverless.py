@@ -10,8 +10,8 @@ from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
 from flotilla_webhook.serverless import ServerlessProbes, hand_over
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi
 
 ON = "EnablePodProbeMarkerOnServerless=true"
 PROBES, MARKERS = "kruise.io/podprobe", "kruise.io/podprobemarker-list"

@@ -19,8 +19,9 @@ from flotilla_webhook.sidecars import UNSEEN_SECONDS, Sidecars
 from flotilla_webhook.standing import Standing
 from tests.support.dice import Dice
 from tests.support.fake_clock import FakeClock
+from tests.testkit.admission import applied
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, applied
 
 SELECTOR = {"matchLabels": {"app": "x"}}
 GOLDEN = {"matchLabels": {"kubernetes.io/metadata.name": "golden"}}

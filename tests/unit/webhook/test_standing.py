@@ -16,8 +16,9 @@ from flotilla_webhook.podchecks import PodChecks
 from flotilla_webhook.pods import SEEN, PodAdmission
 from flotilla_webhook.standing import LINGER_SECONDS, Standing
 from tests.support.fake_clock import FakeClock
+from tests.testkit.admission import applied
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, applied
 
 RULE = PodRule("a test", "true", "n")
 WHITE_LIST = '{"workloads":[{"Group":"games.io","Version":"v1","Kind":"GameSet"}]}'

@@ -3,17 +3,15 @@
 
 from typing import Any
 
-import jsonpatch
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.api.admission.review import Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import STORAGE_CLASS
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.tools import kind_handlers
+from tests.testkit.admission import KindAdmission, applied, create, update
 from tests.testkit.documents import Json
-from tests.unit.webhook.fakes import FakeApi, tools
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 RESIZE = "StatefulSetAutoResizePVCGate=true"
@@ -21,31 +19,15 @@ GROWING = {"type": "OnPodRollingUpdate"}
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 
 
-class Case:
-    """Admission over a fake cluster, which says `verdict` about every template."""
+class Case(KindAdmission):
+    """Admission of StatefulSets."""
 
     def __init__(self, gates: str = "", verdict: Verdict | Exception | None = None) -> None:
-        self.cluster = FakeApi()
-        self.asked = 0
-        self._verdict = verdict or Verdict()
-        self.tools = tools(self.cluster, gates)
-        self.tools.template_verdict = self.judge
-
-    async def judge(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
-        self.asked += 1
-        if isinstance(self._verdict, Exception):
-            raise self._verdict
-        return self._verdict
+        super().__init__("statefulset", gates=gates, verdict=verdict)
 
     def storage(self, name: str, made: str = "2026-01-01T00:00:00Z", *, annotations: Json, **fields: Any) -> None:
         metadata = {"name": name, "creationTimestamp": made, "annotations": annotations}
         self.cluster.put(STORAGE_CLASS, {"metadata": metadata} | fields)
-
-    async def mutate(self, request: Request) -> Answer:
-        return await kind_handlers(self.tools)["/mutate-apps-kruise-io-statefulset"](request)
-
-    async def validate(self, request: Request) -> Answer:
-        return await kind_handlers(self.tools)["/validate-apps-kruise-io-statefulset"](request)
 
 
 def statefulset(version: str = "v1beta1", name: str = "web", **spec: Any) -> Json:
@@ -66,19 +48,11 @@ def claim(name: str = "data", size: str = "1Gi", modes: list[str] | None = None,
     return {"metadata": {"name": name}, "spec": given | spec}
 
 
-def create(document: Json | None) -> Request:
-    return Request(uid="u", operation="CREATE", namespace="n", object=document)
-
-
-def update(document: Json, old: Json) -> Request:
-    return Request(uid="u", operation="UPDATE", namespace="n", object=document, old_object=old)
-
-
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 async def test_mutation_is_a_patch_and_then_nothing(version: str) -> None:
     case, document = Case(), statefulset(version)
     answer = await case.mutate(create(document))
-    stored = jsonpatch.apply_patch(document, [operation.document() for operation in answer.patch])
+    stored = applied(document, answer)
     assert stored["spec"]["replicas"] == 1
     assert stored["metadata"] == document["metadata"]
     assert not (await case.mutate(update(stored, stored))).patch

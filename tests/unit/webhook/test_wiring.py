@@ -22,7 +22,8 @@ from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, files
 from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
-from tests.unit.webhook.fakes import FakeApi, records
+from tests.testkit.apiserver import FakeApi
+from tests.unit.webhook.fakes import records
 
 SERVICE_NAME = "kruise-webhook-service.kruise-system.svc"
 
