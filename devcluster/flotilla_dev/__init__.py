@@ -1,1 +1,1 @@
-"""What runs a local cluster: the programs of a control plane, nodes, the bus, the container image."""
+"""Runs a local cluster: the programs of a control plane, nodes, the bus, the container image."""

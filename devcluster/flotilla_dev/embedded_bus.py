@@ -31,10 +31,10 @@ from flotilla_dev.cluster.programs import PROGRAMS
 from flotilla_dev.cluster.provision import search
 
 DEFAULT_PORT = 4222
-"""Where agents look for the bus unless a port is named."""
+"""Port of the bus unless another is named."""
 
 LOOK_SECONDS = 1.0
-"""How often it is looked whether the server lives."""
+"""Seconds between checks whether the server runs."""
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ FLAGS = ("-trimpath", "-mod=readonly", "-buildvcs=false")
 _STALE = '{{if .Stale}}{{if ne .Name "main"}}{{.ImportPath}}{{end}}{{end}}'  # a main package is always said to be stale
 
 EARLY = 0.05
-"""The share of packages that has to be compiled before the time left is estimated."""
+"""Share of packages that must be compiled before the remaining time is estimated."""
 
 
 def go_problem() -> str:

@@ -39,15 +39,17 @@ from flotilla_dev.cluster.components import Places
 ANNOTATION, FAKE = "kwok.x-k8s.io/node", "fake"
 SELECTOR = f"{ANNOTATION}={FAKE}"
 SHOWN = "fake.flotilla.dev/shown"
-"""On pods and nodes: the start of kwok that they were shown to."""
+"""Annotation of pods and nodes: the last start of kwok that they were changed for."""
 ADDED_WITHIN = 60.0  # seconds; it takes one
 TAKEN_WITHIN = 60.0  # seconds; it takes a tenth of one
 SHOW_NODES_EVERY = 5.0  # seconds: kwok reconsiders a node that changes
 POLL = 0.05
 HEARTBEAT = 60_000  # milliseconds, up to twice that; see NODE_GRACE
 ENVIRONMENT = {"GOGC": "400"}
-"""Kubelets are on other machines; fake ones should take as little CPU as they can. They keep little and drop much, so
-garbage is looked for a quarter as often."""
+"""kwok's environment: fewer garbage collections.
+
+Real kubelets run on other machines, so fake ones should use little CPU; they keep little memory anyway.
+"""
 UNUSED = ("osImage", "kernelVersion", "kubeProxyVersion", "machineID", "systemUUID", "bootID")
 """Required fields of a node that nothing here uses."""
 WORKERS = 64  # status patches at a time, of all nodes together; with 16 pods waited seconds for their turn

@@ -28,11 +28,13 @@ from flotilla_dev.cluster.provision import provide
 
 NAME = "nats-server"
 ANY = ("0.0.0.0", "::")
-"""What users may write for all addresses."""
+"""Hosts that mean all addresses."""
 READY_WITHIN = 20.0  # seconds; it takes 0.05 on an idle machine
 MEMORY_STORE = 1 << 30
-"""Bytes of JetStream's streams in memory at most: 250,000 objects of 4 KB. The memory that the server has is the
-narrower bound."""
+"""Limit of JetStream's streams in memory, in bytes: 250,000 objects of 4 KB.
+
+The server's own memory limit is lower.
+"""
 
 CONFIGURATION = """\
 include "{users}"

@@ -24,7 +24,7 @@ BLOCK = 64
 
 OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 OUTGOING_DEFAULT = 32_768
-"""Where outgoing ports begin on Linux, where the kernel does not say."""
+"""First port of outgoing connections on Linux, if the kernel does not report it."""
 
 
 def free_ports(count: int) -> list[int]:

@@ -26,14 +26,16 @@ MARK = "FLOTILLA_STATE_DIR"  # in the environment of everything that belongs to 
 POLL = 0.02  # seconds between looks at a process that starts or ends
 
 PREFIXES = ("KUBE", "HELM_", "NATS_", "DOCKER_", "ETCD_", "ETCDCTL_", "KWOK_", "OTEL_", "XDG_")
-"""Variables of programs that a set or its tests start: KUBECONFIG, KUBERNETES_SERVICE_HOST, HELM_KUBECONTEXT …"""
+"""Prefixes of variables for programs of a cluster: KUBECONFIG, KUBERNETES_SERVICE_HOST, HELM_KUBECONTEXT …"""
 
 OF_PODS = ("POD_NAME", "POD_NAMESPACE", "POD_IP", "NODE_NAME")
-"""What says to a process who it is."""
+"""Variables with the identity of a pod's process."""
 
 LEADING = ("FLOTILLA_KUBECONFIG", "FLOTILLA_CONTEXT", "FLOTILLA_CONFIG", "FLOTILLA_NATS")
-"""Of Flotilla's own settings those that lead to a cluster, a bus or a file. Others, such as FLOTILLA_FEATURE_GATES, are
-for the services of the set."""
+"""Prefixes of Flotilla's settings that point to a cluster, a bus or a file.
+
+Others, such as FLOTILLA_FEATURE_GATES, are for the services of the cluster.
+"""
 
 
 def spawn(

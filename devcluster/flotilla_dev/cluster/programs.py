@@ -123,7 +123,7 @@ CONTROL_PLANE = _named(
     Program("kwok", KWOK, (0, 7, 0)),  # the stages here were only tried from this one on
     Program("nats-server", NATS, (2, 12, 0)),  # per-message TTL markers, which tombstones need
 )
-"""What every local cluster needs."""
+"""Programs of every local cluster."""
 
 REAL_NODES = _named(
     Program("containerd", CONTAINERD, (2, 0, 0)),  # its configuration has another form from this one on
@@ -134,18 +134,18 @@ REAL_NODES = _named(
     Program("crane", CRANE, (0, 20, 0), ("version",)),
     Program("coredns", COREDNS, (1, 11, 0), ("-version",)),
 )
-"""What real nodes need besides."""
+"""Further programs of real nodes."""
 
 SET = CONTROL_PLANE | REAL_NODES
-"""All that a local set with real nodes needs."""
+"""All programs of a local cluster with real nodes."""
 
 CHART = _named(Program("helm", HELM, (3, 18, 0), ("version", "--short")))
-"""What tests of the chart need besides; no set needs it."""
+"""Further programs for tests of the chart."""
 
 CONTAINERS = _named(Program("docker-compose", COMPOSE, (2, 24, 0), ("version",)))
-"""What tests of compose.yaml need besides."""
+"""Further programs for tests of compose.yaml."""
 
 BUS_CLIENT = _named(Program("nats", NATSCLI, (0, 3, 0)))
-"""The stock client of the bus, which docs/bus.md uses: tests do what it says."""
+"""The stock client of the bus, for tests of docs/bus.md."""
 
 PROGRAMS = SET | CHART | CONTAINERS | BUS_CLIENT

@@ -25,16 +25,16 @@ from flotilla_dev.cluster.nats import configuration
 from flotilla_dev.image.base import USER
 
 APISERVER, BUS, PEOPLE = "kube-apiserver", "nats", "people"
-"""Folders, and the first two also names of hosts. `people` is for everything that is done in the admin's name."""
+"""Folders; the first two are also host names. `people` is for everything that the admin does."""
 
 COMPONENTS = ("kube-controller-manager", "kube-scheduler", "kwok")
 PORT, BUS_PORT, MONITOR_PORT = 6443, 4222, 8222
 ANY = "0.0.0.0"
 LOCAL = ("localhost", "127.0.0.1")
-"""By these names servers are reached from the machine on which the containers run."""
+"""Names of the servers for people on the machine of the containers."""
 
 BOOT = "compose"
-"""The name of every start of kwok: `nodes` knows no other."""
+"""Name of every start of kwok, which `nodes` uses, too."""
 
 DATA = ("etcd", "nats")
 

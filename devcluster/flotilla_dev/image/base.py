@@ -16,7 +16,7 @@ from flotilla_dev.image.packages import MERGED, Package
 from flotilla_dev.image.tree import Entry, File, Folder, Link, Tree
 
 USER = 65532
-"""Who services run as: the customary `nonroot` of images without a distribution."""
+"""User of the services: the customary `nonroot` of images without a distribution."""
 
 PYTHON = "/usr/bin/python3.11"
 PACKAGES = (

@@ -44,7 +44,7 @@ BUS_RUN: Json = {
     "ExposedPorts": {"4222/tcp": {}, "6222/tcp": {}, "8222/tcp": {}},
     "WorkingDir": "/",
 }
-"""How a container starts."""
+"""Configuration of containers with nats-server."""
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -188,7 +188,7 @@ def bus_layer(program: Path) -> oci.Layer:
 
 
 KEPT = 5
-"""How many versions of each layer stay: those of some branches."""
+"""Versions of each layer that stay cached, for a few branches."""
 
 
 def cache_key(*parts: bytes) -> str:

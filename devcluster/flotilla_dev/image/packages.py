@@ -18,7 +18,7 @@ from flotilla_dev.cluster.processes import run
 from flotilla_dev.image.tree import File, Link
 
 RELEASE = "12"
-"""The Debian whose packages are the base; the one that the names of `base.PACKAGES` belong to."""
+"""Release of Debian of the base; `base.PACKAGES` has names of this release."""
 
 MERGED = ("bin", "sbin", "lib", "lib64")
 """Folders that are links into /usr; packages of this release still name some files by them."""
@@ -31,7 +31,7 @@ class Package(msgspec.Struct, frozen=True):
     version: str
     architecture: str
     control: str
-    """All fields, as /var/lib/dpkg/status.d of the image has them: scanners read that."""
+    """All fields, as scanners read them from /var/lib/dpkg/status.d of the image."""
 
 
 def require_debian() -> None:

@@ -32,22 +32,22 @@ sys.exit({function}())
 """
 
 LOCKED = ("export", "--locked", "--no-dev", "--quiet")
-"""What of the lock file runs: no tests, no linters."""
+"""Command that exports the lock file without tests and linters."""
 
 LOCAL_PACKAGES = (LOCAL_PACKAGE,)
-"""The packages of the workspace that are in no image of services."""
+"""Packages of the workspace that no image of services contains."""
 
 UNBUILT = "nkeys"
-"""The one dependency that has no wheel on the index: pure Python, its source pinned by its sum like all others."""
+"""The dependency without a wheel on the index: pure Python, its source pinned by its sum."""
 
 BUILDER = "setuptools==84.2.1"
-"""What builds it."""
+"""The package that builds it."""
 
 ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 GLIBC = "2_36"  # of the base layer's Debian
 
 NOT_SHIPPED = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
-"""Files of *.dist-info that tell of this machine, or of an installer that the image does not have."""
+"""Files of *.dist-info with paths of this machine, or of an installer that the image lacks."""
 
 
 UNUSED = re.compile(
@@ -55,7 +55,7 @@ UNUSED = re.compile(
     r"|(^|/)(tests?|testdata)/"
     r"|\.(c|cpp|h|hash|pyi|pxd|pyx|pxi)$"  # what extensions were compiled from
 )
-"""Files of packages that nothing runs, and programs: those are written by ourselves, see `scripts`."""
+"""Files of packages that are never run; programs are written by `scripts`."""
 
 
 def checkout() -> Path:

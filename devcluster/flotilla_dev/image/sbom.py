@@ -12,7 +12,7 @@ from flotilla_common.control.plan import Json
 from flotilla_dev.image.packages import RELEASE, Package
 
 PATH = "usr/share/sbom/flotilla.cdx.json"
-"""Where the image has it."""
+"""Path of the bill in the image."""
 
 
 def bill(exported: str, packages: Sequence[Package], without: Collection[str] = ()) -> bytes:

@@ -37,7 +37,7 @@ class Folder(msgspec.Struct, frozen=True):
 
 Entry = File | Link | Folder
 Tree = Mapping[str, Entry]
-"""What lies at each path, without the leading slash. Folders of files are implied."""
+"""The entries by path, without the leading slash. Folders of files are implied."""
 
 
 def read(folder: Path) -> dict[str, Entry]:

@@ -16,10 +16,10 @@ import click
 from flotilla_dev.image import base, oci, tree
 
 SECONDS = 120
-"""Until a program that has not ended by itself is ended; it then counts as one that failed."""
+"""Timeout of a program; it counts as failed then."""
 
 _LOADED = {2: "dynamic section", 3: "program interpreter"}
-"""Types of program headers that only programs have which need a loader (ELF: PT_DYNAMIC, PT_INTERP)."""
+"""Types of program headers of programs that need a loader (ELF: PT_DYNAMIC, PT_INTERP)."""
 
 
 def require_static(program: Path) -> None:

@@ -14,7 +14,7 @@ PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
 PLUGIN_DIRS = (Path("/opt/cni/bin"), Path("/usr/lib/cni"))
 PLUGINS = ("bridge", "host-local", "loopback", "portmap")
 LOCK = Path("/run/lock/flotilla-packages.lock")
-"""Of two sets that are made at a time one installs packages, and the other waits: apt-get itself would give up."""
+"""Lock for installing packages: a second command waits for it, where apt-get itself would fail."""
 LOCK_TIMEOUT = "DPkg::Lock::Timeout=120"
 """Seconds that apt-get waits for others, such as the system's own upgrades."""
 

@@ -24,7 +24,7 @@ TUNABLES = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
-"""Settings of the whole machine that a kubelet changes. It finds them as it wants them, and leaves them alone."""
+"""Settings of the whole machine that a kubelet would change; here they have its values already."""
 
 FORWARDING = {
     "ip_forward": "1",

@@ -25,7 +25,7 @@ BRIDGE = "switch"
 UPLINK = "eth0"  # the cable's end in a node
 PREFIX = "fl-"  # of the cable's end on this machine; what follows is the switch's process id
 FIRST, LAST = 97, 127
-"""Second bytes to choose from in 10.0.0.0/8: services are in 96, fake nodes in 64, and fake pods from 128 on."""
+"""Second bytes of networks in 10.0.0.0/8: services are in 96, fake nodes in 64, fake pods from 128 on."""
 
 NODES = 200  # addresses that are set aside for nodes
 

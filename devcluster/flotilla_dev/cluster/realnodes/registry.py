@@ -28,7 +28,7 @@ from flotilla_dev.image.oci import MANIFEST, Image, Layer
 from flotilla_dev.image.tree import Entry, File, Folder, Link
 
 SERVER = ("/bin/sh", "-c", "trap 'exit 0' TERM QUIT INT; httpd -f -p 80 -h /www & while :; do wait; done")
-"""A first process must ask for the signal that ends it; httpd alone would be killed after the whole grace period."""
+"""Command of a web server. A first process must handle the signal that ends it: httpd alone would be killed late."""
 
 SLEEPER = ("/bin/sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait; done")
 SHELL = ("/bin/sh",)
@@ -41,7 +41,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "alpine:latest": SHELL,
     "centos:6.7": SHELL,
 }
-"""The images that every set has, and what they run."""
+"""The images of every cluster, and their commands."""
 
 
 def build(reference: str, command: Sequence[str], files: Mapping[str, bytes] | None = None) -> Image:
