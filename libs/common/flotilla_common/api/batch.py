@@ -45,7 +45,7 @@ class JobStatus(Model):
 
     @property
     def verdict(self) -> str:
-        """Return `Complete` or `Failed`, the first of these conditions that is True; empty while there is none."""
+        """Return `Complete` or `Failed`, the first of these conditions that is True, or an empty text."""
         found = (one.type for one in self.conditions if one.status == "True" and one.type in ("Complete", "Failed"))
         return next(found, "")
 

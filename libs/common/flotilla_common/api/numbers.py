@@ -80,7 +80,7 @@ class Reading:
         return tuple(self._problems)
 
     def field(self, name: str, read: Callable[[], T], instead: T, told: str = "") -> T:
-        """Return the result of `read`, or `instead` (described by `told`) if it raises ValueError."""
+        """Return the result of `read`, or `instead` if it raises ValueError, which is added to the problems."""
         try:
             return read()
         except ValueError as error:

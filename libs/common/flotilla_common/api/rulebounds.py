@@ -43,7 +43,7 @@ def bounded(rules: Collection[PodRule]) -> frozenset[PodRule]:
 
 
 def standing_for(rule: PodRule, stands: Collection[PodRule]) -> PodRule:
-    """Return the rule in use that covers the given rule; the rule itself if there is none."""
+    """Return the rule in use that covers the given rule, else the rule itself."""
     widest = EVERY_UPDATE if rule.updates else EVERY_POD
     return next((one for one in (rule, everywhere(rule), widest) if one in stands), rule)
 

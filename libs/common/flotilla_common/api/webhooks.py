@@ -63,7 +63,7 @@ def bound(entry: Json, ca_bundle: str, url: str = "") -> Json:
 
 
 def path_of(entry: Json) -> str:
-    """Return the HTTP path that the entry calls; empty if there is none."""
+    """Return the HTTP path that the entry calls, or an empty text."""
     client = member(entry, "clientConfig")
     if url := text(client.get("url")):
         return "/" + url.partition("://")[2].partition("/")[2]

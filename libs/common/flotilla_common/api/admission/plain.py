@@ -63,7 +63,7 @@ def document_of(request: Request, read: Read) -> Json:
 
 
 def former_of(request: Request, read: Read) -> Json | None:
-    """Return the object that an update changes; None if there is none, or it is unreadable and may be replaced."""
+    """Return the object that an update changes, or None: an unreadable one may be replaced by any other."""
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     try:

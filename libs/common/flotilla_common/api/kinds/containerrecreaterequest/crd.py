@@ -43,7 +43,7 @@ def _spec(*, strict: bool) -> Schema:
         containers=array("The containers to restart, in this order.", _container()),
         strategy=_strategy(strict=strict),
         activeDeadlineSeconds=integer(
-            "Seconds after creation when the request completes whatever its state; at least 3.", 64, least
+            "Seconds after creation after which the request completes in any state; at least 3.", 64, least
         ),
         ttlSecondsAfterFinished=integer(
             "Seconds after completion when the request is deleted. Unset: it is kept.", minimum=least

@@ -121,7 +121,7 @@ def _share_faults(path: str, value: IntOrString | None) -> Iterator[Fault]:
 
 
 def _number(value: IntOrString | None) -> int:
-    """Return the number in a value or percentage; 0 if there is none."""
+    """Return the number in a value or percentage, else 0."""
     if value is None or isinstance(value, int):
         return value or 0
     return max(integer(value.removesuffix("%")) or 0, 0)

@@ -46,7 +46,7 @@ def template_path(name: str) -> str:
 
 
 def validate(document: Json, old: Json | None = None, judged: Iterable[Fault] = ()) -> list[Fault]:
-    """Return all faults, including those that the apiserver `judged` and forbidden changes to `old`."""
+    """Return all faults, including those found by the apiserver and those of forbidden changes to `old`."""
     spec = mapping(document.get("spec"))
     changes = _change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
     return [*_spec_faults(spec), *judged, *changes]
