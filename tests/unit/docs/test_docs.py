@@ -32,7 +32,14 @@ ROOT = Path(__file__).parents[3]
 DOCS = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "libs/*/README.md", "services/*/README.md", "cli/README.md")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "libs/*/README.md",
+        "services/*/README.md",
+        "cli/README.md",
+        "devcluster/README.md",
+    )
     for path in ROOT.glob(pattern)
 )
 SOURCES = {
