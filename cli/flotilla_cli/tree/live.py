@@ -1,7 +1,7 @@
 """Reads an object and its dependents for `get` from the apiserver, and keeps them fresh by watches."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -17,21 +17,18 @@ from flotilla_cli.tree.workload import Workload
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.core import ControllerRevision, Pod
-from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.keys import DEPLOYMENT_REVISION
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.numbers import integer
 from flotilla_common.api.resources import POD, REPLICA_SET, REVISION, Resource
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
-from flotilla_common.kube.interface import Api, ApiError, Unreachable, pages
+from flotilla_common.kube.interface import Api, Unreachable, pages
+from flotilla_common.kube.reflector import HeadMeta, Reflector, Sink
 from flotilla_common.workload.causes import Around
 
 LOOK_SECONDS = 5.0
 """Seconds between two reads of events and nodes."""
-
-RETRY_SECONDS = 1.0
-"""Seconds before a broken watch is started again."""
 
 
 class Gone(Exception):
@@ -73,9 +70,9 @@ class LiveView:
     async def keep(self) -> None:
         """Follow all changes until cancelled. Raises Gone when the object is deleted."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._again_and_again(self._follow_object))
+            group.create_task(self._reflector(self._kind.resource, _ObjectSink(self), self._name).run())
             for resource in self._dependents:
-                group.create_task(self._again_and_again(lambda resource=resource: self._follow(resource)))
+                group.create_task(self._reflector(resource, _DependentSink(self, resource)).run())
             group.create_task(self._keep_looking())
 
     def hear(self, message: Message) -> None:
@@ -155,65 +152,114 @@ class LiveView:
         arounds = await asyncio.gather(*(surveyor.around(pod, basis) for pod, basis in looked))
         self._arounds = {pod.metadata.name: around for (pod, _), around in zip(looked, arounds, strict=True)}
 
-    async def _list(self, resource: Resource) -> str:
-        listed = [page async for page in pages(self._api, resource, self._namespace)]
-        self._dependents[resource].clear()
-        for page in listed:
+    def _reflector(self, resource: Resource, sink: Sink, name: str = "") -> Reflector:
+        return Reflector(self._api, resource, sink, self._clock, self._namespace, name)
+
+    async def _list(self, resource: Resource) -> None:
+        async for page in pages(self._api, resource, self._namespace):
             for raw in page.items:
-                self._take(resource, raw)
-        return listed[-1].resource_version
+                self.take(resource, raw)
 
-    async def _again_and_again(self, follow: Callable[[], Awaitable[None]]) -> None:
-        """Follow until cancelled, and start broken watches again: the display must be up to date."""
-        while True:
-            try:
-                await follow()
-            except (ApiError, Unreachable) as error:
-                self.trouble = str(error)
-                self.changed.set()
-                await self._clock.sleep(RETRY_SECONDS)
-
-    async def _follow_object(self) -> None:
-        raw = await found_or_none(self._api.get(self._kind.resource, self._namespace, self._name))
-        if raw is None or metadata_of(raw).uid != self._uid:  # another object of this name
+    def set_object(self, uid: str, raw: msgspec.Raw) -> None:
+        """Take the newest version of the object. Raises Gone for another object of its name."""
+        if uid != self._uid:
             raise Gone
-        self._raw = raw
-        self._fresh()
-        version = metadata_of(raw).resource_version
-        async for event in self._api.watch(self._kind.resource, version, namespace=self._namespace):
-            if event.type not in ("ADDED", "MODIFIED", "DELETED") or metadata_of(event.object).name != self._name:
-                continue
-            if event.type == "DELETED":
-                raise Gone
-            self._raw = bytes(event.object)
-            self.changed.set()
-
-    async def _follow(self, resource: Resource) -> None:
-        version = await self._list(resource)
-        self._fresh()
-        async for event in self._api.watch(resource, version, namespace=self._namespace):
-            if event.type == "DELETED":
-                self._dependents[resource].pop(metadata_of(event.object).name, None)
-            elif event.type in ("ADDED", "MODIFIED"):
-                self._take(resource, event.object)
-            self.changed.set()
-
-    def _fresh(self) -> None:
-        self.trouble = ""
+        self._raw = bytes(raw)
         self.changed.set()
 
-    def _take(self, resource: Resource, raw: msgspec.Raw) -> None:
+    def keep_only(self, resource: Resource, names: Collection[str]) -> None:
+        """Drop the dependents that have other names."""
+        dependents = self._dependents[resource]
+        for name in dependents.keys() - set(names):
+            del dependents[name]
+        self.changed.set()
+
+    def drop(self, resource: Resource, name: str) -> None:
+        """Drop a dependent that was deleted."""
+        self._dependents[resource].pop(name, None)
+        self.changed.set()
+
+    def set_trouble(self, trouble: str) -> None:
+        """Show why the view may be out of date; empty when it is not."""
+        if trouble != self.trouble:
+            self.trouble = trouble
+            self.changed.set()
+
+    def take(self, resource: Resource, raw: msgspec.Raw) -> None:
+        """Take the newest version of a dependent."""
         meta = metadata_of(raw)
         if self._keeps(meta):
             self._dependents[resource][meta.name] = _Dependent(meta, _body(resource, raw))
         else:
             self._dependents[resource].pop(meta.name, None)
+        self.changed.set()
 
     def _keeps(self, meta: ObjectMeta) -> bool:
         """Report whether the object, or a child, may own this one. Pods of children may arrive before these."""
         if self._kind.children:
             return bool(meta.owner_references)
         return any(reference.uid == self._uid for reference in meta.owner_references)
+
+
+class _ObjectSink:
+    """Receives the versions of the object itself."""
+
+    def __init__(self, view: LiveView) -> None:
+        self._view = view
+        self._exists = False
+
+    async def listing(self) -> None:
+        self._exists = False
+
+    async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        self._exists = True
+        self._view.set_object(head.uid, item)
+
+    async def complete(self, version: str) -> None:
+        if not self._exists:
+            raise Gone
+
+    async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
+        if kind == "DELETED":
+            raise Gone
+        self._view.set_object(head.uid, item)
+
+    async def progress(self, version: str) -> None:
+        """Ignore versions."""
+
+    def state(self, trouble: str) -> None:
+        self._view.set_trouble(trouble)
+
+
+class _DependentSink:
+    """Receives the objects of one resource that the object, or a child of it, may own."""
+
+    def __init__(self, view: LiveView, resource: Resource) -> None:
+        self._view = view
+        self._resource = resource
+        self._names: set[str] = set()
+
+    async def listing(self) -> None:
+        self._names.clear()
+
+    async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        self._names.add(head.name)
+        self._view.take(self._resource, item)
+
+    async def complete(self, version: str) -> None:
+        self._view.keep_only(self._resource, self._names)
+
+    async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
+        if kind == "DELETED":
+            self._view.drop(self._resource, head.name)
+        else:
+            self._view.take(self._resource, item)
+
+    async def progress(self, version: str) -> None:
+        """Ignore versions."""
+
+    def state(self, trouble: str) -> None:
+        self._view.set_trouble(trouble)
 
 
 def _followed(kind: KindView) -> Iterator[Resource]:
