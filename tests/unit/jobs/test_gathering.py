@@ -101,9 +101,9 @@ def test_a_change_of_a_pod_concerns_its_open_requests() -> None:
     bench = Requests(request("r"), request("over", 0, "Completed"), holding)
     ours, other = decoded(pod_document(), Pod), decoded(pod_document(uid="p2"), Pod)
     keys = {("ns", "r"), ("ns", "holding")}
-    assert bench.gatherer.keys_of(None, ours) == bench.gatherer.keys_of(ours, None) == keys
-    assert bench.gatherer.keys_of(ours, other) == keys
-    assert bench.gatherer.keys_of(other, other) == set()
+    assert bench.gatherer.of_pod(None, ours) == bench.gatherer.of_pod(ours, None) == keys
+    assert bench.gatherer.of_pod(ours, other) == keys
+    assert bench.gatherer.of_pod(other, other) == set()
     bench.wiring.put(PODS, ours)
     assert sorted(bench.wiring.woken) == sorted(keys)
 

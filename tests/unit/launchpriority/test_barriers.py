@@ -166,7 +166,7 @@ async def test_who_waits_no_more_is_forgotten() -> None:
 
 def test_only_pods_that_wait_are_looked_at() -> None:
     wiring = FakeWiring()
-    gatherer = CONTROLLER.build(wiring, None)
+    gatherer = wiring.build(CONTROLLER)
     assert isinstance(gatherer, Gatherer)
     wiring.put(PODS, pod(TWO), pod({"a": None}, name="other", uid="u2"))
     assert gatherer.keys() == wiring.woken == [KEY]
@@ -179,7 +179,7 @@ def test_only_pods_that_wait_are_looked_at() -> None:
 
 def test_a_pod_that_waits_no_more_is_told_once() -> None:
     wiring = FakeWiring()
-    gatherer = CONTROLLER.build(wiring, None)
+    gatherer = wiring.build(CONTROLLER)
     wiring.put(PODS, pod(TWO))
     wiring.put(PODS, pod(TWO, {"b": READY}, resourceVersion="2", annotations=DONE))
     wiring.put(PODS, pod(TWO, {"a": READY, "b": READY}, resourceVersion="3", annotations=DONE))
@@ -190,7 +190,7 @@ def test_a_pod_that_waits_no_more_is_told_once() -> None:
 
 async def test_what_the_pod_proves_is_not_asked() -> None:
     wiring = FakeWiring()
-    gatherer = CONTROLLER.build(wiring, None)
+    gatherer = wiring.build(CONTROLLER)
     wiring.put(PODS, pod(TWO, {"b": CREATED}))
     task = asyncio.ensure_future(wiring.tasks[0]())
     assert gatherer.gather(KEY, Memory()) is not None

@@ -58,8 +58,8 @@ class World:
         self.clock = ManualClock(NOW)
         self.objects = Objects(self.clock)
         self.wiring = FakeWiring(gates=gates)
-        self.node_gatherer = nodes.Gatherer(self.wiring)
-        self.marker_gatherer = markers.Gatherer(self.wiring)
+        self.node_gatherer = self.wiring.build(nodes.CONTROLLER)
+        self.marker_gatherer = self.wiring.build(markers.CONTROLLER)
         self.objects.listen(self._follow)
         self.writes: list[Write] = []
         self.reasons: dict[str, list[str]] = {}

@@ -34,7 +34,7 @@ def pod(
 
 def gatherer_over(wiring: FakeWiring) -> Gatherer:
     """As the service has it."""
-    gatherer = PARTS[0].build(wiring, None)
+    gatherer = wiring.build(PARTS[0])
     assert isinstance(gatherer, Gatherer)
     return gatherer
 

@@ -34,7 +34,7 @@ def with_version(obj: Any, version: int) -> Any:
 
 def wired(*builders: Builder) -> tuple[FakeWiring, Gatherer]:
     wiring = FakeWiring()
-    gatherer = Gatherer(wiring, Options(system_namespace="flotilla"))
+    gatherer = wiring.build(CONTROLLER, Options(system_namespace="flotilla"))
     wiring.put(SIDECAR_SETS, *(builder.build() for builder in builders))
     wiring.woken.clear()
     return wiring, gatherer

@@ -8,7 +8,7 @@ import pytest
 from flotilla_common.api.kinds.uniteddeployment.types import SUBSET_LABEL, UnitedDeployment
 from flotilla_common.api.workload import Workload
 from flotilla_topology.uniteddeployment.children import CLONE_SETS, DEPLOYMENTS
-from flotilla_topology.uniteddeployment.controller import REPLICA_SETS, UNITED_DEPLOYMENTS, WORKLOADS, Gatherer
+from flotilla_topology.uniteddeployment.controller import CONTROLLER, REPLICA_SETS, UNITED_DEPLOYMENTS, WORKLOADS
 from tests.support.wiring import FakeWiring
 from tests.unit.uniteddeployment.build import OWNER
 
@@ -37,7 +37,7 @@ def workload(app: str, subset: str = "a", *, namespace: str = "ns", controlled: 
 )
 def test_a_workload_that_it_may_adopt_wakes_it(one: Workload, woken: bool) -> None:
     wiring = FakeWiring()
-    Gatherer(wiring)
+    wiring.build(CONTROLLER)
     wiring.put(UNITED_DEPLOYMENTS, owner({"matchLabels": {"app": "ud"}}))
     wiring.put(WORKLOADS[CLONE_SETS.name], one)
     assert wiring.woken == ([("ns", "ud")] if woken else [])
@@ -45,7 +45,7 @@ def test_a_workload_that_it_may_adopt_wakes_it(one: Workload, woken: bool) -> No
 
 def test_a_selector_that_cannot_be_read_selects_nothing() -> None:
     wiring = FakeWiring()
-    Gatherer(wiring)
+    wiring.build(CONTROLLER)
     wiring.put(UNITED_DEPLOYMENTS, owner({"matchExpressions": [{"key": "app", "operator": "Near"}]}))
     wiring.put(WORKLOADS[CLONE_SETS.name], workload("ud"))
     assert wiring.woken == []
@@ -53,7 +53,7 @@ def test_a_selector_that_cannot_be_read_selects_nothing() -> None:
 
 def test_a_replica_set_that_comes_after_its_pods_wakes_it() -> None:
     wiring = FakeWiring()
-    Gatherer(wiring)
+    wiring.build(CONTROLLER)
     wiring.put(UNITED_DEPLOYMENTS, owner({"matchLabels": {"app": "ud"}}))
     deployment = {"name": "ud-a", "namespace": "ns", "uid": "d", "resourceVersion": "1", "ownerReferences": [OWNER]}
     wiring.put(WORKLOADS[DEPLOYMENTS.name], msgspec.convert({"metadata": deployment}, Workload))
