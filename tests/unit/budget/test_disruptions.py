@@ -16,6 +16,7 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import Patch, Plan
+from flotilla_common.control.watches import Trigger
 from flotilla_common.gates import Gates
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.gathering import BUDGETS, BudgetsOfPods
@@ -221,6 +222,7 @@ def test_sidecarsets_wait_for_budget() -> None:
 def test_whoever_was_planned_with_a_budget_is_planned_again_once_it_allows_more() -> None:
     wiring = FakeWiring()
     finder = BudgetsOfPods(wiring)
+    wiring.follow(Trigger(BUDGETS, finder.of_budget))
     one = pod()
     assert finder.of(("default", "web"), [one]) == {}
     wiring.put(BUDGETS, budget(status={"unavailableAllowed": 0}))
