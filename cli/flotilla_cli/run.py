@@ -103,8 +103,11 @@ def _run(services: list[Service], settings: Settings, flags: Sequence[str], clus
 
 
 def _split(services: list[Service], settings: Settings, flags: Sequence[str]) -> int:
-    """One process per service. All bear one replica name and hold leases under one name, which survive their restarts:
-    what takes the place of a process that has surely ended holds its leases, and need not wait for them to expire."""
+    """Run one process per service, and start those again that end; return the exit code.
+
+    All have one replica name and one lease holder name, which survive restarts. A process that replaces one that has
+    ended holds its leases at once, and need not wait for them to expire.
+    """
     logs.configure(settings.log_level, settings.log_format)
     ours = SystemEntropy().token()
     replica = settings.replica or ours
@@ -128,8 +131,7 @@ async def _supervise(names: Sequence[str], settings: Settings, flags: Sequence[s
 
 
 def _own_flags(name: str, settings: Settings, index: int, flags: Sequence[str]) -> list[str]:
-    """The common flags, the bus with the service's own credentials, the replica, and ports of its own for the process
-    with this index."""
+    """Return the flags of the process with this index: the common ones, its credentials, its replica, its ports."""
     ports = {"health-port": settings.health_port, "metrics-port": settings.metrics_port}
     own = [f"--{flag}={port + 2 * index}" for flag, port in ports.items() if port]
     creds = Path(settings.nats_creds)
