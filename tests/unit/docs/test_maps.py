@@ -20,6 +20,15 @@ def test_every_module_of_a_service_stands_in_its_table_once(service: Path):
     assert sorted(listed) == sorted(maps.modules(package))
 
 
+@pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
+def test_files_that_a_service_speaks_of_are_its_own_or_the_librarys(service: Path):
+    package = next(service.glob("flotilla_*"))
+    known = {f"/{name}" for root in (package, LIBRARY) for name in maps.modules(root)}
+    known |= {f"/{webhook}" for webhook in maps.modules(ROOT / "services" / "webhook" / "flotilla_webhook")}
+    names = {name for name in named((service / "README.md").read_text(encoding="utf-8")) if name.endswith(".py")}
+    assert {name for name in names if not any(one.endswith(f"/{name}") for one in known)} == set()
+
+
 def test_every_service_has_a_table():
     assert {path.name for path in SERVICES} == {path.parent.name for path in ROOT.glob("services/*/pyproject.toml")}
 
