@@ -83,17 +83,30 @@ LONG = (
     "daemonset/test_nodes.py",
     "faults/",
     "resourcedistribution/test_kills.py",
-    "sidecarset/test_kills.py",
-    "statefulset/test_kills.py",
     "test_doctor.py",
     "test_injection.py",
     "test_install.py",
     "recreate/test_faults.py",
     "test_service_life.py",
-    "uniteddeployment/test_kills.py",
     "workloadspread/test_replicas.py",
 )
 """Minutes each: they begin first, so that none is left alone at the end."""
+PATIENT = (
+    "advancedcronjob",
+    "broadcastjob",
+    "clients",
+    "cloneset",
+    "daemonset",
+    "ephemeraljob",
+    "imagepull",
+    "podprobemarker",
+    "podunavailablebudget",
+    "recreate",
+    "statefulset",
+    "uniteddeployment",
+    "workloadspread",
+)
+"""Folders whose tests have five minutes each."""
 WHOLE_FILES = 3
 """Workers at files with planes of their own, as long as there is something else to do."""
 
@@ -110,13 +123,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first, and what fits in anywhere last."""
+    """Sort the tests, long files first and those that fit in anywhere last, and give scenarios more time.
+
+    The first scenario of a file waits for its control plane, too; on a busy machine that takes half a minute.
+    """
 
     def order(item: pytest.Item) -> int:
         path = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
         return 2 if unit(item.nodeid) == item.nodeid else 0 if path.startswith(LONG) else 1
 
     items.sort(key=order)
+    for item in items:
+        if item.path.parent.name in PATIENT and item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture(scope="session")

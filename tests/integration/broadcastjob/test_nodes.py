@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 
 from flotilla_dev.cluster import kwok
-from tests.integration.broadcastjob.conftest import Own
 from tests.support import cron
 from tests.support.audit import Write, on
 from tests.support.broadcast import COMPLETES, NAME, begun, broadcastjob, crowded, end, is_active, pods_of, reached
@@ -18,6 +17,7 @@ from tests.support.daemons import node_of
 from tests.support.fleet import SERVICES, Fleet
 from tests.support.workspace import Workspace, condition
 from tests.testkit.documents import Json
+from tests.testkit.planes import Own
 
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6")
 """Shorter patience than the defaults, so that no scenario spends its time waiting."""

@@ -1,7 +1,6 @@
 """Programs of others that use our kinds, each in a namespace of its own on the control plane that all share."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,13 +10,6 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from tests.support.fleet import Fleet
 from tests.support.rest import Rest
 from tests.support.workspace import Workspace, watched
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first scenario waits for its control plane, too; on a busy machine that takes half a minute."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from collections import Counter
 import pytest
 
 from flotilla_dev.cluster import kwok
-from tests.integration.daemonset.conftest import Own
 from tests.support.audit import Write, on
 from tests.support.churn import POOL, churning
 from tests.support.daemons import (
@@ -27,6 +26,7 @@ from tests.support.daemons import (
 )
 from tests.support.workspace import Workspace, identity, image, restarts
 from tests.testkit.documents import Json
+from tests.testkit.planes import Own
 
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5")
 """Shorter patience than the defaults, so that no scenario spends its time waiting."""

@@ -4,7 +4,6 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -28,13 +27,6 @@ FAST = Kubelet(start=50, restart=50, stop=50)
 NODES = 4
 SERVICES = ("watcher", "cloneset", "jobs", "webhook")
 WATCHED = (POD, CLONE_SET, NODE_IMAGE, IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first scenario of a file waits for its control plane, too; on a busy machine that takes half a minute."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(300))
 
 
 class Running(NamedTuple):

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -22,14 +21,6 @@ POLICY = [
     {"state": "Succeeded", "labels": {"idle": "yes"}, "annotations": {"cost": "-5"}},
     {"state": "Failed", "annotations": {"cost": "5"}},
 ]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the scenarios more time: the first one waits for its control plane, which takes half a minute on a busy
-    machine."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(300))
 
 
 def probe(name: str = "idle", **members: object) -> Json:

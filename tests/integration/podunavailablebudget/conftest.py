@@ -1,21 +1,12 @@
 """One namespace per scenario, on the control plane that all share."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from tests.support.fleet import Fleet
 from tests.support.workspace import Workspace, watched
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the scenarios more time: the first one waits for its control plane, which takes half a minute on a busy
-    machine."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture

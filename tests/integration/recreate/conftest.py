@@ -6,7 +6,6 @@ The nodes are fake: their kubelets start pods, and a scenario restarts container
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,13 +27,6 @@ SERVICES = ("watcher", "cloneset", "sidecar", "jobs", "webhook")
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5")
 NODE = "node-0"
 PATIENCE = 60.0  # seconds; far above what anything here takes
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first scenario of a file waits for its control plane, too; on a busy machine that takes half a minute."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

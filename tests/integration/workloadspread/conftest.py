@@ -1,27 +1,7 @@
 """One namespace per scenario, on the control plane that all share."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
-from tests.support.fleet import Fleet
-from tests.support.workspace import Workspace, watched
+from tests.testkit.planes import namespace
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first scenario waits for its control plane, too; on a busy machine that takes half a minute."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(300))
-
-
-@pytest.fixture
-def space(request: pytest.FixtureRequest, shared: Fleet) -> Iterator[Workspace]:
-    """A fresh namespace, named after the test. It goes afterwards: nodes, of which subsets ask for certain ones, have
-    room for a hundred pods."""
-    with watched(shared.cluster, request.node.nodeid, CLONE_SET, WORKLOAD_SPREAD) as made:
-        yield made
-    shared.cluster.kubectl("delete", "namespace", made.name, "--wait=false")
+space = namespace(CLONE_SET, WORKLOAD_SPREAD, delete=True)

@@ -22,7 +22,7 @@ from tests.support.spread import (
     totals,
 )
 from tests.support.workspace import Workspace, cloneset, image
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, metadata
 
 WS = f"workloadspread/{NAME}"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -144,11 +144,7 @@ def test_what_changes_nothing(space: Workspace) -> None:
     space.until(lambda: at_rest(space, a=(2, 0), b=(0, -1)))
     before = space.read(WS)
     pod = json.loads(space.kubectl("get", "pod", min(space.pods), "-o", "json"))
-    meta = {
-        "name": "another",
-        "ownerReferences": pod["metadata"]["ownerReferences"],
-        "labels": pod["metadata"]["labels"],
-    }
+    meta = metadata("another", ownerReferences=pod["metadata"]["ownerReferences"], labels=pod["metadata"]["labels"])
     another = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,0 +1,195 @@
+"""Rollouts of other workloads under kills and wipes: pods keep their identities, no container restarts twice, budgets
+hold, and not one write is made twice."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import pytest
+
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
+from tests.support import united
+from tests.support.fleet import SERVICES, Fleet
+from tests.support.meshed import NEW, Meshed, at_work, image_of, meshed
+from tests.support.stateful import IN_PLACE, serving, statefulset
+from tests.support.workspace import Workspace, cloneset, identity, image, restarts, watched
+from tests.testkit.planes import own_fleet
+
+PODS, DOWN, SUBSET_PODS = 60, 10, 24
+IMAGE = "nginx:mainline"
+MORE = ("sidecar", "statefulset", "topology")
+FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6")
+"""Shorter patience than the defaults, so that no scenario spends its time waiting."""
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+
+flotilla = own_fleet(*MORE)
+
+
+class Story(ABC):
+    """A change of many pods: `begin` returns while it is under way, `end` checks its result and its course."""
+
+    @abstractmethod
+    async def begin(self) -> None:
+        """Start the change, and wait until it is under way."""
+
+    @abstractmethod
+    async def end(self) -> None:
+        """Wait for the end, and check that nothing broke."""
+
+
+class SidecarRollout(Story):
+    """A new image of the sidecars of 60 pods: pods stay, and at most maxUnavailable are being updated."""
+
+    def __init__(self, space: Meshed) -> None:
+        self.space = space
+
+    async def begin(self) -> None:
+        space = self.space
+        space.sidecar_set(maxUnavailable=DOWN)
+        space.apply(cloneset(PODS))
+        await asyncio.to_thread(space.comes_to, PODS, PODS, PODS, PODS, seconds=120)
+        self.before, self.mark = {identity(pod) for pod in space.pods.values()}, space.now()
+        space.set_sidecar(NEW)
+        await asyncio.to_thread(space.until, lambda: self.done() >= DOWN)
+
+    async def end(self) -> None:
+        space = self.space
+        await asyncio.to_thread(space.comes_to, PODS, PODS, PODS, PODS, seconds=120)
+        assert {identity(pod) for pod in space.pods.values()} == self.before
+        for pod in space.pods.values():
+            found = {one["name"]: one["restartCount"] for one in pod["status"]["containerStatuses"]}
+            assert found == {"nginx": 0, "proxy": 1}
+        assert max(at_work(pods) for pods in space.moments(self.mark)) <= DOWN
+        assert sorted(space.stored().values()) == [1, 2]
+
+    def done(self) -> int:
+        """Return the number of pods with the new sidecar."""
+        return sum(image_of(pod, "proxy") == NEW for pod in self.space.pods.values())
+
+
+class StatefulRollout(Story):
+    """An update in place of 60 pods: identities and claims stay, and at most maxUnavailable pods are down."""
+
+    def __init__(self, space: Workspace) -> None:
+        self.space = space
+
+    async def begin(self) -> None:
+        space = self.space
+        space.apply(statefulset(PODS, strategy=IN_PLACE | {"maxUnavailable": DOWN}, claims=["data"]))
+        await asyncio.to_thread(space.settled, "web", 120, replicas=PODS, readyReplicas=PODS)
+        self.before, self.mark = {identity(pod) for pod in space.pods.values()}, space.now()
+        space.set_image(IMAGE, "web")
+        await asyncio.to_thread(space.until, lambda: updated(space) >= DOWN)
+        assert updated(space) < PODS
+
+    async def end(self) -> None:
+        space = self.space
+        await asyncio.to_thread(space.settled, "web", 120, updatedReadyReplicas=PODS, readyReplicas=PODS)
+        assert {identity(pod) for pod in space.pods.values()} == self.before
+        assert {restarts(pod) for pod in space.pods.values()} == {1}
+        assert min(serving(pods) for pods in space.moments(self.mark)) >= PODS - DOWN
+        assert len(space.read("pvc")["items"]) == PODS
+
+
+class SubsetRollout(Story):
+    """An update in place of three subsets, held at half of one: it stops at its partition, without another child."""
+
+    def __init__(self, space: Workspace) -> None:
+        self.space = space
+
+    async def begin(self) -> None:
+        space = self.space
+        manifest = united.united(SUBSET_PODS, "abc", partitions={"c": 4})
+        rolling = {"rollingUpdate": {"podUpdatePolicy": "InPlaceOnly", "maxUnavailable": 2}}
+        manifest["spec"]["template"]["cloneSetTemplate"]["spec"]["updateStrategy"] = rolling
+        space.apply(manifest)
+        await asyncio.to_thread(united.settled, space, SUBSET_PODS, 120)
+        self.mark = space.now()
+        united.set_image(space, IMAGE)
+        await asyncio.to_thread(space.until, lambda: updated(space) >= 3)
+        self.before = {identity(pod) for pod in space.pods.values()}
+
+    async def end(self) -> None:
+        space, new = self.space, SUBSET_PODS - 4
+        wanted = {"readyReplicas": SUBSET_PODS, "updatedReplicas": new, "updatedReadyReplicas": new}
+        await asyncio.to_thread(space.settled, united.NAME, 120, **wanted)
+        assert {identity(pod) for pod in space.pods.values()} == self.before
+        assert updated(space) == new
+        assert max(sum(image(pod) == IMAGE for pod in pods.values()) for pods in space.moments(self.mark)) == new
+        assert len(united.children(space)) == 3
+
+
+class SubsetMove(Story):
+    """Pods that move to another subset: no child is made twice, though names of children are made up."""
+
+    def __init__(self, space: Workspace) -> None:
+        self.space = space
+
+    async def begin(self) -> None:
+        space = self.space
+        space.apply(united.united(SUBSET_PODS, "abc"))
+        await asyncio.to_thread(united.settled, space, SUBSET_PODS, 120)
+        self.mark = space.now()
+        space.apply(united.united(SUBSET_PODS, "abd"))
+        await asyncio.to_thread(space.until, lambda: "d" in united.children(space))
+
+    async def end(self) -> None:
+        space = self.space
+        await asyncio.to_thread(space.until, lambda: united.replicas_of(space) == {"a": 8, "b": 8, "d": 8}, 120)
+        await asyncio.to_thread(united.settled, space, SUBSET_PODS, 120)
+        assert min(united.serving(pods) for pods in space.moments(self.mark)) >= SUBSET_PODS
+
+
+def updated(space: Workspace) -> int:
+    """Return the number of pods with the new image."""
+    return sum(image(pod) == IMAGE for pod in space.pods.values())
+
+
+@pytest.fixture
+def story(request: pytest.FixtureRequest, flotilla: Fleet) -> Iterator[Story]:
+    """The story that the test names, in a namespace of its own."""
+    title = request.node.nodeid
+    if request.param is SidecarRollout:
+        with meshed(flotilla.cluster, title) as mesh:
+            yield SidecarRollout(mesh)
+    else:
+        kinds = (STATEFUL_SET,) if request.param is StatefulRollout else (UNITED_DEPLOYMENT, *united.CHILDREN)
+        with watched(flotilla.cluster, title, *kinds) as space:
+            yield request.param(space)
+
+
+KILLS = [
+    *((SidecarRollout, service) for service in ("sidecar", "watcher", "webhook")),
+    *((StatefulRollout, service) for service in ("statefulset", "watcher", "webhook")),
+    *((SubsetRollout, service) for service in ("topology", "watcher", "webhook", "cloneset")),
+]
+
+
+@pytest.mark.parametrize(
+    ("story", "service"), KILLS, indirect=["story"], ids=[f"{story.__name__}-{service}" for story, service in KILLS]
+)
+async def test_a_service(flotilla: Fleet, story: Story, service: str) -> None:
+    await story.begin()
+    await flotilla.restart(service)
+    await story.end()
+
+
+@pytest.mark.parametrize("story", [SidecarRollout, StatefulRollout, SubsetRollout], indirect=True)
+async def test_a_wiped_bus(flotilla: Fleet, story: Story) -> None:
+    await story.begin()
+    await flotilla.wipe_bus()
+    await story.end()
+
+
+@pytest.mark.parametrize("story", [SidecarRollout, StatefulRollout, SubsetMove], indirect=True)
+async def test_all_services_and_the_bus(flotilla: Fleet, story: Story) -> None:
+    await story.begin()
+    for service in (*SERVICES, *MORE):
+        flotilla.kill(service)
+    await flotilla.kill_bus()
+    await flotilla.start_bus()
+    for service in (*SERVICES, *MORE):
+        await flotilla.start(service, wait=False)
+    await story.end()
