@@ -19,6 +19,7 @@ from flotilla_statefulset.statefulset.plan import plan as plan_statefulset
 from flotilla_topology.uniteddeployment.plan import plan as plan_united_deployment
 from flotilla_topology.workloadspread.plan import plan as plan_workload_spread
 from tests.perf.limits import within
+from tests.testkit.documents import decoded
 from tests.unit.cloneset import build as cloneset
 from tests.unit.daemonset import build as daemonset
 from tests.unit.sidecarset import build as sidecarset
@@ -55,9 +56,9 @@ def best(plan: Callable[[list[Pod]], Callable[[], Plan]], pods: list[Pod], nodes
         assert result.stages
         for index in range(round_ * wave, (round_ + 1) * wave):
             place = index * 7 % len(pods)
-            pods[place] = msgspec.json.decode(msgspec.json.encode(pods[place]), type=Pod)
+            pods[place] = decoded(pods[place], Pod)
             if nodes:
-                nodes[place] = msgspec.json.decode(msgspec.json.encode(nodes[place]), type=Node)
+                nodes[place] = decoded(nodes[place], Node)
     first, *later = took
     print(f"\nfirst {first:.1f} ms, then best {min(later):.1f} ms, median {statistics.median(later):.1f} ms", end="")
     return min(later)

@@ -15,7 +15,7 @@ from flotilla_common.model import kubelet
 from flotilla_common.model.containers import statuses_of
 from flotilla_common.model.store import spec_of
 from flotilla_common.model.writes import patched
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 
 
 class World(ABC):
@@ -77,7 +77,7 @@ class World(ABC):
         for name, doc in self.objects[kind].items():
             key = (kind, name, doc["metadata"]["resourceVersion"])
             if key not in self._typed:
-                self._typed[key] = msgspec.json.decode(msgspec.json.encode(doc), type=model)
+                self._typed[key] = decoded(doc, model)
             views.append(self._typed[key])
         return views
 

@@ -15,7 +15,7 @@ from flotilla_common.api.preserved import ANNOTATION
 from flotilla_webhook.tools import kind_handlers
 from tests.testkit.admission import tools
 from tests.testkit.apiserver import FakeApi
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 
 V1ALPHA1, V1BETA1 = "policy.kruise.io/v1alpha1", "policy.kruise.io/v1beta1"
 REPLICAS, OPERATIONS = "pub.kruise.io/protect-total-replicas", "kruise.io/pub-protect-operations"
@@ -36,7 +36,7 @@ def good(annotations: dict[str, str] | None = None, **spec: Any) -> Json:
 
 
 def typed(document: Json) -> PodUnavailableBudget:
-    return msgspec.json.decode(msgspec.json.encode(document), type=PodUnavailableBudget)
+    return decoded(document, PodUnavailableBudget)
 
 
 def annotated(value: str, **spec: Any) -> Json:

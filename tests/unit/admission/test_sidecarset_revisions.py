@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.sidecarset.canonical import hash_of_spec, hash_wi
 from flotilla_common.api.kinds.sidecarset.revisions import canonical_revision, restored, revision_source
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.workload.hashing import revision_hash
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.workload import openkruise
 
 (SIDE,) = openkruise.documents("sidecarsets")
@@ -31,7 +31,7 @@ NOTHING = (
 
 
 def source(document: Json) -> bytes:
-    return revision_source(msgspec.json.decode(msgspec.json.encode(document), type=SidecarSet))
+    return revision_source(decoded(document, SidecarSet))
 
 
 def side(image: str) -> Json:

@@ -2,22 +2,20 @@
 
 from datetime import UTC, datetime
 
-import msgspec
-
 from flotilla_common.api.kinds.advancedcronjob.types import AdvancedCronJob
 from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
 from flotilla_common.control.plan import Create, Plan
 from flotilla_jobs.advancedcronjob.plan import plan
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.workload.openkruise import documents
 
 
 def planned(document: Json, now: datetime) -> Plan:
     children = [one for one in documents("broadcastjobs") if one["metadata"].get("ownerReferences")]
     snapshot = AdvancedCronJobSnapshot(
-        job=msgspec.json.decode(msgspec.json.encode(document), type=AdvancedCronJob),
-        children=msgspec.json.decode(msgspec.json.encode(children), type=list[BroadcastJob]),
+        job=decoded(document, AdvancedCronJob),
+        children=decoded(children, list[BroadcastJob]),
         taken=[child["metadata"]["name"] for child in children],
     )
     return plan(snapshot, now)

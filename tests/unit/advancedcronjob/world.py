@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
-
 from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
@@ -25,7 +23,7 @@ from flotilla_jobs.advancedcronjob.plan import plan
 from flotilla_jobs.advancedcronjob.snapshot import Options
 from tests.support import fake_clock
 from tests.support.wiring import FakeWiring
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 
 PASSES = 10
 """More passes in a row than anything needs: a plan that never rests is a bug."""
@@ -206,7 +204,7 @@ class World:
         self.documents[resource.kind, metadata["name"]] = document
         if not self.blind or resource == ADVANCED_CRON_JOB:
             watch = WATCHES[resource]
-            self.wiring.put(watch, msgspec.json.decode(msgspec.json.encode(document), type=watch.type))
+            self.wiring.put(watch, decoded(document, watch.type))
 
     def _pass(self) -> Report:
         snapshot = self.gatherer.gather(("ns", self.name), self._memory)

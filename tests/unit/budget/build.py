@@ -9,7 +9,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import RELATED_BUDGET, PodUnavailableBudget
 from flotilla_common.gates import Gates
 from tests.testkit import pods as pods_of
-from tests.testkit.documents import Json, conditions
+from tests.testkit.documents import Json, conditions, decoded
 from tests.testkit.pods import container, container_status
 
 NOW = datetime(2026, 3, 1, 8, 0, 30, tzinfo=UTC)
@@ -52,4 +52,4 @@ def budget(name: str = "pub", *, metadata: Json | None = None, **members: Any) -
         "status": {"unavailableAllowed": 1, "currentAvailable": 3, "desiredAvailable": 2, "totalReplicas": 3}
         | members.get("status", {}),
     }
-    return msgspec.json.decode(msgspec.json.encode(document), type=PodUnavailableBudget)
+    return decoded(document, PodUnavailableBudget)

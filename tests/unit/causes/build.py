@@ -3,12 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
-
 from flotilla_common.api.core import Node, PersistentVolumeClaim, Pod
 from flotilla_common.workload.causes import Around, Claim, PodEvent
 from tests.testkit import pods as pods_of
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -87,7 +85,7 @@ def pod(
         statuses=statuses,
         status={"initContainerStatuses": init or [], **(status or {})},
     )
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    return decoded(document, Pod)
 
 
 def ready_pod(*more: Json, **arguments: Any) -> Pod:
@@ -101,18 +99,18 @@ def event(reason: str, message: str, *, container: str = "", at: float = 20, ser
     seen = {"series": {"lastObservedTime": ago(at)}} if series else {"lastTimestamp": ago(at)}
     path = f"spec.containers{{{container}}}" if container else ""
     document = {"reason": reason, "message": message, "involvedObject": {"fieldPath": path}, **seen}
-    return msgspec.json.decode(msgspec.json.encode(document), type=PodEvent)
+    return decoded(document, PodEvent)
 
 
 def node(status: str, reason: str = "", message: str = "") -> Node:
     document = {"metadata": {"name": "n1"}, "status": {"conditions": [condition("Ready", status, reason, message)]}}
-    return msgspec.json.decode(msgspec.json.encode(document), type=Node)
+    return decoded(document, Node)
 
 
 def claim(phase: str = "Pending", storage_class: str | None = "fast", *events: PodEvent, **metadata: Any) -> Claim:
     spec = {} if storage_class is None else {"storageClassName": storage_class}
     document = {"metadata": {"name": "data", **metadata}, "spec": spec, "status": {"phase": phase}}
-    found = msgspec.json.decode(msgspec.json.encode(document), type=PersistentVolumeClaim)
+    found = decoded(document, PersistentVolumeClaim)
     return Claim(found=found, events=events)
 
 

@@ -17,7 +17,7 @@ from flotilla_cli.install.kinds import SERVICE, Place, place_of
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import CRD, MUTATING, SECRET
 from tests.support import openkruise
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, metadata
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 CLONE_SETS = Place(CRD, "", "clonesets.apps.kruise.io")
@@ -164,11 +164,7 @@ def test_rights_of_users(rules: list[Json], left: list[Json]):
 
 
 def test_helm_cannot_find_the_old_release():
-    record = {
-        "name": "sh.helm.release.v1.kruise.v1",
-        "namespace": "default",
-        "labels": {"owner": "helm", "name": "kruise"},
-    }
+    record = metadata("sh.helm.release.v1.kruise.v1", "default", labels={"owner": "helm", "name": "kruise"})
     changed = writes(plan(openkruise_found(releases=[record])))
     assert changed[Place(SECRET, "default", record["name"])] == {"metadata": {"labels": {"owner": OUT_OF_REACH}}}
 

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
 from flotilla_cli.podstory.sidecars import Surroundings, sidecar_story
@@ -12,7 +11,7 @@ from flotilla_cli.published import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Reason, State
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 
 BEFORE, MADE, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z"
 
@@ -25,7 +24,7 @@ def sidecar_set(
     metadata |= meta or {}
     given = {"selector": {"matchLabels": {"app": "x"}}, "containers": [{"name": "log", "image": "log:2"}]}
     document = {"metadata": metadata, "spec": given | spec}
-    return msgspec.json.decode(msgspec.json.encode(document), type=SidecarSet)
+    return decoded(document, SidecarSet)
 
 
 def pod(*injected: str, labels: Json | None = None, hash_: str = "h", plain: str = "w", **status: Any) -> Pod:
@@ -44,7 +43,7 @@ def pod(*injected: str, labels: Json | None = None, hash_: str = "h", plain: str
         "annotations": annotations,
     }
     spec = {"containers": [{"name": "log", "image": "log:2"}]}
-    return msgspec.json.decode(msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status}), type=Pod)
+    return decoded({"metadata": metadata, "spec": spec, "status": status}, Pod)
 
 
 def told(about: Pod, *sets: SidecarSet, labels: Json | None = None, whys: dict[str, Why] | None = None) -> str:
@@ -271,7 +270,7 @@ def starting(ready: list[str], *, completed: bool = False) -> Pod:
         "spec": {"containers": [container("a", 0), container("b", 5), container("c", 5)]},
         "status": {"containerStatuses": [{"name": name, "ready": True} for name in ready]},
     }
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    return decoded(document, Pod)
 
 
 @pytest.mark.parametrize(

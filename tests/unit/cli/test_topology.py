@@ -20,7 +20,7 @@ from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, EVENT, POD, REPLICA_SET, REVISION, Resource
 from flotilla_common.clock import ManualClock
 from tests.testkit.apiserver import FakeApi
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 
 NOW = datetime(2026, 3, 1, 8, 2, 0, tzinfo=UTC)
 TERM = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
@@ -176,7 +176,7 @@ async def about(api: FakeApi, name: str, tell: Any = UNITED.about_pod) -> list[s
     async def nothing(*_: object) -> dict[str, Any]:
         return {}
 
-    pod = msgspec.json.decode(msgspec.json.encode(api.named(POD, "shop", name)), type=Pod)
+    pod = decoded(api.named(POD, "shop", name), Pod)
     return list(await tell(PodQuestion(api=api.api, pod=pod, everything=False, whys=nothing)))
 
 

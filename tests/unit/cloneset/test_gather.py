@@ -24,6 +24,7 @@ from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.watches import owner_keys
 from tests.support.wiring import FakeWiring
+from tests.testkit.documents import decoded
 from tests.unit.cloneset.build import OWNER as REFERENCE
 from tests.unit.cloneset.build import claim, cloneset, pod, revisions
 
@@ -35,7 +36,7 @@ def changed(obj: Any, **metadata: Any) -> Any:
     """The same object with other metadata."""
     document = msgspec.json.decode(msgspec.json.encode(obj))
     document["metadata"] |= metadata
-    return msgspec.json.decode(msgspec.json.encode(document), type=type(obj))
+    return decoded(document, type(obj))
 
 
 def job(name: str, *owners: dict[str, Any], **metadata: Any) -> ImagePullJob:

@@ -11,6 +11,7 @@ from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.resources import REVISION
 from flotilla_common.api.selectors import Selector
 from flotilla_common.gates import Gates
+from tests.testkit.documents import decoded
 from tests.unit.cloneset.build import cloneset, planned, revision, template
 from tests.unit.workload import openkruise
 
@@ -21,7 +22,7 @@ CLAIMS = Gates.parse("RecreatePodWhenChangeVCTInCloneSetGate=true")
 @pytest.mark.parametrize("name", ["clone", "meshed", "spread", "ud-a-pc24b", "ud-b-slkv2"])
 def test_a_taken_over_set_keeps_its_revisions(name: str) -> None:
     document = openkruise.cloneset(name)
-    owned = msgspec.json.decode(msgspec.json.encode(document), type=CloneSet)
+    owned = decoded(document, CloneSet)
     stored = [openkruise.decoded(one) for one in openkruise.revisions("CloneSet", name)]
     snapshot = CloneSetSnapshot(cloneset=owned, revisions=stored)
     choice = choose(snapshot, Selector.compile(owned.spec.selector))
@@ -31,7 +32,7 @@ def test_a_taken_over_set_keeps_its_revisions(name: str) -> None:
 
 
 def test_the_claim_templates_of_a_taken_over_set_have_the_hash_that_its_revisions_say() -> None:
-    owned = msgspec.json.decode(msgspec.json.encode(openkruise.cloneset("clone")), type=CloneSet)
+    owned = decoded(openkruise.cloneset("clone"), CloneSet)
     choice = choose(CloneSetSnapshot(cloneset=owned), Selector.compile(owned.spec.selector))
     assert choice.update.metadata.name == "clone-54465bc649"
     assert choice.update.metadata.annotations[HASH] == "679419538"

@@ -16,6 +16,7 @@ from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.control.plan import Plan
+from tests.testkit.documents import decoded
 from tests.unit.cloneset.build import LONG_AGO, NOW, claim, cloneset, planned, pod, pods, revision, revisions, template
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -27,7 +28,7 @@ def changed(obj: Any, **metadata: Any) -> Any:
     """The same object with other metadata."""
     document = msgspec.json.decode(msgspec.json.encode(obj))
     document["metadata"] = {**document["metadata"], **metadata}
-    return msgspec.json.decode(msgspec.json.encode(document), type=type(obj))
+    return decoded(document, type(obj))
 
 
 def befriended(made: Pod | PersistentVolumeClaim, **metadata: Any) -> Any:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
-
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob, EphemeralJobStatus
@@ -21,7 +19,7 @@ from flotilla_jobs.ephemeraljob.controller import CONTROLLER, JOBS, PODS
 from flotilla_jobs.ephemeraljob.plan import plan
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 from tests.support.wiring import FakeWiring
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
 FINALIZER = "apps.kruise.io/ephemeralcontainers-cleanup"
@@ -234,7 +232,7 @@ class World:
             self._store_job(document)
 
     def _decoded(self, name: str) -> EphemeralJob:
-        return msgspec.json.decode(msgspec.json.encode(self.jobs[name]), type=EphemeralJob)
+        return decoded(self.jobs[name], EphemeralJob)
 
     def _store_job(self, document: Json) -> None:
         name = document["metadata"]["name"]
@@ -251,7 +249,7 @@ class World:
 
     def _tell(self, name: str) -> None:
         if name in self.pods:
-            self.wiring.put(PODS, msgspec.json.decode(msgspec.json.encode(self.pods[name]), type=Pod))
+            self.wiring.put(PODS, decoded(self.pods[name], Pod))
 
 
 def owned_by(pod: Json, uid: str) -> list[str]:

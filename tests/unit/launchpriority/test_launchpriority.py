@@ -3,7 +3,6 @@
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
@@ -12,7 +11,7 @@ from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier
 from flotilla_sidecar.launchpriority.launch import is_launching, pending
 from flotilla_sidecar.launchpriority.plan import LaunchSnapshot, plan, unproven
 from tests.testkit import pods as pods_of
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.control.fakes import START
 
 COMPLETED = "apps.kruise.io/container-launch-priority-completed"
@@ -32,7 +31,7 @@ def pod(keys: dict[str, str | None], statuses: dict[str, Json] | None = None, no
     known = {"uid": "u1", "version": 1} | metadata
     shown = [{"name": name} | status for name, status in (statuses or {}).items()]
     document = pods_of.pod("web-1", "shop", **known, node=node, containers=containers, phase="Pending", statuses=shown)
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    return decoded(document, Pod)
 
 
 def barrier(*keys: str, **fields: Any) -> Barrier:
@@ -151,7 +150,7 @@ def test_who_is_looked_after(one: Pod, waits: bool) -> None:
 def test_a_barrier_that_is_no_key_of_a_config_map_is_none() -> None:
     entry = {"name": "KRUISE_CONTAINER_BARRIER", "value": "p_1"}
     document = {"spec": {"containers": [{"name": "a", "env": [entry]}]}}
-    assert not is_launching(msgspec.json.decode(msgspec.json.encode(document), type=Pod))
+    assert not is_launching(decoded(document, Pod))
 
 
 def test_priorities_that_wait() -> None:

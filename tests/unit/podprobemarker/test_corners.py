@@ -3,7 +3,6 @@
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
 
 from flotilla_common.api.kinds.nodepodprobe.types import (
@@ -24,7 +23,7 @@ from flotilla_common.node.serving import Sender
 from flotilla_policy.nodepodprobe.controller import refusal
 from flotilla_policy.nodepodprobe.results import NATIVE_TYPES
 from flotilla_policy.nodepodprobe.status import cut, reported
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.podprobemarker.world import EXEC, NOW, World, probe
 
 OK, BAD, NOTHING = "Succeeded", "Failed", "Unknown"
@@ -265,7 +264,7 @@ def found(status: Json | None = None, probes: int = 1) -> NodePodProbe:
 
 
 def _typed(document: Json) -> NodePodProbe:
-    return msgspec.json.decode(msgspec.json.encode(document), type=NodePodProbe)
+    return decoded(document, NodePodProbe)
 
 
 def said(*states: Json, uid: str = "u") -> NodePodProbeStatus:

@@ -27,7 +27,7 @@ from flotilla_policy.nodepodprobe.plan import plan as plan_node
 from flotilla_policy.podprobemarker import controller as markers
 from flotilla_policy.podprobemarker.plan import plan as plan_marker
 from tests.support.wiring import FakeWiring
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -150,7 +150,7 @@ class World:
         return held
 
     def probes(self, node: str = "n1") -> NodePodProbe:
-        return msgspec.json.decode(msgspec.json.encode(self._held(NODE_POD_PROBE, node)), type=NodePodProbe)
+        return decoded(self._held(NODE_POD_PROBE, node), NodePodProbe)
 
     def written(self, node: str = "n1") -> dict[str, list[str]]:
         """Return the names of the probes in the node's spec, by uid of the pod."""
@@ -161,7 +161,7 @@ class World:
         return {one.uid: {state.name: state.state for state in one.probe_states} for one in statuses}
 
     def found(self, name: str = "m") -> PodProbeMarker:
-        return msgspec.json.decode(msgspec.json.encode(self._held(POD_PROBE_MARKER, name)), type=PodProbeMarker)
+        return decoded(self._held(POD_PROBE_MARKER, name), PodProbeMarker)
 
     def exists(self, resource: Resource, name: str) -> bool:
         return self.objects.get(resource, "ns" if resource.namespaced else "", name) is not None
@@ -235,7 +235,7 @@ class World:
     def _follow(self, resource: Resource, before: Json | None, after: Json | None) -> None:
         watch, kind = _WATCHES[resource]
         if after is not None:
-            self.wiring.put(watch, msgspec.json.decode(msgspec.json.encode(after), type=kind))
+            self.wiring.put(watch, decoded(after, kind))
         elif before is not None:
             meta = before["metadata"]
             self.wiring.table(watch).remove(meta.get("namespace", ""), meta["name"])

@@ -1,6 +1,5 @@
 """The first KruisePodReady condition: which pods get it, with what, and what all the other pods cost."""
 
-import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
@@ -13,6 +12,7 @@ from flotilla_sidecar.app import PARTS
 from flotilla_sidecar.podreadiness.controller import PODS, Gatherer, pod_readiness
 from flotilla_sidecar.podreadiness.plan import PodSnapshot, plan
 from tests.support.wiring import FakeWiring
+from tests.testkit.documents import decoded
 from tests.unit.control.fakes import START
 
 GATE = {"readinessGates": [{"conditionType": "KruisePodReady"}]}
@@ -29,7 +29,7 @@ def pod(
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     conditions = [{"type": "KruisePodReady", "status": condition}] if condition else []
     body = {"metadata": metadata, "spec": GATE if gated else {}, "status": {"conditions": conditions}}
-    return msgspec.json.decode(msgspec.json.encode(body), type=Pod)
+    return decoded(body, Pod)
 
 
 def gatherer_over(wiring: FakeWiring) -> Gatherer:

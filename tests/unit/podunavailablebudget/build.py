@@ -33,7 +33,7 @@ def budget(name: str = "pub", *, status: Json | None = None, metadata: Json | No
         spec["selector"] = SELECTOR
     meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "7", "generation": 1}
     document = {"metadata": meta | (metadata or {}), "spec": spec, "status": status or {}}
-    return msgspec.json.decode(msgspec.json.encode(document), type=PodUnavailableBudget)
+    return decoded(document, PodUnavailableBudget)
 
 
 def pod(name: str, *, ready: bool = True, owner: Json | None = None, **metadata: Any) -> Pod:
@@ -67,7 +67,7 @@ def owner(kind: str, name: str = "web", api_version: str = "apps/v1") -> Json:
 def workload(name: str = "web", replicas: int | None = 3, **metadata: Any) -> Workload:
     meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "1"}
     spec = {"template": {"metadata": {"labels": LABELS}}} | ({} if replicas is None else {"replicas": replicas})
-    return msgspec.json.decode(msgspec.json.encode({"metadata": meta | metadata, "spec": spec}), type=Workload)
+    return decoded({"metadata": meta | metadata, "spec": spec}, Workload)
 
 
 def snapshot(

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import msgspec
 import pytest
 
 from flotilla_common.api.documents import merge
@@ -10,7 +9,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRe
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.merge import merged
 from flotilla_jobs.containerrecreate.snapshot import pod_uid
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.recreate.world import START, World, request_document, state
 
 
@@ -18,7 +17,7 @@ def request(status: Json | None = None, **labels: str) -> ContainerRecreateReque
     document = request_document("app")
     document["metadata"]["labels"] = labels
     document["status"] = status or {}
-    return msgspec.json.decode(msgspec.json.encode(document), type=ContainerRecreateRequest)
+    return decoded(document, ContainerRecreateRequest)
 
 
 def test_the_pod_that_was_meant():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest, RecreateState
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.merge import MESSAGE_LIMIT, absorbed, merged, problem
+from tests.testkit.documents import decoded
 from tests.unit.recreate.world import START, request_document, state
 
 PHASES = ["", "Pending", "Recreating", "Completed"]
@@ -28,7 +29,7 @@ REPORTS = st.builds(
 
 def request(*containers: str) -> ContainerRecreateRequest:
     document = request_document(*(containers or ("app", "side")))
-    return msgspec.json.decode(msgspec.json.encode(document), type=ContainerRecreateRequest)
+    return decoded(document, ContainerRecreateRequest)
 
 
 @given(st.lists(REPORTS, max_size=8))

@@ -2,13 +2,12 @@
 
 from datetime import timedelta
 
-import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
 from flotilla_jobs.containerrecreate.merge import observed
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.recreate.world import START, pod_document, request_document, stamp, status_of
 
 BEFORE, AFTER = stamp(START - timedelta(seconds=5)), stamp(START + timedelta(seconds=5))
@@ -23,8 +22,8 @@ def seen(status: Json | None, *, context: Json | None = None, held: Json | None 
         document["spec"]["containers"][0]["statusContext"] = context
     pod = pod_document()
     pod["status"]["containerStatuses"] = [status] if status else []
-    request = msgspec.json.decode(msgspec.json.encode(document), type=ContainerRecreateRequest)
-    return [one.container_id for one in observed(request, msgspec.json.decode(msgspec.json.encode(pod), type=Pod))]
+    request = decoded(document, ContainerRecreateRequest)
+    return [one.container_id for one in observed(request, decoded(pod, Pod))]
 
 
 @pytest.mark.parametrize(

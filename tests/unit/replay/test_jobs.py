@@ -20,7 +20,7 @@ from flotilla_jobs.containerrecreate.controller import CONTROLLER as REQUESTS
 from flotilla_jobs.imagelistpull.controller import CONTROLLER as LISTS
 from flotilla_jobs.imagepull.controller import CONTROLLER as JOBS
 from flotilla_jobs.nodeimage.controller import CONTROLLER as IMAGES
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.imagepull import build
 from tests.unit.recreate.world import pod_document, request_document
 from tests.unit.replay.recorder import Recording
@@ -279,5 +279,5 @@ def test_settings_that_decide_survive_a_recording(spec: ControllerSpec[Any, Any]
         assert planning_of(spec) == Planning()
         return
     options = spec.options.of(Settings(), "v1.36.0")
-    sent = msgspec.json.decode(msgspec.json.encode(planning_of(spec)), type=Planning)
+    sent = decoded(planning_of(spec), Planning)
     assert msgspec.convert(sent.options, spec.options.type) == options

@@ -8,6 +8,7 @@ import pytest
 from flotilla_common.api.kinds.resourcedistribution.types import Source
 from flotilla_common.api.resources import CONFIG_MAP, SECRET
 from flotilla_sidecar.resourcedistribution.content import Copy, change, content_of
+from tests.testkit.documents import decoded
 
 VALUE, TEXT = "c2VjcmV0", "secret"
 META = {
@@ -25,7 +26,7 @@ META = {
 def held(kind: str = "Secret", **members: Any) -> Copy:
     """As the apiserver has it."""
     document = {"apiVersion": "v1", "kind": kind, "metadata": META, **members}
-    return msgspec.json.decode(msgspec.json.encode(document), type=Copy)
+    return decoded(document, Copy)
 
 
 def differs(source: dict[str, Any], copy: Copy) -> dict[str, Any]:

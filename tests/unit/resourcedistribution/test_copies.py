@@ -16,6 +16,7 @@ from flotilla_sidecar.resourcedistribution.content import Copy
 from flotilla_sidecar.resourcedistribution.copies import creation, hash_of, is_ours, removal, update
 from flotilla_sidecar.resourcedistribution.plan import plan
 from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
+from tests.testkit.documents import decoded
 from tests.unit.workload import openkruise
 
 NOW = datetime(2021, 9, 6, 8, 44, 52, 786_140, tzinfo=UTC)
@@ -187,7 +188,7 @@ def golden() -> DistributionSnapshot:
     copies = [msgspec.convert(one, Copy) for one in openkruise.documents("configmaps")]
     namespaces = ("golden", "golden-b", "default", "kube-system")
     return DistributionSnapshot(
-        distribution=msgspec.json.decode(msgspec.json.encode(found), type=ResourceDistribution),
+        distribution=decoded(found, ResourceDistribution),
         namespaces={name: Namespace(metadata=ObjectMeta(name=name)) for name in namespaces},
         copies={one.metadata.namespace: one for one in copies},
     )

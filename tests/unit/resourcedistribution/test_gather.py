@@ -22,6 +22,7 @@ from flotilla_sidecar.resourcedistribution.controller import (
     read_copies,
 )
 from tests.support.wiring import FakeWiring
+from tests.testkit.documents import decoded
 from tests.unit.resourcedistribution.world import World, group, names, secret
 
 KEY = ("", "r")
@@ -33,7 +34,7 @@ def distribution(name: str, source: str, kind: str = "Secret", **targets: Any) -
         "metadata": {"name": name, "uid": f"u-{name}", "resourceVersion": "1"},
         "spec": {"resource": resource, "targets": targets},
     }
-    return msgspec.json.decode(msgspec.json.encode(document), type=ResourceDistribution)
+    return decoded(document, ResourceDistribution)
 
 
 def test_only_names_of_sources_are_followed() -> None:

@@ -24,7 +24,7 @@ from flotilla_sidecar.resourcedistribution.content import Copy
 from flotilla_sidecar.resourcedistribution.controller import CONTROLLER, COPIES, DISTRIBUTIONS, NAMESPACES
 from flotilla_sidecar.resourcedistribution.plan import plan
 from tests.support.wiring import FakeWiring
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
 SYSTEM = ("kube-system", "kube-public")
@@ -92,7 +92,7 @@ class World:
     def _store(self, document: Json) -> None:
         document["metadata"] = document["metadata"] | {"resourceVersion": str(next(self._versions))}
         self._document = document
-        self.wiring.put(DISTRIBUTIONS, msgspec.json.decode(msgspec.json.encode(document), type=ResourceDistribution))
+        self.wiring.put(DISTRIBUTIONS, decoded(document, ResourceDistribution))
 
     def put(self, namespace: str, document: Json, **meta: Any) -> None:
         """Somebody makes or replaces an object."""
@@ -101,7 +101,7 @@ class World:
         fresh = {"namespace": namespace, "resourceVersion": str(next(self._versions)), "uid": held["uid"]}
         stored = _as_stored(document) | {"metadata": document["metadata"] | fresh | meta}
         self.objects[resource, namespace] = stored
-        self.wiring.put(COPIES[resource], msgspec.json.decode(msgspec.json.encode(stored), type=Copy))
+        self.wiring.put(COPIES[resource], decoded(stored, Copy))
 
     def edit(self, namespace: str, patch: Json, resource: Resource = SECRET) -> None:
         """Somebody patches an object."""

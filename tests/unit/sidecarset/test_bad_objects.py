@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Plan
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.testkit.plans import codes
 from tests.unit.sidecarset.build import (
     HASH,
@@ -70,7 +70,7 @@ def parts_of(obj: Any) -> list[Any]:
 
 @pytest.mark.parametrize("document", [*parts_of(pod(letter="A")), *parts_of(hot_pod(image("A"), "empty:1"))])
 def test_pods_that_lack_something(document: Json) -> None:
-    there: Pod = msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    there: Pod = decoded(document, Pod)
     for builder in (side("B"), hot_side("B")):
         assert isinstance(planned(builder, [there]), Plan)
 
@@ -80,7 +80,7 @@ SET = side("B").strategy(partition=1, maxUnavailable="10%", selector={"matchLabe
 
 @pytest.mark.parametrize("document", [pytest.param(part, id=name) for name, part in without_parts(SET)])
 def test_sidecarsets_that_lack_something(document: Json) -> None:
-    sidecar_set = msgspec.json.decode(msgspec.json.encode(document), type=SidecarSet)
+    sidecar_set = decoded(document, SidecarSet)
     result = plan(SidecarSetSnapshot(sidecar_set=sidecar_set, pods=[pod(letter="A")]), NOW)
     assert result.reasons
 

@@ -3,7 +3,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
@@ -11,6 +10,7 @@ from flotilla_common.api.images import same_digest
 from flotilla_sidecar.sidecarset.consistency import Consistency
 from flotilla_sidecar.sidecarset.look import Look, look
 from flotilla_sidecar.sidecarset.wanted import wanted_of
+from tests.testkit.documents import decoded
 from tests.unit.sidecarset.build import (
     HASH,
     INJECTED,
@@ -137,7 +137,7 @@ def running(containers: dict[str, str], statuses: dict[str, tuple[str, str]], **
             ],
         },
     }
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    return decoded(document, Pod)
 
 
 CONTAINERS = {"main": "shop:1", "proxy": image("B")}

@@ -11,16 +11,10 @@ from flotilla_statemetrics.kinds.daemonsets import DAEMON_SETS
 from flotilla_statemetrics.kinds.sidecarsets import SIDECAR_SETS
 from flotilla_statemetrics.kinds.statefulsets import ADVANCED_STATEFUL_SETS, STATEFUL_SETS
 from flotilla_statemetrics.kinds.workloadspreads import WORKLOAD_SPREADS
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, metadata
 from tests.unit.statemetrics.scraped import scraped, short
 
-META: Json = {
-    "name": "web",
-    "namespace": "shop",
-    "generation": 4,
-    "creationTimestamp": "2026-03-01T12:00:00Z",
-    "labels": {"app": "web"},
-}
+META: Json = metadata("web", "shop", generation=4, created="2026-03-01T12:00:00Z", labels={"app": "web"})
 CREATED = 1772366400.0
 REPLICAS: Json = {"observedGeneration": 3, "replicas": 10, "readyReplicas": 8, "availableReplicas": 7}
 

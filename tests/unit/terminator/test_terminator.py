@@ -18,6 +18,7 @@ from flotilla_sidecar.terminator.controller import CONTROLLER, NODES, PODS, REQU
 from flotilla_sidecar.terminator.plan import EndingSnapshot, plan, request_name
 from tests.support.wiring import FakeWiring
 from tests.testkit import pods as pods_of
+from tests.testkit.documents import decoded
 from tests.testkit.pods import container
 from tests.unit.control.fakes import START
 
@@ -54,7 +55,7 @@ def pod(
     document = pods_of.pod(
         "job-1", "shop", **known, node="n1", containers=containers, spec=spec, phase=phase, statuses=statuses
     )
-    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+    return decoded(document, Pod)
 
 
 REAL = msgspec.convert({"metadata": {"name": "n1"}}, Node)

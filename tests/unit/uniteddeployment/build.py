@@ -15,16 +15,10 @@ from flotilla_topology.uniteddeployment.children import CLONE_SETS, ChildKind
 from flotilla_topology.uniteddeployment.plan import plan
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
 from tests.testkit import pods as pods_of
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded, owner
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
-OWNER = {
-    "apiVersion": "apps.kruise.io/v1beta1",
-    "kind": "UnitedDeployment",
-    "name": "ud",
-    "uid": "u-ud",
-    "controller": True,
-}
+OWNER = owner("UnitedDeployment", "ud", "u-ud")
 REVISION = "apps.kruise.io/controller-revision-hash"
 SUBSET = "apps.kruise.io/subset-name"
 
@@ -74,7 +68,7 @@ class World:
     @staticmethod
     def raw(document: Json, kind: type[Any]) -> Any:
         """The document as the type says it."""
-        return msgspec.json.decode(msgspec.json.encode(document), type=kind)
+        return decoded(document, kind)
 
     def pods_of(self, workload: Json) -> list[Pod]:
         """The pods of a workload."""

@@ -27,7 +27,7 @@ from flotilla_webhook.budgetbooking import AWAITED_SECONDS
 from flotilla_webhook.ledger import PATIENCE_SECONDS
 from flotilla_webhook.pace import IDLE_SECONDS
 from flotilla_webhook.podchecks import Check, PodChange, Verdict
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.webhook.budget_world import NAMESPACE, World, budget, pod, with_image
 from tests.unit.webhook.test_budget_races import cluster_with, replicas
 from tests.unit.webhook.test_ledger import CONFLICT, Distant, once, raising, turns
@@ -79,7 +79,7 @@ class Controller:
     async def count(self) -> None:
         """Count again and again, from pods as they were a while ago."""
         while True:
-            stored = msgspec.json.decode(msgspec.json.encode(self._world.stored()), type=PodUnavailableBudget)
+            stored = decoded(self._world.stored(), PodUnavailableBudget)
             there = [msgspec.convert(one, Pod) for one in self.pods.values()]
             await turns(self._lag)
             patch = plan(self._snapshot(stored, there), self._world.clock.now()).status

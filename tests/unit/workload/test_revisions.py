@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from flotilla_common.api.core import ControllerRevision
@@ -18,6 +17,7 @@ from flotilla_common.workload.revisions import (
     own_revisions,
     surplus_revisions,
 )
+from tests.testkit.documents import decoded
 from tests.testkit.workloads import raw
 from tests.unit.workload.build import RECIPE, container, template
 
@@ -45,7 +45,7 @@ def stored(
         "revision": number,
         "data": data if data is not None else {"spec": {"template": {**content, "$patch": "replace"}}},
     }
-    return msgspec.json.decode(msgspec.json.encode(document), type=ControllerRevision)
+    return decoded(document, ControllerRevision)
 
 
 def choose(content: Any, *held: ControllerRevision, **members: Any) -> RevisionChoice:

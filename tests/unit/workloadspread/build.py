@@ -14,7 +14,7 @@ from flotilla_common.control.plan import Patch, Plan
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
 from tests.testkit import pods as pods_of
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 
 T = TypeVar("T")
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -85,7 +85,7 @@ def node(name: str, taints: Sequence[Json] = (), **labels: str) -> Json:
 
 def read(document: Json, kind: type[T]) -> T:
     """The document as the type says it."""
-    return msgspec.json.decode(msgspec.json.encode(document), type=kind)
+    return decoded(document, kind)
 
 
 def snapshot(

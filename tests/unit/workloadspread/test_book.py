@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import msgspec
 import pytest
 
 from flotilla_common.api.kinds.workloadspread.book import (
@@ -19,20 +18,20 @@ from flotilla_common.api.kinds.workloadspread.book import (
     without_pod,
 )
 from flotilla_common.api.kinds.workloadspread.types import MATCHED, Matched, Subset, SubsetStatus
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 
 
 def subsets(*rows: Json) -> list[Subset]:
-    return msgspec.json.decode(msgspec.json.encode(list(rows)), type=list[Subset])
+    return decoded(list(rows), list[Subset])
 
 
 def entry(name: str, missing: int, *, closed: bool = False, **pods: list[str]) -> SubsetStatus:
     conditions = [{"type": "Schedulable", "status": "False"}] if closed else []
     maps = {f"{verb}Pods": dict.fromkeys(names, "2026-11-26T12:00:00Z") for verb, names in pods.items()}
     document = {"name": name, "missingReplicas": missing, "conditions": conditions, **maps}
-    return msgspec.json.decode(msgspec.json.encode(document), type=SubsetStatus)
+    return decoded(document, SubsetStatus)
 
 
 def filled(rows: list[Json], count: int, replicas: int = 10) -> list[str]:

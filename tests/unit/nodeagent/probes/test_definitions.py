@@ -5,6 +5,7 @@ import pytest
 
 from flotilla_common.api.kinds.nodepodprobe.types import PROBE_BYTES, PROBES_PER_NODE, PROBES_PER_POD, NodePodProbeSpec
 from flotilla_nodeagent.probes.definitions import Exec, HttpGet, Probe, TcpSocket, digest, read_probes
+from tests.testkit.documents import decoded
 
 
 def spec(*probes: object, pods: int = 1) -> NodePodProbeSpec:
@@ -16,7 +17,7 @@ def spec(*probes: object, pods: int = 1) -> NodePodProbeSpec:
     listed = [
         {"name": f"p{n}", "namespace": "ns", "uid": f"u{n}", "IP": "10.0.0.1", "probes": of_pod} for n in range(pods)
     ]
-    return msgspec.json.decode(msgspec.json.encode({"podProbes": listed}), type=NodePodProbeSpec)
+    return decoded({"podProbes": listed}, NodePodProbeSpec)
 
 
 def read(probe: object) -> Probe:
