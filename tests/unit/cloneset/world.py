@@ -9,7 +9,7 @@ from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, 
 from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.control.plan import Action, Create, Patch, Plan
 from flotilla_common.gates import Gates
-from tests.support import world
+from tests.testkit import world
 from tests.testkit.documents import Json
 from tests.unit.cloneset.build import NOW, CloneSetBuilder
 

@@ -10,7 +10,7 @@ from flotilla_common.control.plan import Action, Patch, Plan
 from flotilla_common.model.kubelet import is_ready
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
-from tests.support import world
+from tests.testkit import world
 from tests.unit.sidecarset.build import NOW, Builder
 
 
