@@ -121,7 +121,7 @@ def test_a_marker_goes_though_no_pod_matches_any_more():
     world.remove(POD_PROBE_MARKER, "m")
     world.edit(POD, "p0", {"metadata": {"labels": {"app": "other"}}})
     world.settle()
-    assert (world.exists(POD_PROBE_MARKER, "m"), world.written()) == (False, {})
+    assert (world.find(POD_PROBE_MARKER, "m"), world.written()) == (None, {})
 
 
 def test_a_lost_object_of_a_node_is_made_again():

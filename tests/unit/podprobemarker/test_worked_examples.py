@@ -184,9 +184,9 @@ def test_17_a_marker_is_deleted(world: World):
     world.report(p__m__idle=(OK, "0 players"))
     world.remove(POD_PROBE_MARKER, "m")
     world.pass_of_marker()
-    assert world.exists(POD_PROBE_MARKER, "m"), "its probes are still in a NodePodProbe"
+    assert world.find(POD_PROBE_MARKER, "m"), "its probes are still in a NodePodProbe"
     world.settle()
-    assert not world.exists(POD_PROBE_MARKER, "m")
+    assert not world.find(POD_PROBE_MARKER, "m")
     assert world.written() == {"uid-p": ["m2#idle"]}
     assert (world.shown(), world.labels()) == (("True", "0 players"), {"idle": "yes"})
 
@@ -221,13 +221,13 @@ def test_24_and_25_nodes_come_and_go():
     world = World()
     world.node("n2", ready=False)
     world.settle()
-    assert not world.exists(NODE_POD_PROBE, "n2")
+    assert not world.find(NODE_POD_PROBE, "n2")
     world.node("n2")
     world.settle()
     assert world.written("n2") == {}
     world.vanish(NODE, "n2")
     world.settle()
-    assert not world.exists(NODE_POD_PROBE, "n2")
+    assert not world.find(NODE_POD_PROBE, "n2")
 
 
 def test_29_and_30_a_pod_on_a_virtual_node():
@@ -237,7 +237,7 @@ def test_29_and_30_a_pod_on_a_virtual_node():
     world.pod(node="v1")
     world.marker()
     world.settle()
-    assert not world.exists(NODE_POD_PROBE, "v1")
+    assert not world.find(NODE_POD_PROBE, "v1")
     assert world.found().status.matched_pods == 1
 
     def said(status: str) -> None:

@@ -7,26 +7,23 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, NodePodProbeStatus
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, PodProbeMarker
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.resources import NODE, POD, Resource
+from flotilla_common.api.resources import NODE, POD
 from flotilla_common.clock import ManualClock
 from flotilla_common.control.executor import Report
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Outcome, Plan
 from flotilla_common.control.refusals import with_refusals
-from flotilla_common.control.watches import Watch
-from flotilla_common.model.store import Objects
-from flotilla_common.model.writes import Write, carry_out, delete, store
 from flotilla_common.node.reports import NodePodProbeReport
 from flotilla_policy.nodepodprobe import controller as nodes
 from flotilla_policy.nodepodprobe.plan import plan as plan_node
 from flotilla_policy.podprobemarker import controller as markers
 from flotilla_policy.podprobemarker.plan import plan as plan_marker
 from tests.support.wiring import FakeWiring
+from tests.testkit.cluster import Cluster
 from tests.testkit.documents import Json, decoded
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -36,12 +33,6 @@ POLICY: list[Json] = [
     {"state": "Succeeded", "labels": {"idle": "yes"}, "annotations": {"cost": "-5"}},
     {"state": "Failed", "annotations": {"cost": "5"}},
 ]
-_WATCHES: dict[Resource, tuple[Watch[Any], type[Any]]] = {
-    NODE: (nodes.NODES, Node),
-    POD: (nodes.PODS, Pod),
-    POD_PROBE_MARKER: (nodes.MARKERS, PodProbeMarker),
-    NODE_POD_PROBE: (nodes.NODE_PROBES, NodePodProbe),
-}
 
 
 def probe(name: str = "idle", **members: Any) -> Json:
@@ -51,17 +42,14 @@ def probe(name: str = "idle", **members: Any) -> Json:
     return {key: value for key, value in whole.items() if value is not None}
 
 
-class World:
+class World(Cluster):
     """Nodes `n1`, `n2`, …; pods and PodProbeMarkers in namespace `ns`."""
 
     def __init__(self, *, nodes_there: int = 1, gates: str = "") -> None:
-        self.clock = ManualClock(NOW)
-        self.objects = Objects(self.clock)
-        self.wiring = FakeWiring(gates=gates)
+        watches = (nodes.NODES, nodes.PODS, nodes.MARKERS, nodes.NODE_PROBES)
+        super().__init__(watches, clock=ManualClock(NOW), wiring=FakeWiring(gates=gates), namespace="ns")
         self.node_gatherer = self.wiring.build(nodes.CONTROLLER)
         self.marker_gatherer = self.wiring.build(markers.CONTROLLER)
-        self.objects.listen(self._follow)
-        self.writes: list[Write] = []
         self.reasons: dict[str, list[str]] = {}
         self.refuse: Callable[[Action], Outcome | None] = lambda _: None  # what the apiserver says to a write
         self.refused: list[str] = []  # names of objects whose writes were refused
@@ -88,23 +76,6 @@ class World:
         meta = {"name": name, "namespace": "ns", "uid": uid or f"uid-{name}", "labels": labels}
         document = {"metadata": meta, "spec": {"nodeName": node, "containers": [container]}, "status": status}
         self.objects.put(POD, merge(document, changed))
-
-    def edit(self, resource: Resource, name: str, patch: Json) -> None:
-        """Patch an object, as somebody does."""
-        held = self._held(resource, name)
-        after = merge(held, patch)
-        if patch.get("status") or (patch.get("metadata") or {}).keys() & {"deletionTimestamp"}:
-            self.objects.put(resource, after)
-        else:
-            store(self.objects, resource, held, after)
-
-    def remove(self, resource: Resource, name: str) -> None:
-        """Delete an object; finalizers and grace hold it."""
-        delete(self.objects, resource, self._held(resource, name), {})
-
-    def vanish(self, resource: Resource, name: str) -> None:
-        """Remove an object at once."""
-        self.objects.remove(resource, self._held(resource, name))
 
     def marker(self, *probes: Json, name: str = "m", labels: Json | None = None) -> None:
         spec = {"selector": {"matchLabels": labels or {"app": "game"}}, "probes": list(probes) or [probe()]}
@@ -140,17 +111,8 @@ class World:
 
     # What is there.
 
-    @property
-    def now(self) -> datetime:
-        return self.clock.now()
-
-    def _held(self, resource: Resource, name: str) -> Json:
-        held = self.objects.get(resource, "ns" if resource.namespaced else "", name)
-        assert held is not None
-        return held
-
     def probes(self, node: str = "n1") -> NodePodProbe:
-        return decoded(self._held(NODE_POD_PROBE, node), NodePodProbe)
+        return decoded(self.held(NODE_POD_PROBE, node), NodePodProbe)
 
     def written(self, node: str = "n1") -> dict[str, list[str]]:
         """Return the names of the probes in the node's spec, by uid of the pod."""
@@ -161,13 +123,10 @@ class World:
         return {one.uid: {state.name: state.state for state in one.probe_states} for one in statuses}
 
     def found(self, name: str = "m") -> PodProbeMarker:
-        return decoded(self._held(POD_PROBE_MARKER, name), PodProbeMarker)
-
-    def exists(self, resource: Resource, name: str) -> bool:
-        return self.objects.get(resource, "ns" if resource.namespaced else "", name) is not None
+        return decoded(self.held(POD_PROBE_MARKER, name), PodProbeMarker)
 
     def condition(self, name: str = "p", kind: str = "game.io/idle") -> Json | None:
-        conditions = self._held(POD, name)["status"]["conditions"]
+        conditions = self.held(POD, name)["status"]["conditions"]
         return next((one for one in conditions if one["type"] == kind), None)
 
     def shown(self, name: str = "p", kind: str = "game.io/idle") -> tuple[str, str] | None:
@@ -176,10 +135,10 @@ class World:
         return None if found is None else (found["status"], found.get("message", ""))
 
     def labels(self, name: str = "p") -> dict[str, str]:
-        return {key: value for key, value in self._held(POD, name)["metadata"]["labels"].items() if key != "app"}
+        return {key: value for key, value in self.held(POD, name)["metadata"]["labels"].items() if key != "app"}
 
     def annotations(self, name: str = "p") -> dict[str, str]:
-        return self._held(POD, name)["metadata"].get("annotations", {})
+        return self.held(POD, name)["metadata"].get("annotations", {})
 
     def pod_writes(self) -> list[str]:
         return [write.action.name for write in self.writes if write.action.resource == POD]
@@ -220,22 +179,9 @@ class World:
         for action in (*made.actions, *([] if made.status is None else [made.status])):
             outcome = self.refuse(action)
             if outcome is None:
-                self._do(action)
+                self.write(action)
             else:
                 self.refused.append(action.name)
                 report.add(action, outcome)
         failures = dict(report.failures)
         self._memory[name] = Memory(failures, refused=tuple(report.refused.values()), notes=made.notes)
-
-    def _do(self, action: Action) -> None:
-        write = carry_out(self.objects, action)
-        assert not write.problem, write.problem
-        self.writes.append(write)
-
-    def _follow(self, resource: Resource, before: Json | None, after: Json | None) -> None:
-        watch, kind = _WATCHES[resource]
-        if after is not None:
-            self.wiring.put(watch, decoded(after, kind))
-        elif before is not None:
-            meta = before["metadata"]
-            self.wiring.table(watch).remove(meta.get("namespace", ""), meta["name"])

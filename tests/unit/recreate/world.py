@@ -8,13 +8,11 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import merge
-from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest, RecreateState
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, RecreateState
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Action, Delete, Patch, Plan
-from flotilla_common.model.deletion import Rules, ended
-from flotilla_common.model.writes import patched
+from flotilla_common.control.plan import Action, Create, Delete, Plan
+from flotilla_common.model.writes import Write
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS, Gatherer
 from flotilla_jobs.containerrecreate.merge import absorbed
@@ -22,6 +20,7 @@ from flotilla_jobs.containerrecreate.plan import plan
 from tests.support import fake_clock
 from tests.support.wiring import FakeWiring
 from tests.testkit import pods as pods_of
+from tests.testkit.cluster import Cluster
 from tests.testkit.documents import Json, conditions
 from tests.testkit.pods import container
 
@@ -80,43 +79,31 @@ def request_document(*containers: str, name: str = "r", strategy: Json | None = 
     }
 
 
-class World:
-    """Objects as documents, tables as the service has them, and the writes that were made."""
+class World(Cluster):
+    """Requests and one pod, and the writes that were made."""
 
     def __init__(self, *requests: Json, pod: Json | None = None, heard_of_pod: bool = True) -> None:
-        self.wiring = FakeWiring()
+        super().__init__((PODS, REQUESTS), clock=(wiring := FakeWiring()).clock, wiring=wiring, namespace="ns")
         self.wiring.clock.time = (START - fake_clock.START).total_seconds()
+        self.objects._version = 100  # recordings of plans name the versions of objects
         self.gatherer = Gatherer(self.wiring)
         self.requests, self.pods = self.wiring.table(REQUESTS), self.wiring.table(PODS)
-        self.documents: dict[tuple[str, str], Json] = {}
         self.log: list[str] = []
         self.last = Plan()
-        self._version = 100
         if heard_of_pod:
             self.put("pods", pod or pod_document())
         for request in requests:
             self.put("containerrecreaterequests", request)
 
     def put(self, plural: str, document: Json) -> None:
-        self._version += 1
-        document["metadata"]["resourceVersion"] = str(self._version)
-        self.documents[plural, document["metadata"]["name"]] = document
-        body = msgspec.json.encode(document)
-        if plural == POD.plural:
-            self.pods.apply(msgspec.json.decode(body, type=Pod))
-        else:
-            self.requests.apply(msgspec.json.decode(body, type=ContainerRecreateRequest))
-
-    @property
-    def now(self) -> datetime:
-        return self.wiring.clock.now()
+        self.objects.put(POD if plural == POD.plural else RECREATE_REQUEST, document)
 
     @property
     def pod(self) -> Json:
-        return self.documents["pods", "p"]
+        return self.held(POD, "p")
 
     def request(self, name: str = "r") -> Json:
-        return self.documents["containerrecreaterequests", name]
+        return self.held(RECREATE_REQUEST, name)
 
     def status(self, name: str = "r") -> Json:
         return self.request(name).get("status", {})
@@ -154,24 +141,14 @@ class World:
         assert held is None or absorbed(held, told, self.now)
         del self.wiring.reports[name]
 
-    def write(self, action: Action) -> None:
-        key = (action.resource.plural, action.name)
-        if isinstance(action, Delete):
-            assert self.documents.pop(key)["metadata"]["uid"] == action.uid
-            self.requests.remove("ns", action.name, action.uid)
-            self.log.append("delete")
-            return
-        assert isinstance(action, Patch)
-        stored = self.documents[key]
-        version = action.resource_version
-        assert version in ("", stored["metadata"]["resourceVersion"]), "written on an older version"
-        changed = patched(stored, action)
-        self.log.append(f"{action.resource.kind.removeprefix('ContainerRecreate').lower()} {action.cause}")
-        if ended(Rules(), changed):
-            self.documents.pop(key)
-            self.requests.remove("ns", action.name, action.uid)
-            return
-        self.put(action.resource.plural, changed)
+    def write(self, action: Action) -> Write:
+        held = self.held(action.resource, action.name)["metadata"]
+        assert not isinstance(action, Create)
+        assert action.uid in ("", held["uid"])
+        assert action.resource_version in ("", held["resourceVersion"]), "written on an older version"
+        kind = action.resource.kind.removeprefix("ContainerRecreate").lower()
+        self.log.append("delete" if isinstance(action, Delete) else f"{kind} {action.cause}")
+        return super().write(action)
 
     def restart(self, name: str, identity: str, restarts: int = 1, *, ready: bool = True) -> None:
         """The kubelet runs a new container."""
@@ -186,8 +163,7 @@ class World:
         self.put("pods", merge(self.pod, {"status": {"containerStatuses": changed}}))
 
     def delete_pod(self) -> None:
-        uid = self.documents.pop(("pods", "p"))["metadata"]["uid"]
-        self.pods.remove("ns", "p", uid)
+        self.vanish(POD, "p")
 
     def delete_request(self, name: str = "r") -> None:
         """A user deletes it; finalizers hold it."""
