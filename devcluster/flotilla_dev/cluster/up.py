@@ -123,7 +123,7 @@ def settled(options: UpOptions, old: LocalCluster | None) -> UpOptions:
     bare = old.bare if old else options.bare
     if options.bare and not bare:
         raise ClusterError(
-            "This set has Flotilla on it. `flotilla down` removes it; or name another folder with --state."
+            "This cluster has Flotilla on it. `flotilla down` removes it; or name another folder with --state."
         )
     return msgspec.structs.replace(options, nodes=max(fake, old.nodes if old else 0), real_nodes=real, bare=bare)
 

@@ -19,7 +19,7 @@ def down(state: Path | None, keep: bool) -> None:
     """Stop the local cluster and remove what it left."""
     folder = state_folder(state)
     if not folders.is_ours(folder):
-        click.echo(f"There is no local set in {folder}.")
+        click.echo(f"There is no local cluster in {folder}.")
         return
     completed(_down(folder, keep=keep))
 
@@ -28,7 +28,7 @@ async def _down(folder: Path, *, keep: bool) -> None:
     clock = SystemClock()
     progress = Progress(clock)
     with folders.only_one(folder):
-        with progress.step("Stop the local set") as say:
+        with progress.step("Stop the local cluster") as say:
             count = await stop_all(folder, clock, say)
         if not keep:
             shutil.rmtree(folder)

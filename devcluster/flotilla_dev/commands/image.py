@@ -41,8 +41,8 @@ def build(refresh: bool, repository: str, output: Path | None, sbom: Path | None
 
 @image.command()
 @repository_option
-@click.option("--registry", help="HOST:PORT.  [default: the registry of the local set's nodes]")
-@click.option("--state", type=click.Path(file_okay=False, path_type=Path), help="The local set's state folder.")
+@click.option("--registry", help="HOST:PORT.  [default: the registry of the local cluster's nodes]")
+@click.option("--state", type=click.Path(file_okay=False, path_type=Path), help="The local cluster's state folder.")
 def push(repository: str, registry: str | None, state: Path | None) -> None:
     """Push the image, and one of nats-server under its public name, for nodes that pull nothing."""
     built = _built()
@@ -87,6 +87,6 @@ def _registry_of(state_dir: Path) -> str:
     port, found = state_dir / "registry.json", network.read(state_dir)
     if found is None or not port.exists():
         raise click.ClickException(
-            "The local set has no registry: `flotilla up --real-nodes 1` starts one, --registry names another."
+            "The local cluster has no registry: `flotilla up --real-nodes 1` starts one, --registry names another."
         )
     return f"{found.host}:{msgspec.json.decode(port.read_bytes(), type=int)}"

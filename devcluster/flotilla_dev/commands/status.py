@@ -25,7 +25,7 @@ def status(state: Path | None, output: str | None) -> None:
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(lines), indent=2).decode())
     elif not lines:
-        click.echo(f"There is no local set in {folder}. `flotilla up` starts one.")
+        click.echo(f"There is no local cluster in {folder}. `flotilla up` starts one.")
     else:
         _print_status(lines)
     sys.exit(0 if lines and all(line.healthy for line in lines) else 1)

@@ -14,7 +14,7 @@ from flotilla_cli.local.state import LocalCluster
 from flotilla_cli.progress import Progress
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_dev.cluster import demo as shown
+from flotilla_dev.cluster import demo
 from flotilla_dev.cluster import state as folders
 from flotilla_dev.cluster import up as work
 from flotilla_dev.cluster.admin import admin
@@ -86,7 +86,7 @@ def _half_way(error: Exception, folder: Path) -> ClusterError:
     if not Processes(folder).running():
         return ClusterError(str(error))
     return ClusterError(
-        f"{error}\nPart of the set runs already: `flotilla up{_state_option(folder)}` goes on from there,"
+        f"{error}\nPart of the cluster runs already: `flotilla up{_state_option(folder)}` goes on from there,"
         f" `flotilla down{_state_option(folder)}` removes it."
     )
 
@@ -98,16 +98,16 @@ def _state_option(folder: Path) -> str:
 
 async def _demo(started: LocalCluster, clock: Clock, console: Console) -> None:
     async with admin(Path(started.kubeconfig), clock) as api:
-        with shown.shown(console, f"CloneSet {shown.NAME}: {shown.REPLICAS} pods of {shown.BEFORE}") as show:
-            before = await shown.create(api, clock, show)
-        with shown.shown(console, f"Its image becomes {shown.AFTER}, in place") as show:
-            after = await shown.update(api, clock, show)
+        with demo.shown(console, f"CloneSet {demo.NAME}: {demo.REPLICAS} pods of {demo.BEFORE}") as show:
+            before = await demo.create(api, clock, show)
+        with demo.shown(console, f"Its image becomes {demo.AFTER}, in place") as show:
+            after = await demo.update(api, clock, show)
     console.print("\n[bold]Before and after[/]")
-    console.print(shown.comparison(before, after))
-    problems = shown.broken_promises(before, after)
+    console.print(demo.comparison(before, after))
+    problems = demo.broken_promises(before, after)
     if problems:
         raise ClusterError("The update was not in place:\n  " + "\n  ".join(problems))
-    console.print(f"[green]✓[/] All {shown.REPLICAS} pods kept their name, uid, node and IP, and run {shown.AFTER}.")
+    console.print(f"[green]✓[/] All {demo.REPLICAS} pods kept their name, uid, node and IP, and run {demo.AFTER}.")
 
 
 def _what_next(started: LocalCluster, folder: Path) -> None:
@@ -117,9 +117,9 @@ def _what_next(started: LocalCluster, folder: Path) -> None:
     missing = [str(home) for name, home in homes.items() if not shutil.which(name)]
     path = f"  export PATH={':'.join(missing)}:$PATH\n" if missing else ""
     click.echo(
-        f"\nThe set is running. Use it with:\n\n  export KUBECONFIG={started.kubeconfig}\n{path}\n"
+        f"\nThe cluster is running. Use it with:\n\n  export KUBECONFIG={started.kubeconfig}\n{path}\n"
         "Try next:\n\n"
-        f"{shown.TRY_CHART.format(option=option) if started.bare else shown.TRY_NEXT}"
+        f"{demo.TRY_CHART.format(option=option) if started.bare else demo.TRY_NEXT}"
         f"  flotilla status{option}\n"
         f"  flotilla down{option}     # stops everything, leaves nothing behind\n"
     )

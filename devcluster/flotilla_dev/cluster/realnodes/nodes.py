@@ -90,7 +90,7 @@ class RealNodes:
         """The cluster's addresses. Raises ClusterError before `connect`."""
         found = network.read(self._state_dir)
         if found is None:
-            raise ClusterError("This set has no real nodes.")
+            raise ClusterError("This cluster has no real nodes.")
         return found
 
     async def connect(self) -> Network:
