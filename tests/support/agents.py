@@ -23,7 +23,7 @@ from tests.support.nodes import RealCluster
 
 PORT = 10221
 PROGRAM = ("-m", "flotilla_cli", "run", "nodeagent")
-"""What Python runs."""
+"""Arguments of the Python interpreter."""
 
 
 class Agents:
@@ -37,7 +37,7 @@ class Agents:
         self._users = BusUsers(self._folder)
 
     def enrol(self) -> None:
-        """Make the nodes' credentials, and let the running bus know."""
+        """Create the nodes' credentials, and reload the running bus."""
         for node in self._cluster.names:
             self._file(node).write_text(self._users.add_node(node, SystemClock()))
         reload_users(self._fleet.nats.process)
@@ -66,7 +66,7 @@ class Agents:
 
     @asynccontextmanager
     async def wrong_clock(self, node: str) -> AsyncGenerator[Callable[[float], None]]:
-        """For the time of the block the node's agent goes by a clock that is wrong by what the caller says: seconds."""
+        """Run the node's agent for the time of the block with a clock that is off by the seconds passed in."""
         file = self._folder / f"{node}.clock"
         await self.kill(node)
         await self.start(node, program=set_clock.command(file, "flotilla_nodeagent"))
@@ -77,7 +77,7 @@ class Agents:
             await self.start(node)
 
     async def ready(self, node: str, seconds: float = 90) -> None:
-        """Wait for /readyz; on failure say what it waits for and what it logged."""
+        """Wait for /readyz; on failure report what the agent waits for and what it logged."""
         try:
             await eventually(lambda: "[-]" not in (page := self.page(node, "readyz")) and bool(page), seconds)
         except TimeoutError:
@@ -89,11 +89,11 @@ class Agents:
         await self._cluster.plane.processes.stop([_name(node)], SystemClock(), grace=0)
 
     def page(self, node: str, path: str) -> str:
-        """A page of the agent; empty when nobody answers."""
+        """Return a page of the agent; empty if the agent does not answer."""
         return self._cluster.run_in(node, "curl", "-s", "-m", "3", f"http://127.0.0.1:{PORT}/{path}", check=False)
 
     def metric(self, node: str, name: str) -> float:
-        """A figure of the agent's process."""
+        """Return the value of a metric of the agent's process."""
         for line in self.page(node, "metrics").splitlines():
             if line.startswith(f"{name} "):
                 return float(line.rpartition(" ")[2])
@@ -121,7 +121,7 @@ def _name(node: str) -> str:
 
 @asynccontextmanager
 async def agents(cluster: RealCluster, fleet: Fleet, flags: Iterable[str] = ()) -> AsyncGenerator[Agents]:
-    """An agent on every node for the time of the block."""
+    """Run an agent on every node for the time of the block."""
     made = Agents(cluster, fleet, flags)
     made.enrol()
     try:

@@ -14,11 +14,11 @@ POLICY = {
     "rules": [{"level": "Metadata", "verbs": list(WRITES)}, {"level": "None"}],
 }
 OURS = "kruise-manager/"
-"""How the user agents of Flotilla's services begin."""
+"""Prefix of the user agents of Flotilla's services."""
 
 
 class Reference(msgspec.Struct, frozen=True, rename="camel"):
-    """What a request was about."""
+    """The object of a request."""
 
     resource: str = ""
     namespace: str = ""
@@ -46,7 +46,7 @@ class Write(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def what(self) -> str:
-        """As in `patch pods/status`."""
+        """Return verb, resource and subresource: `patch pods/status`."""
         reference = self.object_ref
         return f"{self.verb} {reference.resource}{'/' * bool(reference.subresource)}{reference.subresource}"
 
@@ -62,7 +62,7 @@ class AuditLog:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What to start the apiserver with."""
+        """Return the flags that the apiserver needs for the log."""
         return (
             f"--audit-policy-file={self._policy}",
             f"--audit-log-path={self._log}",
@@ -84,5 +84,5 @@ class AuditLog:
 
 
 def on(writes: Iterable[Write], *resources: str) -> list[Write]:
-    """Those on these resources."""
+    """Return the writes to these resources."""
     return [write for write in writes if write.object_ref.resource in resources]

@@ -20,14 +20,16 @@ CHUNK = 64 << 10
 
 
 class Balancer:
-    """Passes connections on, one replica after the other; one that does not answer is left out. It has a thread of its
-    own: tests may keep theirs busy."""
+    """Passes connections on to the replicas in turn, leaving out one that does not answer.
+
+    It has a thread of its own: tests may keep theirs busy.
+    """
 
     def __init__(self, ports: Sequence[int]) -> None:
         self._ports = ports
         self._next = 0
         self.left_out: set[int] = set()
-        """Ports of replicas that are being stopped: a Service leads nobody to them."""
+        """Ports of replicas that are being stopped: a Service routes nothing to them."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
@@ -71,7 +73,7 @@ class Balancer:
                 await _both((reader, opened[1]), (opened[0], writer))
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """A connection to the next replica that answers; None if none does."""
+        """Open a connection to the next replica that answers, or return None."""
         first, self._next = self._next, self._next + 1  # others choose theirs while this one waits for an answer
         for offset in range(len(self._ports)):
             port = self._ports[(first + offset) % len(self._ports)]
@@ -124,7 +126,7 @@ class Webhooks:
 
 @asynccontextmanager
 async def balanced_webhooks(flotilla: Fleet, count: int) -> AsyncGenerator[Webhooks]:
-    """So many replicas of the webhook for the time of the block, ready; the set must have none of its own."""
+    """Run `count` ready replicas of the webhook for the time of the block; the set must have none of its own."""
     ports = free_ports(count)
     balancer = Balancer(ports)
     await balancer.serve(flotilla.webhook_port)

@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, however that ends."""
+"""Ends processes together with the process that started them, also when it is killed."""
 
 import os
 import threading
@@ -8,10 +8,10 @@ LOOK_SECONDS = 0.5
 
 
 def end_with_parent() -> None:
-    """End this process soon after its parent is gone: for the forks of a pool, which nothing else would tell.
+    """End this process soon after its parent has ended: for the forks of a pool, which have no other way to notice.
 
-    The kernel's own signal for it (PR_SET_PDEATHSIG) comes when the *thread* ends that made the fork, and a pool ends
-    its threads before its processes.
+    The kernel's own signal for this (PR_SET_PDEATHSIG) is sent when the *thread* ends that forked, and a pool ends its
+    threads before its processes.
     """
     threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
 

@@ -1,6 +1,6 @@
 """BroadcastJobs for tests with kubectl, and the ends of their pods.
 
-Fake nodes run pods and never end them: a test says how each one ends, or lets all of them succeed by an annotation.
+Fake nodes run pods and never end them: a test ends each pod itself, or has all of them succeed by an annotation.
 """
 
 import json
@@ -12,7 +12,7 @@ from tests.testkit.documents import Json
 
 NAME = "sweep"
 COMPLETES = {"metadata": {"annotations": {"fake.flotilla.dev/complete": "true"}}}
-"""Of a template whose pods succeed on fake nodes, soon after they have started."""
+"""Part of a template whose pods succeed on fake nodes soon after they have started."""
 BODY: Json = {
     "restartPolicy": "Never",
     "terminationGracePeriodSeconds": 1,
@@ -23,7 +23,7 @@ BODY: Json = {
 def broadcastjob(
     name: str = NAME, *, pod: Json | None = None, template: Json | None = None, version: str = "v1beta1", **spec: object
 ) -> Json:
-    """A BroadcastJob for all nodes. `pod`: more of its pods' spec; `template`: more of its template."""
+    """Return a BroadcastJob for all nodes. `pod`: more of its pods' spec; `template`: more of its template."""
     return {
         "apiVersion": f"apps.kruise.io/{version}",
         "kind": "BroadcastJob",
@@ -33,7 +33,7 @@ def broadcastjob(
 
 
 def job_status(space: Workspace, name: str = NAME) -> Json:
-    """The job's status as last seen; {} while there is none."""
+    """Return the job's status as last seen; {} while it has none."""
     return space.clone(name).get("status", {})
 
 
@@ -44,18 +44,18 @@ def reached(space: Workspace, name: str = NAME, seconds: float = 60, **fields: o
 
 
 def numbers(status: Mapping[str, object]) -> tuple[object, ...]:
-    """What is printed: desired, active, succeeded, failed."""
+    """Return the printed counts: desired, active, succeeded, failed."""
     return tuple(status.get(field, 0) for field in ("desired", "active", "succeeded", "failed"))
 
 
 def begun(space: Workspace, pods: int, name: str = NAME) -> list[Json]:
-    """Wait until so many pods of the job run and are ready; all of them, by their nodes' names."""
+    """Wait until this many pods of the job run and are ready; return them, sorted by node."""
     space.until(lambda: len(running(space, name)) == pods)
     return running(space, name)
 
 
 def running(space: Workspace, name: str = NAME) -> list[Json]:
-    """The job's pods that run, by their nodes' names."""
+    """Return the job's running pods, sorted by node."""
     return sorted((pod for pod in pods_of(space, name) if is_active(pod) and is_ready(pod)), key=node_of)
 
 
@@ -70,7 +70,7 @@ def is_active(pod: Json) -> bool:
 
 
 def end(space: Workspace, pods: Iterable[Json], phase: str = "Succeeded") -> None:
-    """Have these pods end, as their kubelet would say it; returns when that was seen, or what came of it."""
+    """End these pods as their kubelet would; return once the watch has shown it."""
     body, names = json.dumps({"status": {"phase": phase}}), [pod["metadata"]["name"] for pod in pods]
     space.kubectl("patch", "pod", *names, "--subresource=status", "--type=merge", "-p", body)
     space.until(lambda: all(space.pod(name).get("status", {"phase": phase})["phase"] == phase for name in names))

@@ -1,5 +1,7 @@
-"""A private nats-server that a test may kill, pause, restart and wipe: from a container where there are any (see
-`containers`), else a process. Users, limits and configuration are the same, and so are the tests.
+"""A private nats-server that a test may kill, pause, restart and wipe.
+
+It runs in a container where Docker is available (see `containers`), else as a process. Users, limits and configuration
+are the same, and so are the tests.
 """
 
 import asyncio
@@ -38,12 +40,12 @@ class BusAt(msgspec.Struct, frozen=True):
 
 
 def people(server: NatsServer) -> BusAt:
-    """The bus for a client that may do everything."""
+    """Return the address and credentials of a client that may do everything."""
     return BusAt(server.url, str(credentials_of(Path(server.credentials))), server.authority)
 
 
 def environment(server: NatsServer) -> dict[str, str]:
-    """Of a command that reads the bus, which `--nats` names."""
+    """Return the environment of a command that reads the bus given by `--nats`."""
     given = {"FLOTILLA_NATS_CREDS": people(server).nats_creds, "FLOTILLA_NATS_CA": server.authority}
     return {**os.environ, **given}
 
@@ -60,14 +62,14 @@ class Server(Protocol):
         ...
 
     async def pause(self) -> None:
-        """Return when all of it stands still."""
+        """Return when all processes of the server are stopped."""
         ...
 
     def resume(self) -> None: ...
 
 
 class ProcessServer:
-    """From a program of this machine."""
+    """A nats-server as a process of this machine."""
 
     def __init__(self, folder: Path, port: int, monitor: int) -> None:
         self._folder = folder
@@ -96,7 +98,7 @@ class ProcessServer:
 
 
 class ContainerServer:
-    """From a container, which stays the same through all deaths of what runs in it."""
+    """A nats-server in a container, which stays the same when the process in it dies."""
 
     def __init__(self, started: DockerContainer, monitor: int) -> None:
         self._container = inner(started)
@@ -123,7 +125,7 @@ class ContainerServer:
 
 
 class Broker:
-    """One nats-server on one port, through its deaths."""
+    """One nats-server on one port, across its restarts."""
 
     def __init__(self, folder: Path, port: int, server: Server) -> None:
         self._folder = folder
@@ -136,7 +138,7 @@ class Broker:
         self.resume = server.resume
 
     def bus(self, name: str = "test") -> NatsBus:
-        """A client of its own, which may do everything; the caller closes it."""
+        """Return a new client that may do everything; the caller closes it."""
         return NatsBus(self.people, name=name, clock=SystemClock())
 
     async def wipe(self) -> None:
@@ -148,7 +150,7 @@ class Broker:
 
 @asynccontextmanager
 async def broker(state_dir: Path) -> AsyncIterator[Broker]:
-    """A nats-server for the time of the block."""
+    """Run a nats-server for the time of the block."""
     port, monitor = free_ports(2)
     async with _server(state_dir, port, monitor) as server:
         await server.start()

@@ -1,4 +1,4 @@
-"""PodUnavailableBudgets with kubectl: what tests write, and what comes of it."""
+"""PodUnavailableBudgets with kubectl: objects, evictions and deletions, and the resulting counts."""
 
 import json
 import subprocess
@@ -54,13 +54,13 @@ def counted(space: Workspace, name: str = NAME) -> Json:
 
 
 def allows(space: Workspace, units: int, name: str = NAME, **fields: int) -> None:
-    """Wait until the budget allows so much, and has these fields."""
+    """Wait until the budget allows this many units, and has these fields."""
     wanted = {"unavailableAllowed": units} | fields
     space.until(lambda: wanted.items() <= counted(space, name).items())
 
 
 def evict(space: Workspace, name: str, **options: object) -> tuple[bool, str]:
-    """Evict a pod by its subresource; whether that was admitted, and what kubectl says."""
+    """Evict a pod by its subresource; return whether that was admitted, and kubectl's output."""
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -72,7 +72,7 @@ def evict(space: Workspace, name: str, **options: object) -> tuple[bool, str]:
 
 
 def attempt(space: Workspace, *arguments: str, stdin: str = "") -> tuple[bool, str]:
-    """Run kubectl; whether it succeeded, and what it says."""
+    """Run kubectl; return whether it succeeded, and its output."""
     line = [space.cluster.program("kubectl"), f"--kubeconfig={space.cluster.kubeconfig}", "-n", space.name, *arguments]
     done = subprocess.run(line, input=stdin, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode == 0, done.stdout + done.stderr
@@ -84,7 +84,7 @@ def remove(space: Workspace, name: str, *arguments: str) -> tuple[bool, str]:
 
 
 def at_once(space: Workspace, names: Sequence[str], together: int = 8) -> list[str]:
-    """Delete half of these pods and evict the others, all at the same time; who was admitted."""
+    """Delete half of these pods and evict the others, all at the same time; return the admitted ones."""
 
     def go(number: int) -> bool:
         return (remove if number % 2 else evict)(space, names[number])[0]
@@ -95,5 +95,5 @@ def at_once(space: Workspace, names: Sequence[str], together: int = 8) -> list[s
 
 
 def serving(pods: dict[str, Json]) -> int:
-    """Return how many of these pods are ready and are not going."""
+    """Return how many of these pods are ready and not terminating."""
     return sum(is_ready(pod) and not terminating(pod) for pod in pods.values())

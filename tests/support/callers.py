@@ -1,4 +1,4 @@
-"""An apiserver that shows webhooks a client certificate, as docs/operations.md tells how."""
+"""An apiserver that shows webhooks a client certificate, set up as in docs/operations.md."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ users:
 
 
 def showing_certificate(folder: Path, authority: Authority) -> tuple[str, ...]:
-    """The flags of an apiserver that shows a certificate of this authority to every webhook."""
+    """Return the flags of an apiserver that shows a certificate of this authority to every webhook."""
     kubeconfig, admission = folder / "webhooks.conf", folder / "admission.yaml"
     kubeconfig.write_text(_KUBECONFIG.format(pair=authority.pair()), encoding="utf-8")
     admission.write_text(_ADMISSION.format(kubeconfig=kubeconfig), encoding="utf-8")

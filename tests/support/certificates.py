@@ -34,17 +34,17 @@ class Authority:
         self.file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
     def server_context(self) -> ssl.SSLContext:
-        """A TLS context of a server with a fresh certificate; `renew` gives it another one."""
+        """Return a server's TLS context with a fresh certificate; `renew` replaces the certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.renew(context)
         return context
 
     def renew(self, context: ssl.SSLContext) -> None:
-        """From the next handshake on, the context shows a new certificate of this authority."""
+        """Have the context show a new certificate of this authority from the next handshake on."""
         context.load_cert_chain(self.pair())
 
     def pair(self, lasts: timedelta = DAY) -> Path:
-        """A file with a new certificate for this machine and its key. A negative time has it ended already."""
+        """Create a file with a new certificate for this machine and its key; a negative time makes it expired."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
             _builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)]), self._name, lasts)

@@ -1,4 +1,4 @@
-"""What the chart makes of values, to be asked by kind, name and path.
+"""The objects that the chart renders with given values, found by kind, name and path.
 
 made = rendered(helm, "profile=compact")
 made.names("Deployment")
@@ -12,7 +12,7 @@ from tests.support.helm import Helm
 from tests.testkit.documents import Json
 
 ABSENT = object()
-"""What `at` says of a path that leads nowhere."""
+"""Result of `at` for a path that does not exist."""
 POD_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "Job")
 
 
@@ -31,19 +31,19 @@ class Rendered:
         return set(self.of(kind))
 
     def one(self, kind: str, name: str) -> Json:
-        """The object; raises KeyError."""
+        """Return the object; raises KeyError."""
         return self.of(kind)[name]
 
     def args(self, kind: str, name: str) -> list[str]:
-        """The arguments of the first container of its pods."""
+        """Return the arguments of the first container of its pods."""
         return at(self.one(kind, name), "spec.template.spec.containers.0.args")
 
     def settings(self) -> str:
-        """The settings file of the services."""
+        """Return the settings file of the services."""
         return self.one("ConfigMap", "flotilla-settings")["data"]["settings.yaml"]
 
     def pods(self) -> Iterator[Json]:
-        """The pods that its Deployments, StatefulSet, DaemonSet and Jobs make, each under the name of its owner."""
+        """Yield the pods of its Deployments, StatefulSet, DaemonSet and Jobs, each under the name of its owner."""
         for kind in POD_KINDS:
             for name, owner in self.of(kind).items():
                 template = owner["spec"]["template"]
@@ -52,13 +52,13 @@ class Rendered:
 
 
 def rendered(helm: Helm, *values: str, namespace: str = "default") -> Rendered:
-    """The chart with these values (`name=value`), as a release in a namespace."""
+    """Render the chart with these values (`name=value`), as a release in a namespace."""
     given = [part for value in values for part in ("--set", value)]
     return Rendered(helm.template("--namespace", namespace, *given))
 
 
 def at(document: Any, path: str) -> Any:
-    """What stands at a dotted path, numbers for places in lists; ABSENT where it leads nowhere."""
+    """Return the value at a dotted path, with numbers as list indices; ABSENT if the path does not exist."""
     for part in path.split("."):
         if isinstance(document, list) and part.isdigit() and int(part) < len(document):
             document = document[int(part)]
@@ -70,7 +70,7 @@ def at(document: Any, path: str) -> Any:
 
 
 def _spec(spec: Json, owner: Json) -> Json:
-    """The spec, with the volumes that a StatefulSet adds."""
+    """Return the spec with the volumes that a StatefulSet adds."""
     claims = [claim["metadata"]["name"] for claim in owner["spec"].get("volumeClaimTemplates", [])]
     added = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
     return spec | {"volumes": [*spec.get("volumes", []), *added]}

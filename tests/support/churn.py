@@ -1,5 +1,6 @@
-"""Nodes that come, go, are relabelled, tainted and cordoned while a DaemonSet is updated, and a record that judges
-every moment of its pods.
+"""Nodes that come, go, are relabelled, tainted and cordoned while a DaemonSet is updated.
+
+A record checks every moment of the DaemonSet's pods.
 
     async with churning(cluster, namespace, 50) as churn:
         …
@@ -110,7 +111,7 @@ class Churn:
         await asyncio.gather(*map(self._come, self._begun))
 
     async def changes(self, number: int) -> None:
-        """So many changes of nodes, one soon after the other."""
+        """Make this many changes of nodes, one soon after the other."""
         kinds = (self._go, self._relabel, self._taint, self._cordon, self._return, self._return)
         for _ in range(number):
             await self._dice.choice(kinds)(self._dice.choice(self._nodes))
@@ -125,8 +126,10 @@ class Churn:
                 await self._clock.sleep(LOOKS)
 
     async def settled(self, image: str, seconds: float) -> None:
-        """Wait until each node that fits has one pod, ready with this image, and every other node has none. Pods of
-        nodes that are gone are left to Kubernetes' garbage collector, which takes a minute."""
+        """Wait until each node that fits has one pod, ready with this image, and every other node has none.
+
+        Pods of deleted nodes are left to Kubernetes' garbage collector, which takes a minute.
+        """
         fitting, there = await self.fitting(), set(self._nodes)
         try:
             await self.until(lambda: not self.wrong(image, fitting, there), seconds)
@@ -138,7 +141,7 @@ class Churn:
         await self.until(lambda: not {node_of(pod) for pod in self.record.pods()} & self._away, seconds)
 
     def wrong(self, image: str, fitting: set[str], there: set[str]) -> list[str]:
-        """What is not as it should be, by node."""
+        """Return the deviations from the wanted state, by node."""
         pods: dict[str, list[Pod]] = {name: [] for name in there}
         for pod in self.record.pods():
             if node_of(pod) in pods:
@@ -149,7 +152,7 @@ class Churn:
         ]
 
     async def fitting(self) -> set[str]:
-        """The nodes of the pool that want a pod, or will when they are ready."""
+        """Return the nodes of the pool that want a pod, or will when they are ready."""
         listed = await self._api.list(NODE)
         nodes = [msgspec.json.decode(item, type=Node) for item in listed.items]
         return {node.metadata.name for node in nodes if self._fits(node)}
@@ -166,8 +169,10 @@ class Churn:
         self._nodes.append(f"node-{index}")
 
     async def _return(self, name: str) -> None:
-        """Whatever happened to the node is over; in place of one that is gone another one comes. It has a name of its
-        own: kwok does not always start pods on a node that was there before."""
+        """Undo all changes of the node, or add another node in place of a deleted one.
+
+        The new node has a name of its own: kwok does not always start pods on a node that existed before.
+        """
         if len(self._nodes) < len(self._begun):
             await self._come(next(self._new))
         else:

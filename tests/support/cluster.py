@@ -27,7 +27,7 @@ class MissingPrograms(Exception):
 
 
 def programs() -> Callable[[str], Path]:
-    """The path of each program; never downloads or builds."""
+    """Return the function that gives a program's path; never downloads or builds."""
     result = search(CONTROL_PLANE.values())
     missing = sorted(CONTROL_PLANE.keys() - result.found.keys())
     if missing:
@@ -37,8 +37,10 @@ def programs() -> Callable[[str], Path]:
 
 
 async def eventually(check: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until the check holds, looking ten times a second; raises TimeoutError. The deadline is for what never
-    comes, not for what comes late: machines are shared."""
+    """Wait until the check holds, trying ten times a second; raises TimeoutError.
+
+    The deadline is generous: it is for what never happens, not for what is late, because machines are shared.
+    """
     clock = SystemClock()
     async with asyncio.timeout(seconds):
         while not check():
@@ -72,7 +74,7 @@ class Cluster:
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
     async def nats(self) -> NatsServer:
-        """A nats-server beside this control plane (the same one every time)."""
+        """Return the nats-server beside this control plane (the same one every time)."""
         return await start_nats(self.plane.places.state_dir, program=self.program, bound=True)
 
 
@@ -80,7 +82,7 @@ class Cluster:
 async def control_plane(
     state_dir: Path, *, nodes: int = 3, kubelet: Kubelet | None = None, apiserver_flags: tuple[str, ...] = ()
 ) -> AsyncGenerator[Cluster]:
-    """A control plane with fake nodes for the time of the block."""
+    """Run a control plane with fake nodes for the time of the block."""
     program = programs()
     clock = SystemClock()
     options = Options(durable=False, bound=True, apiserver_flags=apiserver_flags, kubelet=kubelet or Kubelet())

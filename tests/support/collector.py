@@ -29,7 +29,7 @@ class Arrived(msgspec.Struct, frozen=True):
 
 
 class Collector(ThreadingHTTPServer):
-    """What has arrived so far."""
+    """An HTTP server that keeps the spans that have arrived."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Endpoint)
@@ -41,7 +41,7 @@ class Collector(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def of(self, trace_id: str) -> list[Arrived]:
-        """The spans of one trace."""
+        """Return the spans of one trace."""
         return [span for span in self.spans if span.trace_id == trace_id]
 
     def take(self, body: bytes) -> None:
@@ -74,7 +74,7 @@ class _Endpoint(BaseHTTPRequestHandler):
 
 @contextmanager
 def collector() -> Generator[Collector]:
-    """A collector on a free port."""
+    """Run a collector on a free port."""
     with Collector() as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def contained(image: str) -> bool:
-    """Whether this server comes from a container. Raises DockerException when it has to and cannot."""
+    """Report whether this server runs in a container. Raises DockerException if it has to and cannot."""
     choice = os.environ.get(SWITCH, AUTO)
     if choice not in {AUTO, ALWAYS, NEVER}:
         raise ValueError(f"{SWITCH} is {AUTO}, {ALWAYS} or {NEVER}, not {choice!r}")
@@ -46,7 +46,7 @@ def contained(image: str) -> bool:
 
 
 def _have(image: str) -> None:
-    """Raises DockerException where no engine answers, or the image cannot be had."""
+    """Ensure that the image is present. Raises DockerException if no engine answers or it cannot be pulled."""
     _look_for_an_engine()
     client = docker.from_env()
     try:
@@ -58,7 +58,7 @@ def _have(image: str) -> None:
 
 
 def _look_for_an_engine() -> None:
-    """Raises DockerException where nobody listens on the engine's socket: its client would leave one open."""
+    """Raise DockerException if the engine's socket has no listener: the engine's client would leave a socket open."""
     host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     if host.startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as one:
@@ -77,8 +77,11 @@ def container(
     publish: int = 0,
     env: dict[str, str] | None = None,
 ) -> Generator[DockerContainer]:
-    """A started container, removed after the block. With a `folder` it has that folder under the same path, and works
-    in it as this user; it shares this machine's network unless it is to `publish` a port."""
+    """Start a container and remove it after the block.
+
+    With a `folder` it has that folder under the same path, and works in it as this user; it shares this machine's
+    network unless it has to `publish` a port.
+    """
     testcontainers_config.ryuk_disabled = True
     name = f"flotilla-test-{uuid.uuid4().hex}"
     options: dict[str, object] = {"user": f"{os.getuid()}:{os.getgid()}"}
@@ -94,7 +97,7 @@ def container(
 
 
 def inner(started: DockerContainer) -> Container:
-    """The container as the engine's own client has it, to kill, pause and start it."""
+    """Return the container as an object of the engine's own client, to kill, pause and start it."""
     found = started.get_wrapped_container()
     assert found is not None
     return found

@@ -1,7 +1,7 @@
 """AdvancedCronJobs for tests with kubectl, and the runs that they start.
 
-Minutes are too long for tests: schedules here are `@every` so many seconds, counted from the object's creation and then
-from run to run. A test that has seen what it wants sets the schedule to `YEARLY`, and nothing more falls due.
+Minutes are too long for tests: schedules here are `@every` few seconds, counted from the object's creation and then
+from run to run. When a test has seen enough it sets the schedule to `YEARLY`, and no more runs fall due.
 """
 
 from datetime import datetime
@@ -17,19 +17,19 @@ KINDS = {"jobTemplate": "Job", "broadcastJobTemplate": "BroadcastJob", "imageLis
 
 
 def jobs(*, ends: bool = False, annotations: Json | None = None, **spec: object) -> Json:
-    """A template of built-in Jobs. `ends`: their pods succeed on fake nodes, soon after they have started."""
+    """Return a template of built-in Jobs. `ends`: their pods succeed on fake nodes, soon after they have started."""
     template = {"spec": {"template": (COMPLETES if ends else {}) | {"spec": BODY}, **spec}}
     return {"jobTemplate": template | ({"metadata": {"annotations": annotations}} if annotations else {})}
 
 
 def broadcasts(*, ends: bool = False, pod: Json | None = None, **spec: object) -> Json:
-    """A template of BroadcastJobs. `pod`: more of their pods' spec."""
+    """Return a template of BroadcastJobs. `pod`: more of their pods' spec."""
     template = (COMPLETES if ends else {}) | {"spec": BODY | (pod or {})}
     return {"broadcastJobTemplate": {"spec": {"template": template, **spec}}}
 
 
 def lists(*images: str) -> Json:
-    """A template of ImageListPullJobs, for no node."""
+    """Return a template of ImageListPullJobs that select no node."""
     selector = {"matchLabels": {"nobody": "has-it"}}
     spec = {"images": list(images), "selector": selector, "completionPolicy": {"type": "Always"}}
     return {"imageListPullJobTemplate": {"spec": spec}}
@@ -38,7 +38,7 @@ def lists(*images: str) -> Json:
 def cronjob(
     template: Json, schedule: str = "@every 1s", *, name: str = NAME, version: str = "v1beta1", **spec: object
 ) -> Json:
-    """An AdvancedCronJob."""
+    """Return an AdvancedCronJob."""
     return {
         "apiVersion": f"apps.kruise.io/{version}",
         "kind": "AdvancedCronJob",
@@ -48,12 +48,12 @@ def cronjob(
 
 
 def runs(space: Workspace, kind: str = "Job", name: str = NAME) -> dict[str, Json]:
-    """The runs of an AdvancedCronJob that there are, by name, from the earliest on."""
+    """Return the existing runs of an AdvancedCronJob, by name, from the earliest on."""
     return {one["metadata"]["name"]: one for one in sorted(_own(space.objects(kind), name), key=due)}
 
 
 def listed(space: Workspace, name: str, word: str) -> list[str]:
-    """The runs of an AdvancedCronJob by their time, as the apiserver lists them. `word`: kubectl's for their kind."""
+    """Return the runs of an AdvancedCronJob by time, as the apiserver lists them. `word`: kubectl's for their kind."""
     return [one["metadata"]["name"] for one in sorted(_own(space.read(word)["items"], name), key=due)]
 
 
@@ -62,17 +62,17 @@ def _own(items: list[Json], name: str) -> list[Json]:
 
 
 def ever(space: Workspace, kind: str = "Job", since: int = 0) -> list[str]:
-    """The names of all runs that were ever made, in the order in which they were."""
+    """Return the names of all runs ever created, in order of creation."""
     return [event.object["metadata"]["name"] for event in space.history(since, kind) if event.type == "ADDED"]
 
 
 def due(run: Json) -> datetime:
-    """When a run was due."""
+    """Return when a run was due."""
     return moment(run["metadata"]["annotations"][SCHEDULED_AT])
 
 
 def begun(space: Workspace, count: int, kind: str = "Job") -> dict[str, Json]:
-    """Wait until so many runs have been made, those that are gone included; those that there are."""
+    """Wait until this many runs have been created, deleted ones included; return the existing ones."""
     space.until(lambda: len(ever(space, kind)) >= count)
     return runs(space, kind)
 
@@ -85,5 +85,5 @@ def stop(space: Workspace, name: str = NAME) -> Json:
 
 
 def active(space: Workspace, name: str = NAME) -> list[str]:
-    """The runs that the status calls active."""
+    """Return the names of the runs that the status lists as active."""
     return [one["name"] for one in space.clone(name).get("status", {}).get("active", ())]

@@ -1,6 +1,6 @@
-"""What kube-state-metrics makes of an object with integrations/kube-state-metrics/config.yaml.
+"""Evaluates integrations/kube-state-metrics/config.yaml on an object, as kube-state-metrics does.
 
-From its documentation of custom-resource state metrics: paths, gauges, infos, state sets, labels from paths.
+After its documentation of custom-resource state metrics: paths, gauges, infos, state sets, labels from paths.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ Series = tuple[str, frozenset[tuple[str, str]]]
 
 
 def configured(kind: str) -> Json:
-    """Return what the file says of a kind."""
+    """Return the file's entry for a kind."""
     (found,) = [one for one in RESOURCES if one["groupVersionKind"]["kind"] == kind]
     return found
 
@@ -53,7 +53,7 @@ def _each(obj: Json, each: Json) -> Iterator[tuple[dict[str, str], float]]:
 
 
 def at(found: Any, path: list[str]) -> Any:
-    """Return what stands at a path; None where it leads nowhere."""
+    """Return the value at a path, or None if the path does not exist."""
     for part in path:
         found = found.get(part) if isinstance(found, dict) else None
     return found

@@ -1,4 +1,4 @@
-"""DaemonSets of ours for tests with kubectl, the fake nodes under them, and what is asked of their pods."""
+"""Our DaemonSets for tests with kubectl, their fake nodes, and checks of their pods."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ OLD, NEW = "nginx:alpine", "nginx:mainline"
 def daemonset(
     strategy: Json | None = None, *, pod: Json | None = None, version: str = "v1beta1", **spec: object
 ) -> Json:
-    """A DaemonSet of one nginx container on all nodes. `strategy`: its rollingUpdate; `pod`: more of its pods' spec."""
+    """Return a DaemonSet of one nginx container. `strategy`: its rollingUpdate; `pod`: more of its pods' spec."""
     body = {"terminationGracePeriodSeconds": 1, "containers": [{"name": "nginx", "image": OLD}], **(pod or {})}
     return {
         "apiVersion": f"apps.kruise.io/{version}",
@@ -32,14 +32,14 @@ def daemonset(
 
 
 def started(space: Workspace, nodes: int, strategy: Json | None = None, **arguments: object) -> dict[str, Json]:
-    """Apply a DaemonSet and wait until it has a ready pod on so many nodes; its pods by node."""
+    """Apply a DaemonSet and wait until this many nodes have a ready pod; return the pods by node."""
     space.apply(daemonset(strategy, **arguments))
     settled(space, nodes)
     return by_node(space)
 
 
 def settled(space: Workspace, nodes: int, **fields: object) -> Json:
-    """Wait until so many nodes have a ready pod, and the status has these fields, too; returns the status."""
+    """Wait until this many nodes have a ready pod and the status has these fields; return the status."""
     return space.settled(NAME, desiredNumberScheduled=nodes, numberReady=nodes, **fields)
 
 
@@ -49,7 +49,7 @@ def strategy(space: Workspace, **changes: object) -> None:
 
 
 def node_of(pod: Json) -> str:
-    """The node that the pod is on or made for."""
+    """Return the node that the pod is on or created for."""
     if name := pod["spec"].get("nodeName", ""):
         return name
     required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -57,7 +57,7 @@ def node_of(pod: Json) -> str:
 
 
 def by_node(space: Workspace) -> dict[str, Json]:
-    """The pods that are not going, one for each node."""
+    """Return the pods that are not terminating, one for each node."""
     staying = [pod for pod in space.pods.values() if not terminating(pod)]
     found = {node_of(pod): pod for pod in staying}
     assert len(found) == len(staying), sorted(map(node_of, staying))
@@ -75,12 +75,12 @@ def replaced(space: Workspace, pod: Json) -> None:
 
 
 def serving(pods: Mapping[str, Json]) -> set[str]:
-    """The nodes with a pod that serves."""
+    """Return the nodes with an available pod."""
     return {node_of(pod) for pod in pods.values() if available(pod)}
 
 
 def crowded(pods: Iterable[Json]) -> set[str]:
-    """The nodes with two pods of one revision that are neither going nor finished."""
+    """Return the nodes with two pods of one revision that are neither terminating nor finished."""
     seen: set[tuple[str, str]] = set()
     found: set[str] = set()
     for pod in pods:
@@ -94,14 +94,14 @@ def crowded(pods: Iterable[Json]) -> set[str]:
 
 
 def updated_nodes(space: Workspace, since: int) -> list[str]:
-    """The nodes in the order in which the first pod of the newest revision was seen on them."""
+    """Return the nodes in the order in which the first pod of the newest revision was seen on them."""
     revision = space.status(NAME)["updateRevision"]
     pods = [event.object for event in space.history(since) if event.type != "DELETED"]
     return list(dict.fromkeys(node_of(pod) for pod in pods if revision_of(pod) == revision))
 
 
 def add_node(cluster: Cluster, index: int, **labels: str) -> str:
-    """A fake node `node-<index>` with more labels; returns its name."""
+    """Create a fake node `node-<index>` with more labels; return its name."""
     node = kwok.node(index)
     node["metadata"]["labels"] |= labels
     cluster.kubectl("create", "-f", "-", stdin=json.dumps(node))

@@ -4,7 +4,7 @@ from uuid import UUID
 
 
 class Dice:
-    """What comes of a throw stands before."""
+    """Results of throws that a test fixes beforehand."""
 
     def __init__(self, share: float = 0.0, token: str = "0123456789") -> None:
         self.share = share

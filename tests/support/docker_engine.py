@@ -1,4 +1,4 @@
-"""A Docker engine of a test's own, on machines that have none, or whose own is none of the test's business.
+"""A Docker engine of a test's own, for machines that have none, or whose engine tests must not touch.
 
     async with docker_engine(tmp_path, program) as engine:
         engine.load("nats:2.15.2", image)
@@ -7,7 +7,7 @@
 
 It is Debian's docker.io, unpacked into the cache: nothing is installed. It runs in namespaces of its own, with an
 overlay on /etc and an empty /run, so that the machine sees neither its networks nor its files. The kernel ends all of
-it with the test's process, however that ends. Nothing is pulled: what is to run is loaded (`stand_ins`).
+it with the test's process, however that ends. Nothing is pulled: images are loaded (`stand_ins`).
 """
 
 import fcntl
@@ -46,7 +46,7 @@ for folder in etc opt; do
 done
 exec "$@"
 """
-"""What is done in the namespaces before the engine starts, which would leave files in /etc, /opt and /run."""
+"""Commands run in the namespaces before the engine starts, which would leave files in /etc, /opt and /run."""
 
 COMMAND_SECONDS = 300
 DATA = "data"
@@ -73,7 +73,7 @@ class DockerEngine:
         return self._run(self.inside_command(*command), stdin=stdin, check=True, cwd=cwd)
 
     def inside_command(self, *command: str) -> list[str]:
-        """The command line for that."""
+        """Return the command line that runs the command in the engine's namespaces."""
         return namespaces.inside_network(self._holder, command)
 
     def load(self, reference: str, image: Image) -> None:
@@ -99,8 +99,10 @@ class DockerEngine:
 
 @asynccontextmanager
 async def docker_engine(folder: Path, program: Callable[[str], Path]) -> AsyncGenerator[DockerEngine]:
-    """An engine without images for the time of the block, with the `compose` command; what it stores is in the folder,
-    and removed."""
+    """Run an engine without images for the time of the block, with the `compose` command.
+
+    Its data is in the folder, and is removed.
+    """
     root, clock = unpacked(), SystemClock()
     processes = Processes(folder)
     try:
@@ -122,7 +124,7 @@ async def docker_engine(folder: Path, program: Callable[[str], Path]) -> AsyncGe
 
 
 def unpacked() -> Path:
-    """The folder with Debian's packages; fetched by whoever needs them first."""
+    """Return the folder with Debian's packages, downloaded on first use."""
     root = cache_dir() / "docker-debian-12"
     with (cache_dir() / ".docker.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -142,7 +144,7 @@ def _unpack(scratch: Path) -> None:
 
 
 def _holder() -> list[str]:
-    """A command that holds the engine's namespaces: when it ends, the kernel ends everything in them."""
+    """Return a command that holds the engine's namespaces: when it ends, the kernel ends everything in them."""
     kinds = ("--net", "--mount", "--uts", "--ipc", "--pid")
     return ["unshare", *kinds, "--fork", "--kill-child", "--mount-proc", "--", "sleep", "infinity"]
 
@@ -167,7 +169,7 @@ def _answers(engine: DockerEngine, processes: Processes, daemon: Process) -> boo
 
 
 def docker_archive(reference: str, image: Image) -> bytes:
-    """The image as `docker load` reads it: its blobs, and a list that names them."""
+    """Return the image as `docker load` reads it: its blobs, and a list that names them."""
     manifest = json.loads(image.manifest)
     index = {
         "Config": _blob(manifest["config"]["digest"]),

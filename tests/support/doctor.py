@@ -25,5 +25,5 @@ async def doctor(flotilla: Fleet) -> tuple[int, Json]:
 
 
 def named(report: Json) -> set[tuple[str, str]]:
-    """What was found, and about what."""
+    """Return code and object of each finding."""
     return {(one["code"], one["about"]) for one in report["findings"]}

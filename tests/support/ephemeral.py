@@ -1,6 +1,6 @@
 """EphemeralJobs for tests with kubectl, pods for them, and the ends of their containers.
 
-Fake kubelets do not start ephemeral containers: a test says what becomes of them.
+Fake kubelets do not start ephemeral containers: a test sets their statuses.
 """
 
 import json
@@ -15,7 +15,7 @@ LABELS = {"app": "cart"}
 
 
 def ephemeraljob(name: str = NAME, *, containers: Iterable[Json] | None = None, **spec: object) -> Json:
-    """An EphemeralJob for the pods with `LABELS`, of a container that is called like the job."""
+    """Return an EphemeralJob for the pods with `LABELS`, of a container with the name of the job."""
     return {
         "apiVersion": "apps.kruise.io/v1alpha1",
         "kind": "EphemeralJob",
@@ -29,7 +29,7 @@ def ephemeraljob(name: str = NAME, *, containers: Iterable[Json] | None = None, 
 
 
 def container(name: str, *command: str, image: str = "busybox:1.36", **fields: object) -> Json:
-    """An ephemeral container; without a command it ends well."""
+    """Return an ephemeral container; without a command it succeeds."""
     return {
         "name": name,
         "image": image,
@@ -41,7 +41,7 @@ def container(name: str, *command: str, image: str = "busybox:1.36", **fields: o
 
 
 def started(space: Workspace, *names: str, node: str = "node-0") -> None:
-    """Make pods of these names and wait until they are ready. Jobs take them in this order if it is the alphabet's."""
+    """Create pods of these names and wait until they are ready. Jobs take them in this order if it is alphabetical."""
     containers = [{"name": "web", "image": "nginx:alpine"}]
     spec = {"nodeName": node, "terminationGracePeriodSeconds": 1, "containers": containers}
     pod = {"apiVersion": "v1", "kind": "Pod", "spec": spec}
@@ -51,7 +51,7 @@ def started(space: Workspace, *names: str, node: str = "node-0") -> None:
 
 
 def job_status(space: Workspace, name: str = NAME) -> Json:
-    """The job's status as last seen; {} while there is none."""
+    """Return the job's status as last seen; {} while it has none."""
     return space.clone(name).get("status", {})
 
 
@@ -67,13 +67,13 @@ def reached(space: Workspace, name: str = NAME, seconds: float = 60, **fields: o
 
 
 def injected(space: Workspace, name: str = NAME) -> list[str]:
-    """The pods that have a container of this name that is the job's, by their names."""
-    uid = space.clone(name).get("metadata", {}).get("uid")  # of a job that was made just now, nothing was heard yet
+    """Return the names of the pods that have a container of this name from the job, sorted."""
+    uid = space.clone(name).get("metadata", {}).get("uid")  # missing until the watch has shown a new job
     return sorted(pod for pod, found in space.pods.items() if uid in owners(found, name))
 
 
 def owners(pod: Json, name: str) -> list[str]:
-    """The uids of the jobs that the pod's ephemeral containers of this name say they are of."""
+    """Return the uids of the owning jobs as named by the pod's ephemeral containers of this name."""
     containers: list[Json] = pod["spec"].get("ephemeralContainers", [])
     variables = [one for found in containers if found["name"] == name for one in found.get("env", ())]
     return [one["value"] for one in variables if one["name"] == JOB_UID_ENV]
@@ -85,7 +85,7 @@ def begun(space: Workspace, *pods: str, name: str = NAME) -> None:
 
 
 def say(space: Workspace, pod: str, state: Json, name: str = NAME) -> None:
-    """What a kubelet says of an ephemeral container."""
+    """Set the status of an ephemeral container, as a kubelet does."""
     said: list[Json] = space.pod(pod)["status"].get("ephemeralContainerStatuses", [])
     others = [one for one in said if one["name"] != name]
     image = {"image": "busybox:1.36", "imageID": "busybox@sha256:1", "ready": False, "restartCount": 0}
@@ -95,13 +95,13 @@ def say(space: Workspace, pod: str, state: Json, name: str = NAME) -> None:
 
 
 def runs(space: Workspace, *pods: str, name: str = NAME) -> None:
-    """The container has started in these pods."""
+    """Start the container in these pods."""
     for pod in pods:
         say(space, pod, {"running": {"startedAt": now(space)}}, name)
 
 
 def end(space: Workspace, *pods: str, code: int = 0, name: str = NAME) -> None:
-    """The container has ended in these pods."""
+    """End the container in these pods."""
     for pod in pods:
         at = now(space)
         say(space, pod, {"terminated": {"exitCode": code, "startedAt": at, "finishedAt": at}}, name)

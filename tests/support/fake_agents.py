@@ -1,4 +1,4 @@
-"""Node agents without nodes: they read the node channel and report pulls as a test tells them to.
+"""Node agents without nodes: they read the node channel and report pulls as a test defines.
 
 with FakeAgents(nats_server, ["node-0"]) as agents:
     agents.answers["node-0", "nginx:1.25"] = FAIL
@@ -50,7 +50,7 @@ PULL_SECONDS = 0.1
 
 
 class _Agent:
-    """One node's agent: pulls nothing, and says that it did."""
+    """The agent of one node: pulls nothing, and reports that it did."""
 
     def __init__(self, owner: "FakeAgents", node: str) -> None:
         self._owner = owner
@@ -148,7 +148,7 @@ class FakeAgents:
         self.server = server
         self.answers: dict[tuple[str, str], str] = {}  # by node and image: FAIL, HANG or SILENT instead of success
         self.pulls: list[tuple[str, str, int]] = []  # node, image, version
-        self.ended: list[tuple[str, str, int]] = []  # the same, of those that are done, whether or not it is known
+        self.ended: list[tuple[str, str, int]] = []  # the same for finished ones, reported or not
         self.answers_given: list[Answer] = []
         self._nodes = nodes
         self._agents: dict[str, _Agent] = {}
@@ -167,7 +167,7 @@ class FakeAgents:
         self._thread.join()
 
     def ask_secrets(self, node: str, *references: SecretReference, about: str = "") -> tuple[Answer, list[PullSecret]]:
-        """What the node gets when its agent asks for secrets (`about` another node's NodeImage, if named)."""
+        """Return the node's answer when its agent asks for secrets (`about` another node's NodeImage, if named)."""
         opener = Opener()
         request = SecretsRequest(public_key=opener.public_key, references=list(references))
         subject = subjects.report(node, SECRETS, "", about or node)

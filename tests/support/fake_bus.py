@@ -27,7 +27,7 @@ class FakeStream:
 
     @property
     def first(self) -> int:
-        """The sequence of the oldest message; behind the last one when there is none."""
+        """Return the sequence of the oldest message; the one after the last if there is none."""
         return min((message.sequence for message in self.messages.values()), default=self.sequence + 1)
 
 
@@ -68,12 +68,12 @@ class FakeBus:
         self.deliveries: dict[tuple[str, str], tuple[str, ...]] = {}  # filters by stream and inbox
         self.readers: dict[tuple[str, str], str] = {}  # the inbox of each stream and reader
         self.handed_on: list[Message] = []
-        self.inbox = "_INBOX"  # where requests want their answers; an agent's has its node in it
+        self.inbox = "_INBOX"  # prefix of reply subjects; an agent's contains its node
         self._incarnations = 0
         self._on_connected: list[Callable[[], None]] = []
 
     def wipe(self) -> None:
-        """The server lost everything, and clients have connected to it again."""
+        """Lose all data, as a server does, and have clients connect again."""
         self.streams.clear()
         self.deliveries.clear()
         for callback in list(self._on_connected):
@@ -131,7 +131,7 @@ class FakeBus:
         return stream.sequence
 
     def publish_soon(self, subject: str, data: bytes) -> None:
-        """Nobody listens."""
+        """Do nothing: nothing subscribes to it."""
 
     async def stream_state(self, stream: str) -> StreamState | None:
         if not self.connected:
@@ -177,7 +177,7 @@ class FakeBus:
     async def deliver(
         self, stream: str, reader: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
     ) -> Delivery:
-        """Remembers it; nothing is sent."""
+        """Record the delivery; nothing is sent."""
         found = self.streams.get(stream)
         if found is None or not self.connected:
             raise BusError("no such stream")
@@ -213,12 +213,12 @@ class FakeBus:
 
 
 def takes(spec: StreamSpec, subject: str) -> bool:
-    """Whether the stream stores the subject."""
+    """Report whether the stream stores the subject."""
     return any(matches(one, subject) for one in spec.subjects)
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Whether a subject with wildcards takes in the subject."""
+    """Report whether a subject with wildcards matches the subject."""
     wanted, given = pattern.split("."), subject.split(".")
     if wanted[-1] == ">":
         wanted = wanted[:-1]

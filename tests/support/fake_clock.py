@@ -1,4 +1,4 @@
-"""Time that passes only when somebody sleeps."""
+"""A clock whose time passes only when code sleeps."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class FakeClock:
-    """Sleeping moves the time at once; `sleeps` keeps what was asked for."""
+    """A clock that advances at once when code sleeps; `sleeps` records the requested times."""
 
     def __init__(self) -> None:
         self.time = 0.0

@@ -1,4 +1,4 @@
-"""A container runtime's socket with a few containers and images behind it: the wire as cri.md tells it."""
+"""The socket of a container runtime with a few containers and images behind it: the wire format of cri.md."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -17,7 +17,7 @@ from tests.support.cluster import eventually
 
 
 class FakeCri:
-    """What the runtime has, and what it was asked for."""
+    """The runtime's state, and the requests to it."""
 
     def __init__(self) -> None:
         self.containers: dict[str, wire.Container] = {}
@@ -31,7 +31,7 @@ class FakeCri:
         self.asked: list[tuple[str, object]] = []
 
     def add(self, name: str, pod: str, *, running: bool = True) -> str:
-        """A container of a pod; returns its id."""
+        """Add a container of a pod; return its id."""
         one = wire.Container(
             id=f"{pod}{name}{len(self.containers)}".ljust(64, "0"),
             pod_sandbox_id=f"sandbox-{pod}",
@@ -49,7 +49,7 @@ class FakeCri:
         await eventually(lambda: any(one == method for one, _ in self.asked))
 
     async def called(self, method: str, stream: Stream) -> object:
-        """The request, unless the method is to fail or to hang."""
+        """Return the request, unless the method has to fail or to hang."""
         request = await stream.recv_message()
         self.asked.append((method, request))
         if method in self.hangs:
@@ -124,7 +124,7 @@ class Images(ImageServiceBase):
 
 
 class Mortal(Server):
-    """A server whose connections can end as when its process dies: nobody says goodbye."""
+    """A server whose connections can break off without a close, as when its process dies."""
 
     def _protocol_factory(self) -> H2Protocol:
         protocol = super()._protocol_factory()
@@ -139,7 +139,7 @@ class Mortal(Server):
 
 @asynccontextmanager
 async def served(cri: FakeCri, path: Path) -> AsyncGenerator[None]:
-    """The socket, for the time of the block."""
+    """Serve the socket for the time of the block."""
     server = Mortal([Runtimes(cri), Images(cri)])
     await server.start(path=str(path))
     try:
@@ -152,5 +152,5 @@ async def served(cri: FakeCri, path: Path) -> AsyncGenerator[None]:
 
 
 def remove(path: Path) -> None:
-    """A runtime that ends takes its socket with it."""
+    """Remove the socket, as a runtime does that ends."""
     path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""A faulty network between our processes and what they talk to.
+"""A faulty network between our processes and the servers that they connect to.
 
-A `Wire` passes bytes on, and can be late, slow, mute or cut. Behind one, an `ApiProxy` ends the TLS of an apiserver's
-clients, so that it knows requests and watches and can spoil the ones that a test names:
+A `Wire` passes bytes on, and can be late, slow, mute or cut. An `ApiProxy` behind one terminates the TLS of an
+apiserver's clients, so that it can distinguish requests and watches and spoil those that a test names:
 
     async with api_proxy(cluster, folder, authority, tls) as proxy:
         … processes with --kubeconfig=proxy.kubeconfig …
@@ -41,7 +41,7 @@ class Wire:
         self.port = 0
         self.delay = 0.0  # seconds that each piece is late
         self.rate = 0.0  # bytes per second and direction; 0: as fast as it goes
-        self.cut_after = 0  # the next so many bytes to a client are the last ones of its connection
+        self.cut_after = 0  # bytes to a client until its connection is cut
         self.cuts = 0
         self.accepted = 0
         self._target = (host, port)
@@ -57,8 +57,10 @@ class Wire:
 
     @contextmanager
     def mute(self) -> Generator[None]:
-        """Half-open: nothing passes, nothing ends, new connections are accepted and never answered. After the block
-        they are reset, as by a gateway that has forgotten them."""
+        """Leave all connections half-open: nothing passes, nothing ends, new ones are accepted and never answered.
+
+        After the block they are reset, as by a gateway that has lost their state.
+        """
         self._flowing.clear()
         try:
             yield
@@ -67,7 +69,7 @@ class Wire:
             self._flowing.set()
 
     async def serve(self, client: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
-        """One connection, until an end of it is gone."""
+        """Serve one connection until one of its ends is closed."""
         self.accepted += 1
         self._ends.add(answer)
         try:
@@ -121,7 +123,7 @@ class Wire:
 
 @asynccontextmanager
 async def wire(host: str, port: int) -> AsyncGenerator[Wire]:
-    """A wire on a free port for the time of the block."""
+    """Open a wire on a free port for the time of the block."""
     made = Wire(host, port)
     server = await asyncio.start_server(made.serve, HOST, 0)
     made.port = server.sockets[0].getsockname()[1]
@@ -133,7 +135,7 @@ async def wire(host: str, port: int) -> AsyncGenerator[Wire]:
 
 
 class Request:
-    """What a fault may ask about a request."""
+    """The properties of a request by which faults select it."""
 
     def __init__(self, request: web.Request) -> None:
         self.method = request.method
@@ -143,7 +145,7 @@ class Request:
 
     @property
     def write(self) -> bool:
-        """It changes something."""
+        """Report whether the request changes something."""
         return self.method != "GET"
 
 
@@ -152,7 +154,7 @@ class Reset(Exception):
 
 
 class Spoilt:
-    """One fault at work."""
+    """One active fault."""
 
     def __init__(self, match: Callable[[Request], bool], fault: "Fault", times: int) -> None:
         self.match = match
@@ -183,10 +185,10 @@ class Fault:
         return None
 
     async def after(self, spoilt: Spoilt) -> None:
-        """The apiserver has answered, the client has heard nothing."""
+        """Apply the fault after the apiserver's answer, before the client receives it."""
 
     def body(self, spoilt: Spoilt, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The body on its way to the client."""
+        """Return the body for the client."""
         return pieces
 
 
@@ -202,7 +204,7 @@ class ApiProxy:
 
     @contextmanager
     def spoiling(self, match: Callable[[Request], bool], fault: Fault, times: int = 1 << 30) -> Generator[Spoilt]:
-        """Spoil the requests that match, at most so many, for the time of the block."""
+        """Spoil up to `times` matching requests for the time of the block."""
         spoilt = Spoilt(match, fault, times)
         self._spoilt.append(spoilt)
         try:
@@ -223,7 +225,7 @@ class ApiProxy:
         except (Reset, aiohttp.ClientError, OSError):
             if request.transport is not None:
                 request.transport.abort()
-            return web.Response()  # for nobody: the connection is gone
+            return web.Response()  # discarded: the connection is gone
 
     def _struck(self, request: Request) -> Spoilt | None:
         for spoilt in self._spoilt:
@@ -260,7 +262,7 @@ def _passed(headers: Mapping[str, str]) -> CIMultiDict[str]:
 async def api_proxy(
     cluster: Cluster, folder: Path, authority: Authority, tls: ssl.SSLContext
 ) -> AsyncGenerator[ApiProxy]:
-    """A proxy in front of the cluster's apiserver, with a certificate of `authority`, for the time of the block."""
+    """Run a proxy in front of the cluster's apiserver, with a certificate of `authority`, for the time of the block."""
     document = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
     there = document["clusters"][0]["cluster"]
     trust = ssl.create_default_context(cafile=there["certificate-authority"])

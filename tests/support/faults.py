@@ -1,4 +1,4 @@
-"""What a proxy can do to a request of an apiserver's client, or to its answer (see fault_proxy)."""
+"""The faults that a proxy can apply to a request of an apiserver's client, or to its answer (see fault_proxy)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -81,35 +81,35 @@ class _Dripping(Fault):
 
 
 def late(seconds: float) -> Fault:
-    """The request takes so much longer to arrive."""
+    """Delay the request by this many seconds."""
     return _Late(seconds)
 
 
 def reset_before() -> Fault:
-    """The connection is reset, and the request never arrives."""
+    """Reset the connection; the request never arrives."""
     return _ResetBefore()
 
 
 def reset_after() -> Fault:
-    """The apiserver does what it is asked for, and the connection is reset before anybody hears of it."""
+    """Have the apiserver process the request, and reset the connection before the answer."""
     return _ResetAfter()
 
 
 def swallowed() -> Fault:
-    """The request never arrives, and nothing is heard of it until the fault is over; then the connection is reset."""
+    """Drop the request without an answer until the fault is over; then reset the connection."""
     return _Swallowed()
 
 
 def answer(code: int, headers: Mapping[str, str]) -> Fault:
-    """The apiserver refuses."""
+    """Refuse the request with this code, as the apiserver would."""
     return _Answer(code, headers)
 
 
 def broken_off(after: int) -> Fault:
-    """The body ends after so many bytes, in the middle of a line."""
+    """End the body after this many bytes, in the middle of a line."""
     return _BrokenOff(after)
 
 
 def dripping(size: int, pause: float) -> Fault:
-    """The body comes in pieces of so many bytes, with so many seconds between them, until the fault is over."""
+    """Send the body in pieces of `size` bytes, `pause` seconds apart, until the fault is over."""
     return _Dripping(size, pause)

@@ -48,19 +48,19 @@ class Member:
         self.metrics_port = metrics
 
     def ready(self) -> bool:
-        """/readyz says so."""
+        """Report whether the process lives and /readyz succeeds."""
         return is_alive(self.process) and page(self.health, "readyz")[0] == 200
 
     def why_not_ready(self) -> str:
-        """What /readyz says."""
+        """Return the text of /readyz."""
         return page(self.health, "readyz")[1]
 
     def metrics_text(self) -> str:
-        """The whole metrics page."""
+        """Return the whole metrics page."""
         return page(self.metrics_port, "metrics")[1]
 
     def metric(self, name: str) -> float:
-        """The sum over all series of a metric."""
+        """Return the sum over all series of a metric."""
         text = self.metrics_text()
         lines = [line for line in text.splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
         return sum(float(line.rpartition(" ")[2]) for line in lines)
@@ -92,7 +92,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def memory_mib(pid: int, field: str) -> float:
-    """What the kernel says of a process's memory, in MiB: VmRSS is what is resident, VmHWM the most that ever was."""
+    """Return a figure of a process's memory in MiB: VmRSS is the resident part, VmHWM its peak."""
     for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) / 1024
@@ -100,7 +100,7 @@ def memory_mib(pid: int, field: str) -> float:
 
 
 def page(port: int, path: str) -> tuple[int, str]:
-    """Code and text of a page of a service on this machine; 0 when nobody answers."""
+    """Return code and text of a page of a service on this machine; 0 and the error if it does not answer."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as reply:
             return reply.status, reply.read().decode()
@@ -123,7 +123,7 @@ class Fleet:
 
     @property
     def webhook_url(self) -> str:
-        """Where the apiserver reaches the webhook."""
+        """Return the address at which the apiserver reaches the webhook."""
         return f"https://127.0.0.1:{self.webhook_port}"
 
     async def start(
@@ -161,7 +161,7 @@ class Fleet:
         return member
 
     async def ready(self, name: str, seconds: float = 90) -> None:
-        """Wait for /readyz; on failure say what it waits for and what it logged."""
+        """Wait for /readyz; on failure report what the service waits for and what it logged."""
         member = self.members[name]
         try:
             await eventually(member.ready, seconds)
@@ -201,7 +201,7 @@ class Fleet:
 
     @asynccontextmanager
     async def bus(self) -> AsyncGenerator[NatsBus]:
-        """A client of the bus for the time of the block."""
+        """Connect a client to the bus for the time of the block."""
         client = NatsBus(people(self.nats), name="test", clock=SystemClock())
         try:
             await client.ensure_stream(ACT_STREAM)  # returns when it is connected
@@ -226,13 +226,13 @@ class Fleet:
         await self.start_bus()
 
     async def kill_component(self, *names: str) -> None:
-        """kill -9 of parts of the control plane: etcd, kube-apiserver, …"""
+        """Kill -9 parts of the control plane: etcd, kube-apiserver and so on."""
         await self.cluster.plane.processes.stop(names, SystemClock(), grace=0)
 
     async def repair_control_plane(self) -> None:
         """Start the parts that do not run, and wait until the apiserver serves.
 
-        The fake kubelets start anew: unlike real ones they never repeat a status write that failed.
+        The fake kubelets are restarted: unlike real ones they never repeat a status write that failed.
         """
         await self.kill_component("kwok")
         await self.cluster.plane.start()

@@ -1,4 +1,4 @@
-"""What `flotilla plan` foretold, held against what then happened to pods, as a watch saw it."""
+"""Compares the forecast of `flotilla plan` with what then happened to pods, as a watch saw it."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,13 +8,13 @@ from tests.support.workspace import revision_of, terminating
 from tests.testkit.documents import Json
 
 Happening = tuple[str, str]
-"""What was done, and to which pod; the name is empty for one that nobody could know before."""
+"""An action and its pod; the name is empty for a pod whose name cannot be predicted."""
 
 _DONE = {"updateInPlace": "update", "recreate": "delete", "delete": "delete", "create": "create"}
 
 
 def foretold(story: Json) -> list[list[Happening]]:
-    """The waves of a story."""
+    """Return the waves of a story."""
     waves = [
         [(_DONE[step["do"]], step.get("name", "")) for step in wave["steps"] if step["kind"] == "Pod"]
         for wave in story.get("waves", ())
@@ -23,7 +23,7 @@ def foretold(story: Json) -> list[list[Happening]]:
 
 
 def happened(events: Iterable[Event], before: dict[str, Json]) -> list[Happening]:
-    """What was done to pods, each thing once, in the order in which the watch saw it. `before`: the pods by name."""
+    """Return the actions on pods, each once, in the order in which the watch saw them. `before`: the pods by name."""
     known = {pod["metadata"]["uid"]: pod for pod in before.values()}
     found: dict[tuple[str, str], Happening] = {}
     for event in events:
@@ -40,8 +40,11 @@ def happened(events: Iterable[Event], before: dict[str, Json]) -> list[Happening
 
 
 def differences(waves: Sequence[Sequence[Happening]], real: Sequence[Happening]) -> list[str]:
-    """Where the two are not the same. What a wave does side by side has no order, and pods that are created without a
-    known name are counted; creations, deletions and updates each come in the order of the waves."""
+    """Return the differences between the forecast and the events.
+
+    Within a wave there is no order, and pods created without a predictable name are counted; creations, deletions and
+    updates each come in the order of the waves.
+    """
     wrong: list[str] = []
     for done in ("update", "delete", "create"):
         rest = [name for what, name in real if what == done]
@@ -57,6 +60,6 @@ def differences(waves: Sequence[Sequence[Happening]], real: Sequence[Happening])
 
 
 def _content(pod: Json) -> tuple[Any, ...]:
-    """What an update in place changes: the revision, images, and what users wrote into the metadata."""
+    """Return what an in-place update changes: the revision, images, and users' metadata."""
     images = tuple(container["image"] for container in pod["spec"]["containers"])
     return revision_of(pod), images

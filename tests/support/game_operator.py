@@ -1,8 +1,8 @@
-"""A stand-in for OpenKruiseGame: what its controller does with an Advanced StatefulSet and the pods of it.
+"""A stand-in for OpenKruiseGame: acts on an Advanced StatefulSet and its pods as that controller does.
 
-Written after its documentation (openkruise/kruise-game, docs/en). Pods are game servers; labels on them say in which
-state of operations they are, and which of them go and which are updated first. The controller chooses who goes, and
-says so by `reserveOrdinals` and `replicas` in one update of the set.
+Written after its documentation (openkruise/kruise-game, docs/en). Pods are game servers; their labels give the
+operational state and the order of deletion and of updates. The controller chooses which servers are deleted, and writes
+that as `reserveOrdinals` and `replicas` in one update of the set.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ class GameOperator:
         """`scaleDownStrategyType: ReserveIds`: the numbers of servers that went are not used again."""
 
     def create(self, replicas: int, *, network: bool = False, **spec: object) -> Json:
-        """Make the set. `network`: servers are ready once the operator says that they can be reached."""
+        """Create the set. `network`: servers are ready once the operator marks them as reachable."""
         gates = [{"conditionType": "InPlaceUpdateReady"}] + [{"conditionType": NETWORK}] * network
         labels = {OWNER: self._name}
         containers = [{"name": name, "image": OLD} for name in ("server", "scripts")]
@@ -91,7 +91,7 @@ class GameOperator:
         self._rest.send("PATCH", f"{self._pods}/{pod}", body, MERGE)
 
     def connect(self, pod: str, *, ready: bool = True) -> None:
-        """Say on a server whether it can be reached: a readiness gate."""
+        """Set a readiness gate of a server: whether it is reachable."""
         path = f"{self._pods}/{pod}"
         found = self._rest.send("GET", path)
         others = [one for one in found["status"].get("conditions", ()) if one["type"] != NETWORK]
@@ -111,7 +111,7 @@ class GameOperator:
         self.change(lambda spec: spec.update(replicas=replicas, reserveOrdinals=sorted(wanted)))
 
     def reserve(self, *numbers: int) -> None:
-        """Numbers that users want free, at the same number of servers."""
+        """Reserve numbers that users want free, at the same number of servers."""
         self._given = set(numbers)
         self.change(lambda spec: spec.update(reserveOrdinals=sorted(numbers)))
 
@@ -149,12 +149,12 @@ class GameOperator:
         self._rest.send("DELETE", f"{self._sets}/{self._name}")
 
     def servers(self) -> list[Document]:
-        """The pods that are not going, by their numbers."""
+        """Return the pods that are not terminating, by their numbers."""
         found = self._rest.send("GET", f"{self._pods}?labelSelector={OWNER.replace('/', '%2F')}%3D{self._name}")
         return sorted((pod for pod in found["items"] if not terminating(pod)), key=number_of)
 
     def change(self, change: Callable[[Json], None]) -> Json:
-        """Read the set, change its spec, and write all of it; again after a conflict."""
+        """Read the set, change its spec, and write all of it; retry after a conflict."""
         path = f"{self._sets}/{self._name}"
         while True:
             found = self._rest.send("GET", path)
@@ -172,15 +172,15 @@ class GameOperator:
 
 
 def number_of(pod: Document) -> int:
-    """The number of a game server."""
+    """Return the number of a game server."""
     return int(pod["metadata"]["name"].rpartition("-")[2])
 
 
 def goes_before(labels: Json, number: int) -> tuple[int, int, int]:
-    """The place of a server among those that go when there are to be fewer."""
+    """Return the sort key of a server for scaling in: the smallest is deleted first."""
     return GOES_FIRST.index(labels.get(STATE, "None")), -int(labels.get(DELETION, "0")), -number
 
 
 def numbers(pods: Iterable[Document]) -> list[int]:
-    """The numbers of these pods."""
+    """Return the numbers of these pods."""
     return sorted(map(number_of, pods))

@@ -36,14 +36,14 @@ class Helm:
         self._command = [str(program), *(["--kubeconfig", str(kubeconfig)] if kubeconfig else [])]
 
     def run(self, *arguments: str, check: bool = True) -> str:
-        """What helm prints; raises AssertionError with its error output."""
+        """Run helm and return its output; raises AssertionError with its error output."""
         reply = subprocess.run([*self._command, *arguments], capture_output=True, text=True, timeout=300, check=False)
         if check and reply.returncode:
             raise AssertionError(f"helm {' '.join(arguments)}: {reply.stderr}")
         return reply.stdout if check else reply.stdout + reply.stderr
 
     def template(self, *arguments: str) -> list[dict[str, Any]]:
-        """The objects of the chart with these values."""
+        """Return the objects of the chart with these values."""
         printed = self.run("template", "flotilla", str(CHART), *arguments)
         documents = yaml.load_all(printed, Loader=yaml.CSafeLoader)  # a tenth of the time of the one in Python
         return [document for document in documents if document]
@@ -78,14 +78,14 @@ class Release:
         return [_is_ready(pod) for pod in self.pods(component)] == [True] * count
 
     def held(self, service: str) -> dict[str, str]:
-        """The holder of each shard of a service; without shards that nobody holds."""
+        """Return the holder of each shard of a service, without shards that have no holder."""
         chosen = ("-l", f"flotilla.kruise.io/service={service},flotilla.kruise.io/role=shard")
         leases = json.loads(self.kubectl("get", "leases", *chosen, "-o", "json"))["items"]
         named = {lease["metadata"]["name"]: lease["spec"].get("holderIdentity") for lease in leases}
         return {name: holder for name, holder in named.items() if holder}
 
     async def scale(self, service: str, replicas: int) -> None:
-        """`kubectl scale deploy/flotilla-<service>`; returns when so many are ready."""
+        """Scale `deploy/flotilla-<service>`; return when this many replicas are ready."""
         await asyncio.to_thread(self.kubectl, "scale", f"deploy/flotilla-{service}", f"--replicas={replicas}")
         await eventually(lambda: self.ready(service, replicas), 90)
 
@@ -109,7 +109,7 @@ class Release:
 
 @asynccontextmanager
 async def release(cluster: RealCluster, **values: Value) -> AsyncGenerator[Release]:
-    """The chart, installed with these values on a cluster that has the images."""
+    """Install the chart with these values on a cluster, with its images pushed."""
     push_images(cluster)
     made = Release(cluster, await helm(cluster.kubeconfig))
     await asyncio.to_thread(made.helm.install, **values)
@@ -117,7 +117,7 @@ async def release(cluster: RealCluster, **values: Value) -> AsyncGenerator[Relea
 
 
 def settings(values: Mapping[str, Value]) -> Iterator[str]:
-    """`--set` for each value; `__` stands for a dot."""
+    """Yield `--set` for each value; `__` stands for a dot."""
     for name, value in values.items():
         yield from ("--set", f"{name.replace('__', '.')}={str(value).lower() if isinstance(value, bool) else value}")
 

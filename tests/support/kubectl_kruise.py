@@ -1,7 +1,7 @@
 """A stand-in for kubectl-kruise: its verbs as the requests that the tool sends, and what it prints.
 
-Written after the tool's documentation (openkruise/kruise-tools, docs/). It reads an object in one version, works out
-the change, and sends a JSON merge patch to the same version: the apiserver takes no strategic merge patch for custom
+Written after the tool's documentation (openkruise/kruise-tools, docs/). It reads an object in one version, computes the
+change, and sends a JSON merge patch to the same version: the apiserver accepts no strategic merge patch for custom
 resources. `rollout status` follows the object with a watch and prints a line for each state of its status.
 """
 
@@ -35,8 +35,10 @@ class KubectlKruise:
         return rollout_line(self.read(kind, name))
 
     def follow(self, kind: str, name: str, since: Json | None = None) -> list[str]:
-        """`rollout status`: all lines up to the last one, as it waits for the end of the rollout. `since`: an earlier
-        state of the object, so that nothing that came after it is missed."""
+        """Run `rollout status`: return all lines up to the last one, when the rollout has ended.
+
+        `since`: an earlier state of the object, so that no later change is missed.
+        """
         lines: list[str] = []
         where = f"{self._path(kind)}?watch=true&fieldSelector=metadata.name%3D{name}"
         if since is not None:
@@ -213,9 +215,9 @@ class KubectlKruise:
         return self._create("clonesets", "CloneSet", name, {"replicas": 0, **kept})
 
     def migrate(self, source: str, name: str, ready: Callable[[int], None], surge: int = 1) -> None:
-        """`migrate CloneSet --from Deployment --max-surge=…`: so many replicas at once go from one to the other.
+        """Run `migrate CloneSet --from Deployment --max-surge=…`: move `surge` replicas at a time.
 
-        `ready` waits until the CloneSet has so many ready pods.
+        `ready` waits until the CloneSet has this many ready pods.
         """
         path = f"/apis/apps/v1/namespaces/{self._namespace}/deployments/{source}/scale"
         left, moved = self._rest.send("GET", path)["spec"]["replicas"], 0
@@ -229,7 +231,7 @@ class KubectlKruise:
     # requests
 
     def read(self, kind: str, name: str) -> Json:
-        """The object in the tool's version."""
+        """Return the object in the tool's version."""
         return self._rest.send("GET", self._path(kind, name))
 
     def _change(self, kind: str, name: str, change: Callable[[Json], None], cause: str = "") -> Json:
@@ -262,7 +264,7 @@ class KubectlKruise:
         return self._rest.send("GET", f"{self._kinds(plural)}/{name}")
 
     def _revisions(self, kind: str, name: str) -> list[Json]:
-        """The set's revisions, by its selector and its ownership, in their order."""
+        """Return the set's revisions, by its selector and its ownership, in their order."""
         found = self.read(kind, name)
         selector = "%2C".join(f"{key}%3D{value}" for key, value in found["spec"]["selector"]["matchLabels"].items())
         path = f"/apis/apps/v1/namespaces/{self._namespace}/controllerrevisions?labelSelector={selector}"
@@ -282,7 +284,7 @@ class KubectlKruise:
 
 
 def rollout_line(found: Json) -> tuple[str, bool]:
-    """What `rollout status` prints of an object, and whether its rollout is done. Counts that are absent are zero."""
+    """Return the line of `rollout status` for an object, and whether its rollout is done. Absent counts are zero."""
     status: Json = found.get("status", {})
     if status.get("observedGeneration", 0) < found["metadata"]["generation"]:
         return f"Waiting for {found['kind']} spec update to be observed...", False
@@ -318,7 +320,7 @@ def _replicas_line(found: Json, status: Json, partition: int) -> tuple[str, bool
 
 
 def in_place(found: Json) -> bool:
-    """Whether pods of the set are updated in place."""
+    """Report whether pods of the set are updated in place."""
     strategy: Json = found["spec"].get("updateStrategy", {})
     rolling: Json = strategy.get("rollingUpdate") or {}
     named = {strategy.get("type"), rolling.get("podUpdatePolicy"), rolling.get("rollingUpdateType")}

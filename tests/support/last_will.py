@@ -1,7 +1,7 @@
-"""Takes a set down that `flotilla up` started, whatever becomes of the test that started it.
+"""Takes down a set that `flotilla up` started, also when the test that started it is killed.
 
 Such a set outlives its command by design. So a process of its own waits for the end of the block, or of the process
-that holds it, and takes down what is there then.
+that holds it, and then takes down what is left.
 """
 
 import subprocess
@@ -16,7 +16,7 @@ from flotilla_dev.cluster.processes import marked
 ROOT = Path(__file__).parents[2]
 FLOTILLA = Path(sys.executable).with_name("flotilla")
 TRIES = 60
-"""A second apart: an `up` that nobody told of its test's end may still be starting things."""
+"""Tries, a second apart: an `up` that has not noticed the end of its test may still be starting processes."""
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def taken_down(state: Path) -> Generator[None]:
 
 
 def main() -> int:
-    """Wait for the end of the standard input, then take the set down. 0 when nothing is left of it."""
+    """Wait for the end of the standard input, then take the set down. Return 0 once no part of the set is left."""
     state = Path(sys.argv[1])
     sys.stdin.read()
     for _ in range(TRIES):

@@ -32,11 +32,11 @@ from tests.support.fleet import cpu_seconds
 
 NODE = "node-1"
 READ = (POD, NODE_IMAGE, RECREATE_REQUEST, NODE_POD_PROBE)
-"""What an agent reads."""
+"""Resources that an agent reads."""
 
 
 class Services:
-    """Watcher and jobs, as far as one agent needs them."""
+    """The parts of watcher and jobs that one agent needs."""
 
     def __init__(self, bus: NatsBus) -> None:
         self.bus = bus
@@ -83,7 +83,7 @@ class Agent:
     """The process."""
 
     def __init__(self, folder: Path, bus: BusAt, port: int, *, node: str = NODE, credentials: str = "") -> None:
-        """Without `credentials`, a file with those of the node, the agent comes as somebody who may do everything."""
+        """Start the agent with the file `credentials` (those of the node), or else with unlimited rights."""
         self._port = port
         self._log = (folder / "agent.log").open("wb")
         argv = [sys.executable, "-m", "flotilla_nodeagent", f"--node={node}", f"--nats={bus.nats_url}"]
@@ -93,7 +93,7 @@ class Agent:
         self.process = subprocess.Popen(argv, stdout=self._log, stderr=self._log)
 
     def ready(self) -> bool:
-        """It holds copies of everything."""
+        """Report whether the agent holds copies of everything."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=5) as reply:
                 return reply.status == 200

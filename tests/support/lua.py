@@ -16,7 +16,7 @@ _SAFE = (
 
 
 class Lua:
-    """One virtual machine, in which scripts are compiled once."""
+    """A virtual machine that compiles each script once."""
 
     def __init__(self) -> None:
         self._lua = LuaRuntime(register_eval=False, register_builtins=False, unpack_returned_tuples=True)
@@ -31,13 +31,13 @@ class Lua:
         return self.from_lua(self._compiled[script]())
 
     def call(self, script: str, function: str, *arguments: object) -> Any:
-        """Define what a script of Karmada defines, and call a function of it; several results are a list."""
+        """Define the functions of a script of Karmada, and call one; several results are returned as a list."""
         self._lua.execute(script)
         found = self._lua.globals()[function](*(self.to_lua(one) for one in arguments))
         return [self.from_lua(one) for one in found] if isinstance(found, tuple) else self.from_lua(found)
 
     def provide(self, module: Json) -> None:
-        """Let `require` return a module of these Python functions, which are given documents and return a tuple."""
+        """Have `require` return a module of these Python functions, which receive documents and return a tuple."""
 
         def as_lua(call: Any) -> Any:
             return lambda *arguments: tuple(
@@ -82,13 +82,13 @@ def disabled_actions(lua: Lua, document: Json) -> dict[str, bool]:
 
 
 def acted(lua: Lua, document: Json, action: str) -> Json:
-    """Return the merge patch that Argo CD sends when somebody chooses an action."""
+    """Return the merge patch that Argo CD sends when a user chooses an action."""
     found = lua.run(script(_group(document), document["kind"], "actions", action, "action.lua"), document)
     return _difference(lua.from_lua(lua.to_lua(document)), found)
 
 
 def interpreters() -> dict[tuple[str, str], Json]:
-    """Return what Karmada is told, by kind and version."""
+    """Return the customizations for Karmada, by kind and version."""
     found: dict[tuple[str, str], Json] = {}
     for path in (ROOT / "karmada").glob("*.yaml"):
         for one in yaml.safe_load_all(path.read_text(encoding="utf-8")):

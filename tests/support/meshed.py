@@ -1,5 +1,7 @@
-"""A namespace with a SidecarSet of its own, for tests with kubectl. SidecarSets have no namespace, so it has the
-namespace's name, and is pinned to it."""
+"""A namespace with a SidecarSet of its own, for tests with kubectl.
+
+SidecarSets have no namespace, so this one has the name of the namespace, and is limited to it.
+"""
 
 import json
 from collections.abc import Generator
@@ -50,13 +52,13 @@ class Meshed(Workspace):
         self.kubectl("patch", "sidecarset", self.name, "--type=json", "-p", json.dumps(change))
 
     def started(self, replicas: int, **template: Any) -> dict[str, Json]:
-        """Make pods, and wait until they serve; those that there are by name."""
+        """Create pods, and wait until they are ready; return them by name."""
         self.apply(cloneset(replicas, template=template or None))
         self.settled(replicas=replicas, readyReplicas=replicas)
         return dict(self.pods)
 
     def counts(self, name: str = "") -> tuple[int, int, int, int]:
-        """matched, updated, ready, updated and ready pods; -1 while the status is not about the newest spec."""
+        """Return matched, updated, ready, updated and ready pods; -1 while the status is not about the newest spec."""
         found = self.read("sidecarset", name or self.name)
         status = found.get("status", {})
         if status.get("observedGeneration") != found["metadata"]["generation"]:
@@ -66,21 +68,21 @@ class Meshed(Workspace):
         return matched, updated, ready, both
 
     def comes_to(self, *counts: int, name: str = "", seconds: float = PATIENCE) -> None:
-        """Wait until the status counts so many, and until the pods that it speaks of have been seen."""
+        """Wait until the status has these counts, and until the watch has shown the counted pods."""
         self.until(lambda: self.counts(name) == counts, seconds)
         self.catch_up(seconds)
 
     def sidecars(self, name: str = "proxy") -> list[str]:
-        """The images of a sidecar in all pods, sorted."""
+        """Return the images of a sidecar in all pods, sorted."""
         return sorted(image_of(pod, name) for pod in self.pods.values() if not terminating(pod))
 
     def said(self) -> set[str]:
-        """What the pods say of whether they can be updated."""
+        """Return the pods' conditions SidecarSetUpgradable: status and message."""
         conditions = [condition(pod, "SidecarSetUpgradable") for pod in self.pods.values()]
         return {f"{one.get('status')} {one.get('message')}" for one in conditions if one}
 
     def told(self, kind: str, reason: str) -> list[str]:
-        """What events with this reason say about objects of a kind; those about SidecarSets are in `default`."""
+        """Return the messages of events with this reason about objects of a kind (of SidecarSets: in `default`)."""
         where = "default" if kind == "SidecarSet" else self.name
         selector = f"--field-selector=involvedObject.kind={kind},reason={reason}"
         found = json.loads(self.cluster.kubectl("-n", where, "get", "events", selector, "-o", "json"))["items"]
@@ -88,20 +90,20 @@ class Meshed(Workspace):
         return [one["message"] for one in mine]
 
     def stored(self) -> dict[str, int]:
-        """The SidecarSet's revisions and their numbers."""
+        """Return the SidecarSet's revisions and their numbers."""
         label = f"kruise.io/sidecarset-name={self.name}"
         words = ("-n", "kruise-system", "get", "controllerrevisions", "-l", label, "-o", "json")
         found = json.loads(self.cluster.kubectl(*words))["items"]
         return {one["metadata"]["name"]: one["revision"] for one in found}
 
     def latest(self) -> str:
-        """The revision of the newest spec."""
+        """Return the revision of the newest spec."""
         return self.read("sidecarset", self.name)["status"]["latestRevision"]
 
 
 @contextmanager
 def meshed(cluster: Cluster, title: str) -> Generator[Meshed]:
-    """A namespace for the test of this title. Its SidecarSets go with it."""
+    """Create a namespace for the test of this title. Its SidecarSets are deleted with it."""
     name = new_namespace(cluster, title)
     with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, CLONE_SET, namespace=name) as recorder:
         assert recorder.until(recorder.begun, PATIENCE), "no watch"
@@ -112,23 +114,24 @@ def meshed(cluster: Cluster, title: str) -> Generator[Meshed]:
 
 
 def sidecar(image: str = OLD, name: str = "proxy", **members: Any) -> Json:
-    """A sidecar behind the pod's own container."""
+    """Return a sidecar that comes after the pod's own container."""
     return {"name": name, "image": image, "podInjectPolicy": "AfterAppContainer", **members}
 
 
 def hot(image: str = OLD) -> Json:
-    """One that is upgraded without a break."""
+    """Return a sidecar with hot upgrades."""
     return sidecar(image, upgradeStrategy={"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "idle:1"})
 
 
 def image_of(pod: Json, container: str) -> str:
-    """The image of a container; empty if the pod has none of that name."""
+    """Return the image of a container; empty if the pod has none of that name."""
     found: list[Json] = [one for one in pod["spec"]["containers"] if one["name"] == container]
     return found[0]["image"] if found else ""
 
 
 def at_work(pods: dict[str, Json]) -> int:
-    """How many of them are not ready, or have not been restarted yet. (A fake kubelet restarts in no time.)"""
+    """Return how many pods are not ready, or have not been restarted yet."""
+    # a fake kubelet restarts within a moment, so readiness alone may miss it
     return sum(not is_ready(pod) or _waits(pod) for pod in pods.values())
 
 

@@ -14,13 +14,15 @@ GROUP, METRIC = "external.metrics.k8s.io", "load"
 
 
 def serve_metrics(cluster: Cluster) -> None:
-    """Have the apiserver answer for the metric, in all namespaces. A kind that comes later makes the garbage collector
-    pause: this is for the start of a cluster."""
+    """Have the apiserver serve the metric, in all namespaces.
+
+    A kind that is added later makes the garbage collector pause: call this when the cluster starts.
+    """
     serve_kind(cluster, GROUP, METRIC, "ExternalMetricValue")
 
 
 def serve_kind(cluster: Cluster, group: str, plural: str, kind: str) -> None:
-    """Have the apiserver keep objects of somebody else's kind, with any fields and a status."""
+    """Have the apiserver store objects of a foreign kind, with any fields and a status."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version: Json = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     version["subresources"] = {"status": {}}

@@ -1,8 +1,8 @@
-"""The golden CloneSet and StatefulSet once more, caught in the middle of everything (common.md §8, §9).
+"""Copies of the golden CloneSet and StatefulSet in the middle of their operations (common.md §8, §9).
 
-Their four pods each, in the namespace `midway`:
+Each has four pods, in the namespace `midway`:
 
-    done      updated in place, the kubelet is done: nobody has set InPlaceUpdateReady back
+    done      updated in place, the kubelet is done: InPlaceUpdateReady is still False
     grace     in the grace period before its containers change
     deleted   marked for deletion, held by the preDelete hook
     held      chosen for an update, held by the inPlaceUpdate hook
@@ -44,7 +44,7 @@ ASTS = Midway("StatefulSet", "asts", "asts-558b4c689b", "asts-4", "asts-3", "ast
 
 
 def midway(golden: Sequence[Json]) -> list[Json]:
-    """The copies, made from all golden objects."""
+    """Return the copies, made from all golden objects."""
     return [copy for workload in (CLONE, ASTS) for copy in _copies(workload, golden)]
 
 
@@ -58,14 +58,14 @@ def _copies(workload: Midway, golden: Sequence[Json]) -> Iterator[Json]:
 
 
 def is_of(item: Json, kind: str, name: str) -> bool:
-    """The golden workload, and what it owns; its pull jobs are others' business."""
+    """Report whether the item is the golden workload or owned by it; its pull jobs do not count."""
     meta = item["metadata"]
     owners = {(owner["kind"], owner["name"]) for owner in meta.get("ownerReferences", ())}
     return (kind, name) in owners | {(item["kind"], meta["name"])} and item["kind"] != "ImagePullJob"
 
 
 def _copied(item: Json) -> Json:
-    """With uids of its own."""
+    """Return a copy with uids of its own."""
     text = msgspec.json.encode(item).decode()
     for uid in _uids(item):
         text = text.replace(uid, uid[:8] + _OTHER_UID + uid[14:])
@@ -100,7 +100,7 @@ def _change(pod: Json, workload: Midway) -> None:
 
 
 def _updating(pod: Json, revision: str, *, grace: bool) -> None:
-    """What the in-place engine has written: in the grace period containers are as they were."""
+    """Write what the in-place engine writes: in the grace period containers are unchanged."""
     annotations = pod["metadata"]["annotations"]
     now = rfc3339(SystemClock().now())
     state: Json = {"revision": revision, "updateTimestamp": now, "lastContainerStatuses": None, "updateImages": True}

@@ -1,7 +1,7 @@
 """The other end of the node channel: a watcher and a jobs service in one, for one agent, in simulated time.
 
-It delivers copies of objects, takes reports as a faithful service would (the last one wins, what is final stays), and
-can be away: then nothing comes and nobody answers.
+It delivers copies of objects, accepts reports as a correct service would (the last one wins, final states stay), and
+can be down: then it sends nothing and does not answer.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ LATENCY = 0.01
 
 
 class Delivery:
-    """What one reader gets."""
+    """The delivery to one reader."""
 
     def __init__(self, plural: str, inbox: str) -> None:
         self.plural = plural
@@ -59,7 +59,7 @@ class Hub:
         self.epoch = "e1"
 
     def put(self, resource: Resource, obj: Any) -> Any:
-        """Store an object at a new version, and let the agent know."""
+        """Store an object at a new version, and publish it to the agent."""
         self.version += 1
         meta = msgspec.structs.replace(obj.metadata, resource_version=str(self.version))
         obj = msgspec.structs.replace(obj, metadata=meta)
@@ -84,16 +84,16 @@ class Hub:
         return self.objects["pods", namespace, name]
 
     def said(self, kind: str) -> list[Any]:
-        """The reports of one kind that were taken."""
+        """Return the accepted reports of one kind."""
         return [report for _, one, _, report in self.reports if one == kind]
 
     def wipe(self) -> None:
-        """The stream is lost; everything is published anew."""
+        """Lose the stream and publish everything again."""
         self.epoch += "'"
         self.deliveries.clear()
 
     async def beat(self) -> None:
-        """Heartbeats, for ever."""
+        """Send heartbeats forever."""
         while True:
             await asyncio.sleep(5)
             if self.up:
@@ -129,7 +129,7 @@ class Hub:
             self.loop.call_soon(receive, message, context=context)
 
     async def answer(self, subject: str, data: bytes) -> bytes:
-        """What the services say to a request."""
+        """Return the services' reply to a request."""
         _, _, _, kind, _, _ = subject.split(".", 5)
         node, namespace, name = subjects.reporter(subject)
         assert node == NODE
@@ -214,7 +214,7 @@ class Hub:
         return reports.SecretsAnswer(accepted=True, sealed=seal(request.public_key, given))
 
     def snapshot(self, name: str, container: str, container_id: str, *, ready: bool = True) -> None:
-        """What the manager sees in the pod's status after a restart."""
+        """Write the container's state into the pod's recreate request, as the manager does after a restart."""
         request = self.objects.get(("containerrecreaterequests", "ns", name))
         if request is None or request.status.phase != "Recreating":
             return
@@ -227,7 +227,7 @@ class Hub:
 
 
 class AgentBus:
-    """The agent's connection to the hub. Requests that have left arrive, whatever becomes of their sender."""
+    """The agent's connection to the hub. Sent requests arrive, also when their sender has died."""
 
     def __init__(self, hub: Hub, outside: Any) -> None:
         self._hub = hub
@@ -238,7 +238,7 @@ class AgentBus:
         return self._hub.up
 
     def publish_soon(self, subject: str, data: bytes) -> None:
-        """Heartbeats; nobody listens."""
+        """Drop heartbeats: nothing subscribes to them."""
 
     async def subscribe(self, subject: str, on_message: Any) -> "Subscription":
         self._hub.inboxes[subject] = (copy_context(), on_message)

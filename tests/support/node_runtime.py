@@ -22,7 +22,7 @@ RESTART_SECONDS = 1.0
 
 
 class Machine:
-    """What is on the node, whoever asks."""
+    """The state of the node, independent of its readers."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -42,7 +42,7 @@ class Machine:
         self.pulls: list[tuple[float, str, Login | None, str]] = []  # time, image, login, begun or done
         self.pull_takes = 1.0
         self.pull_fails: list[Exception] = []  # one per attempt, in order
-        self.passwords: dict[str, str] = {}  # repository to the password that it wants
+        self.passwords: dict[str, str] = {}  # repository to its password
         self.pull_annotations: dict[str, str] = {}
         self.restarts = True  # the kubelet starts exited containers again
         self.lists = 0  # of all containers
@@ -62,7 +62,7 @@ class Machine:
         env: dict[str, str] | None = None,
         labels: dict[str, str] | None = None,
     ) -> Container:
-        """A new instance of a container."""
+        """Start a new instance of a container."""
         number = self._numbers[pod, name] = self._numbers.get((pod, name), -1) + 1
         container = Container(
             id=f"{pod}-{name}-{number}",
@@ -80,7 +80,7 @@ class Machine:
         return container
 
     def exit(self, container_id: str) -> None:
-        """The process ended; the kubelet starts it again a moment later."""
+        """End the container's process; the kubelet restarts it a moment later."""
         container = self.containers[container_id]
         if container.state != State.RUNNING:
             return
@@ -117,7 +117,7 @@ class FakeRuntime:
             raise Unavailable("connection refused")
 
     async def _lasting(self, seconds: float) -> None:
-        """A call that takes time; the runtime may die meanwhile."""
+        """Let time pass for a call; the runtime may die meanwhile."""
         end = self.machine.loop.time() + seconds
         while (left := end - self.machine.loop.time()) > 1e-6:
             await asyncio.sleep(min(left, 0.1))
@@ -189,7 +189,7 @@ class FakeRuntime:
         return Executed(0 if command != ["false"] else 1, b"", b"it failed")
 
     async def _probed(self, container_id: str, name: str, seconds: int) -> Executed:
-        """A command of a probe."""
+        """Return the result of a probe's command."""
         machine = self.machine
         machine.probes.append((machine.loop.time(), container_id, name))
         if machine.containers[container_id].state != State.RUNNING:

@@ -46,7 +46,7 @@ class Scene:
         loop.create_task(self.hub.beat())
 
     def start(self) -> None:
-        """The agent, as a new process."""
+        """Start the agent as a new process."""
         self._incarnation += 1
         domain = self._domain = Domain(f"agent-{self._incarnation}")
         self.status = Status()
@@ -71,7 +71,7 @@ class Scene:
         )
 
     def _snapshot(self, container: Any, pod: str) -> None:
-        """The kubelet reports the new instance, and the manager sees it: a second later."""
+        """Have the kubelet report the new instance, and the manager record it, a second later."""
         for _, _, name in [key for key in self.hub.objects if key[0] == "containerrecreaterequests"]:
             request = self.hub.request(name)
             if request.metadata.labels[RECREATE_POD_UID] == pod:
@@ -79,7 +79,7 @@ class Scene:
                 self.loop.call_later(1.0, self.hub.snapshot, name, *named, context=self.machine.outside)
 
     def recreate(self, name: str, pod: str, *containers: str, hook: PreStop | None = None, **strategy: Any) -> None:
-        """A request for containers of a pod, as admission makes it."""
+        """Create a request for containers of a pod, as after admission."""
         wanted = [
             RecreateContainer(
                 name=one,
@@ -116,7 +116,7 @@ class Scene:
         await asyncio.sleep(max(moment - self.loop.time(), 0))
 
     def completed(self, name: str) -> bool:
-        """The request is done."""
+        """Report whether the request is completed."""
         return self.hub.request(name).status.phase == "Completed"
 
     def states(self, name: str) -> list[tuple[str, str, bool]]:
@@ -125,12 +125,12 @@ class Scene:
         return [(state.name, state.phase, state.is_killed) for state in found]
 
     def stopped(self, prefix: str = "") -> list[str]:
-        """The containers that were sent the stop signal."""
+        """Return the containers that were sent the stop signal."""
         return [container for _, container, _ in self.machine.stops if container.startswith(prefix)]
 
 
 def play(folder: Path, story: Callable[[Scene], Coroutine[Any, Any, None]], settings: Settings | None = None) -> None:
-    """Tell the story in fake time."""
+    """Run the story in simulated time."""
 
     async def tell(loop: SimulatedLoop) -> None:
         scene = Scene(loop, folder, settings)

@@ -27,7 +27,7 @@ from tests.support.cluster import Cluster
 
 
 class RealCluster(Cluster):
-    """A control plane with real nodes `real-0`, `real-1`, …"""
+    """A control plane with real nodes `real-0`, `real-1` and so on."""
 
     def __init__(
         self, plane: ControlPlane, program: Callable[[str], Path], nodes: RealNodes, registry: Registry, count: int
@@ -47,13 +47,13 @@ class RealCluster(Cluster):
         return reply.stdout
 
     def part(self, node: str, part: str) -> Process:
-        """The process of a node's containerd, kubelet or kube-proxy."""
+        """Return the process of a node's containerd, kubelet or kube-proxy."""
         found = self.plane.processes.get(part_name(node, part))
         assert found is not None
         return found
 
     async def nats(self) -> NatsServer:
-        """A nats-server that the nodes reach too; everybody on it needs credentials."""
+        """Return a nats-server that the nodes reach too; every client needs credentials."""
         return await start_nats(
             self.plane.places.state_dir, program=self.program, bound=True, host=str(self.nodes.network.host)
         )
@@ -72,7 +72,7 @@ class RealCluster(Cluster):
 async def real_cluster(
     state_dir: Path, *, nodes: int = 3, apiserver_flags: tuple[str, ...] = ()
 ) -> AsyncGenerator[RealCluster]:
-    """A control plane with real nodes for the time of the block; even `kill -9` of pytest ends all of it."""
+    """Run a control plane with real nodes for the time of the block; even `kill -9` of pytest ends all processes."""
     clock = SystemClock()
     debian.require_root()
     program = await provide(SET, clock, say=print)

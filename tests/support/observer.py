@@ -1,12 +1,12 @@
-"""An ideal observer: it sees every version of every pod and CloneSet of a namespace, and judges the whole history.
+"""An ideal observer: it sees every version of every pod and CloneSet of a namespace, and checks the whole history.
 
-A watch shows each change in the order in which it was made, so what is broken for a millisecond in the middle of a
-rollout is found, however right the end looks.
+A watch shows each change in order, so a violation of a millisecond in the middle of a rollout is found, even if the end
+is right.
 
     async with observe(cluster, "web") as seen:
         …
         seen.promise(Promise("web", replicas=200, max_unavailable=20))
-        … a rollout with whatever goes wrong in it …
+        … a rollout with any faults in it …
         assert seen.broken() == []
 """
 
@@ -33,14 +33,14 @@ from tests.support.cluster import Cluster
 
 DELETED = "DELETED"
 MOST_TOLD = 10
-"""Broken promises that are told of one rollout: the first ones say what happened."""
+"""Maximum number of reported violations of one rollout: the first ones show the cause."""
 
 
 class Change(msgspec.Struct, frozen=True):
     """One version of one pod, or its end.
 
-    `listed`: it was found by a LIST after the watch had to begin anew (an apiserver that was started again knows no old
-    versions). Steps may be missing before it, and only the last of a LIST is a moment that there was.
+    `listed`: it was found by a LIST after the watch had to restart (a restarted apiserver has no old versions). Steps
+    may be missing before it, and only the last of a LIST is a state that existed.
     """
 
     pod: Pod
@@ -49,10 +49,10 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
-    """What one CloneSet may never break while the promise holds.
+    """The limits of one CloneSet while the promise holds.
 
-    `lost`: pods that the test itself takes away or makes unready. `updated`, at most this many active pods run `image`.
-    `in_place`: pods are neither made nor removed by a rollout.
+    `lost`: pods that the test itself deletes or makes unready. `updated`: at most this many active pods run `image`.
+    `in_place`: a rollout neither creates nor deletes pods.
     """
 
     cloneset: str
@@ -83,7 +83,7 @@ class Observer:
         self._watching: asyncio.Task[None] | None = None
 
     def of(self, cloneset: str) -> list[Pod]:
-        """The active pods of the CloneSet now."""
+        """Return the active pods of the CloneSet."""
         return [pod for pod in self.pods.values() if pod.active and _owner(pod) == cloneset]
 
     def ready(self, cloneset: str, image: str) -> int:
@@ -94,7 +94,7 @@ class Observer:
         )
 
     def settled(self, cloneset: str, image: str, replicas: int) -> bool:
-        """All pods run the image, none is surplus, and the status says so."""
+        """Report whether all pods run the image, none is surplus, and the status agrees."""
         found = self.clonesets.get(cloneset)
         if found is None or len(self.of(cloneset)) != replicas or self.ready(cloneset, image) != replicas:
             return False
@@ -120,7 +120,7 @@ class Observer:
             raise AssertionError(f"{what or 'it'} did not come within {seconds:g} s: {self.tell()}") from None
 
     def tell(self) -> str:
-        """The state, for failures."""
+        """Describe the state, for failures."""
         pods = Counter((_owner(pod), _image(pod), pod.active, pod.ready) for pod in self.pods.values())
         states = [
             f"{count} of {owner} with {image} active={active} ready={ready}"
@@ -133,7 +133,7 @@ class Observer:
         return "\n".join([*states, *(f"{name}: {one.status}" for name, one in self.clonesets.items())])
 
     def promise(self, promise: Promise) -> None:
-        """From now on this holds, until the next promise for the same CloneSet."""
+        """Check this promise from now on, until the next one for the same CloneSet."""
         self._promises.append((promise, len(self.history)))
 
     def broken(self) -> list[str]:
@@ -222,7 +222,7 @@ class _Fleet:
         return before
 
     def problems(self) -> Iterator[str]:
-        """What is wrong at this moment."""
+        """Yield the violations at this moment."""
         promise = self._promise
         active = [pod for pod in self._pods.values() if pod.active]
         available = sum(map(_serves, active))
@@ -239,7 +239,7 @@ class _Fleet:
 
 
 def violations(history: Sequence[Change], promise: Promise, start: int = 0, end: int | None = None) -> list[str]:
-    """What breaks the promise in the history from `start` to `end`; at most MOST_TOLD of them."""
+    """Return the violations of the promise in the history from `start` to `end`, at most MOST_TOLD."""
     fleet, told = _Fleet(promise), list[str]()
     for index, change in enumerate(history[:end]):
         if _owner(change.pod) != promise.cloneset:
@@ -259,7 +259,7 @@ def violations(history: Sequence[Change], promise: Promise, start: int = 0, end:
 
 
 def _change_problems(promise: Promise, before: Pod | None, change: Change) -> Iterator[str]:
-    """What is wrong with one pod's step."""
+    """Yield the violations in the step of one pod."""
     pod = change.pod
     if not promise.in_place or promise.lost:
         if before is None:
@@ -278,7 +278,7 @@ def _change_problems(promise: Promise, before: Pod | None, change: Change) -> It
 
 
 def _owner(pod: Pod) -> str:
-    """The name of the CloneSet that controls the pod; empty when none does."""
+    """Return the name of the CloneSet that controls the pod; empty if none does."""
     owner = controller_of(pod.metadata)
     return owner.name if owner is not None and owner.kind == CLONE_SET.kind else ""
 
@@ -294,13 +294,13 @@ def _image(pod: Pod) -> str:
 
 
 def uids(pods: Iterable[Pod]) -> dict[str, tuple[str, str, str]]:
-    """What an in-place update keeps, by name: uid, node, IP."""
+    """Return what an in-place update keeps, by name: uid, node, IP."""
     return {pod.metadata.name: (pod.metadata.uid, pod.spec.node_name, pod.status.pod_ip) for pod in pods}
 
 
 @asynccontextmanager
 async def observe(cluster: Cluster, namespace: str) -> AsyncGenerator[Observer]:
-    """An observer of the namespace for the time of the block."""
+    """Observe the namespace for the time of the block."""
     api = KubeClient(
         await load_config(Settings(kubeconfig=str(cluster.kubeconfig)), reader=read_here), user_agent="observer"
     )

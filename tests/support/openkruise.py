@@ -1,8 +1,8 @@
 """A cluster as OpenKruise leaves it: its CRDs, its objects in the middle of rollouts, and stand-ins for its processes.
 
-The objects are golden ones, read from files. Loaded into another cluster they get other uids, so references are led
-over to those; generations begin anew, and what was observed with them. Everything else is as it was: names, labels,
-hashes, statuses. The nodes come last: a fake kubelet must meet pods that run already.
+The objects are golden ones, read from files. In another cluster they get other uids, so references are rewritten to
+those; generations restart, and with them observedGeneration. Everything else is unchanged: names, labels, hashes,
+statuses. The nodes are created last: a fake kubelet has to find pods that run already.
 """
 
 import asyncio
@@ -75,14 +75,14 @@ _SERVERS = ("uid", "resourceVersion", "creationTimestamp", "generation", "manage
 
 
 def resource(kind: str, *, released: bool = False) -> Resource:
-    """The resource of a kind in its storage version."""
+    """Return the resource of a kind in its storage version."""
     plural, scope, _ = KINDS[kind]
     group = "policy.kruise.io" if kind == "PodUnavailableBudget" else "apps.kruise.io"
     return Resource(group, _versions(kind, released=released)[-1], plural, kind, scope == "Namespaced")
 
 
 def definitions(*, released: bool = False) -> list[Json]:
-    """The CRDs of all kinds, which take any field."""
+    """Return the CRDs of all kinds, which accept any field."""
     return [_definition(kind, released=released) for kind in KINDS]
 
 
@@ -123,8 +123,11 @@ def _definition(kind: str, *, released: bool) -> Json:
 
 
 async def leave(cluster: Cluster, folder: Path, *, released: bool = False) -> Helm:
-    """Bring the cluster into the state of the golden files, with stand-ins for OpenKruise's processes. With `released`
-    it is the OpenKruise of the 1.9.0 release, which has fewer versions. Returns helm, which knows its release."""
+    """Bring the cluster into the state of the golden files, with stand-ins for OpenKruise's processes.
+
+    With `released` it is the OpenKruise of the 1.9.0 release, which has fewer versions. Returns helm, which has its
+    release.
+    """
     async with admin(cluster.kubeconfig, SystemClock()) as api:
         runner = await install(cluster, folder, released=released)
         for name in ("golden", "golden-b", SPACE):
@@ -169,7 +172,7 @@ def admit(cluster: Cluster, runner: Helm) -> None:
 
 
 def lead(cluster: Cluster, seconds: int = 1) -> None:
-    """A manager renews its lease, once."""
+    """Renew a manager's lease once."""
     renewed = SystemClock().now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
@@ -198,8 +201,10 @@ def read(folder: Path, *, released: bool = False) -> list[Json]:
 
 
 def _unhurried(item: Json) -> Json:
-    """The object without what would fall due while somebody looks at it: the next run of a schedule is tomorrow's, and
-    jobs that have ended stay for an hour."""
+    """Return the object with its deadlines postponed beyond the test.
+
+    The next run of a schedule is due tomorrow, and finished jobs stay for an hour.
+    """
     spec = item.get("spec", {})
     if item["kind"] == "AdvancedCronJob":
         last = moment(item["status"]["lastScheduleTime"]).astimezone(ZoneInfo(spec["timeZone"]))
@@ -210,7 +215,7 @@ def _unhurried(item: Json) -> Json:
 
 
 class Loader:
-    """Objects, each after those whose uids it names: owners, and whatever else."""
+    """Creates objects, each after those whose uids it names: owners, and other references."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -235,7 +240,7 @@ class Loader:
         self._uids[own] = (await self.create(golden))["metadata"]["uid"]
 
     async def create(self, golden: Json) -> Json:
-        """Create one object with its status; what the apiserver made of it."""
+        """Create one object with its status; return it as stored."""
         where = _resource_of(golden)
         namespace, name = golden["metadata"].get("namespace", ""), golden["metadata"]["name"]
         made = msgspec.json.decode(await self.api.create(where, namespace, msgspec.json.encode(_fresh(golden))))
@@ -246,10 +251,10 @@ class Loader:
 
 
 def _fresh(golden: Json) -> Json:
-    """The object without what the server says of it."""
+    """Return the object without the fields that the server sets."""
     meta = {key: value for key, value in golden["metadata"].items() if key not in _SERVERS}
     document = golden | {"metadata": meta}
-    if golden["kind"] == "PersistentVolumeClaim":  # the volume is made anew
+    if golden["kind"] == "PersistentVolumeClaim":  # the volume is created again
         meta.pop("annotations", None)
         document["spec"] = {key: value for key, value in golden["spec"].items() if key != "volumeName"}
     return document
@@ -265,8 +270,10 @@ def _resource_of(document: Json) -> Resource:
 
 
 def _status(golden: Json, made: Json) -> Json:
-    """The status, as of the generation that the object has now. A container's image is called what the spec calls it,
-    as fake kubelets do."""
+    """Return the status, with the object's current generation.
+
+    A container's image has the name from the spec, as fake kubelets report it.
+    """
     status: Json = msgspec.json.decode(msgspec.json.encode(golden["status"]))
     generation = made["metadata"].get("generation", 1)
     for part in (status, *status.get("conditions", ())):
@@ -279,7 +286,7 @@ def _status(golden: Json, made: Json) -> Json:
 
 
 def _configurations(folder: Path) -> Iterator[Json]:
-    """The webhook configurations, as its chart has them."""
+    """Yield the webhook configurations, as in OpenKruise's chart."""
     for where in (MUTATING, VALIDATING):
         [golden] = msgspec.yaml.decode((folder / f"{where.plural}.yaml").read_bytes())["items"]
         for entry in golden["webhooks"]:

@@ -1,10 +1,10 @@
-"""OpenKruise as its chart installs it (install.md §1, §8, §9): a release that helm knows, with stand-ins for programs.
+"""OpenKruise as its chart installs it (install.md §1, §8, §9): a release of helm, with stand-ins for programs.
 
     write(folder, configurations)
     helm.run("install", "kruise", str(folder), "-n", "default")
 
-The webhook entries are a value, `admission`: with them nobody can write what OpenKruise has not admitted, so tests
-bring their objects first and turn them on by an upgrade, as a second revision.
+The webhook entries are a value, `admission`: with them no object can be written that OpenKruise has not admitted, so
+tests create their objects first and turn them on by an upgrade, as a second revision.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,7 +75,7 @@ def _rights() -> Iterator[Json]:
 
 
 def _bound(kind: str, name: str, rules: Sequence[Json], account: str, namespace: str = "") -> Iterator[Json]:
-    """A role and its binding."""
+    """Yield a role and its binding."""
     binding = f"{name}binding"
     yield _object(f"{_RBAC}/v1", kind, name, namespace) | {"rules": list(rules)}
     yield _object(f"{_RBAC}/v1", f"{kind}Binding", binding, namespace) | {

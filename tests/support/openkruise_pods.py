@@ -1,8 +1,7 @@
-"""The golden CloneSet `clone` and StatefulSet `asts` on real nodes: their pods run there, as OpenKruise left them in
-the middle of rollouts.
+"""The golden CloneSet `clone` and StatefulSet `asts` on real nodes, in the middle of rollouts by OpenKruise.
 
-Two of four pods of each are updated, and the partition holds the rest. On the CloneSet's updated ones requests to
-restart their container are under way, one of them all but done; and an image is on its way to the nodes.
+Two of four pods of each are updated, and the partition keeps the rest. On the CloneSet's updated pods requests to
+restart their container are in progress, one of them almost done; and the nodes are pulling an image.
 """
 
 from collections.abc import Sequence
@@ -25,13 +24,13 @@ _GATES = ("InPlaceUpdateReady", "KruisePodReady")
 
 
 def at_real_nodes(golden: Sequence[Json]) -> list[Json]:
-    """The sets with their revisions, claims and pods."""
+    """Return the sets with their revisions, claims and pods."""
     found = [item for item in golden if any(is_of(item, kind, name) for kind, name in SETS)]
     return [_at_real_node(item) if item["kind"] == "Pod" else item for item in found]
 
 
 def _at_real_node(pod: Json) -> Json:
-    """The pod, also as it is bound to its node. What kubelets say of it is left to them."""
+    """Return the pod bound to its real node, without the status that kubelets write."""
     text = msgspec.json.encode(pod).decode()
     for golden, real in _NODES.items():
         text = text.replace(f'"{golden}"', f'"{real}"')
@@ -43,7 +42,7 @@ def _at_real_node(pod: Json) -> Json:
 
 
 def pull_job() -> Json:
-    """An image that one node pulls, one is asked for, and one not yet."""
+    """Return a pull job of which one node pulls, one has the request, and one has not yet."""
     now = rfc3339(SystemClock().now())
     spec: Json = {
         "image": PULLED,
@@ -57,7 +56,7 @@ def pull_job() -> Json:
 
 
 def node_images(nodes: Sequence[str], job: Json) -> list[Json]:
-    """What the job has asked of the nodes so far, and what the first has said."""
+    """Return the NodeImages with the job's requests so far, and the first node's report."""
     made = [_object("NodeImage", node, "") | {"spec": {}, "status": {"desired": 0}} for node in nodes]
     owner = {field: job[field] for field in ("apiVersion", "kind")}
     owner |= {field: job["metadata"][field] for field in ("name", "namespace", "uid")}
@@ -73,7 +72,7 @@ def node_images(nodes: Sequence[str], job: Json) -> list[Json]:
 
 
 def request(pod: Json, *, killed: bool) -> Json:
-    """A request for the pod's container on which OpenKruise's daemon works, as admission made it."""
+    """Return a request for the pod's container that OpenKruise's daemon is carrying out, as after admission."""
     [container] = pod["status"]["containerStatuses"]
     meta = pod["metadata"]
     context = {"containerID": container["containerID"], "restartCount": container["restartCount"]}
@@ -95,7 +94,7 @@ def request(pod: Json, *, killed: bool) -> Json:
 
 
 async def push_images(cluster: RealCluster, command: Sequence[str]) -> None:
-    """The images of the pods, and the one that is pulled, into the registry of the nodes."""
+    """Push the images of the pods, and the pulled one, into the registry of the nodes."""
     for name in IMAGES:
         await cluster.registry.push(name, command)
 

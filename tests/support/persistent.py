@@ -17,7 +17,7 @@ INJECTED = "kruise.io/injected-persistent-pod-state"
 
 
 def built_in(replicas: int = 3, annotations: Mapping[str, str] = ASKS, **spec: object) -> Json:
-    """A StatefulSet of apps/v1, whose pods come all at once."""
+    """Return a StatefulSet of apps/v1 whose pods are all created at once."""
     template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "main", "image": "nginx:1"}]}}
     return {
         "apiVersion": "apps/v1",
@@ -35,7 +35,7 @@ def built_in(replicas: int = 3, annotations: Mapping[str, str] = ASKS, **spec: o
 
 
 def by_hand(name: str = "db", *, target: Json | None = None, **spec: object) -> Json:
-    """A PersistentPodState that a user makes."""
+    """Return a PersistentPodState as a user creates it."""
     given = spec or {"requiredPersistentTopology": {"keys": [HOST]}}
     reference = target or {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
     return {
@@ -47,7 +47,7 @@ def by_hand(name: str = "db", *, target: Json | None = None, **spec: object) -> 
 
 
 def records(space: Workspace, name: str = "db") -> Json:
-    """The recorded states by pod, as last seen."""
+    """Return the recorded states by pod, as last seen."""
     return space.object("PersistentPodState", name).get("status", {}).get("podStates", {})
 
 
@@ -56,7 +56,7 @@ def exists(space: Workspace, name: str = "db") -> bool:
 
 
 def places(space: Workspace) -> dict[str, str]:
-    """The nodes of the pods that are ready and stay, by pod."""
+    """Return the nodes of the pods that are ready and not terminating, by pod."""
     return {name: pod["spec"]["nodeName"] for name, pod in space.pods.items() if is_ready(pod) and not terminating(pod)}
 
 
@@ -67,5 +67,5 @@ def recorded_as_placed(space: Workspace, replicas: int) -> bool:
 
 
 def asked_namespaces(cluster: Cluster) -> list[str]:
-    """The namespaces whose pods go through the webhook because of PersistentPodStates."""
+    """Return the namespaces whose pods go through the webhook because of PersistentPodStates."""
     return sorted(rule.namespace for rule in pod_rules(cluster) if rule.why == "PersistentPodStates")

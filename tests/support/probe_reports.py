@@ -1,4 +1,4 @@
-"""What a node's agent says of probes, said by a test."""
+"""Reports of probes, sent by a test in place of a node's agent."""
 
 import asyncio
 from collections.abc import Mapping

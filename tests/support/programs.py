@@ -1,4 +1,4 @@
-"""Get all programs that tests start, before the tests begin: none of them waits for a build then.
+"""Gets all programs that tests start, before the tests begin: no test then waits for a build.
 
 python -m tests.support.programs
 """

@@ -20,7 +20,7 @@ def pull(space: Workspace, image: str, name: str = "pull", *, nodes: tuple[str, 
 
 
 def job_status(space: Workspace, name: str = "pull") -> Json:
-    """The job's status; {} while there is none."""
+    """Return the job's status; {} while it has none."""
     return space.read("imagepulljob", name).get("status", {})
 
 
@@ -36,13 +36,13 @@ def counts(status: Json) -> dict[str, int]:
 
 
 def tag_entry(cluster: Cluster, node: str, image: str, tag: str = "v1") -> Json:
-    """What the node's NodeImage says of a tag; {} when nothing."""
+    """Return the status of a tag in the node's NodeImage; {} if absent."""
     status = cluster.read("nodeimage", node).get("status", {})
     tags: list[Json] = status.get("imageStatuses", {}).get(image, {}).get("tags", [])
     return next((one for one in tags if one["tag"] == tag), Json())
 
 
 def about_image(cluster: Cluster, kind: str, reason: str, image: str) -> list[Json]:
-    """Events of this reason about objects of this kind that speak of the image."""
+    """Return the events of this reason about objects of this kind that name the image."""
     events: list[Json] = cluster.read("events", "-A", f"--field-selector=involvedObject.kind={kind}")["items"]
     return [one for one in events if one["reason"] == reason and f"Image {image}:" in one["message"]]

@@ -1,4 +1,4 @@
-"""What tests of the agent's pulls ask for, and look at."""
+"""Requests and checks shared by the tests of the agent's pulls."""
 
 from typing import Any
 
@@ -30,21 +30,21 @@ def want(scene: Scene, *tags: ImageTag, image: str = "nginx", secrets: tuple[str
 
 
 def tag(name: str = "1.25", version: int = 0, policy: str = "Always", **limits: Any) -> ImageTag:
-    """A tag as a job writes it."""
+    """Return a tag as a job writes it."""
     return ImageTag(tag=name, version=version, image_pull_policy=policy, pull_policy=TagPullPolicy(**limits))
 
 
 def entry(scene: Scene, name: str = "1.25", image: str = "nginx") -> TagStatus:
-    """What the node's status says of a tag."""
+    """Return the status of a tag in the node's report."""
     return scene.hub.image().entry(image, name) or TagStatus()
 
 
 def begun(scene: Scene) -> list[float]:
-    """When the runtime was asked to pull."""
+    """Return when the runtime began to pull."""
     return [at for at, _, _, what in scene.machine.pulls if what == "begun"]
 
 
 async def ready(scene: Scene) -> None:
-    """An agent that has nothing to do yet."""
+    """Start an agent that has no work yet."""
     scene.start()
     await scene.at(3)

@@ -21,15 +21,15 @@ PATIENCE = 60  # seconds
 
 @asynccontextmanager
 async def python_client(cluster: Cluster, folder: Path) -> AsyncGenerator[DynamicClient]:
-    """With its notes of what the cluster serves in this folder: it would believe those of an earlier cluster."""
+    """Create a client that caches discovery in this folder, lest it use an earlier cluster's."""
     made = await new_client_from_config(config_file=str(cluster.kubeconfig))
     async with made, DynamicClient(made, cache_file=str(folder / "discovery.json")) as client:
         yield client
 
 
 async def watched(resource: Any, namespace: str, name: str, wanted: Callable[[Json], bool]) -> Json:
-    """The object, once its status is as wanted; found by a watch."""
-    async with Watch() as watcher:  # given, because nobody closes the one that it would make
+    """Return the object once a watch shows its status as wanted."""
+    async with Watch() as watcher:  # passed in, because nothing closes the default one
         events = resource.watch(namespace=namespace, name=name, timeout=PATIENCE, watcher=watcher)
         async with aclosing(events):
             async for event in events:

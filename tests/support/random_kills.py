@@ -1,9 +1,9 @@
-"""Rollouts of 200 pods in place while services are killed at random, and how many pods a watch shows not Ready at once.
+"""Measures how many pods are not Ready at once in rollouts of 200 pods while services are killed at random.
 
-    python -m tests.support.random_kills [ROUNDS] [SEED]     # tells each round's most
+    python -m tests.support.random_kills [ROUNDS] [SEED]     # prints the maximum of each round
 
-A service that was killed is started again at once under the same holder of leases, as `flotilla run --split` and a
-kubelet do: so the next process goes on where the last one has been interrupted.
+A killed service is restarted at once under the same holder of leases, as `flotilla run --split` and a kubelet do: so
+the next process continues where the last one was interrupted.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ START_AGAIN = 0.1  # seconds after a kill
 
 
 def unready(history: Sequence[Change], since: int) -> Iterator[int]:
-    """How many pods are not Ready after each change of the history from `since` on."""
+    """Yield how many pods are not Ready after each change of the history from `since` on."""
     pods: dict[str, Pod] = {}
     for number, change in enumerate(history):
         pods.pop(change.pod.metadata.name, None)
@@ -47,7 +47,7 @@ async def start_again(flotilla: Fleet, service: str) -> None:
 
 
 async def kill_at_random(flotilla: Fleet, dice: random.Random) -> list[str]:
-    """Kill services for a while; returns whom."""
+    """Kill services for a while; return their names."""
     clock, killed = SystemClock(), list[str]()
     end = clock.monotonic() + KILLING_SECONDS
     while clock.monotonic() < end:
@@ -68,7 +68,7 @@ async def kill_round(flotilla: Fleet, web: Rollout, dice: random.Random) -> tupl
 
 @asynccontextmanager
 async def under_one_holder(flotilla: Fleet) -> AsyncGenerator[None]:
-    """For the time of the block, each service's processes hold their leases under one name."""
+    """For the time of the block, have each service's processes hold their leases under one name."""
     for service in SERVICES:
         await start_again(flotilla, service)
     await flotilla.healthy()
@@ -78,7 +78,7 @@ async def under_one_holder(flotilla: Fleet) -> AsyncGenerator[None]:
 
 
 async def main(rounds: int, seed: int) -> None:
-    """Tell of so many rounds."""
+    """Run and report this many rounds."""
     dice = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         async with (

@@ -1,5 +1,7 @@
-"""Random objects of every kind, as its CRD allows them; what the apiserver keeps of an object in a version; and what is
-lost between two forms of an object."""
+"""Random objects of every kind within its CRD, and the losses between two forms of an object.
+
+Forms are an object as sent, as the apiserver stores it in a version, and as converted.
+"""
 
 import random
 import re
@@ -32,7 +34,7 @@ _GONE = {
     "SidecarSet": r"\.spec\.(namespace|namespaceSelector\..*): .*",  # becomes a selector for good (sidecarset.md §2.4)
     "WorkloadSpread": r".*\.conditions\[\d\]\.lastUpdateTime: .*",  # v1beta1's conditions are those of Kubernetes
 }
-"""What of an object of v1alpha1 the specifications do not keep."""
+"""Fields of objects of v1alpha1 that the specifications do not keep."""
 
 _TEXTS = ("a", "web", "x/y", "é")
 _TIMES = ("2026-01-02T03:04:05Z", "2026-11-30T00:00:00Z")
@@ -60,7 +62,7 @@ def pruned(kind: Kind, document: Json) -> Json:
 
 
 def lost(before: Any, after: Any, path: str = "") -> list[str]:
-    """Return what the document had and has no more, by path. What is empty says nothing."""
+    """Return what the document had and has no more, by path. Empty values count as absent."""
     if isinstance(before, dict) and (after is None or isinstance(after, dict)):
         after = after or {}
         return [place for key, value in before.items() for place in lost(value, after.get(key), f"{path}.{key}")]

@@ -1,4 +1,4 @@
-"""Pods of all shapes, for what has to take whatever users create."""
+"""Random pods of all shapes, for code that has to accept any pod."""
 
 import random
 
@@ -10,7 +10,7 @@ KEYS = ("app", "team", "tier", "example.com/role", "kruise.io/sidecarset-injecte
 
 
 def random_pod(dice: random.Random) -> Json:
-    """A pod that an apiserver takes, as a client sends it: few members or many, absent ones, empty ones."""
+    """Return a pod that an apiserver accepts, as a client sends it: few members or many, absent ones, empty ones."""
     volumes = [f"v{index}" for index in range(dice.randrange(4))]
     count = dice.choice((1, 1, 2, 3))
     names = dice.sample(NAMES, count + dice.randrange(2))

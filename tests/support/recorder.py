@@ -1,7 +1,7 @@
-"""What clients of a cluster see, in the order in which they see it: some resources listed and watched, and recorded.
+"""Records what clients of a cluster see, in order: some resources, listed and watched.
 
 Scenarios wait on the record instead of polling, and look back through it: that no moment had fewer than five available
-pods can only be told by somebody who watched all the time.
+pods can only be proven by watching all the time.
 """
 
 import threading
@@ -27,7 +27,7 @@ class Event(NamedTuple):
 
 
 def key(document: Json) -> Key:
-    """Where an object stands in the record."""
+    """Return the key of an object in the record."""
     meta = document["metadata"]
     return document["kind"], meta.get("namespace", ""), meta["name"]
 
@@ -77,7 +77,7 @@ class Recorder:
             self._changed.notify_all()
 
     def happened(self, change: str, document: Json) -> None:
-        """An event of a watch."""
+        """Record an event of a watch."""
         with self._changed:
             self.events.append(Event(change, document, time.monotonic()))
             if change == "DELETED":
@@ -87,7 +87,7 @@ class Recorder:
             self._changed.notify_all()
 
     def failed(self, reason: str) -> None:
-        """Nothing more comes of a resource: whoever waits shall hear why."""
+        """Record that a resource is no longer followed, so that waiters fail with the reason."""
         with self._changed:
             self._failures.append(reason)
             self._changed.notify_all()

@@ -1,7 +1,7 @@
-"""One resource listed and then watched through kubectl, for as long as a test runs.
+"""Lists one resource and then watches it through kubectl, for as long as a test runs.
 
-An apiserver ends the watches of a kind whose CRD changes, some time after the change, and answers one that begins from
-before it with 410. The reflector goes on from the last version that it saw, or lists anew, as clients do.
+An apiserver ends the watches of a kind whose CRD changes, some time after the change, and answers one that starts
+before it with 410. The reflector resumes from the last version that it saw, or lists again, as clients do.
 """
 
 import json
@@ -14,14 +14,14 @@ from tests.testkit.documents import Json
 
 
 class Sink(Protocol):
-    """Who is told, from a thread of the reflector's own."""
+    """The receiver of the reflector's events, called from a thread of the reflector."""
 
     def listed(self, kind: str, documents: list[Json]) -> None:
         """All objects at a moment."""
         ...
 
     def happened(self, change: str, document: Json) -> None:
-        """ADDED, MODIFIED or DELETED."""
+        """Receive ADDED, MODIFIED or DELETED."""
         ...
 
     def failed(self, reason: str) -> None:
@@ -74,7 +74,7 @@ class Reflector:
         return answer["metadata"]["resourceVersion"]
 
     def _typed(self, item: Json) -> Json:
-        """Items of built-in kinds do not say in a list what they are."""
+        """Return the item with its kind and version, which items of built-in kinds lack in a list."""
         return {"kind": self._resource.kind, "apiVersion": self._resource.api_version, **item}
 
     def _follow(self, version: str) -> str:

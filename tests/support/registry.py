@@ -22,7 +22,7 @@ POLL = 0.05
 
 @asynccontextmanager
 async def registry(folder: Path, program: Callable[[str], Path]) -> AsyncGenerator[Registry]:
-    """An empty registry for the time of the block."""
+    """Run an empty registry for the time of the block."""
     clock = SystemClock()
     if not contained(REGISTRY):
         processes = Processes(folder)

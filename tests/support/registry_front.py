@@ -1,4 +1,4 @@
-"""A registry that goes wrong as a test tells it, in front of the set's own one.
+"""A registry that fails as a test defines, in front of the set's own one.
 
     with registry_front(cluster) as front:
         front.serve("sick.example")                    # images of this registry come through the front now
@@ -7,8 +7,8 @@
         assert len(front.attempts("shop/app", "real-0")) == 2
         front.heal("shop/app")
 
-Repositories in `passwords` want a login, as private ones do. It runs on a thread of its own, since tests that wait with
-kubectl keep their event loop busy.
+Repositories in `passwords` require a login, as private ones do. It runs on a thread of its own, since tests that wait
+with kubectl keep their event loop busy.
 """
 
 import asyncio
@@ -42,8 +42,8 @@ class Asked(NamedTuple):
     repository: str
     kind: str  # MANIFESTS or BLOBS
     name: str  # tag or digest
-    user: str  # who it was made as; empty: nobody
-    denied: bool  # for the want of a good password
+    user: str  # user of the request; empty if anonymous
+    denied: bool  # for lack of a valid password
 
 
 class Exchange(NamedTuple):
@@ -79,7 +79,7 @@ def hang(*kinds: str) -> Trouble:
 
 
 def half_a_layer(least: int = 10_000) -> Trouble:
-    """Of content of some size the second half never comes, however often and from wherever it is asked for."""
+    """Withhold the second half of content of some size, from whatever offset it is requested."""
 
     async def answer(exchange: Exchange) -> web.StreamResponse:
         good = await exchange.good()
@@ -120,7 +120,7 @@ class Front:
         containerd.trust(self._cluster.nodes.registries, registry, f"http://{self._host}:{self.port}")
 
     def spoil(self, repository: str, trouble: Trouble) -> None:
-        """From now on requests for the repository fall into this trouble."""
+        """Apply this trouble to requests for the repository from now on."""
         self._troubles[repository] = trouble, asyncio.Event()
 
     def heal(self, repository: str) -> None:
@@ -129,17 +129,17 @@ class Front:
         self._loop.call_soon_threadsafe(healed.set)
 
     def attempts(self, repository: str, node: str) -> list[float]:
-        """When a node began to pull: containerd looks the tag up first, and may do so several times in a row."""
+        """Return when a node began to pull: containerd looks the tag up first, and may do so several times in a row."""
         wanted = (node, repository, MANIFESTS)
         times = [one.at for one in list(self.asked) if (one.node, one.repository, one.kind) == wanted]
         return [at for before, at in zip([-APART, *times], times, strict=False) if at - before >= APART]
 
     def wanted(self, repository: str, kind: str = BLOBS) -> set[str]:
-        """The nodes that have asked for content of the repository."""
+        """Return the nodes that have requested content of the repository."""
         return {one.node for one in list(self.asked) if (one.repository, one.kind) == (repository, kind)}
 
     def start(self) -> None:
-        """Returns when it listens."""
+        """Start the front; return when it listens."""
         self._thread.start()
         if not self._started.wait(20):
             raise AssertionError("the registry front did not start")
@@ -187,7 +187,7 @@ class Front:
         return await (good() if trouble is None else trouble[0](Exchange(asked, request, good, trouble[1])))
 
     def _login(self, request: web.Request, repository: str) -> tuple[str, bool]:
-        """Who asks, and whether that is not good enough."""
+        """Return the user of the request, and whether the login is refused."""
         _, _, encoded = request.headers.get("Authorization", "").partition("Basic ")
         user, _, password = base64.b64decode(encoded).decode().partition(":")
         return user, self.passwords.get(repository, (user, password)) != (user, password)
@@ -203,14 +203,14 @@ def _chosen(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _range(reply: web.Response, length: int) -> tuple[int, int]:
-    """Where the body begins in the whole content, and how long that is."""
+    """Return where the body begins in the whole content, and the length of that."""
     found = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", reply.headers.get("Content-Range", ""))
     return (int(found[1]), int(found[2])) if found else (0, length)
 
 
 @contextmanager
 def registry_front(cluster: RealCluster) -> Generator[Front]:
-    """A front on a free port for the time of the block."""
+    """Run a front on a free port for the time of the block."""
     made = Front(cluster)
     made.start()
     try:

@@ -39,7 +39,7 @@ class Rest:
         self._trust = ssl.create_default_context(cafile=cluster["certificate-authority"])
 
     def send(self, method: str, path: str, body: object = None, content_type: str = JSON) -> Json:
-        """The answer to one request. Raises Refused."""
+        """Return the response to one request. Raises Refused."""
         connection, reply = self._ask(method, path, body, content_type)
         try:
             return json.loads(reply.read())
@@ -47,7 +47,7 @@ class Rest:
             connection.close()
 
     def watch(self, path: str) -> Iterator[Json]:
-        """The objects of a watch in their order, one for each event. Raises Refused."""
+        """Yield the objects of a watch in their order, one for each event. Raises Refused."""
         connection, reply = self._ask("GET", path, None, JSON)
         try:
             for line in reply:

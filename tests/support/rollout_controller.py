@@ -1,8 +1,9 @@
-"""A stand-in for a rollout controller that works on CloneSets, StatefulSets and DaemonSets, as those of OpenKruise do.
+"""A stand-in for a rollout controller of CloneSets, StatefulSets and DaemonSets, as OpenKruise's rollouts.
 
-A webhook of its own holds every new template back: it sets the partition in the same request. Then the controller takes
-the workload over, lowers the partition batch by batch with JSON merge patches, labels the pods of each batch, and
-finally removes the partition (`null`). It reads and writes one version of the API, whatever version the user writes.
+A webhook of its own holds every new template back: it sets the partition in the same request. Then the controller
+claims the workload, lowers the partition batch by batch with JSON merge patches, labels the pods of each batch, and
+finally removes the partition (`null`). It reads and writes one version of the API, independent of the version that the
+user writes.
 """
 
 import base64
@@ -66,7 +67,7 @@ class RolloutController:
         return {"spec": {"updateStrategy": fields if self._flat else {"rollingUpdate": fields}}}
 
     def wait_for_approval(self, step: int, approve: Callable[[], object]) -> None:
-        """Say in the Rollout that the step is done, and wait until somebody approves the next one."""
+        """Mark the step as done in the Rollout, and wait until the next one is approved."""
         paused = {"canaryStatus": {"currentStepIndex": step, "currentStepState": "StepPaused"}}
         self._rest.send("PATCH", f"{self._rollout}/status", {"status": {"phase": "Progressing", **paused}}, MERGE)
         approve()
@@ -79,7 +80,7 @@ class RolloutController:
         self.patch(body | {"metadata": {"annotations": {CONTROL: '{"kind":"BatchRelease"}'}}})
 
     def batch(self, number: int, partition: int | str, updated: int) -> Json:
-        """Lower the partition, wait until so many pods are updated and ready, and label those of the batch."""
+        """Lower the partition, wait until `updated` pods are updated and ready, and label those of the batch."""
         self.patch(self.strategy(partition=partition))
         workload = self.wait(lambda it: self.updated_and_ready(it) == updated)
         for pod in self.pods():
@@ -95,7 +96,7 @@ class RolloutController:
         return self.patch(body | {"metadata": {"annotations": {CONTROL: None}}})
 
     def wait(self, reached: Callable[[Json], bool]) -> Json:
-        """Return the workload once its status speaks about its spec and is as wanted; found by a watch."""
+        """Return the workload once a watch shows a status that is about its spec and as wanted."""
         deadline = time.monotonic() + PATIENCE
         for workload in self._rest.watch(f"{self.collection}?watch=true&timeoutSeconds=60&{self._one}"):
             generation, status = workload["metadata"]["generation"], workload.get("status", {})
@@ -146,8 +147,10 @@ def _is_ready(pod: Json) -> bool:
 
 @contextmanager
 def holding_webhook(rest: Rest, namespace: str, folder: Path) -> Iterator[list[Json]]:
-    """Serve the webhook for one namespace, and yield the requests that it has held back. It is registered for v1alpha1
-    alone: the apiserver converts what others write."""
+    """Serve the webhook for one namespace, and yield the requests that it has held back.
+
+    It is registered for v1alpha1 alone: the apiserver converts objects of other versions.
+    """
     authority, held = Authority(folder), list[Json]()
 
     class Handler(BaseHTTPRequestHandler):
@@ -161,7 +164,7 @@ def holding_webhook(rest: Rest, namespace: str, folder: Path) -> Iterator[list[J
             self.wfile.write(body)
 
         def log_message(self, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer((HOST, 0), Handler)
     server.socket = authority.server_context().wrap_socket(server.socket, server_side=True)

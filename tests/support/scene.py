@@ -28,7 +28,7 @@ Running = TypeVar("Running", bound=Installation)
 
 
 def cloneset(name: str, replicas: int, image: str = OLD, **rolling: object) -> dict[str, Any]:
-    """A CloneSet that is updated in place where that is possible; `rolling` are its rollingUpdate's members."""
+    """Return a CloneSet that is updated in place where possible; `rolling`: members of its rollingUpdate."""
     labels = {"app": name}
     return {
         "apiVersion": "apps.kruise.io/v1beta1",
@@ -50,7 +50,7 @@ def cloneset(name: str, replicas: int, image: str = OLD, **rolling: object) -> d
 
 
 class Scene(Generic[Running]):
-    """One namespace."""
+    """A namespace with its observer."""
 
     def __init__(self, flotilla: Running, seen: Observer) -> None:
         self.flotilla = flotilla
@@ -83,7 +83,7 @@ class Scene(Generic[Running]):
         await self.kubectl("patch", "clone", name, "--type=json", "-p", json.dumps(patch))
 
     async def settle(self, name: str, image: str, replicas: int, seconds: float = 120) -> None:
-        """Wait until all pods run the image and the status says so."""
+        """Wait until all pods run the image and the status agrees."""
         await self.seen.until(
             lambda: self.seen.settled(name, image, replicas), seconds, f"{replicas} pods of {name} with {image}"
         )
@@ -99,7 +99,7 @@ class Scene(Generic[Running]):
 
 
 class Rollout:
-    """A large CloneSet in the middle of an in-place rollout, whatever happens to it there."""
+    """A large CloneSet in the middle of an in-place rollout that faults may hit."""
 
     def __init__(self, scene: Scene[Any], name: str, replicas: int, most: int) -> None:
         self.place = scene
@@ -129,14 +129,14 @@ class Rollout:
         return self.place.seen.ready(self._name, self.image)
 
     async def finish(self, seconds: float = 120) -> None:
-        """It ends right: the same pods on the same nodes with the same IPs, and nothing was broken on the way."""
+        """Wait for the right end: the same pods, nodes and IPs, and no violation in the history."""
         await self.place.settle(self._name, self.image, self._replicas, seconds)
         assert uids(self.place.seen.of(self._name)) == self._before
         broken = self.place.seen.broken()
         assert not broken, broken
 
     async def end(self, seconds: float = 120) -> None:
-        """The same, and every service is well."""
+        """Finish, and check that every service is healthy."""
         await self.finish(seconds)
         await self.place.flotilla.healthy()
 
@@ -156,7 +156,7 @@ class Rollout:
 
 @asynccontextmanager
 async def scene(flotilla: Running) -> AsyncGenerator[Scene[Running]]:
-    """A namespace of its own for the time of the block."""
+    """Observe a namespace of its own for the time of the block."""
     namespace = f"scene-{next(_numbers)}"
     await asyncio.to_thread(flotilla.cluster.kubectl, "create", "namespace", namespace)
     async with observe(flotilla.cluster, namespace) as seen:
@@ -170,7 +170,7 @@ async def scene(flotilla: Running) -> AsyncGenerator[Scene[Running]]:
 async def rollout(
     flotilla: Installation, replicas: int = 200, most: int = 40, nodes: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Rollout]:
-    """A CloneSet with all its pods ready, on nodes with these labels."""
+    """Create a CloneSet and wait until all its pods are ready, on nodes with these labels."""
     async with scene(flotilla) as place:
         wanted = cloneset("web", replicas, maxUnavailable=most)
         wanted["spec"]["template"]["spec"]["nodeSelector"] = dict(nodes or {})

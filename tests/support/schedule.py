@@ -1,8 +1,8 @@
-"""Which tests a worker of pytest-xdist gets.
+"""Assigns tests to the workers of pytest-xdist.
 
-Most files of tests with real processes have a control plane of their own, and go to a worker whole, as do some files
-together that share one. Tests that share a plane with all others are spread over the workers, one by one. They wait
-more than they compute, while kills and rollouts of hundreds of pods keep a core busy: so only some workers may be at
+Most files of tests with real processes have a control plane of their own, and go to a worker whole; some files go
+together, because they share one. Tests that share a plane with all others are spread over the workers, one by one. They
+wait more than they compute, while kills and rollouts of hundreds of pods keep a core busy: so only some workers may run
 whole files as long as there are single tests.
 """
 
@@ -15,13 +15,15 @@ from xdist.workermanage import WorkerController
 
 
 def file_of(nodeid: str) -> str:
-    """The path of a test's file."""
+    """Return the path of a test's file."""
     return nodeid.partition("::")[0]
 
 
 class Units(LoadScopeScheduling):
-    """`unit(nodeid)` names what a worker gets as a whole: the test itself, its file, or something larger. At most
-    `whole` workers are at more than single tests."""
+    """A scheduler of units: `unit(nodeid)` names what a worker gets as a whole.
+
+    A unit is the test itself, its file, or something larger. At most `whole` workers run more than single tests.
+    """
 
     def __init__(
         self, config: pytest.Config, log: Producer, unit: Callable[[str], str] = file_of, whole: int = 1000

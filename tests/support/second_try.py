@@ -1,14 +1,14 @@
-"""A test with real processes that fails is run once more, alone, after all others.
+"""Retries a failed test with real processes once, alone, after all others.
 
     python -m pytest -p tests.support.second_try tests/integration …
 
 Such tests share a machine with others, and may fail for that reason alone. A test that passes at the second try is
-*flaky*: the run passes, but the test is named at the end with what went wrong at first, and it does not count as
-passed in pytest's closing line. A test that fails twice fails the run. So does everything that is no outcome of a test:
-errors of collection, a run without tests, an interrupted one. Unit tests and simulation never get a second try: nothing
-in them depends on the machine.
+*flaky*: the run passes, but the test is named at the end with its first failure, and it does not count as passed in
+pytest's closing line. A test that fails twice fails the run. So does everything that is no outcome of a test: errors of
+collection, a run without tests, an interrupted one. Unit tests and simulation never get a second try: they do not
+depend on the machine.
 
-A worker that crashes (pytest-xdist) fails the test that it was running, which gets its second try like any other.
+A worker that crashes (pytest-xdist) fails the test that it was running, which is retried like any other.
 """
 
 import subprocess
@@ -27,7 +27,7 @@ FAILURES = ("failed", "error")
 """pytest's categories: "error" is a failure of a fixture."""
 FLAKY = "flaky"
 MOST = 10
-"""When more tests than this have failed, it was not by chance, and there is no second try."""
+"""Maximum number of retried tests: more failures than this are no coincidence, and nothing is retried."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,11 +2,11 @@
 
     python -m tests.support.set_clock FILE MODULE ARGUMENT…
 
-The file holds how many seconds the clock is wrong by; it is read whenever somebody asks for the time. What is wrong
-then: `SystemClock.now`, which all that Flotilla decides or writes goes by, and `time.time` with `time.time_ns`, by
-which libraries go. What stays right: the monotonic clock, as on every machine whose clock is set; and what does not
-belong to the process: containerd, the kubelet, the apiserver, files. (The stamps of log lines stay right, too, which
-helps reading them, and so does OpenSSL when it looks at certificates.)
+The file contains the clock's error in seconds, and is read at each reading of the clock. It affects `SystemClock.now`,
+on which all decisions and writes of Flotilla are based, and `time.time` with `time.time_ns`, which libraries use. It
+does not affect the monotonic clock, as on every machine whose clock is set, nor other processes and files: containerd,
+the kubelet, the apiserver. (The times of log lines stay right, too, which helps reading them, and so does the time by
+which OpenSSL checks certificates.)
 """
 
 import runpy
@@ -20,23 +20,23 @@ from flotilla_common import clock
 
 
 class WrongClock:
-    """Wrong by what the file says."""
+    """A clock with the error given in the file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._time, self._time_ns = time.time, time.time_ns
 
     def now(self, zone: object = UTC) -> datetime:
-        """As `datetime.now`."""
+        """Return the time like `datetime.now`."""
         assert zone is UTC
         return datetime.now(UTC) + timedelta(seconds=self._wrong())
 
     def time(self) -> float:
-        """As `time.time`."""
+        """Return the time like `time.time`."""
         return self._time() + self._wrong()
 
     def time_ns(self) -> int:
-        """As `time.time_ns`."""
+        """Return the time like `time.time_ns`."""
         return self._time_ns() + int(self._wrong() * 1e9)
 
     def _wrong(self) -> float:
@@ -44,7 +44,7 @@ class WrongClock:
 
 
 def command(file: Path, module: str) -> list[str]:
-    """The beginning of a command line that runs the module so; its clock is right at first."""
+    """Return the start of a command line that runs the module with such a clock, which is right at first."""
     put(file, 0)
     return ["-m", "tests.support.set_clock", str(file), module]
 

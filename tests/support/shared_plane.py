@@ -1,12 +1,12 @@
-"""One control plane with all services for the tests of a run that disturb nothing but their own namespaces.
+"""One control plane with all services for the tests of a run that affect only their own namespaces.
 
-    with shared_plane(folder) as flotilla: …       # in as many processes as want to, one after another or at once
+    with shared_plane(folder) as flotilla: …       # in as many processes as needed, one after another or at once
 
-The first process that asks starts it; it is a process of its own and serves until the last one has left. Who is there
-is known by a lock on a file that all of them hold: the kernel takes it from those that are killed, too. So nothing
-outlives the tests, and no worker of pytest-xdist depends on another.
+The first process that needs it starts the host, a process of its own that serves until the last guest has left. Guests
+hold a shared lock on a file; the kernel releases it also when they are killed. So no process outlives the tests, and no
+worker of pytest-xdist depends on another.
 
-A guest has a namespace of its own, and names of its own for what has no namespace. It kills, installs and removes
+A guest has a namespace of its own, and names of its own for objects without a namespace. It kills, installs and removes
 nothing.
 """
 
@@ -38,7 +38,7 @@ KUBELET = Kubelet(start=50, restart=50, stop=50, complete=50)
 READY_WITHIN = 180.0  # seconds; it takes 10 on an idle machine
 ENDED_WITHIN = 30.0
 NOTICED_WITHIN = 2.0
-"""In these seconds the host sees that the last guest has left."""
+"""Seconds within which the host notices that the last guest has left."""
 POLL = 0.05
 
 
@@ -52,7 +52,7 @@ class Described(msgspec.Struct):
 
 
 class Description(msgspec.Struct):
-    """How guests find the plane: a file in its folder, there as long as it takes guests."""
+    """A file in the plane's folder by which guests find it, present as long as it accepts guests."""
 
     state_dir: Path
     nats: NatsServer
@@ -62,7 +62,7 @@ class Description(msgspec.Struct):
 
 @contextmanager
 def shared_plane(folder: Path) -> Generator[Fleet]:
-    """The control plane and services that all users of this folder share."""
+    """Use the control plane and services that all users of this folder share."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "guests").open("w") as guests:
         fcntl.flock(guests, fcntl.LOCK_SH)
@@ -72,7 +72,7 @@ def shared_plane(folder: Path) -> Generator[Fleet]:
 
 
 def _host(folder: Path) -> Process:
-    """The process that serves, started if there is none, when it is ready."""
+    """Return the ready host process, started if there is none."""
     record = folder / "host.json"
     with (folder / "start").open("w") as start:
         fcntl.flock(start, fcntl.LOCK_EX)
@@ -91,7 +91,7 @@ def _host(folder: Path) -> Process:
 
 
 def _leave(folder: Path, host: Process) -> None:
-    """The last guest waits until everything has ended."""
+    """Leave the plane; the last guest waits until all its processes have ended."""
     deadline = time.monotonic() + NOTICED_WITHIN
     while _description(folder).exists() and time.monotonic() < deadline:
         time.sleep(POLL)
@@ -113,7 +113,7 @@ def _fleet(folder: Path) -> Fleet:
 
 
 def _path(kind: type[Path], text: str) -> Path:
-    """msgspec knows no paths."""
+    """Decode a path for msgspec, which has no paths."""
     return kind(text)
 
 
@@ -126,7 +126,7 @@ def _log(folder: Path) -> Path:
 
 
 async def serve(folder: Path) -> None:
-    """Serve until all guests have left. Nobody becomes a guest from then on until everything has ended."""
+    """Serve until all guests have left, and accept no new guest until everything has ended."""
     state_dir = folder / f"plane-{os.getpid()}"
     with (folder / "guests").open("w") as guests:
         async with (

@@ -21,7 +21,7 @@ _AGE = timedelta(seconds=25)
 
 
 def zone(name: str) -> Json:
-    """A term for the nodes of a zone."""
+    """Return a term for the nodes of a zone."""
     return {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [name]}]}
 
 
@@ -32,7 +32,7 @@ def spread(
     zones: bool = True,
     **spec: object,
 ) -> Json:
-    """A WorkloadSpread with one subset for each limit: a, b, c …; each in a zone of its own if `zones` are wanted."""
+    """Return a WorkloadSpread with one subset for each limit: a, b, c …; each in a zone of its own if `zones`."""
     term = "requiredNodeSelector" if version == "v1beta1" else "requiredNodeSelectorTerm"
     subsets: list[Json] = []
     for index, limit in enumerate(limits):
@@ -52,7 +52,7 @@ def spread(
 
 
 def plain(api_version: str, kind: str, replicas: int, *, image: str = "nginx:alpine", **spec: object) -> Json:
-    """A workload of one container and nothing special."""
+    """Return a plain workload of one container."""
     template = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "nginx", "image": image}]}}
     return {
         "apiVersion": api_version,
@@ -63,7 +63,7 @@ def plain(api_version: str, kind: str, replicas: int, *, image: str = "nginx:alp
 
 
 def subset_of(pod: Json) -> str:
-    """The subset that the pod says it is in; empty for none."""
+    """Return the subset in the pod's annotation; empty for none."""
     mark: Json = json.loads(pod["metadata"].get("annotations", {}).get(MATCHED, "{}"))
     return mark.get("subset", "")
 
@@ -74,12 +74,12 @@ def cost_of(pod: Json) -> str:
 
 
 def active(pods: Iterable[Json]) -> list[Json]:
-    """Those that count: they are not going, and have not ended."""
+    """Return the pods that count: neither terminating nor ended."""
     return [pod for pod in pods if not terminating(pod) and pod["status"].get("phase") not in ("Succeeded", "Failed")]
 
 
 def places(pods: Iterable[Json]) -> Counter[str]:
-    """How many active pods are in which subset."""
+    """Return how many active pods each subset has."""
     return Counter(subset_of(pod) for pod in active(pods))
 
 
@@ -90,18 +90,17 @@ def totals(space: Workspace) -> dict[str, tuple[int, int]]:
 
 
 def books(space: Workspace) -> dict[str, list[Json]]:
-    """The books of places, by version of pods."""
+    """Return the status's subset counts and awaited pods, by version of pods."""
     return space.object(WORKLOAD_SPREAD.kind, NAME).get("status", {}).get("versionedSubsetStatuses", {})
 
 
 def awaited(space: Workspace) -> bool:
-    """Some pod that was admitted, or whose deletion was, has not been seen yet."""
+    """Report whether the status awaits a pod whose creation or deletion was admitted."""
     return any(one.keys() & _AWAITED for book in books(space).values() for one in book)
 
 
 def aged(space: Workspace) -> bool:
-    """Make everything that the books wait for look 25 seconds older, so that its time-out ends in a moment; False if
-    somebody else has written meanwhile."""
+    """Make all awaited entries 25 seconds older, so that their timeout ends soon; return False after a conflict."""
     stored = space.read(WORKLOAD_SPREAD.plural, NAME)
     found: dict[str, list[Json]] = stored.get("status", {}).get("versionedSubsetStatuses", {})
     for held in (one.get(kind, {}) for book in found.values() for one in book for kind in _AWAITED):
@@ -113,7 +112,7 @@ def aged(space: Workspace) -> bool:
 
 
 def at_rest(space: Workspace, **expected: tuple[int, int]) -> bool:
-    """The status is right, and nobody is awaited."""
+    """Report whether the status is right, and awaits no pod."""
     found = places(space.pods.values())
     return (
         totals(space) == expected
@@ -124,8 +123,11 @@ def at_rest(space: Workspace, **expected: tuple[int, int]) -> bool:
 
 
 def most_at_once(space: Workspace) -> Counter[str]:
-    """How many pods each subset had at most, those apart whose deletion was admitted: from then on their places are
-    free, and a moment later they are marked."""
+    """Return the maximum number of pods of each subset at any moment.
+
+    Pods whose deletion was admitted do not count: from then on their places are free, and a moment later they are
+    marked.
+    """
     most: Counter[str] = Counter()
     pods: dict[str, Json] = {}
     going: set[str] = set()
@@ -144,5 +146,5 @@ def most_at_once(space: Workspace) -> Counter[str]:
 
 
 def asked_namespaces(cluster: Cluster) -> set[str]:
-    """The namespaces whose pods go through the webhook because of WorkloadSpreads."""
+    """Return the namespaces whose pods go through the webhook because of WorkloadSpreads."""
     return {rule.namespace for rule in pod_rules(cluster) if rule.why == "WorkloadSpreads"}

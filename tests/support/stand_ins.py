@@ -1,7 +1,7 @@
-"""Images under the names of public ones, for engines that pull nothing: each holds the program that it is named after.
+"""Images under the names of public ones, for engines that pull nothing: each contains the program of its name.
 
-The programs are those of `flotilla up`, in the versions that compose.yaml names. The public images hold more than that
-(certificates, time zones; on Alpine a shell); of this only what compose.yaml uses is here.
+The programs are those of `flotilla up`, in the versions that compose.yaml names. The public images contain more
+(certificates, time zones; on Alpine a shell); of this only the parts that compose.yaml uses are here.
 """
 
 from collections.abc import Callable
@@ -18,13 +18,13 @@ from flotilla_dev.image.oci import Image, digest
 from flotilla_dev.image.tree import Entry, File, Folder
 
 COMPOSE = Path(__file__).parents[2] / "compose.yaml"
-NATS = build.BUS_NAMES[1]  # the one on Alpine
+NATS = build.BUS_NAMES[1]  # the Alpine variant
 REGISTRY = "registry:3"
-"""Stands for the registry's own image: crane's registry, at the same port."""
+"""Name of the registry's own image; the stand-in runs crane's registry at the same port."""
 
 
 def public_images() -> dict[str, str]:
-    """The public images that compose.yaml names, and the program in each."""
+    """Return the public images that compose.yaml names, and the program in each."""
     services = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"].values()
     names = {service["image"] for service in services if "build" not in service}
     programs = {name: ImageName.parse(name).path.rpartition("/")[2] for name in names}
@@ -32,7 +32,7 @@ def public_images() -> dict[str, str]:
 
 
 def control_plane(program: Callable[[str], Path]) -> dict[str, Image]:
-    """An image for each of them, by name."""
+    """Return an image for each program, by name."""
     named = public_images().items()
     return {name: bus(program) if name == NATS else _image(program(inside)) for name, inside in named}
 
@@ -45,13 +45,13 @@ def bus(program: Callable[[str], Path]) -> Image:
 
 
 def registry(program: Callable[[str], Path]) -> Image:
-    """A registry that serves without being told anything."""
+    """Return a registry image that needs no configuration."""
     command = ["crane", "registry", "serve", "--address=0.0.0.0:5000", "--disk=/tmp"]
     return _image(program("crane"), run={"Entrypoint": command})
 
 
 def _image(program: Path, more: tree.Tree | None = None, run: Json | None = None) -> Image:
-    """One layer, which is not compressed: it is read once, on this machine."""
+    """Return an image of one layer, uncompressed because it is read once, on this machine."""
     files: dict[str, Entry] = {
         f"usr/local/bin/{program.name}": File(program.read_bytes(), executable=True),
         "tmp": Folder(0o1777),

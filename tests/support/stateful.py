@@ -1,4 +1,4 @@
-"""StatefulSets of ours for tests with kubectl, and what is asked of their pods."""
+"""Our StatefulSets for tests with kubectl, and checks of their pods."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,7 +19,7 @@ def statefulset(
     version: str = "v1beta1",
     **spec: object,
 ) -> Json:
-    """A StatefulSet of one nginx container that can be updated in place. `strategy`: its rollingUpdate."""
+    """Return a StatefulSet of one nginx container that can be updated in place. `strategy`: its rollingUpdate."""
     pod = {
         "readinessGates": [{"conditionType": "InPlaceUpdateReady"}],
         "containers": [{"name": "nginx", "image": "nginx:alpine"}],
@@ -42,21 +42,21 @@ def statefulset(
 
 
 def claim_template(name: str, size: str = "1Gi") -> Json:
-    """One gibibyte of the default class."""
+    """Return a claim template of the default class."""
     resources = {"requests": {"storage": size}}
     return {"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}}
 
 
 def ordinals(pods: Iterable[str]) -> list[int]:
-    """The numbers of these pods, ascending."""
+    """Return the ordinals of these pods, ascending."""
     return sorted(int(name.rpartition("-")[2]) for name in pods)
 
 
 def first_seen(history: Iterable[Event], kind: str) -> list[int]:
-    """The ordinals of pods in the order in which something (ADDED, DELETED) happened to them."""
+    """Return the ordinals of pods in the order of their events of this type (ADDED, DELETED)."""
     return [int(one.object["metadata"]["name"].rpartition("-")[2]) for one in history if one.type == kind]
 
 
 def serving(pods: Mapping[str, Json]) -> int:
-    """How many of them serve."""
+    """Return how many pods are available."""
     return sum(available(pod) for pod in pods.values())

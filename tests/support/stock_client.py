@@ -28,7 +28,7 @@ class StockClient:
         self.run("context", "add", "flotilla", "--server", server.url, "--nkey", str(seed), *prefixes, "--select")
 
     def said(self, *arguments: str, seconds: float = 10) -> tuple[int, str]:
-        """Exit code and all that it says; a command that follows is ended after so long, with code 0."""
+        """Return exit code and output; a command that follows is ended after `seconds`, with code 0."""
         line = [self._program, *arguments]
         process = subprocess.Popen(
             line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self._env
@@ -42,20 +42,20 @@ class StockClient:
             process.wait()
 
     def run(self, *arguments: str, seconds: float = 10) -> str:
-        """What it says; raises AssertionError when it fails, or is refused something."""
+        """Return the output; raises AssertionError if the command fails, or is refused anything."""
         code, text = self.said(*arguments, seconds=seconds)
         assert code == 0, text
         assert not any(word in text.lower() for word in REFUSED), text
         return text
 
     def refused(self, *arguments: str) -> str:
-        """What it says when it is refused; raises AssertionError when it is not."""
+        """Return the output of a refused command; raises AssertionError if it is not refused."""
         _, text = self.said(*arguments)
         assert any(word in text.lower() for word in REFUSED), (arguments, text)
         return text
 
     def on_a_terminal(self, arguments: Sequence[str], awaited: str) -> str:
-        """What it prints on a terminal, up to the awaited word: some commands want one."""
+        """Return what the command prints on a terminal, up to the awaited word: some commands require a terminal."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
             [self._program, *arguments], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=self._env
@@ -75,6 +75,6 @@ class StockClient:
 
 
 async def stock_client(server: NatsServer, folder: Path) -> StockClient:
-    """The client as the user that only reads; built once, if it is not in the cache."""
+    """Return the client as the read-only user; it is built on first use."""
     program = await provide(["nats"], SystemClock(), say=print)
     return StockClient(program("nats"), server, folder)

@@ -20,7 +20,7 @@ POD_FIELDS = ("nodeName", "nodeSelector", "initContainers", "readinessGates", "s
 
 
 def cloneset(replicas: int = 1, *, metadata: Json | None = None, spec: Json | None = None, **pod: Any) -> Json:
-    """A CloneSet `web`. `metadata` is that of its pods, `spec` its own; `pod` are fields of pod or container."""
+    """Return a CloneSet `web`. `metadata`: of its pods; `spec`: its own; `pod`: fields of pod or container."""
     return {
         "apiVersion": "apps.kruise.io/v1beta1",
         "kind": "CloneSet",
@@ -35,12 +35,12 @@ def cloneset(replicas: int = 1, *, metadata: Json | None = None, spec: Json | No
 
 
 def statefulset(replicas: int = 2, *, spec: Json | None = None, **pod: Any) -> Json:
-    """A StatefulSet `web`, likewise."""
+    """Return a StatefulSet `web`, likewise."""
     return {**cloneset(replicas, spec={"serviceName": "web", **(spec or {})}, **pod), "kind": "StatefulSet"}
 
 
 def template(metadata: Json, pod: Json) -> Json:
-    """A pod template of one container `app`."""
+    """Return a pod template of one container `app`."""
     own = {name: value for name, value in pod.items() if name not in POD_FIELDS}
     rest = {name: value for name, value in pod.items() if name in POD_FIELDS}
     container = {"name": "app", "image": "busybox:1.37", "command": FOREVER, **own}
@@ -52,7 +52,7 @@ def template(metadata: Json, pod: Json) -> Json:
 
 
 def sidecarset(name: str, image: str) -> Json:
-    """A SidecarSet for the pods of namespace `name`."""
+    """Return a SidecarSet for the pods of namespace `name`."""
     return {
         "apiVersion": "apps.kruise.io/v1beta1",
         "kind": "SidecarSet",
@@ -67,24 +67,24 @@ def sidecarset(name: str, image: str) -> Json:
 
 
 def shell(script: str) -> Json:
-    """A container that runs this."""
+    """Return the command of a container that runs this script."""
     return {"command": ["sh", "-c", script]}
 
 
 def claimed(storage_class: str) -> Json:
-    """The spec of a workload with a claim template `data`."""
+    """Return the spec of a workload with a claim template `data`."""
     wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     spec = {**wanted, "storageClassName": storage_class}
     return {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": spec}]}
 
 
 def plain(kind: str, name: str, spec: Json) -> Json:
-    """An object of the core group."""
+    """Return an object of the core group."""
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def policy(namespace: str, message: str) -> list[Json]:
-    """A ValidatingAdmissionPolicy that lets no pod into the namespace, and its binding."""
+    """Return a ValidatingAdmissionPolicy that denies all pods of the namespace, and its binding."""
     rules = {"resourceRules": [{**PODS, "operations": ["CREATE"]}]}
     spec = {"matchConstraints": rules, "validations": [{"expression": "false", "message": message}]}
     bound = {"policyName": namespace, "validationActions": ["Deny"], "matchResources": selecting(namespace)}
@@ -95,7 +95,7 @@ def policy(namespace: str, message: str) -> list[Json]:
 
 
 def webhook(name: str, namespace: str, url: str, authority: str = "") -> Json:
-    """A validating webhook for the pods of the namespace. `authority`: the CA's certificate, base64."""
+    """Return a validating webhook for the pods of the namespace. `authority`: the CA's certificate, base64."""
     hook = {
         "name": name,
         "clientConfig": {"url": url} | ({"caBundle": authority} if authority else {}),
@@ -118,7 +118,7 @@ def selecting(namespace: str) -> Json:
 
 
 class _Denial(BaseHTTPRequestHandler):
-    """Denies whatever it is asked about."""
+    """A handler that denies every request."""
 
     def do_POST(self) -> None:
         review: Json = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -132,12 +132,12 @@ class _Denial(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the base class calls it
-        """Nothing to tell."""
+        """Log nothing."""
 
 
 @contextmanager
 def denying_webhook(folder: Path) -> Generator[tuple[str, str]]:
-    """A webhook that denies everything: its URL, and the certificate of its CA, base64."""
+    """Serve a webhook that denies everything; yield its URL, and the certificate of its CA, base64."""
     authority = Authority(folder, "denial")
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Denial)
     server.socket = authority.server_context().wrap_socket(server.socket, server_side=True)
@@ -152,7 +152,7 @@ def denying_webhook(folder: Path) -> Generator[tuple[str, str]]:
 
 
 def placed(document: Json, namespace: str) -> Json:
-    """The object in a namespace, if it is of a kind that has one."""
+    """Return the object in a namespace, if it is of a namespaced kind."""
     return {**document, "metadata": {**document["metadata"], "namespace": namespace}}
 
 
@@ -172,7 +172,7 @@ def refuses_pods(cluster: Cluster, namespace: str) -> bool:
 
 
 def ready_pods(cluster: Cluster, namespace: str) -> int:
-    """How many pods of the namespace are ready."""
+    """Return how many pods of the namespace are ready."""
     pods: list[Json] = cluster.read("-n", namespace, "pods")["items"]
     conditions = [one for pod in pods for one in pod["status"].get("conditions", ())]
     return sum((one["type"], one["status"]) == ("Ready", "True") for one in conditions)

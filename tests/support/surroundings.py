@@ -1,12 +1,12 @@
-"""The environment of all tests, and of every process that they start: nothing in it leads to the user's own clusters.
+"""The environment of all tests and their processes, without access to the user's own clusters.
 
-`tests/conftest.py` calls `enter` before anything else of a layer is imported. Processes inherit what is left, workers
-of pytest-xdist and pytest in pytest as well; those find it entered already, and keep what their test has given them.
+`tests/conftest.py` calls `enter` before anything else of a layer is imported. Processes inherit the result, as do
+workers of pytest-xdist and pytest in pytest; those find it entered already, and keep what their test has set.
 
-- Variables that lead elsewhere are taken out, and all of Flotilla's own but `KNOBS`.
-- HOME is an empty folder. What is only there to save time (our cache, those of uv, pip and Go) stays where it is.
-- PATH begins with a folder of programs that do not work, under the names of those that sets and images are made of: so
-  a kubectl or nats-server of the machine is never taken for ours.
+- Variables that lead elsewhere are removed, and all of Flotilla's own but `KNOBS`.
+- HOME is an empty folder. Caches (ours, those of uv, pip and Go) stay where they are.
+- PATH begins with a folder of programs that do not work, under the names of those that sets and images are made of:
+  so a kubectl or nats-server of the machine is never used instead of ours.
 """
 
 import atexit
@@ -23,7 +23,7 @@ ENTERED = "_FLOTILLA_TEST_HOME"
 """The folder that is HOME, once the environment is entered."""
 
 KNOBS = ("FLOTILLA_CACHE", "FLOTILLA_TEST_CONTAINERS", "FLOTILLA_RANDOM_PODS", "FLOTILLA_HOSTILE")
-"""What developers may say to tests; docs/development.md says what each does."""
+"""Variables by which developers configure tests, described in docs/development.md."""
 
 STUB = """\
 #!/bin/sh
@@ -55,7 +55,7 @@ def surroundings(environment: Mapping[str, str], home: Path) -> dict[str, str]:
 
 
 def _caches(environment: Mapping[str, str]) -> dict[str, str]:
-    """Where caches are that would be looked for at home."""
+    """Return where the caches are that are usually in the home folder."""
     home = Path(environment.get("HOME") or Path.home())
     caches = Path(environment.get("XDG_CACHE_HOME") or home / ".cache")
     go = Path(environment.get("GOPATH") or home / "go")

@@ -1,4 +1,4 @@
-"""How long something may take, for tests that tell a linear time from a quadratic one."""
+"""Measures processor time, for tests that distinguish linear from quadratic time."""
 
 import gc
 import time
@@ -17,8 +17,10 @@ def within(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def measured() -> Iterator[Callable[[], float]]:
-    """Give a function that returns the seconds of the processor's time since the body began. Garbage is not collected
-    meanwhile: what that costs depends on everything that other tests have left."""
+    """Yield a function that returns the processor time in seconds since the body began.
+
+    Garbage is not collected meanwhile: its cost depends on what other tests have left.
+    """
     gc.disable()
     began = time.process_time()
     try:

@@ -42,7 +42,7 @@ class TlsBroker:
         return file.read_text(encoding="utf-8") if file.exists() else ""
 
     async def show(self, pair: Path) -> None:
-        """From now on it shows this certificate. Connections stay."""
+        """Show this certificate from now on. Connections stay."""
         before = self.log.count(RELOADED)
         shutil.copy(pair, self._folder / "server.pem")
         self._process.send_signal(signal.SIGHUP)
@@ -51,7 +51,7 @@ class TlsBroker:
 
 @asynccontextmanager
 async def tls_broker(folder: Path, pair: Path) -> AsyncGenerator[TlsBroker]:
-    """The server for the time of the block, at first with this certificate."""
+    """Run the server for the time of the block, at first with this certificate."""
     (port,) = free_ports(1)
     shutil.copy(pair, folder / "server.pem")
     config = folder / "nats.conf"
@@ -68,7 +68,7 @@ async def tls_broker(folder: Path, pair: Path) -> AsyncGenerator[TlsBroker]:
 
 
 class Reader:
-    """A client that follows a stream, and what it heard."""
+    """A client that follows a stream, and the messages that it received."""
 
     def __init__(self, port: int, authority: Path) -> None:
         at = BusAt(f"tls://{HOST}:{port}", nats_ca=str(authority), allow_open_bus=True)
@@ -82,7 +82,7 @@ class Reader:
         await self.hears(b"first")
 
     async def hears(self, text: bytes) -> None:
-        """What is published from now on arrives, as soon as there is a connection."""
+        """Check that messages published from now on arrive, as soon as there is a connection."""
         clock = SystemClock()
         async with asyncio.timeout(60):
             while text not in self.heard:

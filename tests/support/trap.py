@@ -1,5 +1,7 @@
-"""A shell in which somebody looks after a production cluster: everything in it leads to a listener that nobody may
-call, and to programs that nobody may run."""
+"""A shell of a user with a production cluster, to prove that code does not touch it.
+
+Everything in it leads to a listener that must not be called, and to programs that must not be run.
+"""
 
 import socket
 import threading
@@ -18,7 +20,7 @@ echo v99.0.0
 
 
 class Trap:
-    """What was touched, and the environment that leads there."""
+    """The calls that were made, and the environment that leads to them."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self._calls = folder / "calls"
@@ -44,7 +46,7 @@ class Trap:
             "HELM_KUBEAPISERVER": f"http://{address}",
             "DOCKER_HOST": f"tcp://{address}",
         }
-        """Of a shell that has nothing else of ours."""
+        """Environment of a shell without any other setting of ours."""
 
     def called(self, by: str) -> None:
         """Note that something was touched."""
@@ -53,12 +55,12 @@ class Trap:
 
     @property
     def calls(self) -> list[str]:
-        """Who was called."""
+        """Return the callees."""
         return self._calls.read_text(encoding="utf-8").splitlines()
 
 
 def kubeconfig(server: str) -> dict[str, object]:
-    """A kubeconfig with one cluster, which is called production."""
+    """Return a kubeconfig with one cluster, which is called production."""
     name = "production"
     return {
         "apiVersion": "v1",
@@ -72,7 +74,7 @@ def kubeconfig(server: str) -> dict[str, object]:
 
 @contextmanager
 def trap(folder: Path) -> Generator[Trap]:
-    """A trap for the time of the block."""
+    """Set a trap for the time of the block."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         made = Trap(folder, listener.getsockname()[1])
         watcher = threading.Thread(target=_listen, args=(listener, made))
@@ -85,7 +87,7 @@ def trap(folder: Path) -> Generator[Trap]:
 
 
 def _listen(listener: socket.socket, made: Trap) -> None:
-    """Until the listener is shut down."""
+    """Record calls until the listener is shut down."""
     while True:
         try:
             caller, _ = listener.accept()

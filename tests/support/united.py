@@ -18,7 +18,7 @@ TEMPLATES: Mapping[str, Resource] = {
     "deploymentTemplate": DEPLOYMENT,
 }
 CHILDREN = (CLONE_SET, DEPLOYMENT)
-"""What recorders of these tests watch: both kinds of StatefulSets are the same word to them."""
+"""Kinds that recorders of these tests watch, without StatefulSets: both kinds of those have the same name for them."""
 
 
 def united(
@@ -32,7 +32,7 @@ def united(
     pod: Json | None = None,
     **spec: Any,
 ) -> Json:
-    """A UnitedDeployment of one nginx container."""
+    """Return a UnitedDeployment of one nginx container."""
     topology: Json = {"subsets": [{"name": one} if isinstance(one, str) else one for one in subsets]}
     if strategy is not None:
         topology["scheduleStrategy"] = strategy
@@ -52,7 +52,7 @@ def united(
 
 
 def workload_template(template: str, pod: Json, name: str = "nginx:alpine") -> Json:
-    """The template of a child."""
+    """Return the template of a child."""
     labels = {"app": NAME}
     containers = [{"name": "nginx", "image": name}]
     spec: Json = {
@@ -66,19 +66,19 @@ def workload_template(template: str, pod: Json, name: str = "nginx:alpine") -> J
 
 
 def adaptive(critical: int, marked: int, **more: object) -> Json:
-    """An adaptive schedule strategy with these seconds."""
+    """Return an adaptive schedule strategy with these seconds."""
     times = {"rescheduleCriticalSeconds": critical, "unschedulableDuration": marked}
     return {"type": "Adaptive", "adaptive": times | more}
 
 
 def on_nodes(subset: str, key: str, value: str, **more: object) -> Json:
-    """A subset whose pods need a label of nodes."""
+    """Return a subset whose pods require a label of nodes."""
     term = {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
     return {"name": subset, "nodeSelectorTerm": term, **more}
 
 
 def children(space: Workspace, template: str = "cloneSetTemplate") -> dict[str, Json]:
-    """The children that are not being deleted, by subset, as the apiserver has them; two of a subset fail the test."""
+    """Return the children by subset, without those being deleted; two of a subset fail the test."""
     kind = TEMPLATES[template]
     items = space.read(f"{kind.plural}.{kind.group}")["items"]
     kept = [one for one in items if "deletionTimestamp" not in one["metadata"]]
@@ -93,17 +93,17 @@ def replicas_of(space: Workspace, template: str = "cloneSetTemplate") -> dict[st
 
 
 def serving(pods: Mapping[str, Json], subset: str = "") -> int:
-    """How many pods serve: of a subset, or of all."""
+    """Return how many pods are available: of a subset, or of all."""
     return sum(available(pod) and subset in ("", subset_of(pod)) for pod in pods.values())
 
 
 def subset_of(pod: Json) -> str:
-    """The subset of a pod."""
+    """Return the subset of a pod."""
     return pod["metadata"].get("labels", {}).get(SUBSET, "")
 
 
 def images(pods: Iterable[Json], subset: str) -> list[str]:
-    """The images of the pods of a subset, sorted."""
+    """Return the images of the pods of a subset, sorted."""
     return sorted(image(pod) for pod in pods if subset_of(pod) == subset)
 
 

@@ -18,7 +18,7 @@ class Verbs:
         self._env = environment(services.nats)
 
     def run(self, *words: str, stdin: str = "", codes: tuple[int, ...] = (0,)) -> str:
-        """What it prints; any other exit code fails the test."""
+        """Run the command and return its output; any other exit code fails the test."""
         where = {"bundle": self._bus, "replay": [], "tail": self._bus}.get(words[0], [*self._bus, self._cluster])
         line = [sys.executable, "-m", "flotilla_cli", *words, *where]
         reply = subprocess.run(
@@ -28,7 +28,7 @@ class Verbs:
         return reply.stdout
 
     def replayed(self, folder: Path, kind: str, name: str) -> str:
-        """Bundle an object and plan it again: what `flotilla replay` says."""
+        """Bundle an object and return what `flotilla replay` prints for it."""
         bundle = str(folder / f"{name}.jsonl")
         self.run("bundle", kind, name, "-o", bundle)
         return self.run("replay", bundle)

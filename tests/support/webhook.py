@@ -34,7 +34,7 @@ GATES = "KruisePodReadinessGate=true,DeletionProtectionForCRDCascadingGate=true"
 
 
 class Running:
-    """A cluster with the webhook service in front of it."""
+    """A cluster with the webhook service in front."""
 
     def __init__(self, cluster: Cluster, port: int, health: Health, protection_log: Path) -> None:
         self.cluster = cluster
@@ -46,7 +46,7 @@ class Running:
         return await asyncio.to_thread(self.cluster.kubectl, *arguments, stdin=stdin)
 
     async def refused(self, *arguments: str, stdin: str = "") -> str:
-        """What kubectl says when the command is refused."""
+        """Return kubectl's output for a command that must be refused."""
         with pytest.raises(AssertionError) as refusal:
             await self.kubectl(*arguments, stdin=stdin)
         return str(refusal.value)
@@ -71,7 +71,7 @@ class Running:
         return bundles | {crd["spec"]["conversion"]["webhook"]["clientConfig"].get("caBundle", "")}
 
     async def serial(self) -> int:
-        """The serial number of the certificate that a new connection is shown."""
+        """Return the serial number of the certificate that a new connection is shown."""
         trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
         _, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=trust)
@@ -83,7 +83,7 @@ class Running:
 
 
 async def eventually(check: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
-    """Wait until the check says yes."""
+    """Wait until the check holds."""
     clock = SystemClock()
     async with asyncio.timeout(seconds):
         while not await check():
@@ -99,8 +99,11 @@ async def webhook(
     client_authority: Path | None = None,
     client_names: str = "",
 ) -> AsyncIterator[Running]:
-    """A control plane with one node, its state in `folder`, and the service, which is ready; with `external` it waits
-    for certificates from outside. With `client_authority` it asks clients for a certificate."""
+    """Run a control plane with one node, its state in `folder`, and the ready service.
+
+    With `external` the service waits for certificates from outside. With `client_authority` it requires a certificate
+    from clients.
+    """
     (port,) = free_ports(1)
     async with control_plane(folder / "plane", nodes=1, apiserver_flags=apiserver_flags) as cluster:
         url = f"https://127.0.0.1:{port}"
@@ -114,8 +117,8 @@ async def webhook(
             webhook_client_names=client_names,
             feature_gates="EnableExternalCerts=true" if external else GATES,
         )
-        # The installation knows nothing of the gates that arm the pod rule, nor of the URL: the service sees to both,
-        # unless certificates are from outside, when it writes nothing.
+        # The installation has neither the gates that arm the pod rule nor the URL: the service writes both, unless
+        # certificates are from outside, when it writes nothing.
         items = json.loads(msgspec.json.encode(manifests(Gates.parse(""), url if external else "")))
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
         await asyncio.to_thread(cluster.kubectl, "apply", "--server-side", "-f", "-", stdin=listed)
@@ -151,7 +154,7 @@ async def _ready(service: asyncio.Task[None], health: Health) -> bool:
 
 
 def cloneset(name: str, version: str = "v1beta1", **spec: Any) -> dict[str, Any]:
-    """A CloneSet of one container, with these fields in its spec."""
+    """Return a CloneSet of one container, with these fields in its spec."""
     template = {
         "metadata": {"labels": {"app": name}},
         "spec": {"containers": [{"name": "main", "image": "nginx:alpine"}]},

@@ -1,5 +1,4 @@
-"""What gatherers and responders are built from, in the hands of a unit test: the `Wiring` and the `Answering` of
-`flotilla_common.control.wiring` over plain tables."""
+"""The inputs of gatherers and responders for unit tests: fakes of their `Wiring` and `Answering` over plain tables."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -31,11 +30,11 @@ G = TypeVar("G", bound=Gatherer[Any])
 M = TypeVar("M", bound=msgspec.Struct)
 
 TURNS = 20
-"""Of the event loop: more than a fake needs to answer what it was asked."""
+"""Turns of the event loop: more than a fake needs to answer."""
 
 
 class FakeWiring:
-    """Tests fill the tables with `put`, after the gatherer was built, and say what the rest of the world is like."""
+    """A wiring whose tables tests fill with `put` after the gatherer was built, and whose other answers they set."""
 
     def __init__(self, *, gates: str = "", unwatched: Collection[Resource] = ()) -> None:
         self.gates = Gates.parse(gates)
@@ -46,9 +45,9 @@ class FakeWiring:
         self.server: dict[tuple[Resource, str, str], Object] = {}  # what the apiserver holds, and no table yet
         self.trouble: Exception | None = None  # what reading meets
         self.read_objects: list[Key] = []
-        self.gone = True  # whether the apiserver has said that what it does not hold is gone
-        self.asked: list[tuple[Key, str]] = []  # (key, uid) of what `surely_gone` was asked about
-        self.reports: dict[str, Report] = {}  # what agents said, by the names of the objects
+        self.gone = True  # does a read confirm that an absent object is gone?
+        self.asked: list[tuple[Key, str]] = []  # (key, uid) of calls of `surely_gone`
+        self.reports: dict[str, Report] = {}  # reports of agents, by the names of the objects
         self.by_name: dict[Resource, FakeNamed] = {}  # what is watched by name
         self.read_names: list[tuple[Resource, str]] = []
         self.woken: list[Key] = []  # by changes of tables
@@ -141,7 +140,7 @@ class FakeWiring:
         self.tasks.append(task)
 
     async def work(self) -> None:
-        """Let what runs beside do what it was asked for until now."""
+        """Run the background tasks until they have done their present work."""
         running = [asyncio.ensure_future(task()) for task in self.tasks]
         for _ in range(TURNS):
             await asyncio.sleep(0)
@@ -155,7 +154,7 @@ class FakeWiring:
             self.by_any_replica.add(kind)
 
     async def tell(self, kind: str, sender: Sender, report: msgspec.Struct) -> Answer | None:
-        """A node agent reports or asks something."""
+        """Deliver a report or request of a node agent."""
         return await self.handlers[kind](sender, report)
 
     def recorder(self, component: str, /) -> Recorder:
@@ -166,7 +165,7 @@ class FakeWiring:
 
 
 class FakeNamed:
-    """A test says how far names are known; at first, they all are."""
+    """Names whose freshness a test sets; at first, all are known."""
 
     def __init__(self, wanted: Callable[[], Collection[str]], changed: Callable[[str], None]) -> None:
         self.wanted = wanted

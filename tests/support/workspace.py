@@ -46,7 +46,7 @@ class Workspace:
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
     def refused(self, *arguments: str, stdin: str = "") -> str:
-        """What kubectl says about a request that must fail."""
+        """Return kubectl's output for a request that must fail."""
         with pytest.raises(AssertionError) as refusal:
             self.kubectl(*arguments, stdin=stdin)
         return str(refusal.value)
@@ -62,7 +62,7 @@ class Workspace:
         return self._remember(self.kubectl(*line))
 
     def scale(self, replicas: int, name: str = "sample") -> None:
-        """`kubectl scale`; the generation is read back, so that no older status is believed."""
+        """Run `kubectl scale`, and record the generation, so that an older status is ignored."""
         self.kubectl("scale", f"{self._word}/{name}", f"--replicas={replicas}")
         self._remember(self.kubectl("get", self._word, name, "-o", "json"))
 
@@ -116,7 +116,7 @@ class Workspace:
         return list(self._recorder.objects.items())
 
     def object(self, kind: str, name: str) -> Json:
-        """One object of a kind that is watched; {} when there is none."""
+        """Return one object of a watched kind; {} if absent."""
         return self._recorder.objects.get((kind, self.name, name), {})
 
     def objects(self, kind: str) -> list[Json]:
@@ -124,15 +124,15 @@ class Workspace:
         return [found for (what, where, _), found in self._all() if (what, where) == (kind, self.name)]
 
     def pod(self, name: str) -> Json:
-        """One pod; {} when there is none."""
+        """Return one pod; {} if absent."""
         return self._recorder.objects.get(("Pod", self.name, name), {})
 
     def clone(self, name: str = "sample") -> Json:
-        """The CloneSet (or other workload) as last seen, in its storage version; {} when there is none."""
+        """Return the CloneSet (or other workload) as last seen, in its storage version; {} if absent."""
         return self._recorder.objects.get((self.workload.kind, self.name, name), {})
 
     def status(self, name: str = "sample") -> Json:
-        """The workload's status; {} while it does not describe the last change made through this workspace."""
+        """Return the workload's status; {} while it does not describe the last change made through this workspace."""
         status = self.clone(name).get("status", {})
         return status if status.get("observedGeneration", 0) >= self._generations.get(name, 1) else {}
 
@@ -143,7 +143,7 @@ class Workspace:
         return found.get("status", ""), found.get("reason", "")
 
     def revisions(self, name: str = "sample") -> dict[str, int]:
-        """The CloneSet's ControllerRevisions and their numbers."""
+        """Return the CloneSet's ControllerRevisions and their numbers."""
         items = self.read("controllerrevisions")["items"]
         return {
             item["metadata"]["name"]: item["revision"]
@@ -183,7 +183,7 @@ class Workspace:
         return self.status(name)
 
     def catch_up(self, seconds: float = PATIENCE) -> None:
-        """Wait until the record of pods has come to what the apiserver says now."""
+        """Wait until the record of pods has reached the apiserver's current state."""
         listed = json.loads(self.cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{self.name}/pods"))
         now = int(listed["metadata"]["resourceVersion"])
         versions = {("Pod", self.name, pod["metadata"]["name"]): version_of(pod) for pod in listed["items"]}
@@ -201,29 +201,30 @@ class Workspace:
         self.until(lambda: any((reason, message) == event[1:] for event in self.events()), seconds)
 
     def warnings(self, reason: str, seconds: float = PATIENCE) -> list[str]:
-        """Wait for warnings about workloads with this reason; what they say. Events are written in the background."""
+        """Wait for warnings about workloads with this reason, and return their messages."""
+        # events are written in the background
 
         self.until(lambda: bool(self.warnings_so_far(reason)), seconds)
         return self.warnings_so_far(reason)
 
     def warnings_so_far(self, reason: str) -> list[str]:
-        """What warnings about workloads with this reason say."""
+        """Return the messages so far of warnings about workloads with this reason."""
         return [message for kind, why, message in self.events() if (kind, why) == ("Warning", reason)]
 
     def clock(self) -> datetime:
-        """The time; the control plane runs on this machine's clock, too."""
+        """Return the time; the control plane uses this machine's clock, too."""
         return datetime.now(UTC)
 
     def now(self) -> int:
-        """A mark for `moments` and `history`."""
+        """Return a mark for `moments` and `history`."""
         return len(self._recorder.events)
 
     def moments(self, since: int = 0) -> Iterator[dict[str, Json]]:
-        """The pods by name after each event."""
+        """Yield the pods by name after each event."""
         return self._recorder.moments("Pod", self.name, since)
 
     def history(self, since: int = 0, kind: str = "Pod") -> list[Event]:
-        """The events of pods (or of another watched kind) of the namespace."""
+        """Return the events of pods (or of another watched kind) of the namespace."""
         seen = self._recorder.events[since:]
         return [
             event
@@ -253,14 +254,13 @@ class Workspace:
 
 
 def fresh(cluster: Cluster, recorder: Recorder, title: str) -> Workspace:
-    """A new namespace for the test of this title."""
+    """Create a namespace for the test of this title."""
     return Workspace(cluster, recorder, new_namespace(cluster, title))
 
 
 @contextmanager
 def watched(cluster: Cluster, title: str, workload: Resource, *resources: Resource) -> Generator[Workspace]:
-    """A new namespace for the test of this title, and a recorder of its workloads and pods, and of these resources, in
-    it alone."""
+    """Create a namespace for the test of this title, and record its workloads and pods, and these resources."""
     name = new_namespace(cluster, title)
     recorded = (POD, workload, *resources)
     with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *recorded, namespace=name) as recorder:
@@ -269,8 +269,7 @@ def watched(cluster: Cluster, title: str, workload: Resource, *resources: Resour
 
 
 def new_namespace(cluster: Cluster, title: str) -> str:
-    """A new namespace, named after a test: by its name, or by its whole path if that is not enough to tell it from all
-    other tests of the cluster."""
+    """Create a namespace, named after a test: by its name and a hash of its whole path."""
     words = re.sub("[^a-z0-9]+", "-", title.rpartition("::")[2].removeprefix("test_").lower())[:40].strip("-")
     name = f"{words}-{crc32(title.encode()):08x}"
     cluster.kubectl("create", "namespace", name)
@@ -278,37 +277,37 @@ def new_namespace(cluster: Cluster, title: str) -> str:
 
 
 def image(pod: Json) -> str:
-    """The image of the first container."""
+    """Return the image of the first container."""
     return pod["spec"]["containers"][0]["image"]
 
 
 def version_of(pod: Json) -> int:
-    """The resourceVersion; versions of one kind can be compared."""
+    """Return the resourceVersion; versions of one kind can be compared."""
     return int(pod["metadata"]["resourceVersion"])
 
 
 def revision_of(pod: Json) -> str:
-    """The revision label."""
+    """Return the revision label."""
     return pod["metadata"].get("labels", {}).get("controller-revision-hash", "")
 
 
 def state(pod: Json) -> str:
-    """The lifecycle state label."""
+    """Return the lifecycle state label."""
     return pod["metadata"].get("labels", {}).get("lifecycle.apps.kruise.io/state", "")
 
 
 def instance(pod: Json) -> str:
-    """The instance id of a pod or claim."""
+    """Return the instance id of a pod or claim."""
     return pod["metadata"]["labels"]["apps.kruise.io/cloneset-instance-id"]
 
 
 def terminating(pod: Json) -> bool:
-    """Deletion has begun."""
+    """Report whether deletion has begun."""
     return "deletionTimestamp" in pod["metadata"]
 
 
 def condition(pod: Json, kind: str) -> Json:
-    """One condition; {} when there is none, or no status yet."""
+    """Return one condition; {} if it, or the status, is absent."""
     conditions: list[Json] = pod.get("status", {}).get("conditions", [])
     return next((found for found in conditions if found["type"] == kind), Json())
 
@@ -319,7 +318,7 @@ def is_ready(pod: Json) -> bool:
 
 
 def available(pod: Json) -> bool:
-    """A pod that serves: ready, not updating, not going."""
+    """Report whether a pod is available: ready, not updating, not terminating."""
     return is_ready(pod) and not terminating(pod) and state(pod) in ("Normal", "")
 
 
@@ -329,13 +328,13 @@ def restarts(pod: Json) -> int:
 
 
 def identity(pod: Json) -> tuple[str, str, str, str]:
-    """What an in-place update keeps: name, uid, IP and node."""
+    """Return what an in-place update keeps: name, uid, IP and node."""
     meta = pod["metadata"]
     return meta["name"], meta["uid"], pod["status"].get("podIP", ""), pod["spec"].get("nodeName", "")
 
 
 def moment(timestamp: str) -> datetime:
-    """A timestamp of the API."""
+    """Parse a timestamp of the API."""
     return datetime.fromisoformat(timestamp)
 
 
@@ -349,7 +348,7 @@ def cloneset(
     version: str = "v1beta1",
     **spec: object,
 ) -> Json:
-    """A CloneSet of one nginx container. `strategy`: rollingUpdate (v1beta1) or updateStrategy (v1alpha1)."""
+    """Return a CloneSet of one nginx container. `strategy`: rollingUpdate (v1beta1) or updateStrategy (v1alpha1)."""
     rolling = strategy or {}
     metadata: Json = {"labels": {"app": name}}
     containers = [{"name": "nginx", "image": "nginx:alpine"}]

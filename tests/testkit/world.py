@@ -1,5 +1,7 @@
-"""A tiny world for plans: actions are carried out on documents in memory by the rules of the apiserver, and between
-passes a second goes by, in which kubelets do one thing to each pod."""
+"""A tiny world for plans: executes actions on documents in memory by the rules of the apiserver.
+
+Between passes a second passes, in which kubelets do one thing to each pod.
+"""
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -35,14 +37,14 @@ class World(ABC):
 
     @abstractmethod
     def planned(self) -> Plan:
-        """What the planner decides now."""
+        """Return the planner's present plan."""
 
     @abstractmethod
     def wrote(self, action: Action) -> bool:
         """Count a write that is about to be made. False: it is refused."""
 
     def reconcile(self) -> Plan:
-        """One pass: plan, then do all of it. A write after the status hangs on the version that the status left."""
+        """Plan and execute all of it. A write after the status requires the version that the status write returned."""
         self.last = made = self.planned()
         assert made == self.planned(), "the same snapshot gives the same plan"
         for stage in made.stages if made.status is not None else (*made.stages, *made.after_status):
@@ -53,7 +55,7 @@ class World(ABC):
         return made
 
     def tick(self, only: Collection[str] | None = None) -> None:
-        """A second passes: pods (those in `only`) get nodes, start, and restart changed containers."""
+        """Let a second pass: pods (those in `only`) get nodes, start, and restart changed containers."""
         self.now += timedelta(seconds=1)
         for name, pod in list(self.objects["Pod"].items()):
             after = pod if only is not None and name not in only else self._lived(pod)
@@ -62,7 +64,7 @@ class World(ABC):
                 self.touch(after)
 
     def settle(self, passes: int = 200) -> None:
-        """Passes and ticks until nothing changes any more."""
+        """Run passes and ticks until nothing changes any more."""
         for _ in range(passes):
             before = self.version
             self.reconcile()
@@ -72,7 +74,7 @@ class World(ABC):
         raise AssertionError(f"never settles: {self.last.reasons}")
 
     def view(self, kind: str, model: Any) -> list[Any]:
-        """The objects of a kind as planners see them."""
+        """Return the objects of a kind as planners see them."""
         views: list[Any] = []
         for name, doc in self.objects[kind].items():
             key = (kind, name, doc["metadata"]["resourceVersion"])
@@ -82,7 +84,7 @@ class World(ABC):
         return views
 
     def touch(self, doc: Json) -> str:
-        """The object has changed: it gets the next version."""
+        """Give the object the next version, because it changed."""
         self.version += 1
         doc["metadata"]["resourceVersion"] = str(self.version)
         return str(self.version)
@@ -95,7 +97,7 @@ class World(ABC):
                 return
 
     def _do(self, action: Action, previous: str) -> str:
-        """The version that the write leaves behind; empty when it is refused."""
+        """Return the version after the write; empty if it is refused."""
         kind, held = action.resource.kind, self.objects[action.resource.kind].get(action.name)
         if not self.wrote(action):
             return ""
@@ -132,7 +134,7 @@ class World(ABC):
         return self.touch(doc)
 
     def _lived(self, pod: Json) -> Json:
-        """The pod a second later."""
+        """Return the pod a second later."""
         told = statuses_of(pod)
         if kubelet.has_ended(pod):
             return pod
@@ -148,6 +150,6 @@ class World(ABC):
         return self._failing(kubelet.restarted(pod, down, self.now) if down else pod)
 
     def _failing(self, pod: Json) -> Json:
-        """The pod with each container ready whose image is not broken."""
+        """Return the pod with each container ready whose image is not broken."""
         told = [one | {"ready": one["image"] not in self.broken} for one in statuses_of(pod).values()]
         return kubelet.observed(pod | {"status": pod["status"] | {"containerStatuses": told}}, self.now)

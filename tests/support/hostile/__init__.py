@@ -1,2 +1,4 @@
-"""Objects as users, broken tools and attackers write them, made from the schemas that there are: a kind that is added
-later is covered without a line."""
+"""Objects as users, broken tools and attackers write them, made from the schemas.
+
+A kind that is added later is covered without a line.
+"""

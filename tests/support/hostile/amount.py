@@ -1,4 +1,4 @@
-"""How many hostile objects a test tries."""
+"""The number of hostile objects that a test tries."""
 
 import os
 
@@ -6,10 +6,10 @@ _KNOB = "FLOTILLA_HOSTILE"
 
 
 def amount(usual: int) -> int:
-    """Return the number that FLOTILLA_HOSTILE says, as the nightly run does, or the usual one."""
+    """Return the number set by FLOTILLA_HOSTILE, as in the nightly run, or the usual one."""
     return int(os.environ.get(_KNOB) or usual)
 
 
 def is_nightly() -> bool:
-    """Return whether somebody has said how many."""
+    """Report whether FLOTILLA_HOSTILE sets a number."""
     return bool(os.environ.get(_KNOB))

@@ -13,7 +13,7 @@ from tests.support.hostile.keywords import known_keys, vocabulary
 from tests.support.hostile.values import LABELS, Value, Values
 
 Members = list[tuple[str, str, str]]
-"""Of a Go struct: name, flags and type of each member (`podschema.json`)."""
+"""Members of a Go struct: name, flags and type of each (`podschema.json`)."""
 
 _DEPTH = 12
 """Levels of plausible members; deeper there is only spite."""
@@ -157,7 +157,7 @@ class Documents:
         }
 
     def is_there(self, name: str, level: int, *, needed: bool = False) -> bool:
-        """Return whether a member is to be there."""
+        """Report whether to include a member."""
         if level > _DEPTH:
             return False
         chance = 0.97 if needed or name in _LIKELY else self._density / (1 + level / 4)
@@ -186,5 +186,5 @@ def _pod_types() -> dict[str, Members]:
 
 @cache
 def member_types() -> Mapping[str, str]:
-    """Return the type of a member by its name alone: what stands where one of our schemas leaves off."""
+    """Return the type of a member by its name alone, for places that our schemas leave open."""
     return {name: inner for members in pod_types().values() for name, _, inner in members}

@@ -1,4 +1,4 @@
-"""What our code gives a meaning to: keys of labels and annotations, and the words that schemas name."""
+"""Words with a meaning for our code: keys of labels and annotations, and the enums of schemas."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _WORD = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)*\b")
 
 @cache
 def known_keys() -> Sequence[str]:
-    """Return the keys of labels and annotations that stand in the sources of the services and of what they share."""
+    """Return the keys of labels and annotations in the sources of the services and of their shared packages."""
     services = {point.module.partition(".")[0] for point in entry_points(group="flotilla.services")}
     folders = [folder for package in ("flotilla_common", *services) for folder in _folders(package)]
     sources = (file.read_text() for folder in folders for file in folder.rglob("*.py"))

@@ -1,5 +1,7 @@
-"""Objects as they stand in etcd, by what a controller reads of them: everything that its types know may be there, at
-its ends, absent, or of another owner."""
+"""Objects as stored in etcd, made from the types by which a controller reads them.
+
+Every typed member may be there, at its limits, absent, or refer to another owner.
+"""
 
 import random
 from typing import Any
@@ -17,7 +19,7 @@ from tests.support.hostile.reviews import schema_of
 from tests.support.hostile.values import LABELS, Value, Values
 
 NAMESPACE, NAME, UID = "shop", "web", "uid-of-web"
-"""Of the object that is planned."""
+"""Identity of the planned object."""
 
 _SPITE = (0.0, 0.01, 0.03, 0.1, 0.3)
 _DENSITY = (0.1, 0.3, 0.7)
@@ -36,7 +38,7 @@ class Stored:
         return self._encoded(self._drawn(spec.primary), self._metadata(spec.resource, NAME, UID))
 
     def dependents(self, spec: ControllerSpec[Any, Any], watch: Watch[Any]) -> list[bytes]:
-        """Return what there is of a watched resource, as JSON: its own, strangers, and of nobody."""
+        """Return the objects of a watched resource as JSON: the planned object's own, others', and orphans."""
         return [self._dependent(spec, watch, number) for number in range(self._dice.randrange(_MOST_DEPENDENTS))]
 
     def _dependent(self, spec: ControllerSpec[Any, Any], watch: Watch[Any], number: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Single values: plausible ones, and such as nobody expects."""
+"""Single values: plausible ones and unexpected ones."""
 
 import random
 import sys
@@ -70,11 +70,11 @@ class Values:
         self._room = room
 
     def is_spiteful(self) -> bool:
-        """Whether the next value is to be an unexpected one."""
+        """Report whether the next value is an unexpected one."""
         return self.dice.random() < self.spite
 
     def text(self, *plausible: str) -> Value:
-        """Return a text, or what is none."""
+        """Return a text, or a value of another type."""
         if not self.is_spiteful():
             return self.dice.choice(plausible or WORDS)
         return self.wrong_text() if self.dice.random() < 0.8 else self.wild()
@@ -89,7 +89,7 @@ class Values:
         return self.dice.choice(WRONG_TEXTS + WRONG_TIMES)
 
     def integer(self, lowest: int = -sys.maxsize, highest: int = sys.maxsize) -> Value:
-        """Return a whole number within the bounds of its format, or what is none."""
+        """Return a whole number within the bounds of its format, or another value."""
         if not self.is_spiteful():
             return self.dice.choice(NUMBERS)
         if self.dice.random() < 0.8:
@@ -97,11 +97,11 @@ class Values:
         return self.wild()
 
     def flag(self) -> Value:
-        """Return a truth value, or what is none."""
+        """Return a boolean, or a value of another type."""
         return self.wild() if self.is_spiteful() else self.dice.random() < 0.5
 
     def time(self) -> Value:
-        """Return a time, or what is none."""
+        """Return a time, or a malformed one."""
         return self.dice.choice(WRONG_TIMES) if self.is_spiteful() else self.dice.choice(TIMES)
 
     def wild(self) -> Value:
@@ -115,12 +115,12 @@ class Values:
         return deep(self.dice.choice((100, 1_000, 3_000, 9_000)), self.dice.random() < 0.5)
 
     def many(self, item: Value) -> Value:
-        """Return a list of very many of these, as far as there is room."""
+        """Return a list with very many copies of the item, within the remaining room."""
         size = len(msgspec.json.encode(item)) + 1
         return [item] * min(self._take() // size, 500_000)
 
     def has_room(self) -> bool:
-        """Whether something huge still fits in."""
+        """Report whether a huge value still fits in."""
         return self._room > 1_000
 
     def _huge_text(self) -> str:
@@ -135,6 +135,6 @@ class Values:
 
 @cache
 def deep(levels: int, lists: bool) -> msgspec.Raw:
-    """Return JSON of so many levels."""
+    """Return JSON nested this many levels deep."""
     opening, closing = (b"[", b"]") if lists else (b'{"a":', b"}")
     return msgspec.Raw(opening * levels + b"1" + closing * levels)
