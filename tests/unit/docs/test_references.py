@@ -1,7 +1,6 @@
 """References lead somewhere: sections of specifications, numbers of decisions, files that pages name."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,15 @@ _OTHERS = {"hosts.toml"}
 """Files of other programs."""
 
 
-def tracked() -> list[str]:
-    """Return all files of the repository, also those that are not committed yet."""
-    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-    return [name for name in names if (ROOT / name).exists()]
+def present() -> list[str]:
+    """Return the files of the repository, without caches and what hides."""
+    trees = [path for path in ROOT.iterdir() if path.is_dir() and (not path.name.startswith(".") or path.name == ".ci")]
+    found = [path for tree in trees for path in tree.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    found += [path for path in ROOT.iterdir() if path.is_file()]
+    return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
 
-FILES = tracked()
+FILES = present()
 PAGES = [
     ROOT / name for name in FILES if name.endswith(".md") and not name.startswith(("docs/spec/", "CHANGELOG", "tests/"))
 ]
