@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_sidecar.sidecarset.consistency import Consistency
-from flotilla_sidecar.sidecarset.twins import next_to_work, twins_of
+from flotilla_sidecar.sidecarset.hot_upgrade import container_pair, next_to_work
 from tests.testkit.documents import Json
 from tests.testkit.plans import codes
 from tests.unit.sidecarset.build import (
@@ -46,7 +46,7 @@ def works(pod: Json) -> str:
     return msgspec.json.decode(annotation(pod, WORKING))["mesh"]
 
 
-def twins(pod: Json) -> tuple[str, str]:
+def pair(pod: Json) -> tuple[str, str]:
     first, second = (one["image"] for one in pod["spec"]["containers"] if one["name"].startswith("mesh"))
     return first, second
 
@@ -65,22 +65,22 @@ def test_the_whole_way() -> None:
     world = World(hot_side("A"), [hot_pod(A, IDLE)])
     world.settle()
     (pod,) = world.pods
-    assert (twins(pod), works(pod), versions(pod), world.counts) == ((A, IDLE), "mesh-1", "1/0 0/1", (1, 1, 1, 1))
+    assert (pair(pod), works(pod), versions(pod), world.counts) == ((A, IDLE), "mesh-1", "1/0 0/1", (1, 1, 1, 1))
 
     world.change(hot_side("B"))
     r = world.objects["SidecarSet"]["side"]["metadata"]["resourceVersion"]
     assert counts(world.reconcile()) == (1, 0, 1, 0)
     (pod,) = world.pods
-    assert (twins(pod), works(pod), versions(pod)) == ((A, B), "mesh-2", f"1/{r} {r}/1")
+    assert (pair(pod), works(pod), versions(pod)) == ((A, B), "mesh-2", f"1/{r} {r}/1")
     world.reconcile()
     assert world.counts == (1, 1, 0, 0)
     assert world.last.stages == ()
 
-    while twins(world.pods[0])[0] == A:
+    while pair(world.pods[0])[0] == A:
         world.tick()
         world.reconcile()
     (pod,) = world.pods
-    assert (twins(pod), works(pod), versions(pod)) == ((IDLE, B), "mesh-2", f"0/{r} {r}/0")
+    assert (pair(pod), works(pod), versions(pod)) == ((IDLE, B), "mesh-2", f"0/{r} {r}/0")
     assert world.counts == (1, 1, 0, 0)
     assert codes(world.last) >= {"Resetting"}
     world.settle()
@@ -91,10 +91,10 @@ def test_the_whole_way() -> None:
     r2 = world.objects["SidecarSet"]["side"]["metadata"]["resourceVersion"]
     world.reconcile()
     (pod,) = world.pods
-    assert (twins(pod), works(pod), versions(pod)) == ((C, B), "mesh-1", f"{r2}/{r} {r}/{r2}")
+    assert (pair(pod), works(pod), versions(pod)) == ((C, B), "mesh-1", f"{r2}/{r} {r}/{r2}")
     world.settle()
     (pod,) = world.pods
-    assert (twins(pod), works(pod)) == ((C, IDLE), "mesh-1")
+    assert (pair(pod), works(pod)) == ((C, IDLE), "mesh-1")
 
 
 def test_what_an_upgrade_writes() -> None:
@@ -179,7 +179,7 @@ def test_a_pass_that_lets_one_idle_updates_nobody() -> None:
 def test_which_one_is_next(first: str, second: str, working: str, readies: tuple[bool, bool], chosen: str) -> None:
     pod = hot_pod(first, second, working, readies=readies)
     (mesh,) = hot_side("C").build().sidecars
-    assert next_to_work(twins_of(pod, mesh), Consistency(pod, "side")) == chosen
+    assert next_to_work(container_pair(pod, mesh), Consistency(pod, "side")) == chosen
 
 
 def test_a_failed_upgrade_is_tried_again_with_the_next_image() -> None:
@@ -197,12 +197,12 @@ def test_back_to_what_still_runs() -> None:
     world.broken = {B}
     world.change(hot_side("B"))
     world.settle()
-    assert twins(world.pods[0]) == (A, B)
+    assert pair(world.pods[0]) == (A, B)
     assert world.counts == (1, 1, 0, 0)
     world.change(hot_side("A"))
     world.settle()
     (pod,) = world.pods
-    assert (twins(pod), works(pod)) == ((A, IDLE), "mesh-1")
+    assert (pair(pod), works(pod)) == ((A, IDLE), "mesh-1")
     assert versions(pod) == "1/0 0/1"
     assert world.counts == (1, 1, 1, 1)
 

@@ -133,7 +133,7 @@ def hot_pods(draw: st.DrawFn) -> Pod:
     )
 
 
-def twins(document: dict[str, object] | Pod) -> list[str]:
+def pair(document: dict[str, object] | Pod) -> list[str]:
     spec = msgspec.to_builtins(document)["spec"]
     return [one["image"] for one in spec["containers"] if one["name"].startswith("mesh")]
 
@@ -143,10 +143,10 @@ def twins(document: dict[str, object] | Pod) -> list[str]:
 def test_never_do_both_of_a_pair_idle(letter: str, there: Pod) -> None:
     """Unless they did so before: then one gets to work."""
     result = plan(snapshot(hot_side(letter), [there]), NOW)
-    images = dict(zip(("mesh-1", "mesh-2"), twins(there), strict=True))
+    images = dict(zip(("mesh-1", "mesh-2"), pair(there), strict=True))
     for patch in pod_patches(result):
         images |= {one["name"]: one["image"] for one in patch.body.get("spec", {}).get("containers", [])}
-    before = twins(there)
+    before = pair(there)
     assert list(images.values()).count("empty:1") < 2 or before.count("empty:1") == 2
 
 
@@ -159,8 +159,8 @@ def test_a_whole_upgrade_never_stops_working(letters: list[str], ticks: int) -> 
         world.change(hot_side(letter))
         for _ in range(ticks):
             world.reconcile()
-            assert twins(world.pods[0]).count("empty:1") < 2
+            assert pair(world.pods[0]).count("empty:1") < 2
             world.tick()
     world.settle()
-    assert sorted(twins(world.pods[0])) == sorted([image(letters[-1]), "empty:1"])
+    assert sorted(pair(world.pods[0])) == sorted([image(letters[-1]), "empty:1"])
     assert world.counts == (1, 1, 1, 1)

@@ -21,9 +21,9 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_sidecar.resourcedistribution.content import Copy
+from flotilla_sidecar.resourcedistribution.namespaces import NamespaceSelection
 from flotilla_sidecar.resourcedistribution.plan import plan
 from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
-from flotilla_sidecar.resourcedistribution.targets import Choice
 
 SOURCE = "source"
 """Index: ResourceDistributions by kind and name of their source."""
@@ -134,7 +134,7 @@ def _state(namespace: Namespace | None) -> object:
 
 def _is_concerned(distribution: ResourceDistribution, *namespaces: Namespace | None) -> bool:
     try:
-        return Choice(distribution.spec.targets).concerned_by(*namespaces)
+        return NamespaceSelection(distribution.spec.targets).concerned_by(*namespaces)
     except ValueError:
         return False
 

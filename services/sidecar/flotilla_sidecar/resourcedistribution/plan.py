@@ -20,39 +20,39 @@ from flotilla_common.control.plan import Chain, Plan, Reason, State
 from flotilla_common.control.writes import status_patch
 from flotilla_sidecar.resourcedistribution.content import Content, change, content_of
 from flotilla_sidecar.resourcedistribution.copies import creation, is_ours, removal, replacement, update
-from flotilla_sidecar.resourcedistribution.findings import Findings
+from flotilla_sidecar.resourcedistribution.namespaces import NamespaceSelection, active_namespaces
+from flotilla_sidecar.resourcedistribution.results import Results
 from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
 from flotilla_sidecar.resourcedistribution.status import status_of
-from flotilla_sidecar.resourcedistribution.targets import Choice, living
 from flotilla_sidecar.resourcedistribution.why import explain
 
 
-class _Wish(NamedTuple):
+class _Desired(NamedTuple):
     """The desired content, and the namespaces that get it."""
 
-    choice: Choice
+    selection: NamespaceSelection
     content: Content
 
 
 def plan(snapshot: DistributionSnapshot, now: datetime) -> Plan:
     """Plan the next step of one ResourceDistribution."""
-    draft, wish = Draft(), _wish(snapshot.distribution)
-    if isinstance(wish, Reason):
-        return Plan(reasons=(wish,))
+    draft, desired = Draft(), _wish(snapshot.distribution)
+    if isinstance(desired, Reason):
+        return Plan(reasons=(desired,))
     if snapshot.copies is None and not snapshot.trouble:
         text = "reading the objects of this kind and name first"
         draft.reason(State.PROGRESSING, "ReadingCopies", text)
         return draft.plan()
-    found = Findings(snapshot, wish.choice.matched(snapshot.namespaces))
+    found = Results(snapshot, desired.selection.matched(snapshot.namespaces))
     if snapshot.trouble:
         found.unread(snapshot.trouble)
     else:
-        _distribute(snapshot, wish.content, found, now)
+        _distribute(snapshot, desired.content, found, now)
         _clean(snapshot, found)
     return _planned(snapshot, found, draft, now)
 
 
-def _wish(distribution: ResourceDistribution) -> _Wish | Reason:
+def _wish(distribution: ResourceDistribution) -> _Desired | Reason:
     """Return the desired content and targets, or why nothing is done."""
     if distribution.metadata.deletion_timestamp is not None:
         return Reason(State.PROGRESSING, "Deleting", "it is being deleted; its copies are garbage-collected")
@@ -61,15 +61,15 @@ def _wish(distribution: ResourceDistribution) -> _Wish | Reason:
     except ValueError as fault:
         return Reason(State.STUCK, "InvalidResource", f"nothing can be distributed: {fault}")
     try:
-        return _Wish(Choice(distribution.spec.targets), content)
+        return _Desired(NamespaceSelection(distribution.spec.targets), content)
     except ValueError as fault:
         return Reason(State.STUCK, "InvalidSelector", f"namespaces cannot be selected: namespaceSelector: {fault}")
 
 
-def _distribute(snapshot: DistributionSnapshot, content: Content, found: Findings, now: datetime) -> None:
+def _distribute(snapshot: DistributionSnapshot, content: Content, found: Results, now: datetime) -> None:
     """Give every target its copy (§5.3)."""
     distribution, copies = snapshot.distribution, snapshot.copies or {}
-    reachable = set(living(found.matched, snapshot.namespaces))
+    reachable = set(active_namespaces(found.matched, snapshot.namespaces))
     for namespace in found.matched:
         copy = copies.get(namespace)
         if namespace not in reachable:
@@ -89,16 +89,16 @@ def _distribute(snapshot: DistributionSnapshot, content: Content, found: Finding
             found.right.append(namespace)
 
 
-def _clean(snapshot: DistributionSnapshot, found: Findings) -> None:
+def _clean(snapshot: DistributionSnapshot, found: Results) -> None:
     """Delete the copies of other namespaces (§5.5), except terminating ones and those in terminating namespaces."""
     distribution, copies = snapshot.distribution, snapshot.copies or {}
-    for namespace in living(sorted(copies.keys() - set(found.matched)), snapshot.namespaces):
+    for namespace in active_namespaces(sorted(copies.keys() - set(found.matched)), snapshot.namespaces):
         copy = copies[namespace]
         if is_ours(copy, distribution) and copy.metadata.deletion_timestamp is None:
             found.write(DELETE_FAILED, namespace, partial(removal, distribution, copy))
 
 
-def _planned(snapshot: DistributionSnapshot, found: Findings, draft: Draft, now: datetime) -> Plan:
+def _planned(snapshot: DistributionSnapshot, found: Results, draft: Draft, now: datetime) -> Plan:
     """Plan the writes, reasons and status.
 
     Writes that have not failed go first, so that lasting failures do not block other copies. The status is written at

@@ -13,10 +13,10 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named
-from flotilla_sidecar.resourcedistribution.findings import Findings
+from flotilla_sidecar.resourcedistribution.results import Results
 
 
-def explain(found: Findings, draft: Draft) -> None:
+def explain(found: Results, draft: Draft) -> None:
     """Add reasons for writes, failures and correct copies."""
     conflicts, missing = found.failures[CONFLICT], found.failures[NO_NAMESPACE]
     made, updated, removed = (_namespaces(found, kind) for kind in (CREATE_FAILED, UPDATE_FAILED, DELETE_FAILED))
@@ -39,7 +39,7 @@ def explain(found: Findings, draft: Draft) -> None:
     _reason_in(draft, State.DONE, "Distributed", "the copy is up to date in", found.right)
 
 
-def _namespaces(found: Findings, kind: str) -> list[str]:
+def _namespaces(found: Results, kind: str) -> list[str]:
     return [one.namespace for one in found.fresh if one.failure == kind]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from flotilla_common.api.core import Container, ContainerStatus, Pod
 from flotilla_common.api.images import is_reported_as, same_digest
 from flotilla_common.workload.inplace.state import LastStatus
-from flotilla_sidecar.sidecarset.inplacestate import last_statuses
+from flotilla_sidecar.sidecarset.image_records import last_statuses
 
 
 class Consistency:

@@ -9,9 +9,9 @@ from flotilla_common.api.numbers import Reading, partition_value, strict_value
 from flotilla_common.control.plan import Frozen
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.revisions import RevisionChoice
+from flotilla_sidecar.sidecarset.desired import DesiredSidecars
 from flotilla_sidecar.sidecarset.pods import Pods
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
-from flotilla_sidecar.sidecarset.wanted import Wanted
 
 
 class Targets(Frozen):
@@ -41,7 +41,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
 
     snapshot: SidecarSetSnapshot
     now: datetime
-    wanted: Wanted
+    desired: DesiredSidecars
     revisions: RevisionChoice
     pods: Pods
     targets: Targets

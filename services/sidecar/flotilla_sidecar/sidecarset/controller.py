@@ -19,10 +19,10 @@ from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_common.workload.gathering import BUDGETS, BudgetsOfPods
-from flotilla_sidecar.sidecarset.look import look
+from flotilla_sidecar.sidecarset.desired import desired_sidecars
 from flotilla_sidecar.sidecarset.plan import plan
+from flotilla_sidecar.sidecarset.pod_state import pod_state
 from flotilla_sidecar.sidecarset.snapshot import Options, SidecarSetSnapshot
-from flotilla_sidecar.sidecarset.wanted import wanted_of
 
 INJECTED = "injected"
 """Index: pods by the SidecarSets that were injected into them."""
@@ -132,11 +132,11 @@ def _asked(sidecar_set: SidecarSet) -> tuple[object, ...]:
 def _concerns(sidecar_set: SidecarSet, old: Pod | None, new: Pod | None) -> bool:
     """Report whether a change of the pod matters. With an unreadable spec only new pods do."""
     try:
-        wanted = wanted_of(sidecar_set)
+        desired = desired_sidecars(sidecar_set)
     except ValueError:
         return old is None
-    before = None if old is None else look(old, wanted)
-    after = None if new is None else look(new, wanted)
+    before = None if old is None else pod_state(old, desired)
+    after = None if new is None else pod_state(new, desired)
     return before != after
 
 

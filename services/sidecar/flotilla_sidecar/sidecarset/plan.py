@@ -14,12 +14,12 @@ from flotilla_common.control.draft import Draft, refused
 from flotilla_common.control.plan import Plan, Reason, State
 from flotilla_common.workload.budget import Disruptions
 from flotilla_sidecar.sidecarset.context import PlanContext, targets
+from flotilla_sidecar.sidecarset.desired import desired_sidecars
 from flotilla_sidecar.sidecarset.pods import selected_namespaces, sort_pods
 from flotilla_sidecar.sidecarset.revisions import bookkeeping, choose
 from flotilla_sidecar.sidecarset.rollout import plan_rollout
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
 from flotilla_sidecar.sidecarset.status import plan_status
-from flotilla_sidecar.sidecarset.wanted import wanted_of
 from flotilla_sidecar.sidecarset.why import explain_progress, explain_unready
 
 
@@ -47,12 +47,12 @@ def plan(snapshot: SidecarSetSnapshot, now: datetime) -> Plan:
 def _survey(snapshot: SidecarSetSnapshot, now: datetime) -> PlanContext:
     """Derive the actual and the desired state. Raises ValueError if the spec cannot be read."""
     sidecar_set = snapshot.sidecar_set
-    wanted = wanted_of(sidecar_set)
-    pods = sort_pods(snapshot.pods, wanted, selected_namespaces(sidecar_set, snapshot.namespaces))
+    desired = desired_sidecars(sidecar_set)
+    pods = sort_pods(snapshot.pods, desired, selected_namespaces(sidecar_set, snapshot.namespaces))
     return PlanContext(
         snapshot=snapshot,
         now=now,
-        wanted=wanted,
+        desired=desired,
         revisions=choose(snapshot),
         pods=pods,
         targets=targets(sidecar_set.spec.update_strategy, pods.matched),
@@ -73,5 +73,5 @@ def _finish(context: PlanContext, draft: Draft) -> Plan:
         "busy": len(pods.busy),
     }
     status = plan_status(context)
-    settled = pods.complete and not draft.stages and not context.wanted.hot
+    settled = pods.complete and not draft.stages and not context.desired.hot
     return draft.plan(status=status.patch, urgent_status=status.urgent, numbers=numbers, settled=settled)

@@ -7,8 +7,8 @@ import msgspec
 from flotilla_common.api.core import Namespace, Pod
 from flotilla_common.api.kinds.sidecarset.matching import Reach
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
-from flotilla_sidecar.sidecarset.look import Look, look
-from flotilla_sidecar.sidecarset.wanted import Wanted
+from flotilla_sidecar.sidecarset.desired import DesiredSidecars
+from flotilla_sidecar.sidecarset.pod_state import PodState, pod_state
 
 
 class Pods(msgspec.Struct, kw_only=True):
@@ -29,7 +29,7 @@ class Pods(msgspec.Struct, kw_only=True):
     busy: list[Pod] = []
     unchosen: list[Pod] = []
     """Pods that are not updated, and that `updateStrategy.selector` does not match."""
-    idle_due: list[tuple[Pod, Look]] = []
+    idle_due: list[tuple[Pod, PodState]] = []
     """Pods with replaced containers that should idle."""
 
     @property
@@ -43,37 +43,37 @@ class Pods(msgspec.Struct, kw_only=True):
         return self.updated >= self.matched
 
 
-def sort_pods(found: Iterable[Pod], wanted: Wanted, namespaces: Collection[str] | None) -> Pods:
+def sort_pods(found: Iterable[Pod], desired: DesiredSidecars, namespaces: Collection[str] | None) -> Pods:
     """Sort the pods of these namespaces; None means all."""
     pods = Pods()
     for pod in found:
         if namespaces is not None and pod.metadata.namespace not in namespaces:
             continue
-        seen = look(pod, wanted)
-        if seen is not None:
+        state = pod_state(pod, desired)
+        if state is not None:
             pods.matching.append(pod)
-            _count(pods, pod, seen)
+            _count(pods, pod, state)
     return pods
 
 
-def _count(pods: Pods, pod: Pod, seen: Look) -> None:
-    pods.ready += seen.serving
-    if seen.idle_due:
-        pods.idle_due.append((pod, seen))
-    if seen.updated:
+def _count(pods: Pods, pod: Pod, state: PodState) -> None:
+    pods.ready += state.serving
+    if state.idle_due:
+        pods.idle_due.append((pod, state))
+    if state.updated:
         pods.updated += 1
-        pods.updated_ready += seen.serving
-        if not seen.serving:
+        pods.updated_ready += state.serving
+        if not state.serving:
             pods.restarting.append(pod)
-    elif not seen.chosen:
+    elif not state.chosen:
         pods.unchosen.append(pod)
-    elif not seen.upgradable:
+    elif not state.upgradable:
         pods.unupgradable.append(pod)
-        if not seen.marked:
+        if not state.marked:
             pods.unmarked.append(pod)
-    elif seen.busy:
+    elif state.busy:
         pods.busy.append(pod)
-        if seen.ready:
+        if state.ready:
             pods.restarting.append(pod)
     else:
         pods.candidates.append(pod)

@@ -19,7 +19,7 @@ from flotilla_common.workload.ownership import certain, take_in
 from flotilla_common.workload.recipe import RevisionOwner, RevisionRecipe
 from flotilla_common.workload.revisions import RevisionChoice, choose_revisions, own_revisions, surplus_revisions
 from flotilla_sidecar.sidecarset.context import PlanContext
-from flotilla_sidecar.sidecarset.look import look
+from flotilla_sidecar.sidecarset.pod_state import pod_state
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
 
 DEFAULT_LIMIT = 10
@@ -104,9 +104,9 @@ def _forget(context: PlanContext, own: Sequence[ControllerRevision]) -> Chain:
 
 def _needed(context: PlanContext, own: Sequence[ControllerRevision]) -> set[str]:
     """Return the names of revisions in use: the newest, those in pods and in the status, and the one to be injected."""
-    looks = [look(pod, context.wanted) for pod in context.pods.matching]
+    states = [pod_state(pod, context.desired) for pod in context.pods.matching]
     needed = {context.revision_name, context.sidecar_set.status.latest_revision}
-    needed |= {found.revision for found in looks if found is not None}
+    needed |= {found.revision for found in states if found is not None}
     return needed | _injected(context.sidecar_set, own)
 
 

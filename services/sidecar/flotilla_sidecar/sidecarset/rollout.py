@@ -17,14 +17,14 @@ from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.ordering import scatter, sort_by_priority
 from flotilla_common.workload.predicates import default_order_key
 from flotilla_sidecar.sidecarset.context import PlanContext
-from flotilla_sidecar.sidecarset.look import look
+from flotilla_sidecar.sidecarset.pod_state import pod_state
 from flotilla_sidecar.sidecarset.update import idle_chain, unupgradable_chain, update_chain
 
 ANY_VALUE = "*"
 """The value of a scatter term that means each value of the pods."""
 
 
-class Chosen:
+class Selection:
     """The pods that this pass updates, and what blocks the next ones."""
 
     def __init__(self, used: int) -> None:
@@ -71,14 +71,14 @@ def _update(context: PlanContext, draft: Draft) -> None:
     _tell_unupgradable(context, draft)
 
 
-def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Chosen:
+def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Selection:
     """Choose the first pods, as many as maxUnavailable allows.
 
     A pod whose annotations cannot be merged is skipped, so that it does not block the others.
     """
-    chosen = Chosen(len(context.pods.restarting))
+    chosen = Selection(len(context.pods.restarting))
     for pod in ordered:
-        found = look(pod, context.wanted)
+        found = pod_state(pod, context.desired)
         if len(chosen.chains) == MAX_CHAINS_PER_PASS or found is None:
             break
         if found.ready and chosen.used >= context.targets.max_unavailable:
@@ -98,7 +98,7 @@ def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Chosen:
     return chosen
 
 
-def _explain_limit(context: PlanContext, chosen: Chosen, draft: Draft) -> None:
+def _explain_limit(context: PlanContext, chosen: Selection, draft: Draft) -> None:
     """Name the pods that use up maxUnavailable: not back yet, or disturbed by this pass."""
     blockers = [*chosen.disturbed, *context.pods.restarting]
     limit = f"maxUnavailable {context.targets.max_unavailable}"
@@ -108,7 +108,7 @@ def _explain_limit(context: PlanContext, chosen: Chosen, draft: Draft) -> None:
         draft.reason(State.STUCK, "WaitingForMaxUnavailable", f"{limit} leaves no room", symptom=True)
 
 
-def _explain_unreadable(chosen: Chosen, draft: Draft) -> None:
+def _explain_unreadable(chosen: Selection, draft: Draft) -> None:
     """Add a reason and an error for unreadable pods."""
     pods = [pod for pod, _ in chosen.unreadable]
     # The error causes retries: repairing such a pod changes nothing that would wake the SidecarSet.

@@ -27,12 +27,12 @@ from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Chain, Event, Intent
 from flotilla_common.control.subject import Subject
 from flotilla_common.workload.podedit import PodEdit
-from flotilla_sidecar.sidecarset.condition import judge
 from flotilla_sidecar.sidecarset.consistency import Consistency
 from flotilla_sidecar.sidecarset.context import PlanContext
-from flotilla_sidecar.sidecarset.inplacestate import last_status, remembered
-from flotilla_sidecar.sidecarset.look import Look
-from flotilla_sidecar.sidecarset.twins import Twins, next_to_work, twins_of, working_containers
+from flotilla_sidecar.sidecarset.hot_upgrade import ContainerPair, container_pair, next_to_work, working_containers
+from flotilla_sidecar.sidecarset.image_records import last_status, with_last_images
+from flotilla_sidecar.sidecarset.pod_state import PodState
+from flotilla_sidecar.sidecarset.upgradability import set_upgradability
 
 NEVER = "0"
 """The version of an idle container, and the alternate version of one that has no predecessor."""
@@ -46,29 +46,29 @@ class PodChange:
         self.images: dict[str, str] = {}
         self._context = context
         self._pod = pod
-        self._consistency = Consistency(pod, context.wanted.name)
+        self._consistency = Consistency(pod, context.desired.name)
         self._before = {container.name: container.image for container in pod.spec.containers}
 
     def update(self) -> None:
         """Set the newest image of each sidecar (§7.9)."""
-        for sidecar in self._context.wanted.cold:
+        for sidecar in self._context.desired.cold:
             self._set_image(sidecar.name, sidecar.image)
-        for sidecar in self._context.wanted.hot:
-            self._upgrade(twins_of(self._pod, sidecar))
+        for sidecar in self._context.desired.hot:
+            self._upgrade(container_pair(self._pod, sidecar))
 
     def idle(self, due: tuple[str, ...]) -> None:
         """Set the empty image on the containers that are due (§7.10)."""
-        for sidecar in self._context.wanted.hot:
-            twins = twins_of(self._pod, sidecar)
-            if twins.other in due:
-                self._idle(twins, twins.other, twins.working)
+        for sidecar in self._context.desired.hot:
+            pair = container_pair(self._pod, sidecar)
+            if pair.other in due:
+                self._idle(pair, pair.other, pair.working)
 
     def remember_images(self) -> None:
         """Record what the changed containers ran until now."""
         last = {name: last_status(self._consistency.status(name), self._before[name]) for name in self.images}
-        wanted = self._context.wanted
-        self.annotations[SIDECAR_SET_IN_PLACE_STATE] = remembered(
-            self._pod.metadata.annotations, wanted.name, wanted.hash, last, self._context.now
+        desired = self._context.desired
+        self.annotations[SIDECAR_SET_IN_PLACE_STATE] = with_last_images(
+            self._pod.metadata.annotations, desired.name, desired.hash, last, self._context.now
         )
 
     def edit(self, cause: str) -> PodEdit:
@@ -87,32 +87,32 @@ class PodChange:
         if self._before.get(container, image) != image:
             self.images[container] = image
 
-    def _upgrade(self, twins: Twins) -> None:
-        image, chosen = twins.sidecar.image, next_to_work(twins, self._consistency)
-        kept = twins.other if chosen == twins.working else twins.working
-        if twins.images.get(kept) == image:
-            if twins.images.get(chosen) != twins.idle_image:
+    def _upgrade(self, pair: ContainerPair) -> None:
+        image, chosen = pair.sidecar.image, next_to_work(pair, self._consistency)
+        kept = pair.other if chosen == pair.working else pair.working
+        if pair.images.get(kept) == image:
+            if pair.images.get(chosen) != pair.idle_image:
                 # Back to the image that still runs: the new container has failed, and idles again.
-                self._idle(twins, chosen, kept)
+                self._idle(pair, chosen, kept)
             return
-        if twins.images.get(chosen) == image:
+        if pair.images.get(chosen) == image:
             return
         self._set_image(chosen, image)
-        self._works(twins, chosen)
+        self._works(pair, chosen)
         version = self._context.sidecar_set.metadata.resource_version
         self.annotations[SIDECAR_VERSION_ALT + chosen] = self.annotations.get(SIDECAR_VERSION + kept, NEVER)
         self.annotations[SIDECAR_VERSION + chosen] = version
         self.annotations[SIDECAR_VERSION_ALT + kept] = version
 
-    def _idle(self, twins: Twins, container: str, working: str) -> None:
-        self._set_image(container, twins.idle_image)
-        self._works(twins, working)
+    def _idle(self, pair: ContainerPair, container: str, working: str) -> None:
+        self._set_image(container, pair.idle_image)
+        self._works(pair, working)
         self.annotations[SIDECAR_VERSION + container] = NEVER
         self.annotations[SIDECAR_VERSION_ALT + working] = NEVER
 
-    def _works(self, twins: Twins, container: str) -> None:
+    def _works(self, pair: ContainerPair, container: str) -> None:
         """Record the working container on the pod."""
-        works = working_containers(self.annotations) | {twins.sidecar.name: container}
+        works = working_containers(self.annotations) | {pair.sidecar.name: container}
         self.annotations[SIDECAR_SET_WORKING_CONTAINER] = msgspec.json.encode(works, order="sorted").decode()
 
 
@@ -124,11 +124,11 @@ def update_chain(context: PlanContext, pod: Pod) -> Chain:
     change.annotations[SIDECAR_SET_HASH] = _recorded(context, pod)
     change.annotations = patched_annotations(change.annotations, context.sidecar_set.spec.patch_pod_metadata)
     edit = change.edit(f"sidecars to {context.revision_name}")
-    judge(edit, context.wanted.name, context.now, upgradable=True)
+    set_upgradability(edit, context.desired.name, context.now, upgradable=True)
     return edit.chain()
 
 
-def idle_chain(context: PlanContext, pod: Pod, found: Look) -> Chain:
+def idle_chain(context: PlanContext, pod: Pod, found: PodState) -> Chain:
     """Let replaced containers idle. The pod's record of its sidecars stays."""
     change = PodChange(context, pod)
     change.idle(found.idle_due)
@@ -143,22 +143,22 @@ def idle_chain(context: PlanContext, pod: Pod, found: Look) -> Chain:
 def unupgradable_chain(context: PlanContext, pod: Pod) -> Chain:
     """Set the condition that the pod's sidecars cannot be updated in place."""
     edit = PodEdit(pod, Intent.UPDATE, "more than images of its sidecars has changed")
-    judge(edit, context.wanted.name, context.now, upgradable=False)
+    set_upgradability(edit, context.desired.name, context.now, upgradable=False)
     return edit.chain()
 
 
 def _recorded(context: PlanContext, pod: Pod) -> str:
     """Return the records with the newest one of this SidecarSet. Unreadable records of others are lost already."""
-    wanted = context.wanted
+    desired = context.desired
     try:
         held: Mapping[str, Record] = records(pod.metadata.annotations.get(SIDECAR_SET_HASH, ""))
     except ValueError:
         held = {}
     record = Record(
         update_timestamp=rfc3339(context.now),
-        hash=wanted.hash,
-        sidecar_set_name=wanted.name,
-        sidecar_list=list(wanted.listed),
+        hash=desired.hash,
+        sidecar_set_name=desired.name,
+        sidecar_list=list(desired.listed),
         controller_revision=context.revision_name,
     )
-    return written({**held, wanted.name: record})
+    return written({**held, desired.name: record})

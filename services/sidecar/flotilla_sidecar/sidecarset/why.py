@@ -8,7 +8,7 @@ from flotilla_common.control.plan import State
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.causes import Around, explain_pods
 from flotilla_sidecar.sidecarset.context import PlanContext
-from flotilla_sidecar.sidecarset.look import look
+from flotilla_sidecar.sidecarset.pod_state import pod_state
 
 
 def explain_progress(context: PlanContext, draft: Draft) -> None:
@@ -65,6 +65,6 @@ def _unready(context: PlanContext) -> Iterator[Pod]:
     if pods.ready < pods.matched:
         known = {pod.metadata.uid for pod in pods.restarting}
         for pod in pods.matching:
-            seen = look(pod, context.wanted)
-            if seen is not None and not seen.serving and pod.metadata.uid not in known:
+            state = pod_state(pod, context.desired)
+            if state is not None and not state.serving and pod.metadata.uid not in known:
                 yield pod

@@ -6,12 +6,12 @@ from typing import NamedTuple
 from flotilla_common.api.kinds.resourcedistribution.types import CONDITIONS, CONFLICT, GET_FAILED, NO_NAMESPACE
 from flotilla_common.control.plan import Action, Chain
 from flotilla_sidecar.resourcedistribution.copies import phase
+from flotilla_sidecar.resourcedistribution.namespaces import active_namespaces
 from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
 from flotilla_sidecar.resourcedistribution.status import stored_failures
-from flotilla_sidecar.resourcedistribution.targets import living
 
 
-class Due(NamedTuple):
+class PlannedWrite(NamedTuple):
     """A write that is due."""
 
     failure: str
@@ -25,7 +25,7 @@ class Due(NamedTuple):
         return made if isinstance(made, tuple) else (made,)
 
 
-class Findings:
+class Results:
     """The findings by namespace, in the order of names."""
 
     def __init__(self, snapshot: DistributionSnapshot, matched: Sequence[str]) -> None:
@@ -37,16 +37,16 @@ class Findings:
         """Targets whose copy exists and is equal."""
         self.leaving: list[str] = []
         """Targets whose copy is terminating, and is recreated when it is gone."""
-        self.fresh: list[Due] = []
+        self.fresh: list[PlannedWrite] = []
         """Writes without a known failure."""
-        self.failing: list[Due] = []
+        self.failing: list[PlannedWrite] = []
         """Writes that failed when they were last tried."""
         self.failures: dict[str, dict[str, str]] = {kind: {} for kind in CONDITIONS}
         """By type of condition: namespaces, and the message for each."""
 
     def unread(self, why: str) -> None:
         """Record that the objects of all namespaces cannot be read."""
-        everywhere = living(sorted(self._snapshot.namespaces), self._snapshot.namespaces)
+        everywhere = active_namespaces(sorted(self._snapshot.namespaces), self._snapshot.namespaces)
         self.failures[GET_FAILED] = dict.fromkeys(everywhere, why)
         for namespace in self.matched:
             if namespace not in self.failures[GET_FAILED]:
@@ -72,4 +72,4 @@ class Findings:
         said = said or self._stored.get(failure, {}).get(namespace)
         if said:
             self.failures[failure][namespace] = said
-        (self.failing if said else self.fresh).append(Due(failure, namespace, make))
+        (self.failing if said else self.fresh).append(PlannedWrite(failure, namespace, make))

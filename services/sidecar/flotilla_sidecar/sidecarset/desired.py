@@ -1,7 +1,7 @@
 """Compiles the spec of a SidecarSet into the form that its pods are compared with.
 
 The result is built from values and cached by them. So it stays the same object while only the status of its SidecarSet
-changes, and the cached states of ten thousand pods stay valid (see `look`).
+changes, and the cached states of ten thousand pods stay valid (see `pod_state`).
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ KEPT = 1024
 """The number of SidecarSets that are cached: more than any cluster has."""
 
 
-class Wanted(msgspec.Struct, frozen=True, eq=False):
+class DesiredSidecars(msgspec.Struct, frozen=True, eq=False):
     """The compiled spec of one SidecarSet."""
 
     name: str
@@ -47,10 +47,10 @@ class Wanted(msgspec.Struct, frozen=True, eq=False):
         return not self.chooses_nobody and (self.chosen is None or self.chosen.matches(labels))
 
 
-def wanted_of(sidecar_set: SidecarSet) -> Wanted:
+def desired_sidecars(sidecar_set: SidecarSet) -> DesiredSidecars:
     """Compile the SidecarSet. Raises ValueError that names the unreadable field."""
     spec, annotations = sidecar_set.spec, sidecar_set.metadata.annotations
-    return _wanted(
+    return _compiled(
         sidecar_set.metadata.name,
         annotations.get(SIDECAR_SET_HASH, ""),
         annotations.get(SIDECAR_SET_HASH_WITHOUT_IMAGE, ""),
@@ -62,9 +62,9 @@ def wanted_of(sidecar_set: SidecarSet) -> Wanted:
 
 
 @lru_cache(maxsize=KEPT)
-def _wanted(
+def _compiled(
     name: str, whole: str, without_image: str, selector: bytes, chosen: bytes, containers: bytes, inits: bytes
-) -> Wanted:
+) -> DesiredSidecars:
     sidecars = _sidecars("spec.containers", containers)
     natives = [sidecar.name for sidecar in _sidecars("spec.initContainers", inits) if sidecar.native]
     who, chooses_nobody = None, False
@@ -72,7 +72,7 @@ def _wanted(
         who = _selector("spec.updateStrategy.selector", chosen)
     except ValueError:
         chooses_nobody = True
-    return Wanted(
+    return DesiredSidecars(
         name=name,
         memo_key=f"sidecarset:{name}",
         hash=whole,

@@ -38,7 +38,7 @@ def last_statuses(annotations: Mapping[str, str], name: str) -> Mapping[str, Las
         return {}
 
 
-def remembered(
+def with_last_images(
     annotations: Mapping[str, str], name: str, revision: str, changed: Mapping[str, LastStatus], now: datetime
 ) -> str:
     """Return the annotation with these containers changed. An unreadable one is replaced."""

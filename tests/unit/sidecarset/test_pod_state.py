@@ -8,8 +8,8 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.images import same_digest
 from flotilla_sidecar.sidecarset.consistency import Consistency
-from flotilla_sidecar.sidecarset.look import Look, look
-from flotilla_sidecar.sidecarset.wanted import wanted_of
+from flotilla_sidecar.sidecarset.desired import desired_sidecars
+from flotilla_sidecar.sidecarset.pod_state import PodState, pod_state
 from tests.testkit.documents import decoded
 from tests.unit.sidecarset.build import (
     HASH,
@@ -30,11 +30,11 @@ from tests.unit.sidecarset.build import (
 DIGEST, OTHER = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 
 
-def seen(there: Pod, builder: Builder | None = None) -> Look | None:
-    return look(there, wanted_of((builder or side("B")).build()))
+def seen(there: Pod, builder: Builder | None = None) -> PodState | None:
+    return pod_state(there, desired_sidecars((builder or side("B")).build()))
 
 
-def surely(there: Pod, builder: Builder | None = None) -> Look:
+def surely(there: Pod, builder: Builder | None = None) -> PodState:
     found = seen(there, builder)
     assert found is not None
     return found
@@ -246,10 +246,12 @@ def test_busy_is_who_serves_an_older_image_than_asked_for() -> None:
 
 def test_a_look_is_taken_once() -> None:
     there, builder = pod(), side("B")
-    wanted = wanted_of(builder.build())
-    first = look(there, wanted)
-    assert look(there, wanted_of(builder.stored(matchedPods=7).build())) is first, "the status does not matter"
-    assert look(there, wanted_of(side("C").build())) != first
+    desired = desired_sidecars(builder.build())
+    first = pod_state(there, desired)
+    assert pod_state(there, desired_sidecars(builder.stored(matchedPods=7).build())) is first, (
+        "the status does not matter"
+    )
+    assert pod_state(there, desired_sidecars(side("C").build())) != first
 
 
 def test_the_selector_of_updates() -> None:

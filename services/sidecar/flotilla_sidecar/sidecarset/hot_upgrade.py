@@ -17,7 +17,7 @@ from flotilla_sidecar.sidecarset.consistency import Consistency
 _read = Reader(dict[str, str]).read
 
 
-class Twins(msgspec.Struct, frozen=True):
+class ContainerPair(msgspec.Struct, frozen=True):
     """The two containers of one sidecar in a pod."""
 
     sidecar: Sidecar
@@ -45,7 +45,7 @@ def working_containers(annotations: Mapping[str, str]) -> dict[str, str]:
         return {}
 
 
-def twins_of(pod: Pod, sidecar: Sidecar) -> Twins:
+def container_pair(pod: Pod, sidecar: Sidecar) -> ContainerPair:
     """Return the two containers as the pod has them now.
 
     The pod records which one works. But if just that one has the empty image, another writer has changed one of the
@@ -55,24 +55,24 @@ def twins_of(pod: Pod, sidecar: Sidecar) -> Twins:
     works = working_containers(pod.metadata.annotations).get(sidecar.name)
     working, other = (first, second) if works == first else (second, first)
     images = {container.name: container.image for container in pod.spec.containers if container.name in sidecar.names}
-    twins = Twins(sidecar, working, other, images)
-    if twins.images.get(working) == twins.idle_image and not twins.idles:
-        return Twins(sidecar, other, working, images)
-    return twins
+    pair = ContainerPair(sidecar, working, other, images)
+    if pair.images.get(working) == pair.idle_image and not pair.idles:
+        return ContainerPair(sidecar, other, working, images)
+    return pair
 
 
-def next_to_work(twins: Twins, consistency: Consistency) -> str:
+def next_to_work(pair: ContainerPair, consistency: Consistency) -> str:
     """Return the container that gets the next image.
 
     This is an idle container; else the unhealthy one, if the other is healthy; else the older one.
     """
-    for name in twins.sidecar.names:
-        if twins.images.get(name) == twins.idle_image:
+    for name in pair.sidecar.names:
+        if pair.images.get(name) == pair.idle_image:
             return name
-    healthy = [name for name in twins.sidecar.names if is_healthy(name, consistency)]
+    healthy = [name for name in pair.sidecar.names if is_healthy(name, consistency)]
     if len(healthy) == 1:
-        return twins.other if healthy[0] == twins.working else twins.working
-    return twins.other
+        return pair.other if healthy[0] == pair.working else pair.working
+    return pair.other
 
 
 def is_healthy(container: str, consistency: Consistency) -> bool:

@@ -20,7 +20,7 @@ ALL_UPGRADABLE, UPDATE_IMMUTABLE = "AllSidecarsetUpgradable", "UpdateImmutableFi
 _read = Reader(dict[str, bool]).read
 
 
-def verdicts(pod: Pod) -> Mapping[str, bool]:
+def upgradability(pod: Pod) -> Mapping[str, bool]:
     """Return the condition's value for each SidecarSet; empty if it cannot be read."""
     condition = pod.conditions.get(SIDECAR_SET_UPGRADABLE)
     try:
@@ -29,13 +29,13 @@ def verdicts(pod: Pod) -> Mapping[str, bool]:
         return {}
 
 
-def judge(edit: PodEdit, name: str, now: datetime, *, upgradable: bool) -> None:
+def set_upgradability(edit: PodEdit, name: str, now: datetime, *, upgradable: bool) -> None:
     """Set whether that SidecarSet can update the pod, unless the pod shows it already."""
     stored = edit.pod.conditions.get(SIDECAR_SET_UPGRADABLE)
-    said = {**verdicts(edit.pod), name: upgradable}
-    good = all(said.values())
-    status, reason = ("True", ALL_UPGRADABLE) if good else ("False", UPDATE_IMMUTABLE)
-    message = msgspec.json.encode(said, order="sorted").decode()
+    values = {**upgradability(edit.pod), name: upgradable}
+    all_upgradable = all(values.values())
+    status, reason = ("True", ALL_UPGRADABLE) if all_upgradable else ("False", UPDATE_IMMUTABLE)
+    message = msgspec.json.encode(values, order="sorted").decode()
     if stored is not None and (stored.status, stored.reason, stored.message) == (status, reason, message):
         return
     moved = stored is None or stored.status != status

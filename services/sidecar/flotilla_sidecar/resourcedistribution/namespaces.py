@@ -10,7 +10,7 @@ SYSTEM = frozenset({"kube-system", "kube-public"})
 """Namespaces that are never targets, regardless of the spec."""
 
 
-class Choice:
+class NamespaceSelection:
     """The targets of one ResourceDistribution, compiled."""
 
     def __init__(self, targets: Targets) -> None:
@@ -41,7 +41,7 @@ class Choice:
         return not self._selector.empty and self._selector.matches(namespace.metadata.labels)
 
 
-def living(names: Iterable[str], namespaces: Mapping[str, Namespace]) -> list[str]:
+def active_namespaces(names: Iterable[str], namespaces: Mapping[str, Namespace]) -> list[str]:
     """Return the names of namespaces that exist and are not terminating: only those accept writes."""
     found = ((name, namespaces.get(name)) for name in names)
     return [name for name, one in found if one is not None and one.metadata.deletion_timestamp is None]
