@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from flotilla_common.clock import SystemClock
-from flotilla_dev.cluster.control_plane import ControlPlane, Options
+from flotilla_dev.cluster.control_plane import ControlPlane, PlaneOptions
 from flotilla_dev.cluster.kwok import Kubelet
 from flotilla_dev.cluster.nats import NatsServer, start_nats
 from flotilla_dev.cluster.programs import CONTROL_PLANE
@@ -85,7 +85,7 @@ async def control_plane(
     """Run a control plane with fake nodes for the time of the block."""
     program = programs()
     clock = SystemClock()
-    options = Options(durable=False, bound=True, apiserver_flags=apiserver_flags, kubelet=kubelet or Kubelet())
+    options = PlaneOptions(durable=False, bound=True, apiserver_flags=apiserver_flags, kubelet=kubelet or Kubelet())
     plane = ControlPlane(state_dir, program, clock, options=options)
     try:
         await plane.start()

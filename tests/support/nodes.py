@@ -16,7 +16,7 @@ from pathlib import Path
 
 from flotilla_cli.local.process import Process
 from flotilla_common.clock import SystemClock
-from flotilla_dev.cluster.control_plane import ControlPlane, Options
+from flotilla_dev.cluster.control_plane import ControlPlane, PlaneOptions
 from flotilla_dev.cluster.nats import NatsServer, start_nats
 from flotilla_dev.cluster.programs import SET
 from flotilla_dev.cluster.provision import provide
@@ -79,7 +79,7 @@ async def real_cluster(
     debian.install(print)
     real = RealNodes(state_dir, program, clock, bound=True)
     network = await real.connect()
-    options = Options(address=network.host, durable=False, bound=True, apiserver_flags=apiserver_flags)
+    options = PlaneOptions(address=network.host, durable=False, bound=True, apiserver_flags=apiserver_flags)
     plane = ControlPlane(state_dir, program, clock, options=options)
     try:
         await plane.start()

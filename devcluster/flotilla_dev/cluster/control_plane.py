@@ -31,7 +31,7 @@ READY_WITHIN = 90.0  # seconds; it takes 4 on an idle machine, and many times th
 POLL = 0.1
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class PlaneOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a control plane.
 
     `address`: where the apiserver listens. `durable`: etcd syncs to disk. `bound`: the processes end with this one
@@ -54,11 +54,11 @@ class ControlPlane:
         programs: Callable[[str], Path],
         clock: Clock,
         ports: Ports | None = None,
-        options: Options | None = None,
+        options: PlaneOptions | None = None,
     ) -> None:
         self.ports = ports or components.choose_ports()
         self.places = Places(state_dir)
-        self.options = options or Options()
+        self.options = options or PlaneOptions()
         self.processes = Processes(state_dir)
         self._programs = programs
         self._clock = clock

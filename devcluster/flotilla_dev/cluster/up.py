@@ -19,7 +19,7 @@ from flotilla_cli.progress import Progress
 from flotilla_cli.services import usual
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster import services, state
-from flotilla_dev.cluster.control_plane import ORDER, ControlPlane, Options
+from flotilla_dev.cluster.control_plane import ORDER, ControlPlane, PlaneOptions
 from flotilla_dev.cluster.nats import NAME as NATS
 from flotilla_dev.cluster.nats import start_nats
 from flotilla_dev.cluster.ports import free_ports, is_free, require_free
@@ -63,7 +63,7 @@ async def start(state_dir: Path, options: UpOptions, clock: Clock, progress: Pro
     services.check_settings(cluster, processes, state_dir)
     state.write(state_dir, cluster)
     with progress.step("Start the control plane") as say:
-        plane = ControlPlane(state_dir, program, clock, cluster.ports, Options(address=cluster.address))
+        plane = ControlPlane(state_dir, program, clock, cluster.ports, PlaneOptions(address=cluster.address))
         await plane.start(say)
         await plane.add_nodes(cluster.nodes)
     if cluster.real_nodes:
