@@ -1,5 +1,8 @@
-"""For all layers: nothing leads to the user's own clusters, assertions of shared contracts are explained like those of
-test files, sockets have short paths, and no generated example fails because the machine is busy."""
+"""Settings of all layers of tests.
+
+The environment leads to no cluster of the user, assertions of shared contracts are rewritten like those of test files,
+sockets have short paths, and no generated example fails because the machine is busy.
+"""
 
 import shutil
 import tempfile
@@ -19,8 +22,10 @@ settings.load_profile("flotilla")
 
 @pytest.fixture
 def short_path() -> Iterator[Path]:
-    """A folder whose name leaves room for the path of a unix socket: the kernel takes 107 characters, and those of
-    `tmp_path` may be half of them."""
+    """Yield a folder with a path short enough for a unix socket.
+
+    The kernel allows 107 characters, and `tmp_path` may use half of them.
+    """
     folder = Path(tempfile.mkdtemp(prefix="f-"))
     yield folder
     shutil.rmtree(folder)

@@ -1,8 +1,8 @@
 """One control plane with three real nodes and one set of services per file, one namespace per scenario.
 
-A file may name in `WATCHED` the resources that its scenarios look back at, in `STAFF` services that it needs beside
-those that all need, and in `FLAGS` more flags for them. `cluster` is the control plane without services, `running` has
-CloneSets' controllers, `staffed` those of nodes, too, and node agents.
+A file may name in `WATCHED` the resources that its scenarios look back at, in `STAFF` services that it needs beside the
+usual ones, and in `FLAGS` more flags for them. `cluster` is the control plane without services, `running` has
+CloneSets' controllers, `staffed` also those of nodes, and node agents.
 
 The files that leave nodes and services alone share one cluster, and so one worker of pytest-xdist (`QUIET`).
 """
@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 NODES = 3
 QUIET = ("test_cri.py", "test_image.py", "test_in_place.py", "test_seed_documents.py")
 FLAGS = ("--feature-gates=InPlaceWorkloadVerticalScaling=true",)
-"""Of the services of the quiet files."""
+"""Flags of the services of the quiet files."""
 FIRST = 2400
 """Seconds for the first test of a file: a machine without the programs builds them, which takes many minutes."""
 
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def unit(nodeid: str) -> str:
-    """What a worker gets with this test."""
+    """Return what a worker gets with this test."""
     return "quiet" if file_of(nodeid).endswith(tuple(f"/{HERE.name}/{file}" for file in QUIET)) else file_of(nodeid)
 
 
@@ -58,7 +58,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 class Running(NamedTuple):
-    """What the scenarios of a file share."""
+    """The processes that the scenarios of a file share."""
 
     cluster: RealCluster
     fleet: Fleet
@@ -76,14 +76,14 @@ class Staffed(NamedTuple):
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def quiet(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealCluster]:
-    """The cluster of the quiet files."""
+    """Run the cluster of the quiet files."""
     async with real_cluster(tmp_path_factory.mktemp("plane"), nodes=NODES) as made:
         yield made
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def running(quiet: RealCluster) -> AsyncIterator[Running]:
-    """The same with services."""
+    """Run services on the cluster of the quiet files."""
     async with fleet(quiet, flags=FLAGS) as services:
         with Recorder(quiet.program("kubectl"), quiet.kubeconfig, POD, CLONE_SET) as recorder:
             yield Running(quiet, services, recorder)
@@ -91,7 +91,7 @@ async def running(quiet: RealCluster) -> AsyncIterator[Running]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def own(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealCluster]:
-    """The cluster of one file."""
+    """Run the cluster of one file."""
     async with real_cluster(tmp_path_factory.mktemp("plane"), nodes=NODES) as made:
         yield made
 
@@ -113,20 +113,20 @@ async def staffed(cluster: RealCluster, request: pytest.FixtureRequest) -> Async
 
 
 def idle_agents(cluster: RealCluster) -> int:
-    """How many agents have said that they have nothing to pull: jobs find their nodes then."""
+    """Return how many agents have reported that they have nothing to pull: jobs find their nodes then."""
     images: list[Json] = cluster.read("nodeimages")["items"]
     return sum(image.get("status", {}).get("desired") == 0 for image in images)
 
 
 @pytest.fixture(scope="module")
 def front(staffed: Staffed) -> Iterator[Front]:
-    """A registry that goes wrong as told."""
+    """Run a registry whose failures tests define."""
     with registry_front(staffed.cluster) as made:
         yield made
 
 
 @pytest.fixture
 def space(request: pytest.FixtureRequest) -> Workspace:
-    """A fresh namespace, named after the test; in files that use `staffed` with everything at work in it."""
+    """Return a fresh namespace, named after the test; in files that use `staffed` with all services."""
     shared: Running | Staffed = request.getfixturevalue("staffed" if "staffed" in request.fixturenames else "running")
     return fresh(shared.cluster, shared.recorder, request.node.nodeid)

@@ -38,14 +38,14 @@ CLONE_SETS = manifest("chart-clone-sets")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def flotilla(cluster: RealCluster) -> AsyncIterator[Release]:
-    """The chart as it is, with nodes that can pull at once: these are younger than half a minute."""
+    """Install the chart unchanged, but let young nodes pull at once: these exist for less than half a minute."""
     async with release(cluster, **{"services__jobs__settings__nodeimage-creation-delay": 0}) as installed:
         yield installed
 
 
 @pytest.fixture
 def space(flotilla: Release, request: pytest.FixtureRequest) -> Iterator[Workspace]:
-    """A fresh namespace, named after the test."""
+    """Yield a fresh namespace, named after the test."""
     with watched(flotilla.cluster, request.node.nodeid, CLONE_SET) as made:
         yield made
 
@@ -57,7 +57,7 @@ def test_images_are_pulled_ahead(space: Workspace) -> None:
 
 
 def test_why_is_told_as_the_notes_say(flotilla: Release, space: Workspace) -> None:
-    """Whoever may read the Secret of the user that only reads may watch the bus, and so ask `explain`."""
+    """Users who may read the Secret of the read-only user may watch the bus, and so run `explain`."""
     held = json.loads(flotilla.kubectl("get", "secret", "flotilla-bus-reader", "-o", "json"))["data"]
     assert set(held) == {"reader.seed", "ca.crt"}
 
@@ -108,7 +108,7 @@ def test_uninstalling_never_deletes_workloads(flotilla: Release, cluster: RealCl
 
 
 async def test_it_is_installed_again_with_three_servers_of_the_bus(flotilla: Release, space: Workspace) -> None:
-    """On the CRDs and objects that stayed, which belonged to a release in another namespace. One server may go."""
+    """It uses the CRDs and objects of an earlier release in another namespace. One server may die."""
     flotilla.helm.run("uninstall", "flotilla", "--no-hooks", "--wait", "--ignore-not-found")
     await eventually(lambda: not space.cluster.kubectl("get", "namespace", NAMESPACE, "--ignore-not-found"))
     place = ("-n", NAMESPACE, "--create-namespace", "--take-ownership", "--set", "nats.replicas=3")
@@ -123,7 +123,7 @@ async def test_it_is_installed_again_with_three_servers_of_the_bus(flotilla: Rel
 
 
 def copies(flotilla: Release) -> dict[str, int]:
-    """On how many servers each stream is kept."""
+    """Return how many servers have a copy of each stream."""
     page = flotilla.kubectl("get", "--raw", f"{PROXY}/flotilla-bus-0:8222/proxy/jsz?streams=true&config=true")
     accounts = json.loads(page)["account_details"]
     return {stream["name"]: stream["config"]["num_replicas"] for stream in accounts[0]["stream_detail"]}

@@ -1,8 +1,8 @@
-"""The chart on three real nodes while its own pods come and go: rollouts of 200 pods go on, and nothing is lost.
+"""The chart on three real nodes while its own pods come and go: rollouts of 200 pods continue, and nothing is lost.
 
-The pods of the rollouts are on fake nodes, because two hundred real ones say nothing more of Flotilla; its own pods are
-on the real ones. One rollout follows the other for as long as a disturbance lasts, and of each the whole history is
-judged (`tests.support.observer`).
+The pods of the rollouts are on fake nodes, because two hundred real ones would prove nothing more about Flotilla; its
+own pods are on the real ones. Rollouts follow each other as long as a disturbance lasts, and the whole history of each
+is checked (`tests.support.observer`).
 """
 
 import asyncio
@@ -33,7 +33,7 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def flotilla(tmp_path_factory: pytest.TempPathFactory, audit: AuditLog) -> AsyncIterator[Release]:
-    """The chart with four shards."""
+    """Install the chart with four shards."""
     async with real_cluster(tmp_path_factory.mktemp("plane"), apiserver_flags=audit.flags) as cluster:
         await cluster.plane.add_nodes(FAKE_NODES)
         async with release(cluster, services__cloneset__shards=SHARDS, **OURS) as installed:
@@ -53,12 +53,12 @@ def spread(flotilla: Release, replicas: int, shards: int = SHARDS) -> bool:
 
 
 def writes(audit: AuditLog) -> int:
-    """How many writes of pods our services made since the last look."""
+    """Return how many writes of pods our services made since the last call."""
     return sum(write.object_ref.resource == "pods" and write.response_status.code < 300 for write in audit.ours())
 
 
 async def test_services_are_scaled(flotilla: Release, web: Rollout, audit: AuditLog) -> None:
-    """More replicas take over shards, fewer give them back, and no pod is written once more because of that."""
+    """New replicas gain shards, removed ones release them, and no pod is written twice because of that."""
 
     async def scale() -> None:
         await flotilla.scale("cloneset", 4)
@@ -88,7 +88,7 @@ async def test_the_number_of_shards_changes(flotilla: Release, web: Rollout, aud
 
 
 async def test_everything_is_rolled(flotilla: Release, web: Rollout) -> None:
-    """What an upgrade of the release does: every pod of ours is replaced."""
+    """As in an upgrade of the release, every pod of ours is replaced."""
     before = {pod["metadata"]["uid"] for pod in flotilla.pods()}
 
     async def restart() -> None:
@@ -101,7 +101,7 @@ async def test_everything_is_rolled(flotilla: Release, web: Rollout) -> None:
 
 
 async def test_a_node_is_drained(flotilla: Release, web: Rollout) -> None:
-    """That with the bus: budgets let its pods go, and everything is elsewhere afterwards."""
+    """The node of the bus: budgets allow the eviction of its pods, and everything runs elsewhere afterwards."""
     node = flotilla.pods("bus")[0]["spec"]["nodeName"]
 
     async def drain() -> None:
@@ -132,7 +132,7 @@ async def test_the_bus_is_restarted(flotilla: Release, web: Rollout) -> None:
 
 
 async def test_the_volume_of_the_bus_is_wiped(flotilla: Release, web: Rollout) -> None:
-    """Streams are made and filled again; whoever asks why hears an answer."""
+    """Streams are created and filled again, and `explain` has answers."""
     claim = json.loads(flotilla.kubectl("get", "pvc", "data-flotilla-bus-0", "-o", "json"))["metadata"]["uid"]
 
     async def wipe() -> None:

@@ -38,12 +38,12 @@ class Set:
         return self.engine.docker("compose", "--progress", "plain", *arguments, cwd=ROOT)
 
     def up(self) -> None:
-        """As the first line of compose.yaml says, and then the kubeconfig, as docs/operations.md says."""
+        """Run the first command of compose.yaml, and copy the kubeconfig as in docs/operations.md."""
         self.compose("up", "--wait", "--no-build", "--pull", "never")
         self.compose("cp", "keys:/keys/people/kubeconfig", str(self._kubeconfig))
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """On the machine of the engine, where the apiserver's port is published."""
+        """Run kubectl on the machine of the engine, where the apiserver's port is published."""
         return self.engine.inside(str(self._kubectl), "--kubeconfig", str(self._kubeconfig), *arguments, stdin=stdin)
 
     def apply(self, image: str, replicas: int = 5) -> None:
@@ -56,7 +56,7 @@ class Set:
         return {pod["metadata"]["name"]: row(pod) for pod in found}
 
     def run(self, image: str, replicas: int = 5) -> bool:
-        """Whether so many pods run this image."""
+        """Report whether this many pods run this image."""
         pods = self.pods().values()
         return len(pods) == replicas and all(pod.ready and pod.image == image for pod in pods)
 
@@ -97,7 +97,7 @@ async def test_a_changed_image_is_updated_in_place(running: Set) -> None:
 
 
 async def test_commands_on_the_machine_itself_reach_the_bus(running: Set, tmp_path: Path) -> None:
-    """With what docs/operations.md says."""
+    """With the settings from docs/operations.md."""
     running.compose("cp", "keys:/keys/people/.", str(tmp_path))
     said = running.engine.inside(
         "env",

@@ -21,7 +21,7 @@ GRACE = "PreRecreateGrace"
 STAFF = ("sidecar",)
 SOON = {"terminationGracePeriodSeconds": 2}
 LOOK = 3
-"""Seconds between two looks of an agent, at most: so much may be lost when its clock is set between them."""
+"""Maximum seconds between two passes of an agent: as much may be lost when its clock is set between them."""
 DEADLINE = "recreating has exceeded the activeDeadlineSeconds"
 
 
@@ -35,7 +35,7 @@ def container(name: str, hook: Json | None = None) -> Json:
 
 
 def pod(space: Workspace, hook: Json | None = None, *, name: str = "web", gated: bool = False, **spec: object) -> Json:
-    """A running pod with containers app and side; nothing in it minds a signal, so every stop takes its full grace."""
+    """Create a running pod with containers app and side, which ignore signals, so every stop takes its full grace."""
     gates = {"readinessGates": [{"conditionType": "KruisePodReady"}]} if gated else {}
     containers = [container("app", hook), container("side")]
     body = {"containers": containers, "terminationGracePeriodSeconds": 2, **gates, **spec}
@@ -88,7 +88,7 @@ def restarts(space: Workspace, name: str = "web") -> dict[str, int]:
 
 
 def course(space: Workspace) -> Iterator[list[tuple[str, str, bool]]]:
-    """The different states that a watcher saw, in order."""
+    """Yield the different states that a watch saw, in order."""
     seen: list[tuple[str, str, bool]] = []
     for event in space.history(kind=CRR):
         now = states(event.object.get("status", {}))
@@ -180,8 +180,11 @@ def test_13_out_of_service_before_the_stop(space: Workspace) -> None:
 
 
 async def test_the_clock_is_set_in_the_middle_of_restarts(space: Workspace, staffed: Staffed) -> None:
-    """An hour forward, then two hours back, while a hook runs, while a pod is kept out of service, and while a new
-    container has to prove itself. (What clock that is: tests.support.set_clock; the runtime's is another one.)"""
+    """The clock is set an hour forward, then two hours back.
+
+    This happens while a hook runs, while a pod is kept out of service, and while a new container has to prove itself.
+    It is the agent's clock (tests.support.set_clock); the runtime has another one.
+    """
     hook = {"exec": {"command": ["sh", "-c", "echo begun >> /notes/hook; sleep 8; echo done >> /notes/hook"]}}
     mount = {"volumeMounts": [{"name": "notes", "mountPath": "/notes"}]}
     noted = [container("app", hook) | mount, container("side") | mount]
@@ -222,7 +225,7 @@ def state(space: Workspace, name: str, one: str) -> Json:
 
 
 def stopped(space: Workspace, name: str, one: str) -> datetime:
-    """When the container that was there before ended."""
+    """Return when the previous container ended."""
     return moment(state(space, name, one)["lastState"]["terminated"]["finishedAt"])
 
 

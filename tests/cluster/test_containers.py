@@ -1,7 +1,7 @@
-"""Tests that take their NATS and their registry from containers, on a real engine: they pass as they do with processes.
+"""Tests with NATS and registry in containers, on a real engine: they pass as they do with processes.
 
 The images are stand-ins made of the same programs (tests/support/stand_ins.py), because nothing is pulled here; the
-registry's is crane, where elsewhere it is the one of that name.
+registry's is crane instead of the image of that name.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tests.support.docker_engine import DockerEngine, docker_engine
 ROOT = Path(__file__).parents[2]
 FILES = ("tests/integration/test_bus_contract.py", "tests/integration/test_registry.py")
 WORKERS = "4"
-"""These tests wait more than they compute."""
+"""More workers than cores: these tests wait more than they compute."""
 
 HOLD = """
 import sys

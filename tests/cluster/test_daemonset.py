@@ -39,7 +39,7 @@ def space(at_work: Running, request: pytest.FixtureRequest) -> Workspace:
 
 
 def pages(space: Workspace) -> set[str]:
-    """What the containers say that they are."""
+    """Return the containers' pages, which name them."""
     return {
         space.kubectl("exec", pod["metadata"]["name"], "--", "wget", "-qO-", "127.0.0.1").strip()
         for pod in by_node(space).values()
@@ -79,7 +79,7 @@ async def test_a_node_that_does_not_answer_is_updated_when_it_does(space: Worksp
     before = started(space, 3, IN_PLACE | {"maxUnavailable": 2})
     await at_work.cluster.kill("real-1", "kubelet")
     unknown = {"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}}
-    body = json.dumps(unknown)  # as the node controller says after its grace period, which is long here
+    body = json.dumps(unknown)  # as the node controller writes after its grace period, which is long here
     at_work.cluster.kubectl("patch", "node", "real-1", "--subresource=status", "--type=strategic", "-p", body)
     space.settled(NAME, desiredNumberScheduled=2, numberReady=2, numberMisscheduled=1)
     space.set_image(NEW, NAME)

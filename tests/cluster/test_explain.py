@@ -59,9 +59,9 @@ class Row(NamedTuple):
     name: str
     objects: Sequence[Json]
     line: str
-    """How the output begins. `…` stands for anything; pods are `web-*`."""
+    """The start of the output. `…` matches anything, `web-*` a pod's name."""
     about: str = "cloneset web"
-    ready: int = 0  # pods that have to be ready before what comes
+    ready: int = 0  # pods that have to be ready before the rest
     then: Sequence[str] = ()  # of kubectl
 
 
@@ -307,8 +307,10 @@ async def scene(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) 
 
 
 async def begin(cluster: RealCluster, denying: Json) -> None:
-    """Make all objects of all rows: admission first, and a SidecarSet before its pods. The node that is to be lost gets
-    no pods but its own."""
+    """Create all objects of all rows: admission first, and a SidecarSet before its pods.
+
+    The node that will be lost gets no pods but its own.
+    """
     cluster.kubectl("cordon", LOST)
     create(cluster, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": row.name}} for row in TABLE])
     objects = [placed(one, row.name) for row in TABLE for one in row.objects]
@@ -321,7 +323,7 @@ async def begin(cluster: RealCluster, denying: Json) -> None:
 
 @pytest.fixture
 def operator(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of somebody who uses the command line."""
+    """Set the environment of a user of the command line."""
     nats = scene.services.nats
     monkeypatch.setenv("KUBECONFIG", str(scene.cluster.kubeconfig))
     monkeypatch.setenv("FLOTILLA_NATS", nats.url)
@@ -331,14 +333,14 @@ def operator(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def flotilla(*arguments: str) -> str:
-    """What the command prints."""
+    """Run the command and return its output."""
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
     return result.output
 
 
 def matches(line: str, expected: str) -> bool:
-    """The line begins as expected: `…` is anything, `web-*` the name of a pod."""
+    """Report whether the line begins as expected: `…` matches anything, `web-*` the name of a pod."""
     pattern = re.escape(expected).replace("…", ".*").replace(r"web\-\*", r"web-\w+")
     return re.match(pattern, line) is not None
 

@@ -36,7 +36,7 @@ def built() -> Built:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stocked(cluster: RealCluster, built: Built) -> RealCluster:
-    """The cluster with the images in its registry, and a namespace that admits nothing but restricted pods."""
+    """Return the cluster with the images in its registry, and a namespace that admits only restricted pods."""
     await cluster.registry.store(build.reference(), built.image)
     await cluster.registry.store(build.BUS_NAMES[0], build.bus_image(cluster.program("nats-server")))
     cluster.kubectl("create", "namespace", SPACE)
@@ -67,7 +67,7 @@ def ready(cluster: RealCluster, name: str) -> bool:
 
 
 def ended(cluster: RealCluster, name: str) -> str:
-    """How a pod ended; empty as long as it runs."""
+    """Return the final phase of a pod; empty while it runs."""
     phase = cluster.read("pod", name, "--namespace", SPACE).get("status", {}).get("phase", "")
     return phase if phase in {"Succeeded", "Failed"} else ""
 

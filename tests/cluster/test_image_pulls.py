@@ -1,5 +1,4 @@
-"""Image pulls on real nodes: interrupted, while the clock is set, shared by jobs, on nodes that go away, and many at
-once."""
+"""Image pulls on real nodes: interrupted, under clock changes, shared by jobs, on leaving nodes, and many at once."""
 
 import json
 import time
@@ -21,7 +20,7 @@ CPU_PER_PULL = 0.05
 
 
 async def image(staffed: Staffed, front: Front, name: str, held: str = BLOBS) -> str:
-    """An image whose content (or what `held` says) does not come before `front.heal`. Returns its name."""
+    """Push an image whose content (or the `held` part) is withheld until `front.heal`. Returns its name."""
     front.serve(REGISTRY)
     front.spoil(name, hang(held))
     await staffed.cluster.registry.push(f"{REGISTRY}/{name}:v1", ["/bin/sh"], {"/name": name.encode()})
@@ -29,14 +28,14 @@ async def image(staffed: Staffed, front: Front, name: str, held: str = BLOBS) ->
 
 
 def successes(staffed: Staffed, what: str) -> int:
-    """How often a node said that it has pulled the image."""
+    """Return how often a node has reported that it pulled the image."""
     events = about_image(staffed.cluster, "NodeImage", "PullImageSucceed", what)
     return sum(one["count"] for one in events)
 
 
 @pytest.mark.parametrize("victim", ["agent", "containerd"])
 async def test_killed_in_the_middle_of_a_pull(space: Workspace, staffed: Staffed, front: Front, victim: str) -> None:
-    """It costs no attempt: the pull begins again, and ends once."""
+    """It costs no attempt: the pull restarts, and succeeds once."""
     what = await image(staffed, front, f"killed-{victim}")
     pull(space, f"{what}:v1", nodes=(NODE,), pullPolicy={"backoffLimit": 0})
     space.until(lambda: NODE in front.wanted(f"killed-{victim}"))
@@ -55,8 +54,11 @@ async def test_killed_in_the_middle_of_a_pull(space: Workspace, staffed: Staffed
 
 
 async def test_the_clock_is_set_in_the_middle_of_pulls(space: Workspace, staffed: Staffed, front: Front) -> None:
-    """An hour forward, then two hours back: attempts, pauses and deadlines are of real time, nothing is pulled twice,
-    and no pull ends before it began. (What clock that is: tests.support.set_clock.)"""
+    """The clock is set an hour forward, then two hours back.
+
+    Attempts, pauses and deadlines use real time, nothing is pulled twice, and no pull ends before it began. It is the
+    agent's clock (tests.support.set_clock).
+    """
     what = {name: await image(staffed, front, name) for name in ("quick", "mute", "slow", "sick")}
     front.heal("quick")
     front.spoil("sick", refuse(500))
@@ -98,7 +100,7 @@ async def test_the_clock_is_set_in_the_middle_of_pulls(space: Workspace, staffed
 
 
 def times(staffed: Staffed, what: dict[str, str]) -> tuple[dict[str, datetime], dict[str, float]]:
-    """When the node says that it began with each image, and how many seconds it was at it."""
+    """Return when the node began with each image by its report, and how many seconds it took."""
     entries = {name: tag_entry(staffed.cluster, NODE, one) for name, one in what.items()}
     began = {name: moment(entry["startTime"]) for name, entry in entries.items()}
     return began, {
@@ -126,7 +128,7 @@ async def test_two_jobs_for_one_image(space: Workspace, staffed: Staffed, front:
 
 
 def owners(staffed: Staffed, what: str) -> list[str]:
-    """The jobs that the node's tag is for."""
+    """Return the jobs that own the node's tag."""
     spec = staffed.cluster.read("nodeimage", NODE)["spec"]
     tags = spec.get("images", {}).get(what, {}).get("tags", [])
     return [owner["name"] for tag in tags for owner in tag["ownerReferences"]]

@@ -1,4 +1,4 @@
-"""In-place updates of CloneSets on real containers: what kubelet and containerd make of our writes (common.md §9)."""
+"""In-place updates of CloneSets on real containers: kubelet and containerd carry out our writes (common.md §9)."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def updated(space: Workspace, replicas: int) -> dict[str, Json]:
 
 
 def settled(space: Workspace, **fields: int) -> dict[str, Json]:
-    """Wait for this status, and until we have seen the pods that it speaks of."""
+    """Wait for this status, and until the watch has shown its pods; return the pods by name."""
     revision = space.settled(seconds=PATIENCE, **fields)["updateRevision"]
     space.until(lambda: all(is_ready(pod) and revision_of(pod) == revision for pod in space.pods.values()), PATIENCE)
     return dict(space.pods)
@@ -56,12 +56,12 @@ def identities(pods: dict[str, Json]) -> set[tuple[str, str, str, str]]:
 
 
 def containers(pod: Json) -> dict[str, Json]:
-    """The containers' statuses by name."""
+    """Return the containers' statuses by name."""
     return {status["name"]: status for status in pod["status"]["containerStatuses"]}
 
 
 def page(space: Workspace, pod: Json) -> str:
-    """What the pod's web server says, asked from the node that it runs on."""
+    """Return the page of the pod's web server, read from its node."""
     name = pod["metadata"]["name"]
     return space.kubectl("exec", name, "-c", "nginx", "--", "wget", "-qO-", "127.0.0.1").strip()
 
@@ -178,7 +178,7 @@ def test_an_image_that_is_not_there_stops_the_rollout_until_the_next_one(space: 
 
 
 def waits(pod: Json) -> bool:
-    """The kubelet cannot get the image."""
+    """Report whether the kubelet fails to pull the image."""
     reasons = {status["state"].get("waiting", {}).get("reason") for status in containers(pod).values()}
     return bool(reasons & {"ErrImagePull", "ImagePullBackOff"})
 
@@ -229,6 +229,6 @@ def test_resources_are_resized_in_the_running_pod(space: Workspace, policy: str,
 
 
 def memory_limit(space: Workspace, pod: str) -> int:
-    """What the kernel enforces."""
+    """Return the limit that the kernel enforces."""
     files = "/sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes"
     return int(space.kubectl("exec", pod, "--", "sh", "-c", f"cat {files} 2>/dev/null || true"))

@@ -1,7 +1,7 @@
-"""BroadcastJobs, AdvancedCronJobs and EphemeralJobs on real containers: the articles' examples word for word, and what
-kubelets make of programs that end, fail or never start.
+"""BroadcastJobs, AdvancedCronJobs and EphemeralJobs on real containers.
 
-What takes half a minute or waits for the next minute is begun first (`slow`) and looked at last.
+The articles' examples run verbatim, and kubelets run programs that end, fail or never start. Slow scenarios, of half a
+minute or until the next full minute, are started first (`slow`) and checked last.
 """
 
 from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ WATCHED = (POD, BROADCAST_JOB, ADVANCED_CRON_JOB, EPHEMERAL_JOB, CLONE_SET, JOB)
 
 
 class Slow(NamedTuple):
-    """What was begun first."""
+    """The scenarios that are started first."""
 
     short_lived: Workspace
     late: Workspace
@@ -63,7 +63,7 @@ async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
 
 @pytest.fixture(scope="module", autouse=True)
 def slow(at_work: Running) -> Slow:
-    """The examples that take their time."""
+    """Start the slow examples."""
     short_lived, late = (place(at_work, title, BROADCAST_JOB) for title in ("short-lived", "late"))
     scheduled = place(at_work, "scheduled", ADVANCED_CRON_JOB)
     scheduled.apply(SCHEDULED)
@@ -78,18 +78,18 @@ def place(at_work: Running, title: str, kind: Resource) -> Workspace:
 
 @pytest.fixture
 def space(at_work: Running, request: pytest.FixtureRequest) -> Workspace:
-    """A fresh namespace for BroadcastJobs."""
+    """Return a fresh namespace for BroadcastJobs."""
     return place(at_work, request.node.nodeid, BROADCAST_JOB)
 
 
 @pytest.fixture
 def dumps(space: Workspace, at_work: Running) -> Workspace:
-    """The same for EphemeralJobs."""
+    """Return the same namespace for EphemeralJobs."""
     return Workspace(at_work.cluster, at_work.recorder, space.name, EPHEMERAL_JOB)
 
 
 def script(text: str, **more: object) -> Json:
-    """A pod of one container that runs a script."""
+    """Return a pod of one container that runs a script."""
     return {"containers": [{"name": "main", "image": "busybox:1.36", "command": ["sh", "-c", text], **more}]}
 
 
@@ -105,7 +105,7 @@ def test_a_pod_on_each_node(space: Workspace):
 
 
 def test_a_container_that_fails(space: Workspace, at_work: Running):
-    """Under Continue all nodes have their try; the reason is told."""
+    """Under Continue all nodes try; the reason is reported."""
     space.apply(broadcastjob(pod=script("echo no such disk; exit 3"), failurePolicy={"type": "Continue"}))
     status = reached(space, phase="completed", desired=3, active=0, succeeded=0, failed=3)
     assert status["conditions"][0]["message"] == "Job completed, 0 pods succeeded, 3 pods failed"
@@ -244,5 +244,5 @@ def test_a_job_every_minute(slow: Slow):
 
 
 def finished(space: Workspace) -> list[Json]:
-    """Runs that are there and have had their pods on all nodes."""
+    """Return the existing runs whose pods have finished on all nodes."""
     return [one for one in space.objects("BroadcastJob") if one.get("status", {}).get("succeeded") == len(NODES)]

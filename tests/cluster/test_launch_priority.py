@@ -22,11 +22,11 @@ META = "apps.kruise.io/runtime-containers-meta"
 ORDERED = {"apps.kruise.io/container-launch-priority": "Ordered"}
 TERMINATE, IGNORE = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 SLOW = ["sh", "-c", "sleep 1; touch /ready; trap 'exit 0' TERM; sleep infinity & wait"]
-"""Is ready a second after it has started, and ends when it is told to."""
+"""A container that is ready a second after it has started, and ends on SIGTERM."""
 
 
 def container(name: str, priority: int | None = None, *, image: str = OLD, label: str = "") -> Json:
-    """A container that takes a moment to become ready; with `label`, its environment has this label of the pod."""
+    """Return a container that takes a moment to become ready; `label`: a pod label in its environment."""
     env: list[Json] = [] if priority is None else [{"name": "KRUISE_CONTAINER_PRIORITY", "value": str(priority)}]
     if label:
         env.append({"name": "FROM", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{label}']"}}})
@@ -39,25 +39,25 @@ def create(space: Workspace, document: Json) -> None:
 
 
 def pod(space: Workspace, *containers: Json, annotations: dict[str, str] | None = None) -> None:
-    """A pod `web`."""
+    """Create a pod `web`."""
     spec = {"containers": list(containers), "terminationGracePeriodSeconds": 2}
     metadata = {"name": "web", "annotations": annotations or {}}
     create(space, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
 
 def ready(found: Json) -> set[str]:
-    """The containers that are ready."""
+    """Return the ready containers."""
     return {one["name"] for one in found.get("status", {}).get("containerStatuses", ()) if one["ready"]}
 
 
 def created(found: Json) -> set[str]:
-    """The containers that have run at some time."""
+    """Return the containers that have ever run."""
     statuses: list[Json] = found.get("status", {}).get("containerStatuses", [])
     return {one["name"] for one in statuses if one.get("containerID")}
 
 
 def launches(space: Workspace, name: str) -> Iterator[tuple[str, set[str]]]:
-    """Containers in the order in which they were created, each with those that were ready by then at some time."""
+    """Yield containers in order of creation, each with those that had been ready before."""
     seen, served = set[str](), set[str]()
     for event in space.history():
         if event.object["metadata"]["name"] == name:
@@ -68,7 +68,7 @@ def launches(space: Workspace, name: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def keys(space: Workspace, name: str) -> set[str]:
-    """The keys of the pod's ConfigMap."""
+    """Return the keys of the pod's ConfigMap."""
     return set(space.read("configmap", f"{name}-barrier")["data"])
 
 
@@ -118,7 +118,7 @@ def test_pods_of_a_deployment(space: Workspace) -> None:
 
 
 def set_of(name: str, *containers: Json, **labels: str) -> Json:
-    """A CloneSet of one pod that is updated in place."""
+    """Return a CloneSet of one pod that is updated in place."""
     manifest = cloneset(1, name=name, strategy={"podUpdatePolicy": "InPlaceOnly"})
     template = manifest["spec"]["template"]
     template["metadata"]["labels"] |= labels
@@ -127,7 +127,7 @@ def set_of(name: str, *containers: Json, **labels: str) -> Json:
 
 
 def pod_of(space: Workspace, name: str) -> Json:
-    """The only pod of a CloneSet."""
+    """Return the only pod of a CloneSet."""
     (found,) = (one for one in space.pods.values() if one["metadata"]["labels"]["app"] == name)
     return found
 
@@ -137,7 +137,7 @@ def restarts(found: Json) -> dict[str, int]:
 
 
 def before_stop(space: Workspace, mark: int, name: str, container: str) -> Json:
-    """The pod as it was last seen before the container was stopped."""
+    """Return the pod as it was last seen before the container was stopped."""
     last: Json = {}
     for event in space.history(mark):
         if event.object["metadata"]["name"] == name:
@@ -148,7 +148,7 @@ def before_stop(space: Workspace, mark: int, name: str, container: str) -> Json:
 
 
 def test_13_updates_in_place_keep_the_order(space: Workspace) -> None:
-    """Of images, of environments that come from metadata, and of one each; three sets side by side."""
+    """Updates images, environments that come from metadata, and one of each; three sets side by side."""
     a, b = container("a", 5, label="x"), container("b", 1, label="y")
     changes = {
         "images": set_of("images", a | {"image": NEW}, b | {"image": NEW}, x="1", y="1"),
@@ -177,7 +177,7 @@ def test_13_updates_in_place_keep_the_order(space: Workspace) -> None:
 
 
 def job(space: Workspace, policy: str, sidecar: Json, code: int = 0, tries: int = 1) -> None:
-    """A Job `work`, whose main container ends with this code after a second."""
+    """Create a Job `work`, whose main container ends with this code after a second."""
     main = {"name": "main", "image": OLD, "command": ["sh", "-c", f"sleep 1; exit {code}"]}
     pod = {"restartPolicy": policy, "containers": [main, sidecar], "terminationGracePeriodSeconds": 2}
     spec = {"backoffLimit": tries - 1, "template": {"spec": pod}}
@@ -185,7 +185,7 @@ def job(space: Workspace, policy: str, sidecar: Json, code: int = 0, tries: int 
 
 
 def sidecar(*names: str, command: list[str] | None = None) -> Json:
-    """A container with these variables. By default it ends with 0 when it is told to."""
+    """Return a container with these variables. By default it ends with 0 on SIGTERM."""
     env = [{"name": name, "value": "true"} for name in names]
     return {"name": "log", "image": OLD, "env": env} | ({"command": command} if command else {})
 
@@ -203,7 +203,7 @@ def ended(space: Workspace, condition: str) -> Json:
 
 
 def exit_codes(found: Json) -> dict[str, int | None]:
-    """Of all containers; None for one that runs."""
+    """Return the exit codes of all containers; None for a running one."""
     statuses: list[Json] = found["status"]["containerStatuses"]
     return {one["name"]: one["state"].get("terminated", {}).get("exitCode") for one in statuses}
 

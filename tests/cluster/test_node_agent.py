@@ -121,7 +121,7 @@ async def test_agents_are_small(staffed: Staffed) -> None:
 
 
 def started(space: Workspace, hook: str = "") -> str:
-    """One pod; its container writes a line before it stops. Returns its name."""
+    """Create one pod whose container writes a line before it stops. Returns its name."""
     template = env_from("conf")
     if hook:
         template["spec"]["terminationGracePeriodSeconds"] = 30
@@ -164,9 +164,9 @@ async def test_containerd_restarts_in_a_pre_stop_hook(space: Workspace, staffed:
 
 
 async def test_the_bus_is_away_for_a_minute(space: Workspace, staffed: Staffed) -> None:
-    """What was begun ends meanwhile, what is asked for meanwhile is done afterwards; each once.
+    """Started work ends meanwhile, new requests are carried out afterwards, and each happens once.
 
-    (Only a request that nobody could begin for a whole minute is given up.)
+    (Only a request that could not be started for a whole minute is abandoned.)
     """
     pod = started(space, "sleep 6")
     await under_way(space, pod)

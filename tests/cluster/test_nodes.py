@@ -46,7 +46,7 @@ def pod_on(node: str) -> Json:
 
 @pytest.fixture(scope="module")
 def web(cluster: RealCluster) -> dict[str, Json]:
-    """A web server on each node, and a Service before them."""
+    """Create a web server on each node, and a Service for them; return the pods."""
     for name in cluster.names:
         cluster.kubectl("create", "-f", "-", stdin=json.dumps(pod_on(name)))
     cluster.kubectl("create", "service", "clusterip", "web", "--tcp=80:80")
@@ -71,7 +71,7 @@ def test_pods_reach_pods_services_and_the_apiserver(cluster: RealCluster, web: d
         for address in [*addresses, service]:
             assert inside(cluster, name, f"wget -qO- http://{address}") == "nginx:alpine"
         answer = inside(cluster, name, "wget -qO- http://10.96.0.1:443 2>&1 || true")
-        assert "400 Bad Request" in answer  # it wants to be spoken to with TLS
+        assert "400 Bad Request" in answer  # it requires TLS
     assert {page(pod) for pod in web.values()} == {"nginx:alpine"}
 
 
@@ -92,7 +92,7 @@ async def test_services_and_pods_have_names(cluster: RealCluster, web: dict[str,
 
 
 def page(pod: Json) -> str:
-    """What a pod serves to this machine; webhooks in pods are called from here."""
+    """Return the page that a pod serves to this machine; webhooks in pods are called from here."""
     with urllib.request.urlopen(f"http://{pod['status']['podIP']}", timeout=5) as reply:
         return reply.read().decode().strip()
 
@@ -137,14 +137,14 @@ async def test_a_killed_containerd_takes_no_container_along(cluster: RealCluster
     await cluster.kill("real-0", "containerd", "kubelet")
     assert page(before) == "nginx:alpine"
     await cluster.repair()
-    await eventually(lambda: can_enter(cluster, "web-real-0"), 30)  # its kubelet knows its pods again
+    await eventually(lambda: can_enter(cluster, "web-real-0"), 30)  # its kubelet has its pods again
     after = read_pods(cluster)["web-real-0"]
     assert container(after)["containerID"] == container(before)["containerID"]
     assert container(after)["restartCount"] == 0
 
 
 async def test_after_a_power_cut_a_node_goes_on(cluster: RealCluster, web: dict[str, Json]) -> None:
-    """Everything in the node ends, nothing of it stays, and its kubelet starts the same pods again."""
+    """All processes of the node end, none of its state is lost, and its kubelet restarts the same pods."""
     before = read_pods(cluster)["web-real-1"]
     await cluster.kill("real-1")
     await cluster.repair()
@@ -160,8 +160,10 @@ async def test_after_a_power_cut_a_node_goes_on(cluster: RealCluster, web: dict[
 
 
 def leave_a_cable(cluster: RealCluster, network: Network) -> None:
-    """What the kernel of a busy machine leaves for seconds of a switch that was killed. No process has such an id. The
-    other end is in a node, so that the cable goes with the cluster."""
+    """Leave a network link of a killed switch, as the kernel of a busy machine does for seconds.
+
+    No process has such an id. The other end is in a node, so that the link is removed with the cluster.
+    """
     name = f"fl-{NO_PROCESS + os.getpid()}"
     node = cluster.plane.processes.alive("real-0")
     assert node is not None

@@ -1,4 +1,4 @@
-"""Probes on real nodes: what they say of containers stands on pods, whatever restarts (podprobemarker.md §6, §11)."""
+"""Probes on real nodes: their results are on the pods, also across restarts (podprobemarker.md §6, §11)."""
 
 from itertools import groupby
 
@@ -24,8 +24,10 @@ POD_NAME = "web-0"
 
 
 def marker(**probes: Json) -> Json:
-    """Return a PodProbeMarker that probes the container nginx every second and shows each result as a condition
-    `game.io/<name>`; that of `idle` as labels and annotations, too."""
+    """Return a PodProbeMarker that probes the container nginx every second.
+
+    Each result is a condition `game.io/<name>`; that of `idle` is also shown as labels and annotations.
+    """
     policy = [
         {"state": "Succeeded", "labels": {"idle": "yes"}, "annotations": {"cost": "-5"}},
         {"state": "Failed", "annotations": {"cost": "5"}},
@@ -142,7 +144,7 @@ async def test_an_agent_that_is_killed_changes_no_result(game: Workspace, staffe
 
 
 async def test_a_container_that_restarts_while_the_agent_is_away(game: Workspace, staffed: Staffed) -> None:
-    """Expect Unknown, whatever the new container shows later: the result was about another instance."""
+    """The state is Unknown until the new container is probed: the result was about another instance."""
     node, mark = pod(game)["spec"]["nodeName"], game.now()
     await staffed.agents.kill(node)
     end_container(game)
@@ -178,7 +180,7 @@ def test_a_pod_that_is_recreated_under_its_name(game: Workspace) -> None:
 
 
 def test_a_pod_in_the_nodes_network(staffed: Staffed, request: pytest.FixtureRequest) -> None:
-    """Probe a pod whose IP is the node's, where the kubelet listens; the runtime has no IP of it."""
+    """The pod's IP is the node's, where the kubelet listens; the runtime has no IP for it."""
     namespace = new_namespace(staffed.cluster, request.node.nodeid)
     space = Workspace(staffed.cluster, staffed.recorder, namespace, STATEFUL_SET)
     sleeping = {"name": "nginx", "image": "nginx:alpine", "command": ["sleep", "infinity"]}

@@ -1,5 +1,4 @@
-"""Registries that fail or want a password, and a disk that is full: what a real containerd makes of it, and what users
-are told."""
+"""Registries that fail or require a login, and a full disk: a real containerd's errors, and users' messages."""
 
 import asyncio
 import base64
@@ -28,7 +27,7 @@ COPIES = "kruise-daemon-config"
 
 
 async def image(staffed: Staffed, front: Front, name: str, size: int = 100_000) -> str:
-    """An image with content of its own in the registry that fails. Returns its name."""
+    """Push an image with content of its own to the registry that fails. Returns its name."""
     front.serve(REGISTRY)
     reference = f"{REGISTRY}/{name}"
     content = {"/content": shake_256(name.encode()).digest(size)}
@@ -71,7 +70,7 @@ async def test_a_registry_in_trouble(
 
 
 async def test_a_registry_that_gets_well_in_time(space: Workspace, staffed: Staffed, front: Front) -> None:
-    """Nobody hears of the attempts before: the pauses between them are 1, 2, 4, … seconds."""
+    """Earlier attempts are not reported: the pauses between them are 1, 2, 4, … seconds."""
     what = await image(staffed, front, "moody")
     front.spoil("moody", refuse(500))
     pull(space, f"{what}:v1", nodes=("real-0",))
@@ -85,7 +84,7 @@ async def test_a_registry_that_gets_well_in_time(space: Workspace, staffed: Staf
 
 
 async def test_a_full_disk(space: Workspace, staffed: Staffed, front: Front) -> None:
-    """One node has no room for the image. Its neighbours do not mind, and it pulls as soon as there is room."""
+    """One node has no room for the image. The others are unaffected, and it pulls as soon as there is room."""
     what = await image(staffed, front, "large", 3_000_000)
     in_node = ("real-2", "sh", "-ec")
     staffed.cluster.run_in(
@@ -105,7 +104,7 @@ async def test_a_full_disk(space: Workspace, staffed: Staffed, front: Front) -> 
 
 
 def make_secret(space: Workspace, name: str, auths: Json) -> str:
-    """A pull secret; its data as the apiserver shows it."""
+    """Create a pull secret; return its data as the apiserver shows it."""
     document = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -119,7 +118,7 @@ def make_secret(space: Workspace, name: str, auths: Json) -> str:
 
 @asynccontextmanager
 async def overheard(staffed: Staffed) -> AsyncGenerator[list[bytes]]:
-    """Everything that anybody says on the bus during the block."""
+    """Yield all messages on the bus during the block."""
     said: list[bytes] = []
 
     async def hear(message: Msg) -> None:
@@ -184,7 +183,7 @@ END
 
 
 def with_plugin(root: Path, what: str) -> list[str]:
-    """A credential plugin among a node's files; the agent's flags for it."""
+    """Install a credential plugin among a node's files; return the agent's flags for it."""
     folder = root / "run" / "plugins"
     folder.mkdir(mode=0o755, exist_ok=True)
     (folder / "lookup").write_text(PLUGIN)
@@ -203,7 +202,7 @@ def with_plugin(root: Path, what: str) -> list[str]:
 
 
 async def test_logins_of_the_nodes_themselves(space: Workspace, staffed: Staffed, front: Front) -> None:
-    """Without pull secrets: a node whose kubelet has a docker config, one with a plugin, and one that knows nothing."""
+    """There are no pull secrets: one node has a docker config, one a plugin, and one neither."""
     what = await image(staffed, front, "vault/own")
     front.passwords["vault/own"] = ("robot", "pass-Phrase")
     file = staffed.cluster.nodes.files("real-0") / "var/lib/kubelet/config.json"

@@ -1,4 +1,4 @@
-"""The examples of the documents once more, on real containers: what users read is what kubelets do."""
+"""The examples of the documents on real containers: kubelets behave as the documents show."""
 
 from tests.integration.cloneset.test_seed_documents import (
     sample,

@@ -1,5 +1,4 @@
-"""SidecarSets on real containers: what a pod gets, what an update restarts, and a hot upgrade that loses nothing
-(sidecarset.md §6, §7)."""
+"""SidecarSets on real containers: injection, restarts by updates, and a lossless hot upgrade (sidecarset.md §6, §7)."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -59,7 +58,7 @@ class Meshed(Workspace):
         return {name: pod for name, pod in self.pods.items() if is_ready(pod) and not terminating(pod)}
 
     def counts(self) -> tuple[int, ...]:
-        """Matched, updated, ready, and updated and ready pods."""
+        """Return matched, updated, ready, and updated and ready pods."""
         found = self.read("sidecarset", self.name)
         status = found.get("status", {})
         if status.get("observedGeneration") != found["metadata"]["generation"]:
@@ -68,12 +67,12 @@ class Meshed(Workspace):
         return tuple(status.get(key, 0) for key in keys)
 
     def counted(self, *expected: int) -> None:
-        """Wait for these counts, and until the pods that they speak of have been seen."""
+        """Wait for these counts, and until the watch has shown the counted pods."""
         self.until(lambda: self.counts() == expected, PATIENCE)
         self.catch_up()
 
     def run(self, pod: str, container: str, command: str) -> str:
-        """A shell command in a container."""
+        """Run a shell command in a container and return its output."""
         return self.kubectl("exec", pod, "-c", container, "--", "sh", "-c", command).strip()
 
 

@@ -1,5 +1,4 @@
-"""StatefulSets on real containers: identity, data and order, whatever happens to nodes and services
-(statefulset.md §4)."""
+"""StatefulSets on real containers keep identity, data and order when nodes and services fail (statefulset.md §4)."""
 
 import json
 from collections.abc import AsyncIterator
@@ -43,7 +42,7 @@ def started(space: Workspace, replicas: int, **arguments: object) -> dict[str, J
 
 
 def mounted(manifest: Json) -> Json:
-    """The StatefulSet with the claim `data`, if it has one, at /data."""
+    """Return the StatefulSet with the claim `data`, if it has one, at /data."""
     pod = manifest["spec"]["template"]["spec"]
     pod["terminationGracePeriodSeconds"] = 1
     if manifest["spec"].get("volumeClaimTemplates"):
@@ -52,19 +51,19 @@ def mounted(manifest: Json) -> Json:
 
 
 def run(space: Workspace, pod: str, command: str) -> str:
-    """A shell command in a pod."""
+    """Run a shell command in a pod and return its output."""
     return space.kubectl("exec", pod, "--", "sh", "-c", command).strip()
 
 
 def service(space: Workspace) -> None:
-    """The headless Service that gives the pods names."""
+    """Create the headless Service that gives the pods names."""
     spec = {"clusterIP": "None", "selector": {"app": "web"}, "ports": [{"port": 80}]}
     made = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "nginx"}, "spec": spec}
     space.kubectl("create", "-f", "-", stdin=json.dumps(made))
 
 
 def address_of(space: Workspace, pod: str) -> str:
-    """The address that the pod's host name has for web-0; empty while it has none."""
+    """Return the address by which web-0 resolves the pod's host name; empty while it has none."""
     answer = run(space, "web-0", f"nslookup {pod}.nginx.{space.name}.svc.cluster.local 2>/dev/null || true")
     return answer.rpartition("Address: ")[2].strip()
 

@@ -1,4 +1,4 @@
-"""OpenKruise on real nodes is taken over with helm, and given back: no container is restarted, no work begun anew."""
+"""A takeover from OpenKruise on real nodes with helm, and back: no container restarts, no work is repeated."""
 
 import json
 import subprocess
@@ -29,11 +29,11 @@ VALUES = {
 }
 """Leases of pods that lost their rights shall run out soon."""
 HELD = {"clone": {"clone-kscj8", "clone-tmj6v"}, "asts": {"asts-0", "asts-2"}}
-"""What of each set its partition holds; sets are called like their kinds' short names."""
+"""Pods of each set that its partition keeps; sets are named like their kinds' short names."""
 
 
 class Container(NamedTuple):
-    """By which one knows that nothing was restarted."""
+    """The identity of a container, which changes with a restart."""
 
     pod: str
     id: str
@@ -67,7 +67,7 @@ def pods(cluster: RealCluster) -> dict[str, Json]:
 
 
 def containers(cluster: RealCluster) -> dict[str, Container]:
-    """The containers that run, by their pods."""
+    """Return the running containers by their pods."""
     found: dict[str, Container] = {}
     for name, pod in pods(cluster).items():
         for one in pod["status"].get("containerStatuses", ()):
@@ -124,7 +124,7 @@ async def test_taken_over_and_given_back(helm: Helm, cluster: RealCluster) -> No
 
 
 async def rolled_out(cluster: RealCluster, name: str, left: set[str]) -> None:
-    """The rollout goes on in place with the pods that the partition held; nobody else is touched."""
+    """Continue the rollout in place with the pods that the partition kept; other pods are untouched."""
     before = containers(cluster)
     change = json.dumps({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
     cluster.kubectl("patch", name, name, "-n", SPACE, "--type=merge", "-p", change)

@@ -1,5 +1,8 @@
-"""UnitedDeployments and WorkloadSpreads over three zones of real nodes: pods are where they belong, rollouts keep their
-containers, zones come and go, and a zone that is drained is served by the others."""
+"""UnitedDeployments and WorkloadSpreads over three zones of real nodes.
+
+Pods are in their zones, rollouts keep their containers, zones come and go, and the pods of a drained zone move to
+others.
+"""
 
 import json
 from collections import Counter
@@ -40,7 +43,7 @@ async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
 
 @pytest.fixture
 def space(at_work: Running, request: pytest.FixtureRequest) -> Iterator[Workspace]:
-    """A fresh namespace for UnitedDeployments; its pods go when the test has ended."""
+    """Yield a fresh namespace for UnitedDeployments; its pods are deleted after the test."""
     name = new_namespace(at_work.cluster, request.node.nodeid)
     yield Workspace(at_work.cluster, at_work.recorder, name, UNITED_DEPLOYMENT)
     at_work.cluster.kubectl("delete", "namespace", name, "--wait=false")
@@ -48,17 +51,17 @@ def space(at_work: Running, request: pytest.FixtureRequest) -> Iterator[Workspac
 
 @pytest.fixture
 def spread_space(space: Workspace, at_work: Running) -> Workspace:
-    """The same for WorkloadSpreads."""
+    """Return the same namespace for WorkloadSpreads."""
     return Workspace(at_work.cluster, at_work.recorder, space.name, WORKLOAD_SPREAD)
 
 
 def zoned(subset: str, **more: object) -> Json:
-    """A subset of the zone of its name."""
+    """Return a subset in the zone of its name."""
     return on_nodes(subset, "zone", subset, **more)
 
 
 def by_node(pods: Mapping[str, Json]) -> Counter[str]:
-    """How many pods serve on each node."""
+    """Return how many pods are available on each node."""
     return Counter(pod["spec"]["nodeName"] for pod in pods.values() if available(pod))
 
 
@@ -116,7 +119,7 @@ def test_a_drained_zone_is_served_by_the_others(space: Workspace, at_work: Runni
 
 
 def spread(*subsets: Json, target: Json, critical: int = 0) -> Json:
-    """A WorkloadSpread over zones."""
+    """Return a WorkloadSpread over zones."""
     strategy: Json = {"type": "Fixed"}
     if critical:
         strategy = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": critical}}
@@ -129,7 +132,7 @@ def spread(*subsets: Json, target: Json, critical: int = 0) -> Json:
 
 
 def zone(name: str, most: int | None = None) -> Json:
-    """A subset of a WorkloadSpread, in the zone of its name."""
+    """Return a subset of a WorkloadSpread, in the zone of its name."""
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [name]}]}
     return {"name": name, "requiredNodeSelector": term} | ({} if most is None else {"maxReplicas": most})
 
@@ -138,7 +141,7 @@ SAMPLE = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "s
 
 
 def chosen(pods: Mapping[str, Json]) -> Counter[str]:
-    """How many pods serve in each subset of the WorkloadSpread; each on the node of its zone."""
+    """Return how many pods are available in each subset of the WorkloadSpread; each on the node of its zone."""
     found: Counter[str] = Counter()
     for pod in pods.values():
         if available(pod):
@@ -149,7 +152,7 @@ def chosen(pods: Mapping[str, Json]) -> Counter[str]:
 
 
 def spread_out(space: Workspace, **expected: int) -> None:
-    """Wait until so many pods serve in each subset, and the status says so."""
+    """Wait until this many pods are available in each subset, and the status agrees."""
 
     def reached() -> bool:
         statuses: list[Json] = space.status("spread").get("subsetStatuses", [])
@@ -199,8 +202,7 @@ def test_pods_of_a_drained_zone_are_rescheduled(spread_space: Workspace) -> None
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_rollout_of_a_deployment_is_spread_by_version(spread_space: Workspace, at_work: Running) -> None:
-    """Both services die in the middle: no zone gets more than its share of
-    the new version, and the old one leaves."""
+    """Both services die in the middle: no zone exceeds its share of the new version, and the old one is removed."""
     space = spread_space
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     space.apply(spread(zone("a", 2), zone("b", 1), zone("c"), target=target))

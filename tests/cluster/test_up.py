@@ -23,7 +23,7 @@ FLOTILLA = ROOT / ".venv" / "bin" / "flotilla"
 
 UNTOUCHED = ("/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods", "/var/log/containers")
 FOUND = [path for path in UNTOUCHED if Path(path).exists()]
-"""What a kubelet uses, and what of it was there before."""
+"""Files of a kubelet, and those of them that existed before."""
 
 
 def run(*command: str | Path, check: bool = True) -> str:
@@ -41,7 +41,7 @@ def run(*command: str | Path, check: bool = True) -> str:
 
 
 def healthy(state: Path) -> dict[str, int]:
-    """The process of each part; all of them run and are well."""
+    """Return the process of each part, after checking that all run and are healthy."""
     parts = json.loads(run(FLOTILLA, "status", "--state", state, "-o", "json", check=False))
     assert all(part["running"] and part["healthy"] for part in parts), parts
     return {part["name"]: part["pid"] for part in parts}
@@ -68,7 +68,7 @@ async def assert_nothing_is_left(state: Path) -> None:
 
 
 def killed_at(moment: str, state: Path) -> None:
-    """`flotilla up`, killed when it says this."""
+    """Run `flotilla up` and kill it when it prints this."""
     command = [FLOTILLA, "up", "--real-nodes", "2", "--state", state, "--no-demo"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -87,7 +87,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def shown(state: Path) -> str:
-    """What the first command prints."""
+    """Run the first command and return its output."""
     return run("scripts/up", "--real-nodes", "3", "--state", state)
 
 

@@ -1,4 +1,4 @@
-"""What tests share: one control plane with all services, for those that disturb nothing but their own namespaces.
+"""One control plane with all services, shared by the tests that affect only their own namespaces.
 
 A test gets it as `shared`. All others have a control plane of their own, one per file: those that kill or wipe
 something, install or remove, or need flags.
@@ -112,7 +112,7 @@ WHOLE_FILES = 3
 
 
 def unit(nodeid: str) -> str:
-    """What a worker gets with this test: nothing else, or its file."""
+    """Return what a worker gets with this test: the test alone, or its file."""
     return nodeid if file_of(nodeid).endswith(tuple(f"/{HERE.name}/{file}" for file in SPREAD)) else file_of(nodeid)
 
 
@@ -140,8 +140,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Fleet]:
-    """The control plane and services that all tests of this run share, whichever worker runs them. Tests of it have
-    namespaces of their own, and kill, install and remove nothing."""
+    """Yield the control plane and services that all tests of this run share, on any worker.
+
+    Its tests have namespaces of their own, and kill, install and remove nothing.
+    """
     folder = tmp_path_factory.getbasetemp()
     run = folder.parent if hasattr(request.config, "workerinput") else folder
     with shared_plane(run / "shared") as flotilla:

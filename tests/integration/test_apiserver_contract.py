@@ -37,8 +37,10 @@ def runner() -> Iterator[asyncio.Runner]:
 
 @pytest.fixture(scope="module")
 def cluster(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A control plane without nodes: nobody runs pods. The apiserver answers for one kind straight from etcd; of others
-    it remembers more than etcd does, for minutes."""
+    """Yield a control plane without nodes, so that no pods run.
+
+    The apiserver serves one kind straight from etcd; for others its cache has older versions than etcd, for minutes.
+    """
     flags = (f"--watch-cache-sizes={FORGETTABLE.plural}.{FORGETTABLE.group}#0",)
     plane = control_plane(tmp_path_factory.mktemp("plane"), nodes=0, apiserver_flags=flags)
     cluster = runner.run(plane.__aenter__())
@@ -55,7 +57,7 @@ def play(runner: asyncio.Runner, cluster: Cluster) -> Play:
 
 
 async def _define(cluster: Cluster) -> None:
-    """Serve our kinds. Only storage versions are used, so nothing has to be converted."""
+    """Serve our kinds, in storage versions only, which need no conversion."""
     async with admin(cluster.kubeconfig, SystemClock()) as api:
         for manifest in manifests():
             manifest["spec"]["conversion"] = {"strategy": "None"}
@@ -83,7 +85,7 @@ async def _in_a_namespace(cluster: Cluster, scene: Scene) -> None:
 
 
 async def _compact(cluster: Cluster, api: Api, namespace: str) -> None:
-    """What the apiserver does every five minutes: etcd forgets the versions before the present one."""
+    """Compact etcd as the apiserver does every five minutes: it drops the versions before the present one."""
     revision = (await api.list(CONFIG_MAP, namespace, limit=1)).resource_version
     url = f"http://{HOST}:{cluster.plane.ports.etcd}/v3/kv/compaction"
     async with aiohttp.ClientSession() as http, http.post(url, json={"revision": revision, "physical": True}) as reply:
@@ -91,7 +93,7 @@ async def _compact(cluster: Cluster, api: Api, namespace: str) -> None:
 
 
 async def _furnished(api: Api, namespace: str) -> bool:
-    """What every namespace gets is there: its account, without which pods are refused, and the cluster's CA."""
+    """Report whether the namespace has its account, without which pods are refused, and the cluster's CA."""
     accounts, maps = await api.list(ACCOUNT, namespace), await api.list(CONFIG_MAP, namespace)
     return bool(accounts.items and maps.items)
 

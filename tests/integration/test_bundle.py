@@ -67,7 +67,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def listens(running: Fleet) -> bool:
-    """The recorder has subscribed to everything, and read the streams: its consumers are gone again."""
+    """Report whether the recorder has subscribed to everything, and read the streams: its consumers are gone again."""
     with urllib.request.urlopen(f"{running.nats.monitor}/connz?subs=1", timeout=5) as reply:
         connections = json.loads(reply.read())["connections"]
     return any("act.v1.*.*.default.*" in one.get("subscriptions_list", ()) for one in connections)
@@ -76,7 +76,7 @@ def listens(running: Fleet) -> bool:
 async def recorded(running: Fleet, path: Path) -> None:
     """Record a rollout with a change of mind in its middle, and a scale-in."""
     line = command("bundle", "clone/web", "--seconds=300", f"--nats={running.nats.url}", "-o", str(path))
-    # Whoever runs the tests in the background ignores SIGINT, and children inherit that.
+    # Tests run in the background ignore SIGINT, and children inherit that.
     line, env = ["env", "--default-signal=INT", *line], environment(running.nats)
     recorder = await asyncio.create_subprocess_exec(*line, stdout=PIPE, env=env)
     cluster = running.cluster

@@ -1,4 +1,4 @@
-"""The bus against a real nats-server: order, fencing, expiry, and what becomes of it when the server dies."""
+"""The bus against a real nats-server: order, fencing, expiry, and the death of the server."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ async def bus(nats: Broker) -> AsyncIterator[NatsBus]:
 
 
 class Reader:
-    """What a follow delivered."""
+    """The messages and resets that a follow delivered."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -225,7 +225,7 @@ async def test_a_restart_keeps_the_records_and_forgets_what_is_rebuilt(nats: Bro
 
 
 async def test_a_stream_that_is_rebuilt_moves_from_disk_into_memory(nats: Broker, bus: NatsBus) -> None:
-    """As it was made by releases that kept all streams on disk."""
+    """Releases that kept all streams on disk created it so."""
     odd = StreamSpec(name="moved", subjects=("moved.>",), last_value=True)
     await bus.ensure_stream(odd)
     await bus.publish("moved.1", b"1")
@@ -321,7 +321,7 @@ async def test_a_stream_that_was_there_before_is_made_to_republish(bus: NatsBus)
             await bus.history("decisions", "decisions.v1.clonesets.a.web", lambda message: kept.append(message.data))
 
     await asyncio.wait_for(all_are_kept(), 20)
-    assert sorted(map(int, kept)) == list(range(1, 501))  # also those that were replaced at once
+    assert sorted(map(int, kept)) == list(range(1, 501))  # also those replaced at once
     last = await bus.get_last("why", "why.v1.clonesets.a.web")
     assert last is not None
     assert last.data == kept[-1]

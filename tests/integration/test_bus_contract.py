@@ -55,11 +55,11 @@ def play(tmp_path: Path) -> Play:
 
 
 class TestNats(BusContract):
-    """What services rely on."""
+    """The contract that services need."""
 
 
 class TestDeliveries(DeliveryContract):
-    """What node agents rely on."""
+    """The contract that node agents need."""
 
 
 async def _on_a_server(state_dir: Path, scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""The bus, watched: by the stock client with the user that only reads, and by our own commands."""
+"""The bus observed by the stock client with the read-only user, and by our own commands."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ def space(shared: Fleet, request: pytest.FixtureRequest) -> Iterator[Workspace]:
 
 
 def flotilla(shared: Fleet, *arguments: str, user: str = "flotilla") -> str:
-    """What a command prints, as a user of the bus."""
+    """Return the output of a command, as a user of the bus."""
     seed = credentials_of(Path(shared.nats.credentials), user)
     line = [sys.executable, "-m", "flotilla_cli", *arguments, f"--nats={shared.nats.url}"]
     env = {"FLOTILLA_NATS_CREDS": str(seed), "KUBECONFIG": str(shared.cluster.kubeconfig), "PATH": "/usr/bin:/bin"}
@@ -72,7 +72,7 @@ async def test_a_rollout_of_fifty_pods_is_told_on_one_screen(shared: Fleet, spac
     space.settled("web", updatedAvailableReplicas=PODS)
     space.refused("patch", "clone", "web", "--type=merge", "-p", '{"spec":{"replicas":-1}}')
 
-    # The reader tells the same as the user who may do everything
+    # The reader sees the same as the user who may do everything
     text = flotilla(shared, "history", "clone", "web", "-n", space.name, user=READER)
     lines = text.splitlines()
     assert len(lines) <= 50
@@ -101,7 +101,7 @@ async def test_a_rollout_of_fifty_pods_is_told_on_one_screen(shared: Fleet, spac
     assert len(writes) == 250  # two for each created pod, three for each updated one
     assert sum(line["service"] == "webhook" for line in told) == 2
 
-    # Another change: what the environment holds is not told
+    # Another change: the content of the environment is not published
     space.json_patch({"op": "replace", "path": "/spec/template/spec/containers/0/env/0", "value": secret}, name="web")
     space.scale(3, "web")
     await eventually(lambda: "scaled with kubectl" in flotilla(shared, "history", "clone", "web", "-n", space.name))
@@ -150,7 +150,7 @@ async def test_what_the_docs_say_works_for_the_user_that_only_reads(
 
 
 def _words(line: str, namespace: str) -> list[str]:
-    """The words of a command of the docs, about a namespace of our own."""
+    """Return the words of a command of the docs, for a namespace of our own."""
     quoted = re.findall(r"'([^']*)'|(\S+)", line.replace("2>/dev/null", ""))
     words = [one or other for one, other in quoted]
     return [word.replace(".default.", f".{namespace}.") for word in words]
@@ -204,7 +204,7 @@ STREAMS = ("act", "why", "kube_core_pods")
 
 
 async def _stored(bus: NatsBus) -> list[str]:
-    """Where the intruder has put something into a stream."""
+    """Return the subjects at which the intruder has stored something in a stream."""
     return [one for name, one in zip(STREAMS, TARGETS, strict=False) if await bus.get_last(name, one)]
 
 
@@ -264,11 +264,11 @@ async def _tricks(intruder: Intruder, bus: NatsBus) -> None:
     assert made["config"]["ack_policy"] == "none"
     await intruder.ask("CONSUMER.MSG.NEXT.act.mine", {"batch": 1}, TARGETS[0])
     assert (await intruder.answer("CONSUMER.DELETE.act.mine", {}))["success"]
-    assert (await intruder.answer("STREAM.INFO.act", {}))["config"]["name"] == "act"  # what came before is judged, too
+    assert (await intruder.answer("STREAM.INFO.act", {}))["config"]["name"] == "act"  # handled
 
 
 async def _the_tricks_are_real(bus: NatsBus, heard: list[Message]) -> None:
-    """With the API at hand they work: what was looked for above would have been seen."""
+    """Check that the attempts work with the API at hand, so that the test above would have seen them."""
     sending = {"stream_name": "act", "config": {"deliver_subject": LIVE, "deliver_policy": "last"}}
     made = msgspec.json.decode(await bus.request("$JS.API.CONSUMER.CREATE.act", msgspec.json.encode(sending), 5))
     await eventually(lambda: any(message.subject.startswith("act.v1.") for message in heard), 20)

@@ -1,4 +1,4 @@
-"""The embedded control plane: its fake kubelets behave like kubelets, and nothing outlives it."""
+"""The embedded control plane: its fake kubelets behave like kubelets, and all its processes end with it."""
 
 import asyncio
 import json

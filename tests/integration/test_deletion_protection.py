@@ -1,7 +1,7 @@
-"""Deletion protection on a real apiserver: every native kind, and deletions that nobody asked for by name.
+"""Deletion protection on a real apiserver: every native kind, and deletions without a named object.
 
-The rules one by one are in tests/unit/webhook/test_protection.py; here it counts that the apiserver asks, for which
-kinds, and what users are told. Numbers are those of the worked examples in deletionprotection.md §7.
+The single rules are in tests/unit/webhook/test_protection.py; here it counts that the apiserver calls, for which kinds,
+and the text that users see. Numbers are those of the worked examples in deletionprotection.md §7.
 """
 
 import json
@@ -36,7 +36,7 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Run
 
 
 def labelled(kind: str, name: str, label: str, **spec: Any) -> dict[str, Any]:
-    """An object of a native kind that carries the label."""
+    """Return an object of a native kind that carries the label."""
     match kind:
         case "Service":
             version, fields = "v1", {"ports": [{"port": 80}]}

@@ -1,7 +1,7 @@
-"""`flotilla doctor` on the real thing: nothing where all is well, and every fault that is planted by its name.
+"""`flotilla doctor` against a real installation: no findings in a healthy one, and every planted fault by name.
 
-Faults that do not hide each other are planted together: each look has to listen for heartbeats. The tests build on each
-other, from an installation that is well to one whose bus is dead.
+Faults that do not hide each other are planted together: each run has to wait for heartbeats. The tests build on each
+other, from a healthy installation to one whose bus is dead.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ LEFTOVERS = manifest("doctor-leftovers")
 
 @asynccontextmanager
 async def others_speak(flotilla: Fleet) -> AsyncGenerator[None]:
-    """An agent without a runtime and a service of another release say that they live, for the time of the block."""
+    """Send heartbeats of an agent without a runtime and a service of another release, for the time of the block."""
     runtime = {"runtime": "no container runtime works: /run/containerd/containerd.sock: no such file"}
     beats: list[Json] = [
         {"service": NODE_AGENT, "replica": "kwok-0", "version": VERSION, "waiting": runtime},
@@ -92,7 +92,7 @@ async def others_speak(flotilla: Fleet) -> AsyncGenerator[None]:
 
 
 async def limit_stream(flotilla: Fleet) -> None:
-    """Somebody edits a stream."""
+    """Edit a stream."""
     async with flotilla.bus() as bus:
         info = json.loads(await bus.request(f"$JS.API.STREAM.INFO.{NODES}", b"", 5))
         changed = json.dumps(info["config"] | {"max_msgs": 1000}).encode()
@@ -132,7 +132,7 @@ async def test_every_fault_is_named(flotilla: Fleet, tmp_path: Path) -> None:
 
 @asynccontextmanager
 async def instead_of_the_webhook(flotilla: Fleet, folder: Path) -> AsyncGenerator[None]:
-    """Somebody at its port whose certificate has ended."""
+    """Serve the webhook's port with an expired certificate."""
 
     async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()

@@ -1,4 +1,4 @@
-"""The bus of `flotilla run`: for users with credentials only, over TLS and lasting when agents are to reach it."""
+"""The bus of `flotilla run`: credentials required, and TLS and a store on disk when agents need to reach it."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ from tests.support.cluster import eventually, programs
 
 
 async def reached(settings: BusAt | Settings, name: str, node: str = "", seconds: float = 60) -> bool:
-    """Whether a client with these settings gets in."""
+    """Report whether a client with these settings can connect."""
     bus = NatsBus(settings, name=name, clock=SystemClock(), inbox_prefix=subjects.node_inbox(node) if node else "")
     try:
         await eventually(lambda: bus.connected, seconds)
@@ -42,7 +42,7 @@ async def reached(settings: BusAt | Settings, name: str, node: str = "", seconds
 
 @pytest.fixture(autouse=True)
 def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What is noted for other commands stays here."""
+    """Keep the notes for other commands in the test's folder."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
@@ -111,7 +111,7 @@ def test_on_all_addresses_its_certificate_is_for_each_of_them(tmp_path: Path) ->
 
 
 def test_a_killed_server_is_started_again_at_its_place(tmp_path: Path) -> None:
-    """With what it had stored, so that services go on where they were."""
+    """It keeps its store, so that services continue where they were."""
     folder = tmp_path / "bus"
     with embedded_bus(Settings(nats_dir=str(folder)), programs()) as settings:
         assert asyncio.run(reached(settings, "cloneset/1"))

@@ -13,7 +13,7 @@ CONFIGURATIONS = ("mutatingwebhookconfiguration", "validatingwebhookconfiguratio
 
 
 async def fill(running: Running, bundle: Bundle) -> None:
-    """Put the certificate into the Secret, as whoever issues it does."""
+    """Put the certificate into the Secret, as its issuer does."""
     data = {"tls.crt": bundle.cert, "tls.key": bundle.key, "ca.crt": bundle.ca_cert}
     secret = {
         "apiVersion": "v1",

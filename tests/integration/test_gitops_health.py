@@ -1,8 +1,8 @@
-"""What Argo CD says of real rollouts: its scripts (`integrations/argocd`) over each version of the objects that a watch
-sees, in v1alpha1 and in v1beta1, at every step; and its actions, whose results are applied.
+"""Argo CD's health of real rollouts: its scripts (`integrations/argocd`) over each version of the watched objects.
 
-All kinds go through a step side by side. In a step, health goes from what it may be meanwhile to what it has to become,
-and stays there until the next one.
+They run in v1alpha1 and in v1beta1, at every step, as do its actions, whose results are applied. All kinds go through a
+step side by side. In a step, health goes from the allowed intermediate states to the final one, and stays there until
+the next one.
 """
 
 import json
@@ -40,7 +40,7 @@ NAMES = {
 
 
 class Step(NamedTuple):
-    """What has been asked of an object."""
+    """The expectation after a change of an object."""
 
     generation: int  # from here on
     meanwhile: frozenset[str]
@@ -79,7 +79,7 @@ class Scene:
         self._steps[kind] = Step(generation, frozenset(), "", "", before)
 
     def act(self, kind: str, action: str, version: str) -> None:
-        """Do what Argo CD does when somebody chooses an action that it offers."""
+        """Apply an action that Argo CD offers, as when a user chooses it."""
         document = self._object(kind, version)
         assert not disabled_actions(self._lua, document)[action], (kind, version, action)
         self.change(kind, acted(self._lua, document, action), version)
@@ -108,7 +108,7 @@ class Scene:
         self.kubectl("patch", pods[0], "--subresource=status", "--type=merge", "-p", failed)
 
     def says(self, kind: str, name: str, expected: tuple[str, str]) -> None:
-        """Wait until Argo CD says this status and these words of an object of a kind that is not watched."""
+        """Wait until Argo CD reports this status and this text for an object of a kind that is not watched."""
         served = next(one.versions for one in catalogue.KINDS if one.name == kind)
         said: dict[str, tuple[str, str]] = {}
 
@@ -146,8 +146,10 @@ class Scene:
             assert well == (health(self._lua, document)[0] != DEGRADED), (kind, version, document)
 
     def _course(self, kind: str, end: int = sys.maxsize) -> dict[str, list[tuple[str, str, Json]]]:
-        """What Argo CD said in the step, before the generation that ends it, by version: status, message, and the
-        status of the object."""
+        """Return Argo CD's health in the step, before the generation that ends it.
+
+        By version: status, message, and the status of the object.
+        """
         step, courses = self._steps[kind], dict[str, list[tuple[str, str, Json]]]()
         for version, recorder in self._recorders.items():
             mine = [event.object for event in recorder.events[step.events[version] :]]
@@ -211,7 +213,7 @@ def workload(kind: str, name: str, replicas: int | None = None, **rolling: objec
 
 
 def new(kind: str, image: str) -> Json:
-    """A patch that gives the containers of a kind another image."""
+    """Return a patch that gives the containers of a kind another image."""
     containers = [{"name": "main", "image": image}]
     if kind == "SidecarSet":
         return {"spec": {"containers": [{"name": "proxy", "image": image}]}}
@@ -223,7 +225,7 @@ def new(kind: str, image: str) -> Json:
 
 
 def held(kind: str, partition: int | str | Mapping[str, int]) -> Json:
-    """A patch that sets the partition of a kind."""
+    """Return a patch that sets the partition of a kind."""
     if kind == "SidecarSet":
         return {"spec": {"updateStrategy": {"partition": partition}}}
     if kind == "UnitedDeployment":
@@ -256,7 +258,7 @@ FEWER: Mapping[str, int | str | Mapping[str, int]] = {
 
 
 def begin(scene: Scene) -> None:
-    """Create everything, and wait until it is as it has to be."""
+    """Create all objects, and wait until they have settled."""
     pinned = {"matchLabels": {"kubernetes.io/metadata.name": scene.name}}
     labels: Json = {"app": "zones"}
     child: Json = {
@@ -343,7 +345,7 @@ def test_rollouts_step_by_step(scene: Scene):
 
 
 def test_what_breaks(scene: Scene):
-    """What the status says of a rollout that does not get on is shown until it does."""
+    """The status's message about a stuck rollout is shown until the rollout continues."""
     nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"nobody": "has-it"}}}}}
     scene.create(
         workload("CloneSet", "web", 2),
@@ -365,7 +367,7 @@ def test_what_breaks(scene: Scene):
 
 
 def test_kinds_without_rollouts(scene: Scene):
-    """Those that fake nodes can show."""
+    """Only those that fake nodes can show."""
     name = scene.name
     target = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "name": "db"}
     data: Json = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}, "data": {"a": "b"}}

@@ -1,7 +1,6 @@
-"""Whatever is sent to the webhook is answered in time, and costs it no more memory than the chart gives it (webhooks.md
-§1).
+"""Any request to the webhook is answered in time, within the memory that the chart grants (webhooks.md §1).
 
-`REQUESTS` by default; FLOTILLA_HOSTILE says how many.
+`REQUESTS` by default; FLOTILLA_HOSTILE sets the number.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ REQUESTS = 300
 AT_ONCE = 3
 MOST_SECONDS = 3.0
 MOST_SECONDS_OF_NEARLY_ALL = 1.0
-"""Of 99 in a hundred."""
+"""Limit for 99 in a hundred requests."""
 
 VALUES = Path(__file__).parents[2] / "helm" / "flotilla" / "values.yaml"
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(7200)]

@@ -1,5 +1,7 @@
-"""The webhook in the path of pods against a real apiserver: who is asked about, from when on, and while it is dead
-(sidecarset.md §6, container-extras.md §B2, ADR 15)."""
+"""The webhook in the path of pods against a real apiserver (sidecarset.md §6, container-extras.md §B2, ADR 15).
+
+Covers the pods that it is called for, from when on, and its outage.
+"""
 
 import copy
 import random
@@ -37,11 +39,11 @@ class Injecting:
 
     @property
     def calls(self) -> float:
-        """How often the pod webhook was called."""
+        """Return how often the pod webhook was called."""
         return self.flotilla.members["webhook"].metric(CALLS)
 
     def name(self) -> str:
-        """One that nobody has."""
+        """Return an unused name."""
         self._count += 1
         return f"n{self._count}"
 
@@ -51,7 +53,7 @@ class Injecting:
         return name
 
     async def sidecar_set(self, selector: Json, **spec: Any) -> str:
-        """One that injects a container of its own name."""
+        """Create a SidecarSet that injects a container of its own name; return the name."""
         name = self.name()
         containers = [{"name": name, "image": "side:1"}]
         document = {"metadata": {"name": name}, "spec": {"selector": selector, "containers": containers, **spec}}
@@ -157,7 +159,7 @@ async def test_namespaces_by_their_labels(world: Injecting):
 
 
 async def test_one_for_ten_thousand_namespaces(world: Injecting):
-    """Its rule names none of them, and is at work when it is stored all the same."""
+    """Its rule names no namespace, and is active all the same when it is stored."""
     space, elsewhere, label = await world.namespace(), await world.namespace(), world.name()
     many = [space, *(f"a-tenant-with-a-long-name-{number}" for number in range(10_000))]
     pinned = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": many}]}
@@ -220,7 +222,7 @@ async def test_pods_of_all_shapes_are_stored(world: Injecting):
 
 
 def unlike(pod: Json) -> Json:
-    """The pod without what two of them never share."""
+    """Return the pod without what differs between any two pods."""
     text = msgspec.json.encode(pod["spec"] | {"annotations": pod["metadata"].get("annotations")}).decode()
     name = pod["metadata"]["name"]
     token = next((one["name"] for one in pod["spec"].get("volumes", []) if "projected" in one), "kube-api-access")

@@ -42,7 +42,7 @@ def present(cluster: Cluster, *objects: str) -> bool:
 
 
 def tracked(cluster: Cluster, *how: str, owner: str) -> bool:
-    """Whether a new pod of a workload would have managedFields. `how`: kubectl's verb; `owner`: `version/kind`."""
+    """Report whether a new pod of `owner` (`version/kind`) would have managedFields. `how`: kubectl's verb."""
     api_version, _, kind = owner.rpartition("/")
     reference = {"apiVersion": api_version, "kind": kind, "name": "web", "uid": "u", "controller": True}
     pod = {
@@ -116,10 +116,10 @@ class TestInstall:
         assert not any(can(service, "get", "secrets", *system) for service in ("watcher", "cloneset"))
 
     async def test_services_write_their_own_leases_only(self, cluster: Cluster):
-        """A right to create knows no names, so a policy says whose a lease is."""
+        """A right to create cannot be limited to names, so a policy restricts each lease to its service."""
 
         def write(service: str, *verb: str, name: str = "") -> str:
-            """The apiserver's refusal; empty when it took the write."""
+            """Return the apiserver's refusal; empty if it accepted the write."""
             who = f"--as=system:serviceaccount:kruise-system:{rbac.account(service)}"
             try:
                 cluster.kubectl(*verb, who, "-n", "kruise-system", stdin=json.dumps(_lease(name)))
@@ -162,7 +162,7 @@ class TestInstall:
         assert not can("list", "imagepulljobs.apps.kruise.io", "-n", "default")
 
     async def test_pods_of_our_workloads_are_created_without_managed_fields(self, cluster: Cluster):
-        """And only those: not pods of others, nor one that somebody makes with server-side apply."""
+        """Others keep theirs: foreign pods, and pods made with server-side apply."""
         policy = "mutatingadmissionpolicy.admissionregistration.k8s.io/flotilla-pods-without-managed-fields"
         assert outcomes(flotilla(cluster, "install"))[policy] == "created"
         await eventually(lambda: not tracked(cluster, "create", owner="apps.kruise.io/v1beta1/CloneSet"))
@@ -311,7 +311,7 @@ WIDGETS = manifest("install-widgets")
 @pytest.mark.usefixtures("clean")
 @pytest.mark.timeout(300)
 async def test_crds_of_others_are_counted_where_users_allow_it(cluster: Cluster, tmp_path: Path):
-    """As the webhook's own account: it may not list what nobody allowed, and says what is missing."""
+    """The webhook's own account may not list them before users allow it, and reports the missing right."""
     fleet = Fleet(cluster, await cluster.nats(), ["--feature-gates=DeletionProtectionForCRDCascadingGate=true"])
     try:
         assert flotilla(cluster, "install", "--webhook-url", fleet.webhook_url).returncode == 0
@@ -350,7 +350,7 @@ def _refusal(cluster: Cluster, *arguments: str) -> str:
 
 
 def _secrets_on_nodes(cluster: Cluster) -> int:
-    """How many NodeImages refer to a copy of a secret."""
+    """Return how many NodeImages refer to a copy of a secret."""
     images = [item.get("spec", {}).get("images", {}) for item in cluster.read("nodeimages")["items"]]
     return sum(bool(spec.get("pullSecrets")) for held in images for spec in held.values())
 

@@ -14,12 +14,12 @@ from tests.support.workspace import cloneset
 
 CRD = "imagepulljobs.apps.kruise.io"
 SYNCED = '{"resource": "apps_kruise_io.imagepulljobs"'
-"""A line of the log of whoever has heard of all jobs."""
+"""Log line of a service that has received all jobs."""
 GATE = "--feature-gates=PreDownloadImageForInPlaceUpdate=true"
 
 
 def rolled_out(cluster: Cluster, image: str, replicas: int, updated: int) -> bool:
-    """All pods are ready, and so many of them on the image."""
+    """Report whether all pods are ready, `updated` of them on the image."""
     status: dict[str, Any] = cluster.read("clone", "sample").get("status", {})
     items = cluster.read("pods", "-l", "app=sample")["items"]
     images = [item["spec"]["containers"][0]["image"] for item in items]

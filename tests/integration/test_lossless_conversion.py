@@ -1,5 +1,6 @@
-"""What a client of v1alpha1 reads, changes and writes back keeps what only v1beta1 has, and the other way round: random
-objects of all kinds, through a real apiserver that calls our conversion. Nobody admits or reconciles them.
+"""An object that a client of v1alpha1 reads, changes and writes back keeps the fields of v1beta1, and vice versa.
+
+Random objects of all kinds, through a real apiserver that calls our conversion, without admission or controllers.
 """
 
 import base64

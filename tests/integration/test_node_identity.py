@@ -1,4 +1,4 @@
-"""On a real nats-server: a node's credentials open its own subjects, and no door beside them."""
+"""On a real nats-server: a node's credentials allow its own subjects, and no others."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -45,7 +45,7 @@ class Bus:
         self.files[node] = str(file)
 
     def renew(self, node: str) -> None:
-        """New credentials in a new file; the server is told."""
+        """Write new credentials into a new file, and reload the server."""
         self._write(node, f"{node}.renewed.creds")
         reload_users(self.server.process)
 
@@ -61,7 +61,7 @@ class Bus:
         return bus
 
     async def intruder(self, node: str, on_error: Callable[[Exception], Awaitable[None]]) -> Client:
-        """A plain client with the node's credentials, which may try anything."""
+        """Connect a plain client with the node's credentials, which may try anything."""
         client = Client()
         login = read_login(self.files[node])
         await client.connect(self.server.url, nkeys_seed_str=login.seed, error_cb=on_error)
@@ -239,7 +239,7 @@ async def test_new_credentials_replace_the_old_ones_at_once(bus: Bus) -> None:
 
 
 class Errors:
-    """What the server told a client."""
+    """The errors that the server sent to a client."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -253,7 +253,7 @@ class Errors:
 
 
 async def until_answered(ask: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Until both sides are connected."""
+    """Repeat the request until both sides are connected."""
     async with asyncio.timeout(60):
         while True:
             try:

@@ -1,4 +1,4 @@
-"""A real nats-server asks the watcher who an agent is; the apiserver's word decides (auth callout, TokenReview)."""
+"""A real nats-server has the watcher authenticate agents by the apiserver (auth callout, TokenReview)."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -52,7 +52,7 @@ class Reviews:
 
 
 class Intake:
-    """A nats-server that knows the services and asks about everybody else."""
+    """A nats-server that knows the services and delegates the authentication of all others."""
 
     def __init__(self, folder: Path, url: str, issuer: KeyPair) -> None:
         self.issuer = issuer
@@ -64,13 +64,13 @@ class Intake:
         self.begin()
 
     def begin(self) -> None:
-        """As a watcher that remembers nothing."""
+        """Start as a watcher with an empty cache."""
         self.logins = NodeLogins(
             api=self.reviews, clock=SystemClock(), issuer=self.issuer, account=AGENTS, audience="flotilla-bus"
         )
 
     async def answer(self, message: Message) -> bytes | None:
-        """The watcher's answer to a server's question."""
+        """Return the watcher's answer to a server's request."""
         answer = await self.logins.answer(message)
         self.answered += 1
         return answer
@@ -160,7 +160,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("status", REFUSED.values(), ids=REFUSED.keys())
 async def test_tokens_that_open_nothing(door: Intake, status: dict[str, Any]) -> None:
-    """Nor are they judged again and again."""
+    """They are not reviewed again and again either."""
     door.reviews.status = status
     agent = door.agent()
     await eventually(lambda: agent.connected or door.answered >= 3)

@@ -1,4 +1,4 @@
-"""A real apiserver says on which node an agent's pod runs, from a token that is bound to the pod."""
+"""A real apiserver reports the node of an agent's pod, from a token that is bound to the pod."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ class World:
         return self.cluster.kubectl(*command).strip()
 
     async def outcome(self, token: str) -> dict[str, str]:
-        """What NATS is told."""
+        """Return the claims that NATS receives."""
         server = KeyPair.generate(USER)
         asked = {"server_id": {"id": server.public}, "user_nkey": "U1", "connect_opts": {"auth_token": token}}
         data = server.sign({"iss": server.public, "nats": asked}).encode()
@@ -88,6 +88,6 @@ async def test_tokens(world: World) -> None:
     assert "not valid here" in (await world.outcome("made.up.token"))["error"]
 
     world.cluster.kubectl("delete", "pod", "agent", "--force", "--grace-period=0")
-    async with asyncio.timeout(30):  # the apiserver believes a token that it has just seen for ten seconds
+    async with asyncio.timeout(30):  # the apiserver caches a reviewed token for ten seconds
         while "jwt" in (await world.outcome(good)):
             await SystemClock().sleep(1)

@@ -1,4 +1,4 @@
-"""`flotilla plan -f`: what it says of many changes, and what then happens when they are applied with kubectl."""
+"""`flotilla plan -f`: its forecast of many changes, and the events when they are applied with kubectl."""
 
 import json
 import subprocess
@@ -32,19 +32,19 @@ class Change(NamedTuple):
 
 
 def image(manifest: Json, name: str) -> Json:
-    """The manifest with another image."""
+    """Return the manifest with another image."""
     changed = json.loads(json.dumps(manifest))
     changed["spec"]["template"]["spec"]["containers"][0]["image"] = name
     return changed
 
 
 def spec(manifest: Json, **members: Any) -> Json:
-    """The manifest with other members of its spec."""
+    """Return the manifest with other members of its spec."""
     return manifest | {"spec": manifest["spec"] | members}
 
 
 def template(manifest: Json, **metadata: Any) -> Json:
-    """The manifest with more metadata in its template."""
+    """Return the manifest with more metadata in its template."""
     held = manifest["spec"]["template"]
     merged = {key: held["metadata"].get(key, {}) | value for key, value in metadata.items()}
     return spec(manifest, template=held | {"metadata": held["metadata"] | merged})
@@ -69,7 +69,7 @@ def statefulset(name: str, replicas: int, rolling: Json, **members: Any) -> Json
 
 
 def sidecar_set(namespace: str, proxy: str) -> Json:
-    """It has no namespace, so it is named after one, and pinned to it."""
+    """Return a SidecarSet, named after a namespace and limited to it."""
     pinned = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     return {
         "apiVersion": "apps.kruise.io/v1beta1",
@@ -131,7 +131,7 @@ def space(request: pytest.FixtureRequest, shared: Fleet) -> Iterator[Workspace]:
 
 
 def listed(manifests: Sequence[Json]) -> str:
-    """A file of many objects."""
+    """Return a file of many objects."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
 
 
@@ -141,7 +141,7 @@ def apply(space: Workspace, *manifests: Json) -> None:
 
 
 def planned(space: Workspace, flotilla: Fleet, *manifests: Json, bus: bool = False) -> tuple[int, dict[str, Json]]:
-    """The exit code, and the stories by name; with the settings of the services if the `bus` is known."""
+    """Return the exit code, and the stories by name; with the settings of the services if the `bus` is known."""
     flags = ["-n", space.name, f"--kubeconfig={space.cluster.kubeconfig}", "-o", "json"]
     flags += [f"--nats={flotilla.nats.url}"] if bus else []
     line = [sys.executable, "-m", "flotilla_cli", "plan", "-f", "-", *flags]
@@ -174,7 +174,7 @@ def events_of(space: Workspace, name: str, since: int) -> list[Event]:
 
 
 def at_end(space: Workspace, kind: str, name: str, story: Json) -> bool:
-    """The status says what was foretold of it."""
+    """Report whether the status has the forecast numbers."""
     status, numbers = space.object(kind, name).get("status", {}), story["numbers"]
     fields = {
         "replicas": "total",
@@ -187,7 +187,7 @@ def at_end(space: Workspace, kind: str, name: str, story: Json) -> bool:
 
 
 def test_what_is_foretold_happens(space: Workspace, shared: Fleet):
-    """Many changes side by side: nothing is written by the plan, and then each of them goes as it said."""
+    """Many changes side by side: the plan writes nothing, and then each change happens as forecast."""
     made = changes()
     apply(space, sidecar_set(space.name, "proxy:1"), *(one.before[0] for one in made.values() if one.before))
     meshed, shrink = cloneset(4, name="meshed"), cloneset(4, name="shrink")
@@ -219,7 +219,7 @@ def test_what_is_foretold_happens(space: Workspace, shared: Fleet):
 
 
 def settled(space: Workspace) -> None:
-    """Everything is as its spec wants it."""
+    """Wait until everything is as its spec wants it."""
     stored = {(one["kind"], one["metadata"]["name"]): one["metadata"] for one in space.read(OBJECTS)["items"]}
 
     def done(found: Json) -> bool:
@@ -250,7 +250,7 @@ def ended(space: Workspace, stories: dict[str, Json]) -> None:
 
 
 def test_nodes_are_asked_as_foretold(space: Workspace, shared: Fleet):
-    """Of a job that pulls on two of three nodes at a time, whose agents do not answer."""
+    """A job pulls on two of three nodes at a time, whose agents do not answer."""
     nodes = [f"{space.name[-20:]}-{number}" for number in range(3)]
     labels = {"apps.kruise.io/fake-nodeimage": "true", "pool": space.name[-20:]}
     images: list[Json] = [
@@ -284,7 +284,7 @@ def test_nodes_are_asked_as_foretold(space: Workspace, shared: Fleet):
 
 
 def test_refusals_are_those_of_kubectl(space: Workspace, shared: Fleet):
-    """The words of schema, webhook and strict decoding; what is none of ours is passed over."""
+    """The words of schema, webhook and strict decoding; foreign objects are skipped."""
     wrong = [
         spec(cloneset(1, name="negative"), replicas=-1),
         spec(cloneset(1, name="selector"), selector={"matchLabels": {"app": "other"}}),

@@ -1,4 +1,4 @@
-"""The gate KruisePodReadinessGate: every pod gets the readiness gate from the webhook and its condition from us."""
+"""The gate KruisePodReadinessGate: the webhook adds the readiness gate to every pod, and we set its condition."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The engine's patches as a real apiserver takes them: what one write carries, and what makes it refused."""
+"""The engine's patches on a real apiserver: the content of one write, and what makes it refused."""
 
 import json
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clu
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def pod(cluster: Cluster, request: pytest.FixtureRequest) -> Pod:
-    """A new pod of ours on a node that nobody runs."""
+    """Create a pod of ours on a node without a kubelet."""
     await eventually(lambda: "default" in cluster.kubectl("get", "serviceaccount", "-o", "name", check=False))
     name = request.node.name.replace("_", "-")[:40].strip("-")
     resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}

@@ -35,7 +35,7 @@ def status(running: Fleet) -> Json:
 
 
 def follows(running: Fleet) -> bool:
-    """Somebody has subscribed to everything that `tail` shows."""
+    """Report whether `tail` has subscribed to everything that it shows."""
     with urllib.request.urlopen(f"{running.nats.monitor}/connz?subs=1", timeout=5) as reply:
         connections = json.loads(reply.read())["connections"]
     return any({"kube.v1.>", "act.v1.>", "why.v1.>"} <= set(one.get("subscriptions_list", ())) for one in connections)

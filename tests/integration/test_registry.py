@@ -1,4 +1,4 @@
-"""A registry keeps what is pushed to it, by our own client and by crane: the same from a container and as a process."""
+"""A registry keeps pushed images, by our own client and by crane: the same in a container and as a process."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

@@ -27,7 +27,7 @@ MANIFEST = manifest("run")
 
 
 def first_of(count: int) -> int:
-    """The first of so many free ports in a row."""
+    """Return the first of `count` consecutive free ports."""
     while True:
         ports = free_ports(count)
         if ports[-1] - ports[0] == count - 1:
@@ -35,7 +35,7 @@ def first_of(count: int) -> int:
 
 
 class Run:
-    """One `flotilla run` and everything that it started."""
+    """One `flotilla run` and all its processes."""
 
     def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
         (self.webhook,) = free_ports(1)
@@ -105,7 +105,7 @@ async def works(cluster: Cluster, run: Run, name: str) -> None:
 
 
 async def one_rollout_is_one_trace(cluster: Cluster, traces: Collector, name: str) -> None:
-    """From the change of the image over bus and passes to the last write, through four processes."""
+    """Check the trace from the change of the image over bus and passes to the last write, through four processes."""
     template = {"spec": {"containers": [{"name": "main", "image": "nginx:mainline"}]}}
     image = {
         "spec": {"template": template, "updateStrategy": {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible"}}}
@@ -139,7 +139,7 @@ def _orphans(traces: Collector, trace: str) -> list[str]:
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """What an embedded bus left of its store."""
+    """Return the files that an embedded bus left."""
     return list(folder.glob("flotilla-nats-*"))
 
 

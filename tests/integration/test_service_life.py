@@ -1,4 +1,4 @@
-"""How services begin and end: without their CRD, switched off, told to stop; and objects that they cannot read."""
+"""Services start and end: without their CRD, switched off, stopped; and objects that they cannot decode."""
 
 import asyncio
 import json
@@ -130,7 +130,7 @@ async def test_what_the_schema_lets_in_can_be_read(flotilla: Fleet):
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_object_that_cannot_be_read_is_reported_and_stops_nobody(flotilla: Fleet):
-    """A time of the year 0 passes the schema, and Python knows no such year."""
+    """A time in the year 0 passes the schema, and Python has no such year."""
     cluster = flotilla.cluster
     set_condition_time(cluster, "first", "0000-01-01T00:00:00Z")
     await eventually(lambda: "$.status.conditions[0].lastTransitionTime" in described(cluster, "first"))
@@ -155,7 +155,7 @@ def set_condition_time(cluster: Cluster, name: str, time: str) -> None:
 
 
 def described(cluster: Cluster, name: str) -> str:
-    """The events part of `kubectl describe`, as a person reads it."""
+    """Return the events part of `kubectl describe`."""
     return cluster.kubectl("describe", "clone", name).partition("Events:")[2]
 
 
@@ -208,7 +208,7 @@ async def test_reports_on_pods_are_served_where_no_kind_of_node_agents_is_instal
 
 
 async def report(flotilla: Fleet, pod: dict[str, Any], body: PodReport) -> Answer:
-    """What the agent of the pod's node is told."""
+    """Report as the agent of the pod's node; return the answer."""
     node, meta = pod["spec"]["nodeName"], pod["metadata"]
     inbox, subject = subjects.node_inbox(node), subjects.report(node, PODS, meta["namespace"], meta["name"])
     bus = NatsBus(people(flotilla.nats), name=node, clock=SystemClock(), inbox_prefix=inbox)

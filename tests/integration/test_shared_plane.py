@@ -1,4 +1,4 @@
-"""The control plane that tests share: one for all guests, whoever comes first, and gone with the last."""
+"""The control plane that tests share: one for all guests, started by the first, ended by the last."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ def guest(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def plane_of(process: subprocess.Popen[str]) -> str:
-    """Which control plane answers the guest."""
+    """Return which control plane answers the guest."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("\n")

@@ -1,4 +1,7 @@
-"""Sidecars on virtual nodes end by another image, when the pod's work is done (container-extras.md §A4)."""
+"""Sidecars on virtual nodes end by another image when the pod's main containers have ended.
+
+See container-extras.md §A4.
+"""
 
 import json
 from pathlib import Path
@@ -17,7 +20,7 @@ def image_of(cluster: Cluster, container: str) -> str:
 
 
 def finish(cluster: Cluster) -> None:
-    """The main container has ended, as a virtual kubelet reports it."""
+    """End the main container, as a virtual kubelet reports it."""
     statuses = cluster.read("pod", "work")["status"]["containerStatuses"]
     for status in statuses:
         if status["name"] == "main":
@@ -32,7 +35,7 @@ async def test_a_sidecar_on_a_virtual_node_gets_the_image_that_ends(tmp_path: Pa
         (node,) = [one["metadata"]["name"] for one in cluster.read("nodes")["items"]]
         cluster.kubectl("create", "-f", "-", stdin=POD.replace("NODE", node))
         await eventually(lambda: cluster.read("pod", "work")["status"].get("phase") == "Running")
-        cluster.kubectl("label", "--overwrite", "node", node, "type=virtual-kubelet")  # from now on nobody runs it
+        cluster.kubectl("label", "--overwrite", "node", node, "type=virtual-kubelet")  # unmanaged from now on
         assert image_of(cluster, "proxy") == "proxy:1"
         finish(cluster)
         await eventually(lambda: image_of(cluster, "proxy") == "exit:1")

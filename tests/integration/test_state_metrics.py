@@ -1,7 +1,7 @@
-"""The metrics of kruise-state-metrics, of objects in their lives on a real apiserver, written in both versions.
+"""The metrics of kruise-state-metrics, for objects on a real apiserver, written in both versions.
 
-What each series is to be follows from the object as kubectl reads it, by integrations/kube-state-metrics: so the
-service and that file are held against each other, and both against real objects.
+The expected value of each series follows from the object as kubectl reads it, by integrations/kube-state-metrics: so
+the service and that file are compared with each other, and both with real objects.
 """
 
 import os
@@ -137,7 +137,7 @@ def stored(space: Workspace, made: Json) -> Json:
 
 
 async def settled(space: Workspace, served: Served, made: list[Json]) -> None:
-    """Wait until CloneSets are at rest, and each series is as its object says."""
+    """Wait until CloneSets have settled, and each series matches its object."""
     wrong: list[str] = []
 
     def agree() -> bool:

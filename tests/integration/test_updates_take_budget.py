@@ -1,6 +1,6 @@
-"""Updates in place of all workloads, under budgets of one pod each (podunavailablebudget.md §9, example 51 and 53).
+"""In-place updates of all workloads, under budgets of one pod each (podunavailablebudget.md §9, example 51 and 53).
 
-What workloads allow themselves is far more; the budget alone holds them back.
+The workloads' own limits are far higher; only the budget restricts them.
 """
 
 import json

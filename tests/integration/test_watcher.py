@@ -1,4 +1,4 @@
-"""The watcher and the mirror on a real apiserver and a real nats-server: what the tables hold is what exists."""
+"""The watcher and the mirror on a real apiserver and a real nats-server: the tables equal the existing objects."""
 
 import asyncio
 import json

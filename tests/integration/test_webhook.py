@@ -1,4 +1,4 @@
-"""The webhook service against a real apiserver: admission, conversion, and a registration that heals."""
+"""The webhook service against a real apiserver: admission, conversion, and a registration that repairs itself."""
 
 import asyncio
 import json
@@ -127,7 +127,7 @@ async def test_the_apiserver_comes_again_when_there_is_no_room(running: Running)
 
 
 async def sent_away() -> bool:
-    """Some request was told to come again."""
+    """Report whether some request was answered 429."""
     (metric,) = process_metrics().requests.collect()
     return any(one.labels.get("code") == "429" and one.value for one in metric.samples)
 

@@ -1,4 +1,4 @@
-"""A webhook that answers nobody but the apiserver, where that shows a client certificate."""
+"""A webhook that answers only the apiserver, where that shows a client certificate."""
 
 import json
 import ssl
@@ -13,7 +13,7 @@ from tests.support.webhook import Running, cloneset, webhook
 
 
 async def asked(running: Running, path: str, pair: Path | None = None) -> int:
-    """What somebody is answered who is not the apiserver."""
+    """Return the status code for a client other than the apiserver."""
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     if pair is not None:

@@ -1,4 +1,4 @@
-"""On a real nats-server: replicas of the webhook lend each other places, and nobody else has a part in it (ADR 29)."""
+"""On a real nats-server: replicas of the webhook lend each other places, without access for others (ADR 29)."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -2,12 +2,12 @@
 
     python -m tests.mutation                    all mutants that were not tried yet, or whose code changed
     python -m tests.mutation --again            and those that were missed: for new tests
-    python -m tests.mutation --seconds 450      as many as fit; the next run goes on
+    python -m tests.mutation --seconds 450      as many as fit; the next run continues
     python -m tests.mutation 'flotilla_common.mirror.table*'
     python -m tests.mutation --sample 10        every tenth, always the same ones
-    python -m tests.mutation --report           what is known, without trying any
+    python -m tests.mutation --report           the verdicts so far, without trying any
 
-mutmut wants one package under one folder, so a copy of the packages and their tests is laid out for it in `.mutation`.
+mutmut requires one package under one folder, so a copy of the packages and their tests is laid out for it in `.mutation`.
 """
 
 import argparse
@@ -56,7 +56,7 @@ AREAS = (
 TESTS = ("support", "simulation", "unit/webhook", *(f"unit/{area}" for area in AREAS))
 CAUGHT, SURVIVED, UNTESTED, UNTRIED = "caught", "survived", "no test", "not tried"
 VERDICTS = {0: SURVIVED, 5: UNTESTED, 33: UNTESTED, None: UNTRIED, -24: CAUGHT, 24: CAUGHT, 36: CAUGHT}
-"""By exit code: pytest's 0 and 5, mutmut's own, the kernel's signal for used-up CPU time. All others are caught."""
+"""Verdicts by exit code: pytest's 0 and 5, mutmut's, the kernel's signal for used-up CPU time; the rest is caught."""
 
 
 def lay_out() -> None:
@@ -100,12 +100,12 @@ def results() -> Iterator[tuple[str, str, str]]:
 
 
 def sampled(name: str, every: int) -> bool:
-    """Whether a mutant belongs to the sample: by its name, so that all runs take the same ones."""
+    """Report whether a mutant belongs to the sample: by its name, so that all runs take the same ones."""
     return zlib.crc32(name.encode()) % every == 0
 
 
 def report(*, names: bool, every: int) -> None:
-    """Counts by file and in total; with `names` every mutant that was not caught."""
+    """Print counts by file and in total; with `names` every mutant that was not caught."""
     total: Counter[str] = Counter()
     files: dict[str, Counter[str]] = {}
     for file, name, verdict in results():
@@ -121,7 +121,7 @@ def report(*, names: bool, every: int) -> None:
 
 
 def _to_try(patterns: Sequence[str], every: int, *, again: bool) -> list[str]:
-    """Those that were not tried, and `again` those that were missed."""
+    """Return the mutants that were not tried, and with `again` those that were missed."""
     return [
         name
         for _, name, verdict in results()

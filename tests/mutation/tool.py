@@ -1,9 +1,9 @@
-"""`mutmut`, with the tests collected once, instead of once for each mutant.
+"""Runs `mutmut` with the tests collected once, instead of once for each mutant.
 
-mutmut forks one process per mutant from one that has imported everything, but each of them then starts pytest anew and
-collects the test files: most of its time. Here the tests lie collected in the process that is forked, so that a mutant
-costs a fork and the tests that run its function: first those that caught its neighbours, then the fastest ones, up to
-the first that fails.
+mutmut forks one process per mutant from one that has imported everything, but each then starts pytest and collects the
+test files again: most of its time. Here the forked process has the tests collected, so that a mutant costs a fork and
+the tests that run its function: first those that caught its neighbours, then the fastest ones, up to the first that
+fails.
 """
 
 import gc
@@ -27,11 +27,11 @@ from mutmut.utils.format_utils import mangled_name_from_mutant_name
 from mutmut.workers.isolation import ForkServerRunner, MutantRunner, run_in_fork
 
 Mutant = tuple[SourceFileMutationData, str, int | None]
-"""With its file and its last verdict."""
+"""A mutant with its file and its last verdict."""
 
 CAUGHT, MISSED = 1, 0
 CATCHES = Path("catches.json")
-"""In the folder of mutants: how many mutants of a function each test caught."""
+"""File in the folder of mutants: how many mutants of a function each test caught."""
 
 
 class CollectedOnce(PytestRunner):
@@ -44,7 +44,7 @@ class CollectedOnce(PytestRunner):
     def warm_up(self) -> None:
         """Collect: what pytest does before it runs the first test."""
         with change_cwd("mutants"):
-            # No tracebacks, and no explanations of differences: nobody reads them, and long ones take seconds.
+            # No tracebacks, and no explanations of differences: they are not read, and long ones take seconds.
             quick = ["--rootdir=.", "-q", "--capture=no", "--tb=no", "--assert=plain"]
             arguments = [*quick, *config().pytest_add_cli_args_test_selection]
             prepared = _prepareconfig([*arguments, *config().pytest_add_cli_args])
@@ -78,7 +78,7 @@ class CollectedOnce(PytestRunner):
 
 
 class _Catches:
-    """Which tests caught mutants of the same function: they are likely to catch the next one, too."""
+    """The tests that caught mutants of the same function: they are likely to catch the next one, too."""
 
     def __init__(self, mutant_name: str | None) -> None:
         self._all = json.loads(CATCHES.read_text(encoding="utf-8")) if CATCHES.exists() else {}
@@ -106,7 +106,7 @@ def _runner(max_workers: int = 1) -> MutantRunner:
 
 
 def _chosen(*, mutant_names: Sequence[str]) -> tuple[list[Mutant], dict[str, SourceFileMutationData]]:
-    """As the tool's own, which would compare each mutant with each name as if all of them were patterns."""
+    """Select mutants like the tool's function, which would compare each mutant with each name as a pattern."""
     mutants, files = _all_mutants(mutant_names=())
     names = set(mutant_names)
     patterns = [name for name in mutant_names if "*" in name]

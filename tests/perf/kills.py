@@ -38,7 +38,7 @@ class Victim:
         return self._made_since(before)[0] - killed
 
     def _made_since(self, event: int) -> Sequence[float]:
-        """When pods of the workload were made, from an event on."""
+        """Return when pods of the workload were created, from an event on."""
         new = (one for one in list(self._seen.events[event:]) if one.type == "ADDED")
         return [one.at for one in new if one.object["metadata"].get("labels", {}).get("app") == self._service]
 

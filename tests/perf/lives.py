@@ -10,19 +10,19 @@ OLD, NEW = "nginx:alpine", "nginx:mainline"
 
 
 class Life:
-    """What the life of many pods took, step by step."""
+    """The cost of the life of many pods, step by step."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.cpu: dict[str, float] = {}
-        self.bus_cpu: dict[str, float] = {}  # the part of it that is nats-server's
+        self.bus_cpu: dict[str, float] = {}  # nats-server's part
         self.pod_writes: dict[str, float] = {}
         self.rss = 0.0
 
     async def step(
         self, site: Bench, what: str, count: int, change: Awaitable[object], done: Callable[[], bool]
     ) -> None:
-        """Carry out a change of so many pods, and wait until it is done."""
+        """Carry out a change of this many pods, and wait until it is done."""
         cpu, bus_cpu, writes = site.cpu(), site.bus_cpu(), site.pod_writes()
         self.seconds[what] = await site.timed(change, done)
         self.cpu[what] = site.cpu() - cpu
@@ -35,8 +35,10 @@ class Life:
 
 
 async def live(site: Bench, resource: Resource, workloads: int, replicas: int, *, updates: bool = True) -> Life:
-    """Create, update, scale in by half, delete, with nothing left over from the life before. Without `updates` only
-    create and delete."""
+    """Create, update, scale in by half, delete, with nothing left over from the previous life.
+
+    Without `updates` only create and delete.
+    """
     await site.quiet()
     life = Life()
     count = workloads * replicas

@@ -114,7 +114,7 @@ class Pods:
 
 
 class Changes:
-    """When the changes of one CloneSet's spec arrived at a watch, by generation (monotonic seconds)."""
+    """Arrival times of the changes of one CloneSet's spec at a watch, by generation (monotonic seconds)."""
 
     def __init__(self) -> None:
         self._arrived: dict[int, float] = {}
@@ -129,7 +129,7 @@ class Changes:
                 self._changed.set()
 
     async def arrival(self, generation: int) -> float:
-        """When this generation arrived; waits for it."""
+        """Return when this generation arrived; wait for it."""
         async with asyncio.timeout(LIMIT):
             while generation not in self._arrived:
                 self._changed.clear()
@@ -196,7 +196,7 @@ class Bench:
         return memory_mib(self.flotilla.nats.process.pid, field)
 
     def pod_writes(self) -> float:
-        """Writes of pods that the services sent and that took effect, as they counted them."""
+        """Return how many writes of pods the services sent with success, by their own count."""
         return sum(writes_in(member.metrics_text()) for member in self.flotilla.members.values())
 
     async def set_image(self, resource: Resource, name: str, image: str) -> None:
@@ -206,7 +206,7 @@ class Bench:
 
     @asynccontextmanager
     async def changes(self) -> AsyncGenerator[Changes]:
-        """A watch on CloneSets for the time of the block."""
+        """Watch CloneSets for the time of the block."""
         page = await self.api.list(CLONE_SET, NAMESPACE)
         changes = Changes()
         watching = asyncio.create_task(changes.follow(self.api, page.resource_version))
@@ -229,7 +229,7 @@ class Bench:
 
 
 def writes_in(metrics: str, kind: str = "Pod", outcome: str = "Ok") -> float:
-    """The writes of objects of a kind in a metrics page that had this outcome."""
+    """Return the writes of objects of a kind with this outcome in a metrics page."""
     lines = [line for line in metrics.splitlines() if line.startswith("flotilla_writes_total{")]
     wanted = f'kind="{kind}"', f'outcome="{outcome}"'
     return sum(float(line.rpartition(" ")[2]) for line in lines if all(one in line for one in wanted))
@@ -254,12 +254,14 @@ ALL_AT_ONCE: Mapping[Resource, Mapping[str, object]] = {
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}},
     },
 }
-"""What makes a workload create and update all its pods at once, ours in place."""
+"""Settings by which a workload creates and updates all its pods at once, ours in place."""
 
 
 def manifest(resource: Resource, name: str, replicas: int, image: str) -> dict[str, object]:
-    """A workload that does everything at once. DaemonSets and BroadcastJobs have a pod on every node, whatever
-    `replicas` says."""
+    """Return a workload that creates and updates all its pods at once.
+
+    DaemonSets and BroadcastJobs ignore `replicas`: they have a pod on every node.
+    """
     labels = {"app": "bench", "workload": name}
     containers = [{"name": "nginx", "image": image}]
     spec: dict[str, object] = {"containers": containers}

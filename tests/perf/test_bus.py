@@ -25,14 +25,14 @@ PODS = 1000
 LARGE = 10 * PODS
 ROUNDS = 3
 NODES = 30
-"""With room for 15,000 pods."""
+"""Nodes for 15,000 pods."""
 
 RECORDS = 100_000
 RECORD = msgspec.json.encode({"service": "bench", "action": "patch", "cause": "x" * 560})
-"""What two hours of rollouts left in the record of writes: 60 MB."""
+"""A record like those of two hours of rollouts in the stream of writes: 60 MB."""
 
 SYNCED = "synced from the bus"
-"""What a service logs when it has read everything of a resource from the bus."""
+"""Log line of a service that has read everything of a resource from the bus."""
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(3600)]
 
@@ -82,7 +82,7 @@ async def test_cpu_of_services_and_bus(rounds: list[Round]) -> None:
 
 
 def median_of(lives: list[Life]) -> float:
-    """The middle one of the CPU seconds that the bus took for each life, all of which are printed."""
+    """Print the bus's CPU seconds of each life and return their median."""
     each = [sum(life.bus_cpu.values()) for life in lives]
     print("\neach:", *(f"{seconds:.2f}" for seconds in each), end="")
     return statistics.median(each)
@@ -120,7 +120,7 @@ async def seconds_to_sync(site: Bench) -> float:
 
 
 def synced(log: str) -> set[object]:
-    """The resources that a service has read completely from the bus, by its log."""
+    """Return the resources that a service has read completely from the bus, by its log."""
     lines = [line for line in log.splitlines() if SYNCED in line]
     return {msgspec.json.decode(line, type=dict[str, object])["resource"] for line in lines}
 

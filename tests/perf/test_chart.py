@@ -1,8 +1,8 @@
-"""What the chart costs on a cluster: time until everything is ready, memory, and CPU while nothing happens.
+"""The cost of the chart on a cluster: time until everything is ready, memory, and CPU at rest.
 
-Figures of containers are the kubelet's own (`/metrics/resource`), which `kubectl top` shows. The thousand pods are on
+Figures of containers are the kubelet's own (`/metrics/resource`), as shown by `kubectl top`. The thousand pods are on
 fake nodes, Flotilla's own on three real ones, and the image is on the nodes before the second installation, whose time
-counts: how fast a registry is says nothing of the chart.
+counts: the speed of a registry is no property of the chart.
 """
 
 import asyncio
@@ -29,8 +29,10 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800
 FAKE_NODES = 20
 PODS = 1000
 SETTLE_SECONDS, REST_SECONDS = 45, 120
-"""How long a set without work is left alone, and then looked at. Kubelets look at each container every ten to twenty
-seconds."""
+"""Seconds for which a set without work settles, and is then measured.
+
+Kubelets measure each container every ten to twenty seconds.
+"""
 OURS = {f"{part}__nodeSelector__type": "real" for part in ("manager", "daemon", "nats")}
 CPU, MEMORY = "container_cpu_usage_seconds", "container_memory_working_set_bytes"
 
@@ -43,7 +45,7 @@ class Container(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What the kubelet says of a container: CPU seconds since its start and when that was read, MiB."""
+    """The kubelet's figures of a container: CPU seconds since its start and when that was read, MiB."""
 
     cpu: float
     at: float
@@ -52,7 +54,7 @@ class Usage(NamedTuple):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Release]:
-    """The chart, installed for the second time."""
+    """Install the chart for the second time."""
     folder: Path = tmp_path_factory.mktemp("plane")
     async with real_cluster(folder) as cluster:
         await cluster.plane.add_nodes(FAKE_NODES)
@@ -66,7 +68,7 @@ async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Re
 
 
 def usage(flotilla: Release) -> dict[Container, Usage]:
-    """All containers of ours as the kubelets know them."""
+    """Return the figures of all containers of ours from the kubelets."""
     cpu: dict[Container, tuple[float, float]] = {}
     memory: dict[Container, float] = {}
     for node in flotilla.cluster.names:
@@ -84,8 +86,10 @@ def usage(flotilla: Release) -> dict[Container, Usage]:
 
 
 async def at_rest(flotilla: Release) -> tuple[float, dict[str, float]]:
-    """Thousandths of a core that everything takes while nothing happens, and the most MiB of a container by its name;
-    `all`: of all together."""
+    """Return the CPU at rest in thousandths of a core, and the maximum MiB of a container by its name.
+
+    `all` is the sum of all containers.
+    """
     await asyncio.sleep(SETTLE_SECONDS)
     before = usage(flotilla)
     await asyncio.sleep(REST_SECONDS)
@@ -116,8 +120,11 @@ async def test_split_with_a_thousand_pods(flotilla: Release) -> None:
 
 @pytest.mark.parametrize("service", KINDS)
 async def test_a_killed_container_writes_again(flotilla: Release, service: str) -> None:
-    """The one that holds the shard is killed, and starts again. Once: after its second end the kubelet waits for ten
-    seconds, and its replica takes over when the lease has run out."""
+    """The container that holds the shard is killed, and restarts.
+
+    It is killed only once: after its second end the kubelet waits for ten seconds, and its replica takes over when the
+    lease has expired.
+    """
     cluster = flotilla.cluster
     with Recorder(cluster.program("kubectl"), Path(cluster.kubeconfig), POD, namespace="default") as seen:
         await eventually(seen.begun)

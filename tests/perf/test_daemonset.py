@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
-    """At rest: every node has its NodeImage."""
+    """Run all services at rest: every node has its NodeImage."""
     async with bench(tmp_path_factory.mktemp("perf"), nodes=NODES, services=EVERYTHING) as running:
         await eventually(lambda: len(running.cluster.read("nodeimages")["items"]) == NODES)
         yield running

@@ -33,7 +33,7 @@ CRON_JOBS = 500
 AT_ONCE = 16
 """Requests beside one another that make them."""
 AHEAD = timedelta(seconds=20)
-"""So long before their minute all of them must be there."""
+"""How long before their minute all jobs must exist."""
 PATIENCE = 120.0
 EVERYTHING = (*SERVICES, "jobs", "statefulset", "sidecar", "daemonset")
 
@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
-    """At rest: every node has its NodeImage."""
+    """Run all services at rest: every node has its NodeImage."""
     async with bench(tmp_path_factory.mktemp("perf"), nodes=NODES, services=EVERYTHING) as running:
         await eventually(lambda: len(running.cluster.read("nodeimages")["items"]) == NODES)
         yield running
@@ -57,7 +57,7 @@ class Round(NamedTuple):
 
 
 async def live(site: Bench, resource: Resource, name: str) -> Life:
-    """A pod on every node, and then none."""
+    """Create a pod on every node, and delete all."""
     await site.quiet()
     print(f"\n{resource.api_version} {resource.kind}:")
     life, ready = Life(), site.pods.ready
@@ -73,7 +73,7 @@ async def once(site: Bench) -> Round:
 
 
 def statuses(site: Bench) -> float:
-    """Writes of BroadcastJobs by Flotilla so far: nothing of them but statuses is written."""
+    """Return Flotilla's writes of BroadcastJobs so far, which are all of statuses."""
     return sum(writes_in(member.metrics_text(), "BroadcastJob") for member in site.flotilla.members.values())
 
 
@@ -121,7 +121,7 @@ async def test_five_hundred_in_the_same_second(site: Bench, rounds: list[Round])
 
 
 def next_minute(after: datetime) -> datetime:
-    """The first full minute after a moment."""
+    """Return the first full minute after a moment."""
     return after.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
 
@@ -156,7 +156,7 @@ async def create_all(site: Bench, schedule: str) -> None:
 
 
 async def settled(site: Bench) -> None:
-    """Wait until every status tells of its run: no service has anything left to do then."""
+    """Wait until every status contains its run: the services are idle then."""
 
     def told() -> bool:
         items = site.cluster.read("acj", "-n", NAMESPACE)["items"]

@@ -1,4 +1,4 @@
-"""How soon a service that was killed writes again, under `flotilla run --split` (docs/performance.md)."""
+"""The time until a killed service writes again, under `flotilla run --split` (docs/performance.md)."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from tests.support.recorder import Recorder
 KILLS = 5
 SERVICES = ("watcher", "webhook", *KINDS)
 PODS = 3
-"""Of each workload: as many as nodes."""
+"""Pods of each workload: one per node."""
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
 

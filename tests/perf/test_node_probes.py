@@ -122,7 +122,7 @@ def asked(cri: FakeCri, method: str) -> int:
 
 
 class Labels:
-    """When pods got and lost their label, as a watch shows it."""
+    """Times at which pods got and lost their label, as a watch shows them."""
 
     def __init__(self) -> None:
         self.marked: dict[str, bool] = {}
@@ -141,8 +141,10 @@ class Labels:
 
 @asynccontextmanager
 async def node_with_pods(site: Bench, folder: Path, cri: FakeCri, port: int) -> AsyncIterator[dict[str, str]]:
-    """Make pods on a fake node whose containers are in a runtime of the test, with the agent beside it. Yield their
-    containers by name."""
+    """Create pods on a fake node whose containers are in a runtime of the test, with the agent beside it.
+
+    Yields their containers by name.
+    """
     nats = site.flotilla.nats
     credentials = folder / "node-0.creds"
     credentials.write_text(BusUsers(site.cluster.plane.places.state_dir).add_node("node-0", SystemClock()))

@@ -1,7 +1,7 @@
-"""How long planning takes: one workload of 10,000 pods in the middle of an in-place rollout.
+"""The time of planning: one workload of 10,000 pods in the middle of an in-place rollout.
 
-Each measured pass sees 128 pods at a new version, as after a full wave of writes; the others are known already. A
-DaemonSet is on 5,000 nodes, of which each pass sees 100 at a new version, as well as their pods.
+Each measured pass sees 128 pods at a new version, as after a full wave of writes; the others are cached. A DaemonSet is
+on 5,000 nodes, 100 of which, with their pods, are at a new version in each pass.
 """
 
 import statistics
@@ -33,7 +33,7 @@ PASSES = 15
 
 
 def updating(revision: str, container: str) -> dict[str, str]:
-    """The annotation of a pod that is being updated in place."""
+    """Return the annotation of a pod that is being updated in place."""
     state = {
         "revision": revision,
         "updateTimestamp": "2026-03-01T11:59:00Z",
@@ -44,8 +44,11 @@ def updating(revision: str, container: str) -> dict[str, str]:
 
 
 def best(plan: Callable[[list[Pod]], Callable[[], Plan]], pods: list[Pod], nodes: list[Node] | None = None) -> float:
-    """Milliseconds of the best of several passes, since other processes only make it slower. `plan` makes the snapshot,
-    and returns what plans it. Where `nodes` matter, their pods have the same places in the lists."""
+    """Return the milliseconds of the best of several passes, since other processes only make it slower.
+
+    `plan` makes the snapshot, and returns the function that plans it. Where `nodes` matter, their pods have the same
+    places in the lists.
+    """
     took: list[float] = []
     wave = CHANGED_NODES if nodes else WAVE
     for round_ in range(PASSES + 1):

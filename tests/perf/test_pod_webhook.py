@@ -1,5 +1,7 @@
-"""What the webhook costs in the path of pods (docs/performance.md): five SidecarSets that match, a hundred creates per
-second."""
+"""The webhook's cost in the path of pods: five SidecarSets that match, a hundred creates per second.
+
+See docs/performance.md.
+"""
 
 import asyncio
 import statistics
@@ -65,7 +67,7 @@ def pod(app: str) -> bytes:
 
 
 async def creates(site: Bench, app: str) -> list[float]:
-    """Seconds of each create, as a dry run, so many per second."""
+    """Return the seconds of each create, as a dry run, at a fixed rate."""
     clock, body = SystemClock(), pod(app)
 
     async def create(at: float) -> float:

@@ -1,4 +1,4 @@
-"""What the check of budgets costs, and that a storm of requests takes no more than there is (docs/performance.md)."""
+"""The cost of checking budgets, and their limit under a storm of requests (docs/performance.md)."""
 
 import asyncio
 from collections import Counter
@@ -78,14 +78,14 @@ def budget(name: str, **spec: object) -> bytes:
 
 
 async def create_pod(site: Site, app: str, number: int) -> None:
-    """Create a pod that nobody runs: what kubelets take of the machine is not the check's."""
+    """Create a pod that no kubelet runs: the cost of kubelets is not the check's."""
     spec = {"containers": [{"name": "main", "image": "nginx"}], "schedulerName": "nobody"}
     pod = {**POD.type_meta, "metadata": {"name": f"{app}-{number}", "labels": {"app": app}}, "spec": spec}
     await site.api.create(POD, NAMESPACE, msgspec.json.encode(pod))
 
 
 async def make_ready(site: Site, app: str, number: int) -> None:
-    """Say of such a pod that it is ready."""
+    """Mark such a pod as ready."""
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     body = msgspec.json.encode({"status": status})
     await site.api.patch(POD, NAMESPACE, f"{app}-{number}", body, PatchType.MERGE, subresource="status")
@@ -100,7 +100,7 @@ PodWork = Callable[[Site, str, int], Awaitable[None]]
 
 
 async def lone_pods(site: Site, apps: Iterable[str], count: int, work: PodWork = lone_pod) -> None:
-    """Do this for so many pods of each of these applications, some at once."""
+    """Do the work for `count` pods of each of these applications, some at once."""
     gate = asyncio.Semaphore(16)
 
     async def make(number: int, app: str) -> None:
@@ -111,7 +111,7 @@ async def lone_pods(site: Site, apps: Iterable[str], count: int, work: PodWork =
 
 
 async def deletes(site: Site, names: list[str]) -> None:
-    """Delete these pods, so many a second, in groups as controllers do."""
+    """Delete these pods at a fixed rate, in groups as controllers do."""
     begin = CLOCK.monotonic() + 0.5
 
     async def delete(place: int, name: str) -> None:
@@ -146,7 +146,7 @@ async def test_the_check(site: Site) -> None:
     await deletes(site, [f"outside-{number}" for number in range(PODS_EACH)])
     assert site.sum(COUNT) == before  # no call for pods outside of every budget, not even here
     await lone_pods(site, apps, PODS_EACH)
-    await site.webhooks.stop("webhook-1")  # nobody else writes: no conflicts
+    await site.webhooks.stop("webhook-1")  # no other writer: no conflicts
     slower = await share_slower(site, names, "podunavailablebudget_p99_ms")
     await site.webhooks.start("webhook-1")
     within("podunavailablebudget_share_slower", slower)
@@ -183,7 +183,7 @@ APPS, MEMBERS = [f"counted-{number}" for number in range(10)], 100
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What the controller has done so far: passes, writes of pods, and of statuses with those that met a conflict."""
+    """The controller's work so far: passes, writes of pods, and of statuses with conflicts included."""
 
     passes: float
     pods: float
@@ -204,8 +204,10 @@ class Work(msgspec.Struct, frozen=True):
 
 
 async def test_the_controller(site: Site) -> None:
-    """Patch pods that were there before their budgets once each. As they become ready, write statuses from time to
-    time, however many pods there are."""
+    """Pods that existed before their budgets are patched once each.
+
+    As they become ready, statuses are written from time to time, independent of the number of pods.
+    """
     if "policy" not in site.bench.flotilla.members:
         await site.bench.flotilla.start("policy")
     policy, number = site.bench.flotilla.members["policy"], len(APPS) * MEMBERS
@@ -238,7 +240,7 @@ async def test_the_controller(site: Site) -> None:
 
 
 class Serving:
-    """How many pods of an application serve, as a watch shows it, and the least that ever did."""
+    """The number of available pods of an application, as a watch shows it, and its minimum."""
 
     def __init__(self, app: str) -> None:
         self._app = app

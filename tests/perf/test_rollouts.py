@@ -38,7 +38,7 @@ class Between(NamedTuple):
     after: Life
 
     def against_one(self, what: str) -> float:
-        """The seconds of a step, as a multiple of what it took for the one CloneSet."""
+        """Return the seconds of a step, as a multiple of the time for the one CloneSet."""
         return self.life.seconds[what] / statistics.mean((self.before.seconds[what], self.after.seconds[what]))
 
 
@@ -53,9 +53,11 @@ class Lives(NamedTuple):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def lives(site: Bench) -> Lives:
-    """A shared machine is now faster and now slower, by a fifth and within a minute: what is compared runs side by side
-    in time, and several times. Every other life is that of one CloneSet of a thousand pods, so a machine that gets
-    slower or faster in steady steps harms nobody."""
+    """Run the lives to compare in turns, several times.
+
+    The speed of a shared machine varies by a fifth within a minute. Every other life is that of one CloneSet of a
+    thousand pods, so a steady change of speed does no harm.
+    """
     found = Lives([await live(site, CLONE_SET, 1, THOUSAND)], [], [], [])
     turns = [
         (found.native, (DEPLOYMENT, 1, THOUSAND)),
@@ -69,7 +71,7 @@ async def lives(site: Bench) -> Lives:
 
 
 def median(figures: Iterable[float]) -> float:
-    """The middle one of the figures, all of which are printed."""
+    """Print the figures and return their median."""
     each = list(figures)
     print("\neach:", *(f"{figure:.2f}" for figure in each), end="")
     return statistics.median(each)

@@ -54,7 +54,7 @@ def sidecar_set(workload: str) -> dict[str, object]:
 
 
 async def meshed_life(site: Bench) -> Life:
-    """With a SidecarSet: create, update the sidecars, delete."""
+    """Create a workload with a SidecarSet, update the sidecars, delete it."""
     await site.quiet()
     name = "meshed"
     await site.api.create(SIDECAR_SET, "", msgspec.json.encode(sidecar_set(name)))

@@ -1,8 +1,8 @@
-"""What twenty rollouts leave behind in memory: nothing that grows.
+"""Memory does not grow over twenty rollouts.
 
-A life is: create a thousand pods, all at once, and delete them. The bus keeps a tombstone of each of them for five
-minutes, and a day of writes; services remember who is gone. All of that has to fit into what they have after the first
-lives.
+A life is: create a thousand pods, all at once, and delete them. The bus keeps a tombstone of each for five minutes, and
+a day of writes; services keep uids of deleted pods. All of that has to fit into the memory that they have after the
+first lives.
 """
 
 import statistics
@@ -17,7 +17,7 @@ from tests.support.fleet import ALL_SERVICES
 
 LIVES = 20
 SETTLED = 5
-"""After so many lives caches and allocators have what they need."""
+"""Number of lives after which caches and allocators have their size."""
 PODS = 1000
 IMAGE = "nginx:alpine"
 

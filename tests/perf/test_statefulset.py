@@ -38,7 +38,7 @@ class Round(NamedTuple):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def rounds(site: Bench) -> list[Round]:
-    """The built-in kind updates one pod after the other whatever it is told: only its creation is compared."""
+    """Run the rounds; the built-in kind always updates one pod at a time, so only its creation is compared."""
     return [
         Round(
             native=await live(site, BUILT_IN_STATEFUL_SET, 1, PODS, updates=False),

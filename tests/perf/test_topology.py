@@ -58,7 +58,7 @@ def united_deployment(image: str) -> dict[str, object]:
 
 
 def writes(site: Bench, kind: str) -> float:
-    """Writes of objects of a kind by the topology service so far."""
+    """Return the topology service's writes of objects of a kind so far."""
     return writes_in(site.flotilla.members["topology"].metrics_text(), kind)
 
 

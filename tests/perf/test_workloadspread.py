@@ -1,5 +1,7 @@
-"""What a WorkloadSpread costs in the path of pods (docs/performance.md): two replicas of the webhook, a hundred creates
-per second of pods that share its places."""
+"""The cost of a WorkloadSpread in the path of pods (docs/performance.md).
+
+Two replicas of the webhook handle a hundred creates per second of pods that share its places.
+"""
 
 import asyncio
 import json
@@ -72,13 +74,13 @@ async def workload(site: Bench, name: str) -> str:
 def pod(workload: str, uid: str, number: int) -> bytes:
     owner = {**CLONE_SET.type_meta, "name": workload, "uid": uid, "controller": True}
     metadata = {"name": f"{workload}-{number}", "labels": {"app": workload}, "ownerReferences": [owner]}
-    # Nobody schedules them: what a scheduler and kubelets take of the machine is not the webhook's.
+    # They are not scheduled: the cost of a scheduler and kubelets is not the webhook's.
     spec = {"containers": [{"name": "main", "image": "nginx:alpine"}], "schedulerName": "nobody"}
     return msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
 
 async def creates(site: Bench, workload: str, uid: str, count: int) -> tuple[Counter[str], list[float]]:
-    """How many pods went where, and the seconds of each create."""
+    """Return how many pods each subset got, and the seconds of each create."""
     clock = SystemClock()
     begin = clock.monotonic() + 0.5
 

@@ -13,5 +13,5 @@ CALLS = calls(MUTATE)
 
 
 def calls_within(seconds: float, path: str = MUTATE) -> str:
-    """Those that took no longer."""
+    """Return the series of the calls within this time."""
     return f'{_LATENCY}_bucket{{le="{seconds}",webhook="{path}"}}'

@@ -25,7 +25,7 @@ samples = tests.sample.controller:PARTS
 
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kind:
-    """The sample, in the catalogue, with its service installed, its view and its scenarios in their folders."""
+    """Add the sample to the catalogue, with its service installed, and its view and scenarios in their folders."""
     monkeypatch.setattr(catalogue, "KINDS", (*catalogue.KINDS, KIND))
     installed = tmp_path / "flotilla_samples-1.0.dist-info"
     installed.mkdir()

@@ -1,4 +1,4 @@
-"""The controller of the sample kind: as many ConfigMaps as a Sample says, and a CloneSet of so many replicas."""
+"""The controller of the sample kind: a number of ConfigMaps as in the Sample, and a CloneSet of as many replicas."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -137,5 +137,5 @@ PARTS = (CONTROLLER,)
 
 
 def service() -> Service:
-    """The service, for `flotilla run` and for its own process."""
+    """Return the service, for `flotilla run` and for its own process."""
     return controller_service("samples", PARTS)

@@ -1,7 +1,7 @@
 """The README's first command, as a new user runs it: from a fresh state folder to a CloneSet updated in place.
 
-On a machine that has none of the programs yet this downloads or builds them, which takes minutes; all other tests use
-what is in the cache afterwards.
+On a machine without the programs this downloads or builds them, which takes minutes; all other tests use the cache
+afterwards.
 """
 
 import json
@@ -61,7 +61,7 @@ def production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trap]:
 
 @pytest.fixture(scope="module")
 def shown(state: Path, production: Trap) -> str:
-    """What the first command prints, in a shell that leads to another cluster."""
+    """Run the first command in a shell that leads to another cluster, and return its output."""
     return run("scripts/up", "--state", state, env=production.environment)
 
 

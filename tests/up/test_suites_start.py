@@ -1,5 +1,7 @@
-"""Tests that are started in a shell which leads to production stay away from there: the collection of layers, the
-first cluster of a test, and the commands that go to it."""
+"""Tests started in a shell that leads to production do not touch it.
+
+Covers the collection of layers, the first cluster of a test, and the commands that it runs.
+"""
 
 import os
 import subprocess
@@ -28,7 +30,7 @@ def production(tmp_path: Path) -> Iterator[Trap]:
 
 
 def started(production: Trap, *arguments: str) -> str:
-    """The end of what pytest prints that is started in such a shell."""
+    """Return the end of the output of pytest, started in such a shell."""
     shell = {name: value for name, value in os.environ.items() if name != ENTERED} | production.environment
     shell["PATH"] = os.pathsep.join((str(production.programs), *_without_stubs(shell["PATH"])))
     reply = subprocess.run(

@@ -1,7 +1,7 @@
-"""OpenKruise in the middle of rollouts, taken over by Flotilla, and given back.
+"""Flotilla takes over from OpenKruise in the middle of rollouts, and hands back.
 
-It is the one of the 1.9.0 release, which stores CloneSets and others in v1alpha1: Flotilla reads them through its own
-conversion, and converts what it wrote before OpenKruise comes back.
+This is OpenKruise 1.9.0, which stores CloneSets and others in v1alpha1: Flotilla reads them through its own conversion,
+and converts what it wrote before OpenKruise comes back.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ GOLDEN = Path(__file__).parent / "golden"
 SERVICES = ("watcher", "cloneset", "statefulset", "daemonset", "sidecar", "jobs", "policy", "topology", "webhook")
 GATES = "CloneSetShortHash=true,SidecarSetPatchPodMetadataDefaultsAllowed=true"
 PLANNED = {"cloneset": 6, "statefulset": 5, "daemonset": 1, "sidecar": 2, "jobs": 16, "policy": 5, "topology": 3}
-"""How many objects each service finds."""
+"""Number of objects that each service finds."""
 FLAGS = (f"--feature-gates={GATES}", "--lease-duration=5s", "--lease-retry-period=1s")
 """The gates were on in the OpenKruise that made the objects; leases of services that are killed shall run out soon."""
 MANAGER, DAEMON, ROLE = "deploy/kruise-controller-manager", "ds/kruise-daemon", "clusterrole/kruise-manager-role"
@@ -44,10 +44,10 @@ SYSTEM = ("-n", openkruise.SYSTEM)
 HELD = {"clone": ("76df79d685", "54465bc649"), "asts": ("asts-96dcd5984", "asts-558b4c689b")}
 """Sets that are held by their partition, by name: how pods call the current revision and the update one."""
 DAEMONS_UPDATED = "5649fd9f5b"
-"""How pods of DaemonSet `ads` call its newest revision: two of three have it."""
+"""Newest revision of DaemonSet `ads`, as labelled on pods: two of three have it."""
 UNDERWAY = (midway.CLONE, midway.ASTS)
 COPY, COPIED_TO = "shared-config", ("golden", "golden-b")
-"""What ResourceDistribution `rd` distributes, and where to."""
+"""The object that ResourceDistribution `rd` distributes, and its namespaces."""
 OLD_PROXY, NEW_PROXY = "nginx:1.20", "nginx:1.21"
 """Images of the sidecar that SidecarSet `side` has given the pods of CloneSet `meshed`: two have the old one."""
 
@@ -69,7 +69,7 @@ def adopt(cluster: Cluster, *flags: str) -> subprocess.CompletedProcess[str]:
 
 
 def essence(document: Json) -> Json:
-    """What of an object is somebody's wish."""
+    """Return the parts of an object that express a user's intent."""
     meta = document["metadata"]
     kept = {field: meta.get(field) for field in ("name", "labels")}
     annotations = {key: value for key, value in meta.get("annotations", {}).items() if not key.startswith(COUNTERS)}
@@ -105,7 +105,7 @@ def refusal(cluster: Cluster, *arguments: str) -> str:
 
 
 def lines(space: Workspace, since: int, kind: str = "Pod") -> list[str]:
-    """What happened to objects of a kind since a mark."""
+    """Return the events of objects of a kind since a mark."""
     return [f"{event.type} {event.object['metadata']['name']}" for event in space.history(since, kind)]
 
 
@@ -118,7 +118,7 @@ async def worked(services: Fleet) -> None:
 
 
 def stored(cluster: Cluster) -> list[str]:
-    """The versions in which CloneSets may be stored."""
+    """Return the versions in which CloneSets may be stored."""
     return cluster.read("crd", "clonesets.apps.kruise.io")["status"]["storedVersions"]
 
 
@@ -140,7 +140,7 @@ def take(cluster: Cluster) -> None:
 
 
 def check_standstill(cluster: Cluster) -> None:
-    """OpenKruise is down, and nobody brings it up by accident."""
+    """Check that OpenKruise is down, and cannot be started by accident."""
     assert not cluster.read("pods", *SYSTEM)["items"]
     assert "its manager stays at 0" in refusal(cluster, "scale", *SYSTEM, MANAGER, "--replicas=1")
     selector = '[{"op":"remove","path":"/spec/template/spec/nodeSelector"}]'
@@ -150,8 +150,11 @@ def check_standstill(cluster: Cluster) -> None:
 
 
 def check_objects(before: dict[str, Json], now: dict[str, Json]) -> None:
-    """Everything is as it was stored. Only the label of the list job is ours: nobody else can know the original's hash,
-    and the jobs that were made from it stay."""
+    """Check that all objects are as they were stored.
+
+    Only the label of the list job is ours: the original's hash cannot be computed, and the jobs that were made from it
+    stay.
+    """
     jobs = "ImageListPullJob pulls"
     assert now[jobs]["metadata"]["labels"].keys() == {"controller-revision-hash"}
     before[jobs]["metadata"]["labels"] = now[jobs]["metadata"]["labels"]
@@ -216,8 +219,10 @@ async def test_take_over_and_back(cluster: Cluster):
 
 
 def went_on(space: Workspace, workload: midway.Midway, before: Mapping[str, Json]) -> None:
-    """What was under way goes on by itself: one pod becomes ready, the grace period of another ends; no hook is
-    forgotten."""
+    """Wait until ongoing operations proceed by themselves.
+
+    One pod becomes ready, and the grace period of another ends; pods in hooks stay in them.
+    """
     names = (workload.done, workload.grace)
     space.until(lambda: all(state(space.pod(name)) == "Updated" and is_ready(space.pod(name)) for name in names))
     assert {image(space.pod(name)) for name in names} == {midway.IMAGE}
@@ -227,14 +232,14 @@ def went_on(space: Workspace, workload: midway.Midway, before: Mapping[str, Json
 
 
 def check_nothing_was_begun(space: Workspace, since: int) -> None:
-    """No pod was touched but those that were being updated."""
+    """Check that only the pods in the middle of an update were touched."""
     names = {name for workload in UNDERWAY for name in (workload.done, workload.grace)}
     assert {line.split()[0] for line in lines(space, since)} == {"MODIFIED"}
     assert {line.split()[1] for line in lines(space, since)} == names
 
 
 async def unhooked(space: Workspace, workload: midway.Midway) -> None:
-    """Users let go: the update begins, and the pod that was to go is replaced."""
+    """Release the hooks as users do: the update starts, and the pod marked for deletion is replaced."""
     before, deleted = space.pod(workload.held), space.pod(workload.deleted)
     space.label(workload.held, "drain-")
     space.until(lambda: state(space.pod(workload.held)) == "Updated")
@@ -247,7 +252,7 @@ async def unhooked(space: Workspace, workload: midway.Midway) -> None:
 
 
 def probes_went_on(space: Workspace, services: Fleet) -> None:
-    """What an agent reports of a probe that OpenKruise has written reaches the pod."""
+    """Check that an agent's report of a probe written by OpenKruise reaches the pod."""
     found = msgspec.convert(space.cluster.read("nodepodprobe", "node1")["status"], NodePodProbeStatus)
     first, *others = found.pod_probe_statuses
     assert space.pod(first.name)["metadata"]["labels"]["idle"] == "true"
@@ -262,7 +267,7 @@ def probes_went_on(space: Workspace, services: Fleet) -> None:
 
 
 def sidecars_and_copies(cluster: Cluster) -> dict[str, str]:
-    """The versions of what nobody may write: the SidecarSet, its revisions, the ResourceDistribution, its copies."""
+    """Return the versions of objects that must not be written: SidecarSet, revisions, ResourceDistribution, copies."""
     objects = [cluster.read("sidecarset", "side"), cluster.read("resourcedistribution", "rd")]
     objects += cluster.read("controllerrevisions", *SYSTEM, "-l", "kruise.io/sidecarset-name=side")["items"]
     objects += [cluster.read("configmap", COPY, "-n", namespace) for namespace in COPIED_TO]
@@ -279,12 +284,12 @@ def proxy(pod: Json) -> tuple[str, int]:
 
 
 def meshed(pods: Mapping[str, Json]) -> dict[str, Json]:
-    """The pods that have the sidecar."""
+    """Return the pods that have the sidecar."""
     return {name: pod for name, pod in pods.items() if name.startswith("meshed-")}
 
 
 def rolled_by_node(space: Workspace) -> None:
-    """The last node of the DaemonSet follows, in place: pods are recognised by the revisions that OpenKruise made."""
+    """Update the DaemonSet's last node in place: its pods are recognised by OpenKruise's revisions."""
     before = {name: pod for name, pod in space.pods.items() if name.startswith("ads-")}
     [left] = (name for name, pod in before.items() if revision_of(pod) != DAEMONS_UPDATED)
     assert len(before) == 3
@@ -300,7 +305,7 @@ def rolled_by_node(space: Workspace) -> None:
 
 
 def sidecars_went_on(space: Workspace) -> None:
-    """The update that the partition held goes on with the pods that are left, one by one: only the sidecar restarts."""
+    """Continue the partitioned sidecar update with the remaining pods, one by one: only the sidecar restarts."""
     before = meshed(space.pods)
     left = {name for name, pod in before.items() if proxy(pod)[0] == OLD_PROXY}
     assert (len(before), len(left)) == (3, 2)
@@ -322,7 +327,7 @@ def sidecars_went_on(space: Workspace) -> None:
 
 
 def injected(space: Workspace) -> None:
-    """A new pod gets what those of OpenKruise have."""
+    """Check that a new pod gets the same sidecars as OpenKruise's pods."""
     before = meshed(space.pods)
     space.scale(4, "meshed")
     space.until(lambda: len(meshed(space.pods)) == 4 and all(map(is_ready, meshed(space.pods).values())))
@@ -335,8 +340,10 @@ def injected(space: Workspace) -> None:
 
 
 def rolled_zone_by_zone(space: Workspace) -> None:
-    """The UnitedDeployment goes back to what OpenKruise rolled out before: its workloads are those that are there, and
-    the revision has the name that it had."""
+    """Roll the UnitedDeployment back to an earlier template of OpenKruise.
+
+    Its workloads stay, and the revision has its old name.
+    """
     before = {one["metadata"]["uid"] for one in space.read("clone")["items"]}
     mark = space.now()
     template = {"spec": {"containers": [{"name": "nginx", "image": "nginx:1.21"}]}}
@@ -364,18 +371,20 @@ def kept_its_place(space: Workspace) -> None:
 
 
 def spread(pods: Mapping[str, Json]) -> dict[str, Json]:
-    """The pods that the WorkloadSpread is about."""
+    """Return the pods of the WorkloadSpread."""
     return {name: pod for name, pod in pods.items() if name.startswith("spread-")}
 
 
 def place(pod: Json) -> str:
-    """The subset of such a pod."""
+    """Return the pod's subset."""
     return str(json.loads(pod["metadata"]["annotations"]["apps.kruise.io/matched-workloadspread"])["subset"])
 
 
 def ran_once_more(space: Workspace) -> None:
-    """OpenKruise's runs are neither repeated nor forgotten: the next one is another, and when it has ended, the oldest
-    of theirs goes, as one too many."""
+    """Run the schedule again: OpenKruise's runs are neither repeated nor lost.
+
+    The next run is a new one, and when it has ended, the oldest is deleted because of the history limit.
+    """
     before, pods = cron.listed(space, "acj", "bcj"), set(space.pods)
     assert len(before) == 3
     space.patch({"spec": {"schedule": "@every 10s"}}, "acj", "acj")
@@ -390,7 +399,7 @@ def ran_once_more(space: Workspace) -> None:
 
 
 async def followed(cluster: Cluster) -> None:
-    """Copies that OpenKruise has made follow their source, and come back."""
+    """Check that copies created by OpenKruise follow their source, and are restored."""
 
     def copies() -> list[Json]:
         flags = ("-A", f"--field-selector=metadata.name={COPY}")
@@ -406,14 +415,14 @@ async def followed(cluster: Cluster) -> None:
 
 
 def served(space: Workspace, kind: str = "clone", name: str = "clone", **fields: int) -> bool:
-    """The set has these counts, for what it is told now."""
+    """Report whether the set has these counts, for its present spec."""
     live = space.read(kind, name)
     seen = live["status"]["observedGeneration"] == live["metadata"]["generation"]
     return seen and all(live["status"].get(field, 0) == value for field, value in fields.items())
 
 
 async def rolled_out(space: Workspace, kind: str, workload: str) -> None:
-    """The rollout that the partition held goes on with the pods that are left, in place; nobody else is touched."""
+    """Continue the partitioned rollout with the remaining pods, in place; other pods are untouched."""
     current, update = HELD[workload]
     pods = {name: pod for name, pod in space.pods.items() if name.startswith(f"{workload}-")}
     left = {name for name, pod in pods.items() if revision_of(pod) == current}
@@ -435,7 +444,7 @@ async def rolled_out(space: Workspace, kind: str, workload: str) -> None:
 
 
 def came_back(space: Workspace, name: str) -> None:
-    """OpenKruise's PersistentPodState is about this pod: deleted by a user, it is made anew where it was."""
+    """Check OpenKruise's PersistentPodState of this pod: deleted by a user, it is recreated on its node."""
     before = space.pod(name)
     space.kubectl("delete", "pod", name)
     space.until(lambda: space.pod(name).get("metadata", before["metadata"])["uid"] != before["metadata"]["uid"])
@@ -447,8 +456,10 @@ def came_back(space: Workspace, name: str) -> None:
 
 
 def rolled_one_by_one(space: Workspace) -> None:
-    """The ordered set goes back to what OpenKruise rolled out before: from the top, one by one, and under the name
-    that the revision had."""
+    """Roll the ordered set back to an earlier template of OpenKruise.
+
+    Pods are replaced from the top, one by one, and the revision keeps its name.
+    """
     mark = space.now()
     template = {"spec": {"containers": [{"name": "nginx", "image": "nginx:1.21"}]}}
     space.patch({"spec": {"template": template}}, "ordered", "asts")

@@ -1,5 +1,7 @@
-"""AdvancedCronJobs as kubectl writes and reads them: what is refused in which words, what may be edited, both versions,
-columns (advancedcronjob.md §1 to §3)."""
+"""AdvancedCronJobs as kubectl writes and reads them (advancedcronjob.md §1 to §3).
+
+Covers the words of refusals, allowed edits, both versions, and columns.
+"""
 
 import json
 
@@ -13,7 +15,7 @@ ONLY = "updates to advancedcronjob spec for fields other than"
 
 
 def idle(template: Json | None = None, schedule: str = YEARLY, **arguments: object) -> Json:
-    """An AdvancedCronJob that is not due."""
+    """Return an AdvancedCronJob that is not due."""
     return cronjob(jobs() if template is None else template, schedule, **arguments)
 
 
@@ -102,8 +104,10 @@ def test_defaults_in_both_versions(space: Workspace):
 
 
 def test_image_lists_in_the_older_version(space: Workspace):
-    """It does not know them: the template looks empty. What was read can be written back; without what was read there
-    is no template (docs/adr/0034)."""
+    """Lists are unknown there: the template looks empty.
+
+    An object that was read can be written back; without it there is no template (docs/adr/0034).
+    """
     space.apply(idle(lists("nginx:1")))
     old = space.read("advancedcronjobs.v1alpha1.apps.kruise.io", NAME)
     assert old["spec"]["template"] == {}

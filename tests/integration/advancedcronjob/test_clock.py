@@ -1,5 +1,7 @@
-"""A clock that is set while schedules wait, and days on which clocks are changed (advancedcronjob.md §4.3, §4.4): the
-jobs service on a control plane of its own, with a wall clock that the test sets."""
+"""A clock that is set while schedules wait, and days of clock changes (advancedcronjob.md §4.3, §4.4).
+
+The jobs service runs on a control plane of its own, with a wall clock that the test sets.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -32,7 +34,7 @@ class Scene(NamedTuple):
     clock: Path
 
     def set(self, time: datetime) -> None:
-        """The service believes that it is so late."""
+        """Set the service's clock to this time."""
         set_clock.put(self.clock, (time - SystemClock().now()).total_seconds())
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -78,7 +80,7 @@ async def test_a_clock_that_is_set(scene: Scene) -> None:
 
 
 async def test_days_on_which_clocks_are_changed(scene: Scene) -> None:
-    """In Berlin half past two does not come on 28 March 2027, and comes twice on 31 October."""
+    """In Berlin 02:30 does not exist on 28 March 2027, and occurs twice on 31 October."""
     berlin = {"timeZone": "Europe/Berlin", "startingDeadlineSeconds": 60}
     scene.set(datetime(2027, 3, 28, 0, 59, 57, tzinfo=UTC))
     scene.space.apply(cronjob(jobs(), "30 2 * * *", **berlin))
@@ -95,5 +97,5 @@ async def test_days_on_which_clocks_are_changed(scene: Scene) -> None:
 
 
 def run_times(scene: Scene, name: str = NAME) -> list[datetime]:
-    """When the runs that there are were due."""
+    """Return when the existing runs were due."""
     return [due(run) for run in runs(scene.space, name=name).values()]

@@ -1,5 +1,7 @@
-"""AdvancedCronJobs as users run them, with runs of all three kinds (advancedcronjob.md §4, §5, §8). The Jobs are
-kube-controller-manager's own."""
+"""AdvancedCronJobs as users run them, with runs of all three kinds (advancedcronjob.md §4, §5, §8).
+
+The Jobs are kube-controller-manager's own.
+"""
 
 import json
 from datetime import timedelta
@@ -16,7 +18,7 @@ EVERY = timedelta(seconds=1)
 
 
 def last(space: Workspace) -> str:
-    """The status's lastScheduleTime."""
+    """Return the status's lastScheduleTime."""
     return space.clone(NAME)["status"].get("lastScheduleTime", "")
 
 
@@ -30,8 +32,7 @@ def last(space: Workspace) -> str:
     ids=["Job", "BroadcastJob", "ImageListPullJob"],
 )
 def test_a_run_of_each_kind(space: Workspace, template: Json, kind: str, version: str):
-    """Rows 1, 2 and 34: a run carries its time in its name, is told of in the status at once, and goes with its
-    AdvancedCronJob."""
+    """Rows 1, 2 and 34: a run has its time in its name, is in the status at once, and is deleted with its owner."""
     made = space.apply(cronjob(template, concurrencyPolicy="Forbid"))
     begun(space, 1, kind)
     stop(space)
@@ -60,7 +61,7 @@ def test_a_run_of_each_kind(space: Workspace, template: Json, kind: str, version
 
 
 def test_runs_that_end_leave_the_status_and_then_the_cluster(space: Workspace):
-    """Row 6: the newest two of those that succeeded stay."""
+    """Row 6: the newest two successful ones stay."""
     space.apply(cronjob(jobs(ends=True), "@every 2s", successfulJobsHistoryLimit=2))
     begun(space, 4)
     stop(space)

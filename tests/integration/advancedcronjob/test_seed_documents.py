@@ -1,5 +1,7 @@
-"""The AdvancedCronJob manifest, the commands and tables of the article that users learn from, word for word. What
-happens when its minute comes, tests on real nodes show."""
+"""The AdvancedCronJob manifest, commands and tables of the users' article, verbatim.
+
+Tests on real nodes show what happens when a run is due.
+"""
 
 from tests.support.workspace import Workspace
 from tests.testkit.manifests import article

@@ -1,5 +1,7 @@
-"""BroadcastJobs as kubectl writes and reads them: what is refused in which words, defaults, both versions, columns
-(broadcastjob.md §1 to §3). None of them is for any node."""
+"""BroadcastJobs as kubectl writes and reads them, none of them for any node (broadcastjob.md §1 to §3).
+
+Covers the words of refusals, defaults, both versions, and columns.
+"""
 
 import json
 
@@ -14,7 +16,7 @@ NEVER: Json = {"type": "Never"}
 
 
 def idle(name: str = NAME, *, pod: Json | None = None, **arguments: object) -> Json:
-    """A BroadcastJob without pods."""
+    """Return a BroadcastJob without pods."""
     return broadcastjob(name, pod=NOWHERE | (pod or {}), **arguments)
 
 
@@ -50,7 +52,7 @@ def test_refusals(space: Workspace, version: str):
 
 
 def test_defaults_in_both_versions(space: Workspace):
-    """What old documents name is dropped without a word, as far as kubectl lets it through."""
+    """Fields of old documents are dropped silently where kubectl lets them through."""
     of_old = json.dumps(idle(version="v1alpha1", completionPolicy={"backoffLimit": 4}))
     assert "unknown field" in space.refused("apply", "-f", "-", stdin=of_old)
     space.kubectl("apply", "--validate=false", "-f", "-", stdin=of_old)

@@ -1,5 +1,7 @@
-"""BroadcastJobs as users run them: parallelism, what a failed pod means, deadlines, ends, pauses (broadcastjob.md §4,
-§5, §8)."""
+"""BroadcastJobs as users run them (broadcastjob.md §4, §5, §8).
+
+Covers parallelism, failed pods, deadlines, ends and pauses.
+"""
 
 import json
 
@@ -26,7 +28,7 @@ ENDS = {"activeDeadlineSeconds": 2}
 
 
 def ended(status: Json, kind: str) -> str:
-    """The message of the condition by which a job ended; there is no other."""
+    """Return the message of the only condition, by which a job ended."""
     (found,) = status["conditions"]
     assert (found["type"], found["reason"], found["status"]) == (kind, kind, "True")
     assert moment(status["startTime"]) <= moment(status["completionTime"])
@@ -183,7 +185,7 @@ def test_restarts_within_a_limit(space: Workspace):
 
 
 def restarted(space: Workspace, pod: Json, count: int) -> None:
-    """What the kubelet says of a container that has been started anew so many times."""
+    """Report a container that was restarted this many times, as the kubelet does."""
     statuses = [pod["status"]["containerStatuses"][0] | {"restartCount": count}]
     body = json.dumps({"status": {"containerStatuses": statuses}})
     space.kubectl("patch", "pod", pod["metadata"]["name"], "--subresource=status", "--type=merge", "-p", body)
@@ -217,7 +219,7 @@ def test_an_edited_template_is_for_later_pods(space: Workspace):
 
 
 def test_a_quota(space: Workspace):
-    """Row 37: refused creates count for nothing, are told of, and tried again."""
+    """Row 37: refused creates do not count, are reported, and are retried."""
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}}
     space.apply(quota)
     space.until(lambda: "used" in space.read("quota", "few").get("status", {}))

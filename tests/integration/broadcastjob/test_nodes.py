@@ -1,5 +1,7 @@
-"""Nodes that come and go, kills in the middle of jobs and of scheduled runs, and what all of it costs the apiserver: on
-nodes of their own, which every scenario takes for itself by a label (broadcastjob.md §4.1, §4.3)."""
+"""BroadcastJobs on nodes that come and go, under kills, and their cost for the apiserver (broadcastjob.md §4.1, §4.3).
+
+Each scenario reserves nodes of its own by a label.
+"""
 
 import asyncio
 import json
@@ -37,12 +39,12 @@ def pool(space: Workspace, first: int, count: int, **spec: object) -> list[str]:
 
 
 def here(space: Workspace, *, pod: Json | None = None, **arguments: object) -> Json:
-    """A BroadcastJob for the nodes of this scenario."""
+    """Return a BroadcastJob for the nodes of this scenario."""
     return broadcastjob(pod={"nodeSelector": {POOL: space.name}} | (pod or {}), **arguments)
 
 
 def nodes_of(space: Workspace) -> list[str]:
-    """The nodes with a pod of the job that is not going."""
+    """Return the nodes with a pod of the job that is not terminating."""
     return sorted(node_of(pod) for pod in pods_of(space) if "deletionTimestamp" not in pod["metadata"])
 
 
@@ -139,12 +141,12 @@ class Scene:
         return [pod for pod in pods_of(self.space) if pod["status"].get("phase") == "Succeeded"]
 
     def runs(self, schedule: str) -> list[str]:
-        """The runs that were ever made for a schedule."""
+        """Return the runs ever created for a schedule."""
         kind, _ = self.schedules[schedule]
         return [name for name in cron.ever(self.space, kind) if name.startswith(f"{schedule}-")]
 
     def finish(self) -> None:
-        """It all went on: one pod on each node ever, and every run once, the latest one included."""
+        """Wait for the end of all work: one pod per node in total, and each run once, the latest included."""
         since = self.space.clock()
         reached(self.space, phase="completed", desired=MANY, succeeded=MANY, failed=0, seconds=120)
         made = [event.object for event in self.space.history() if event.type == "ADDED" and is_sweep(event.object)]
@@ -161,7 +163,7 @@ class Scene:
             self.space.kubectl("delete", "acj", schedule)
 
     def latest(self, schedule: str) -> object:
-        """When the latest run was due."""
+        """Return when the latest run was due."""
         kind, _ = self.schedules[schedule]
         return max(map(cron.due, cron.runs(self.space, kind, schedule).values()), default=None)
 

@@ -1,7 +1,6 @@
-"""Every BroadcastJob manifest, command and table of the articles that users learn from, word for word, and what they
-promise.
+"""The BroadcastJob manifests, commands and tables of the users' articles, verbatim, and their outcomes.
 
-Their cluster has two nodes, this one has three. Where the articles' programs end by themselves, a test says so here.
+Their cluster has two nodes, this one has three. Where the articles' programs end by themselves, a test ends them here.
 """
 
 from tests.support.broadcast import begun, end, is_active, job_status, numbers, pods_of, reached
@@ -24,7 +23,7 @@ NEVER = """
 
 
 def columns(space: Workspace, *words: str) -> list[dict[str, str]]:
-    """A table of kubectl: each line by the words of its header."""
+    """Return a table of kubectl: each line by the words of its header."""
     header, *lines = space.kubectl("get", *words).splitlines()
     names = header.replace("NOMINATED NODE", "NOMINATED").replace("READINESS GATES", "GATES").split()
     return [dict(zip(names, line.split(), strict=True)) for line in lines]

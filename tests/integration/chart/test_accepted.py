@@ -1,4 +1,4 @@
-"""What a real apiserver says of the chart's objects: it takes all of them, and Pod Security the pods.
+"""A real apiserver accepts the chart's objects, and Pod Security accepts their pods.
 
 Everything is a dry run on the server: defaulting, validation and admission happen, and nothing is stored but the
 namespaces of these tests with their ServiceAccounts.
@@ -34,7 +34,7 @@ AGENT = "flotilla-nodeagent"
 
 @pytest.fixture(params=SETS)
 def placed(chart: Helm, shared: Fleet, request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, Rendered]]:
-    """The chart as a release in a namespace of its own, under Pod Security restricted; its accounts are there."""
+    """Yield the chart as a release in a namespace of its own, under Pod Security restricted, with its accounts."""
     namespace, cluster = f"chart-{request.param}-{secrets.token_hex(3)}", shared.cluster
     cluster.kubectl("create", "namespace", namespace)
     for mode in ("enforce", "warn", "audit"):
@@ -47,7 +47,7 @@ def placed(chart: Helm, shared: Fleet, request: pytest.FixtureRequest) -> Iterat
 
 
 def refusal(cluster: Cluster, *arguments: str, document: Json) -> str:
-    """What the apiserver says against it; empty if it takes it."""
+    """Return the apiserver's refusal; empty if it accepts the object."""
     try:
         cluster.kubectl(*arguments, "--dry-run=server", "-f", "-", stdin=json.dumps(document))
     except AssertionError as refused:
@@ -66,7 +66,7 @@ def test_the_apiserver_takes_every_object(placed: tuple[Cluster, Rendered]) -> N
 
 
 def alone(document: Json) -> Json:
-    """The object; a webhook configuration under a name of its own, as those of the plane lead to a URL."""
+    """Return the object; webhook configurations get another name, because those of the plane have a URL."""
     if "webhooks" not in document:
         return document
     return document | {"metadata": document["metadata"] | {"name": "chart-" + document["metadata"]["name"]}}
@@ -77,7 +77,7 @@ async def test_pods_run_under_pod_security_restricted_but_for_the_agent(placed: 
     said: dict[str, str] = {}
 
     def accounts_are_known() -> bool:
-        """The apiserver's admission looks into a cache of ServiceAccounts."""
+        """Report whether the apiserver's admission, which uses a cache, has all ServiceAccounts."""
         said.update({pod["metadata"]["name"]: refusal(cluster, "create", document=plain(pod)) for pod in made.pods()})
         return not any("error looking up service account" in text for text in said.values())
 
@@ -101,13 +101,13 @@ async def test_of_the_baseline_the_agent_breaks_nothing_but_its_two_folders(plac
 
 
 def broken_rules(refused: str, level: str) -> set[str]:
-    """The rules of a level of Pod Security that a pod breaks, without the fields that break them."""
+    """Return the rules of a level of Pod Security that a pod breaks, without the fields that break them."""
     listed = refused.partition(f'violates PodSecurity "{level}:latest": ')[2].strip()
     return {rule.strip() for rule in re.sub(r"\([^)]*\)", "", listed).split(",") if rule.strip()}
 
 
 def plain(pod: Json) -> Json:
-    """The pod, under everybody's account where its own is made by a hook only."""
+    """Return the pod, with the default account where only a hook creates its own."""
     spec = pod["spec"]
     account = spec["serviceAccountName"]
     return pod | {"spec": spec | {"serviceAccountName": "default" if account.endswith("-finalizer") else account}}

@@ -1,4 +1,4 @@
-"""No value is a promise that nobody keeps: each, changed, changes what the chart makes."""
+"""Each value of the chart has an effect: changed, it changes the rendered objects."""
 
 import json
 from functools import cache
@@ -19,7 +19,7 @@ NEEDS = {
     "webhookConfiguration.clientAuthority.names": "webhookConfiguration.clientAuthority.configMap=x",
     "monitoring.": "monitoring.enabled=true,monitoring.dashboards=true",
 }
-"""What has to be switched on for values that begin so."""
+"""Values to switch on for values with these prefixes."""
 OTHER = {
     "featureGates": "PodWebhook=false",
     "installation.namespace": "elsewhere",
@@ -51,7 +51,7 @@ def leaves(schema: dict[str, Any], path: str = "") -> dict[str, dict[str, Any]]:
 
 
 def another(name: str, value: dict[str, Any]) -> Any:
-    """A value that is allowed, and not the default."""
+    """Return an allowed value that is not the default."""
     if name in OTHER:
         return OTHER[name]
     default = value["default"]
@@ -77,5 +77,5 @@ def test_a_value_has_an_effect(chart: Helm, name: str) -> None:
 
 @cache
 def made(chart: Helm, *given: str) -> str:
-    """What helm prints; with the same values it does so once."""
+    """Render the chart, once for the same values."""
     return chart.run("template", "flotilla", str(CHART), *given)

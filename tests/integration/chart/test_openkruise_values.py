@@ -157,7 +157,7 @@ daemon:
 serviceAccount: {annotations: {}}
 helmHooks: {image: {repository: openkruise/kruise-helm-hook, tag: v0.1.0}}
 """
-"""What `helm upgrade --reuse-values` brings along from a release of OpenKruise 1.9 that was installed as it is."""
+"""Values that `helm upgrade --reuse-values` brings along from a release of OpenKruise 1.9 without changes."""
 
 
 def test_all_values_of_openkruise_at_once(chart: Helm, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_values_without_meaning_change_nothing(chart: Helm, name: str) -> None:
 
 
 def notes(helm: Helm, cluster: Cluster, *values: str) -> str:
-    """What a user reads after the installation. Nothing is installed."""
+    """Return the notes after the installation, as a dry run."""
     given = [part for value in values for part in ("--set", value)]
     return helm.run(
         "install", "flotilla", str(CHART), "--kubeconfig", str(cluster.kubeconfig), "--dry-run=client",

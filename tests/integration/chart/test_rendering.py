@@ -1,4 +1,4 @@
-"""What the chart makes of its values, fact by fact."""
+"""The objects that the chart renders from its values, fact by fact."""
 
 import json
 from pathlib import Path
@@ -118,7 +118,7 @@ def test_a_value_does_what_it_says(chart: Helm, values: str, kind: str, name: st
 
 
 def _at(document: object, path: str) -> object:
-    """As `at`; names with dots are written with backslashes."""
+    """Return the value at the path like `at`, with dots in names escaped by backslashes."""
     for part in path.replace("\\.", "\0").split("."):
         document = at(document, part) if "\0" not in part else _named(document, part.replace("\0", "."))
     return document

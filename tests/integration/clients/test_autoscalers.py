@@ -22,7 +22,7 @@ def name_of(kind: str, version: str) -> str:
 
 
 def made(kind: str, version: str) -> Json:
-    """A set of two pods, whose selector has an expression, too."""
+    """Return a set of two pods, whose selector has an expression, too."""
     name = name_of(kind, version)
     document = {"CloneSet": cloneset, "StatefulSet": statefulset, "UnitedDeployment": united}[kind](2, version=version)
     document["metadata"]["name"] = name
@@ -44,7 +44,7 @@ def made(kind: str, version: str) -> Json:
 
 
 def autoscaler(kind: str, version: str) -> Json:
-    """An autoscaler that wants twice the pods that are ready, as long as the metric is twice its target."""
+    """Return an autoscaler that wants twice the ready pods while the metric is twice its target."""
     target = {"apiVersion": f"apps.kruise.io/{version}", "kind": kind, "name": name_of(kind, version)}
     metric = {"metric": {"name": METRIC}, "target": {"type": "Value", "value": "10"}}
     return {
@@ -71,7 +71,7 @@ class Scales:
         return f"/apis/apps.kruise.io/{version}/namespaces/{self._namespace}/{PLURALS[kind]}/{name}/scale"
 
     def all_have(self, replicas: int) -> bool:
-        """Each set has so many pods, in each version, and a selector that finds them."""
+        """Report whether each set has this many pods, in each version, and a selector that finds them."""
         for kind, own in TARGETS:
             for version in VERSIONS:
                 scale = self._rest.send("GET", self.path(kind, version, name_of(kind, own)))
@@ -82,7 +82,7 @@ class Scales:
         return True
 
     def write(self, replicas: int) -> None:
-        """What KEDA does to go to zero and back."""
+        """Scale to zero and back as KEDA does."""
         for kind, version in TARGETS:
             path = self.path(kind, version, name_of(kind, version))
             self._rest.send("PATCH", path, {"spec": {"replicas": replicas}}, MERGE)

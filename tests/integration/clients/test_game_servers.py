@@ -1,4 +1,4 @@
-"""What the operator of OpenKruiseGame does with Advanced StatefulSets: chosen servers go, others are left alone."""
+"""The operator of OpenKruiseGame works with Advanced StatefulSets: only the chosen servers are deleted."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def restarts(pod: Json) -> dict[str, int]:
 
 
 def updated(space: Workspace, count: int) -> list[int]:
-    """Wait until so many servers have the new scripts and are ready; their numbers."""
+    """Wait until this many servers have the new scripts and are ready; return their numbers."""
 
     def new() -> list[Json]:
         return [pod for pod in space.pods.values() if images(pod)[1] == NEW and is_ready(pod)]
@@ -96,7 +96,7 @@ def test_numbers_that_went_are_kept_free(space: Workspace, operator: GameOperato
 
 
 def test_a_reserved_number_moves_its_server(space: Workspace, operator: GameOperator):
-    """The number of servers stays: the one whose number is reserved goes, and another one comes."""
+    """The number of servers stays: the one with the reserved number is deleted, and another one is created."""
     operator.create(3, reserveOrdinals=[0])
     first = served(space, operator, 1, 2, 3)
     operator.reserve(0, 2)

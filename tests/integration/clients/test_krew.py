@@ -21,7 +21,7 @@ MACHINE = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
 
 
 class Installed(NamedTuple):
-    """What krew leaves on a machine."""
+    """The files that krew leaves on a machine."""
 
     manifest: dict
     archive: Path
@@ -31,7 +31,7 @@ class Installed(NamedTuple):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The archive for this machine and this Python, unpacked, and linked to as krew does."""
+    """Build the archive for this machine and this Python, unpack it, and link to it as krew does."""
     out, store, links = (tmp_path_factory.mktemp(name) for name in ("out", "store", "bin"))
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     build = [sys.executable, str(ROOT / "integrations/krew/build.py"), "--uri", "https://example.com/v0"]
@@ -60,7 +60,7 @@ def test_kubectl_runs_the_plugin_and_completes_it(installed: Installed):
 
 
 def test_the_archive_has_all_that_the_environment_has(installed: Installed):
-    """The services are in it, whose planners `plan` and `replay` use; and nothing of it is taken from elsewhere."""
+    """It contains the services, whose planners `plan` and `replay` use, and needs nothing from elsewhere."""
     found = kubectl(installed, "flotilla", "run", "--help")
     assert "cloneset" in found
     site = installed.folder / "site"
@@ -70,7 +70,7 @@ def test_the_archive_has_all_that_the_environment_has(installed: Installed):
 
 
 def test_the_manifest_is_one_that_krew_takes(installed: Installed):
-    """What krew's documentation asks of a manifest."""
+    """As krew's documentation requires."""
     for manifest in (yaml.safe_load(MANIFEST.read_text(encoding="utf-8")), installed.manifest):
         assert manifest["apiVersion"] == "krew.googlecontainertools.github.com/v1alpha2"
         assert manifest["kind"] == "Plugin"

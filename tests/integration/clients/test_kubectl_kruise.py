@@ -22,7 +22,7 @@ ONE_STEP: Json = {"maxUnavailable": "100%"}
 
 
 def manifest(kind: str, version: str) -> Json:
-    """A set of two containers whose pods are updated in place, all at once."""
+    """Return a set of two containers whose pods are updated in place, all at once."""
     policy = {"rollingUpdateType" if kind == "DaemonSet" else "podUpdatePolicy": "InPlaceIfPossible"}
     old_clone = kind == "CloneSet" and version == "v1alpha1"
     strategy = {"type": "InPlaceIfPossible"} | ONE_STEP if old_clone else {"rollingUpdate": policy | ONE_STEP}
@@ -50,7 +50,7 @@ def images(pod: Json) -> list[str]:
 
 
 def rolled_out(space: Workspace, tool: KubectlKruise, kind: str, *wanted: str, since: Json | None = None) -> list[str]:
-    """What `rollout status` prints until it ends; at that moment all pods are ready and have the wanted images."""
+    """Return the output of `rollout status`; at its end all pods are ready and have the wanted images."""
     lines = tool.follow(kind, "web", since)
     pods = space.read("pods")["items"]
     staying = [pod for pod in pods if not terminating(pod)]
@@ -208,11 +208,11 @@ REFUSED = [
         "accepted media types include: application/json-patch+json, application/merge-patch+json",
     ),
 ]
-"""What kubectl itself does not do with custom resources, and the words for it."""
+"""Operations that kubectl refuses for custom resources, and its words."""
 
 
 def test_what_kubectl_does_with_sets_and_what_it_refuses(space: Workspace):
-    """kubectl knows by name for which kinds it has a rollout; what works over paths works for all."""
+    """kubectl has rollouts for a fixed list of kinds; operations over paths work for all."""
     space.apply(cloneset(1))
     space.settled(readyReplicas=1)
     for (verb, *words), reason in REFUSED:

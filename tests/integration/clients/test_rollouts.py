@@ -1,4 +1,4 @@
-"""What a rollout controller does with our sets: batches, blue-green, and everything that comes in between."""
+"""A rollout controller works with our sets: batches, blue-green, and interruptions of them."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ CASES = [
 
 
 def manifest(kind: str, version: str, tag: str = OLD, *, policy: str = "InPlaceIfPossible", name: str = "web") -> Json:
-    """A set whose pods may all be away at once."""
+    """Return a set whose pods may all be unavailable at once."""
     policies = {"DaemonSet": "rollingUpdateType", "StatefulSet": "podUpdatePolicy", "CloneSet": "podUpdatePolicy"}
     rolling: Json = {policies[kind]: policy, "maxUnavailable": "100%"}
     if (kind, version) == ("CloneSet", "v1alpha1"):
@@ -43,7 +43,7 @@ def manifest(kind: str, version: str, tag: str = OLD, *, policy: str = "InPlaceI
 
 
 def released(space: Workspace, tags: dict[str, int]) -> None:
-    """Wait until so many ready pods have these images."""
+    """Wait until this many ready pods have each image."""
 
     def reached() -> bool:
         pods = [pod for pod in space.pods.values() if is_ready(pod)]
@@ -86,7 +86,7 @@ def test_batches(space: Workspace, rest: Rest, tmp_path: Path, kind: str, user: 
 
 
 def serving(space: Workspace, kind: str, expected: dict[str, int]) -> None:
-    """A stable and a canary Service find the ready pods of their revision, by the hash that the status has."""
+    """Check that a stable and a canary Service find the ready pods of their revision, by the status's hash."""
     for revision in expected:
         # Pods of a StatefulSet have the whole name of the revision.
         label = {"CloneSet": "pod-template-hash"}.get(kind, "controller-revision-hash")
@@ -113,7 +113,7 @@ def endpoints(space: Workspace, service: str) -> list[Json]:
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 def test_blue_green_by_surge(space: Workspace, rest: Rest, version: str) -> None:
-    """New pods get ready beside the old ones and never available, until somebody promotes them."""
+    """New pods get ready beside the old ones and never available, until the rollout is promoted."""
     rollout = RolloutController(rest, space.name, "CloneSet", version)
     space.apply(manifest("CloneSet", "v1beta1", policy="ReCreate"))
     released(space, {OLD: 5})
@@ -153,7 +153,7 @@ def test_blue_green_taken_back(space: Workspace, rest: Rest) -> None:
 
 
 def test_blue_green_by_a_second_set(space: Workspace) -> None:
-    """Two sets with the labels of one Service, told apart by one more label that the Service changes over to."""
+    """Two sets match one Service, distinguished by one more label that the Service switches to."""
     for name, tag in (("blue", OLD), ("green", NEW)):
         one = manifest("CloneSet", "v1beta1", tag, name=name)
         one["spec"]["selector"]["matchLabels"] = {"app": "web", "color": name}
@@ -211,7 +211,7 @@ def test_what_comes_in_between(space: Workspace, rest: Rest, version: str) -> No
     assert paused["status"]["expectedUpdatedReplicas"] == 5
     rollout.patch({"spec": {"replicas": 10}})
     rollout.wait(lambda it: it["status"]["readyReplicas"] == 10)
-    assert sum(image(space.pod(name)) == NEW for name in names) == 2  # nobody is updated meanwhile
+    assert sum(image(space.pod(name)) == NEW for name in names) == 2  # no pod is updated meanwhile
     rollout.patch(rollout.strategy(paused=False, partition="70%"))
     rollout.patch({"spec": {"replicas": 5}})
     rollout.wait(lambda it: it["status"]["replicas"] == it["status"]["readyReplicas"] == 5)

@@ -23,7 +23,7 @@ def started(space: Workspace, replicas: int, **arguments: object) -> set[str]:
 
 
 def claims(space: Workspace) -> dict[str, Json]:
-    """The claims that are not on their way out, by instance id."""
+    """Return the claims that are not terminating, by instance id."""
     return {instance(claim): claim for claim in space.read("pvc")["items"] if not terminating(claim)}
 
 
@@ -32,13 +32,13 @@ def ids(space: Workspace) -> set[str]:
 
 
 def replaced(space: Workspace, uid: str, replicas: int) -> bool:
-    """All pods are there again, and none of them is that one."""
+    """Report whether all pods exist again, without the one of this uid."""
     uids = {pod["metadata"]["uid"] for pod in space.pods.values()}
     return uid not in uids and len(uids) == replicas == space.status().get("readyReplicas")
 
 
 def test_a_pod_deleted_by_hand_comes_back_with_its_name_and_claim(space: Workspace):
-    """v1alpha1 reuses claims unless told otherwise."""
+    """v1alpha1 reuses claims by default."""
     before = started(space, 3, version="v1alpha1")
     kept = {identifier: claim["metadata"]["uid"] for identifier, claim in claims(space).items()}
     victim = min(before)

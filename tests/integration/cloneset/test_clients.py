@@ -1,4 +1,4 @@
-"""What existing clients do with CloneSets: both API versions, scale, wait, autoscalers, apply in all its forms."""
+"""Existing clients work with CloneSets: both API versions, scale, wait, autoscalers, apply in all its forms."""
 
 import json
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_scale_subresource(space: Workspace, version: str):
 
 
 def test_an_autoscaler_finds_its_target(space: Workspace):
-    """There are no metrics here: it can tell that it would be able to scale, and it corrects what is out of range."""
+    """Without metrics it can report that it is able to scale, and it corrects counts out of range."""
     started(space)
     target = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "sample"}
     metrics = [
@@ -187,7 +187,7 @@ def test_dry_run_on_the_server(space: Workspace):
 
 
 def test_server_side_apply_by_two_owners(space: Workspace):
-    """One owns the set, the other the number of replicas."""
+    """One owner has the set, the other the number of replicas."""
     manifest = cloneset(2)
     line = ("apply", "--server-side", "-f", "-")
     told = space.kubectl(*line, "--field-manager=team", stdin=json.dumps(manifest))
@@ -205,7 +205,7 @@ def test_server_side_apply_by_two_owners(space: Workspace):
 
 
 def test_edit_of_one_pod_image_by_hand_is_not_undone(space: Workspace):
-    """Pods are judged by their revision label, as users of in-place updates expect."""
+    """The revision label of a pod decides, as users of in-place updates expect."""
     started(space)
     name = min(space.pods)
     space.kubectl("set", "image", f"pod/{name}", "nginx=nginx:debug")
@@ -260,7 +260,7 @@ async def test_a_life_by_the_dynamic_client_of_python(space: Workspace, tmp_path
 def test_a_disruption_budget_counts_the_wanted_pods(space: Workspace):
     """Percentages need the scale subresource of the pods' owner.
 
-    The budget's controller learns of new kinds every half minute. So this comes last.
+    The budget's controller notices new kinds every half minute. So this comes last.
     """
     started(space, 4)
     space.kubectl("create", "pdb", "sample", "--selector=app=sample", "--min-available=50%")

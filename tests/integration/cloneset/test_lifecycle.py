@@ -97,7 +97,7 @@ def test_a_pod_marked_not_ready_for_deletion_does_not_come_back(space: Workspace
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 def test_a_specified_pod_in_its_hook_can_be_replaced_at_once(space: Workspace, version: str):
-    """Told by a label in v1alpha1 and by a field in v1beta1: the replacement does not wait for the user."""
+    """By a label in v1alpha1 and by a field in v1beta1: the replacement does not wait for the user."""
     manifest = cloneset(3, version=version, lifecycle={"preDelete": BY_FINALIZER})
     manifest["spec"]["template"]["metadata"]["finalizers"] = [BLOCKER]
     if version == "v1alpha1":

@@ -70,7 +70,7 @@ def test_sets_with_the_same_selector_keep_to_their_own(space: Workspace):
 
 
 def test_a_namespace_goes_with_everything_in_it(space: Workspace):
-    """Pods that go first are not made again for ever."""
+    """Deleted pods are not recreated without end."""
     started(space, 3, volumeClaimTemplates=[CLAIM])
     space.kubectl("delete", "namespace", space.name, f"--timeout={LEARNED}s")
     space.until(lambda: space.clone() == {} and space.pods == {})

@@ -116,7 +116,7 @@ def test_the_pod_that_became_ready_last_goes_first(space: Workspace):
 
 
 def test_unknown_names_in_pods_to_delete_are_taken_out(space: Workspace):
-    """In v1beta1; in v1alpha1 admission refuses them."""
+    """Applies to v1beta1; in v1alpha1 admission refuses them."""
     before = started(space, 3)
     named = space.patch({"spec": {"scaleStrategy": {"podsToDelete": ["sample-xhbjd"]}}})["metadata"]["generation"]
     space.until(lambda: space.clone()["metadata"]["generation"] > named)
@@ -157,7 +157,7 @@ def test_a_specified_pod_that_serves_nobody_needs_no_budget(space: Workspace):
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 def test_creation_streams_in_steps(space: Workspace, version: str):
-    """Each pod is created two seconds after the one before became Ready, no sooner, with nothing else to cause it."""
+    """Each pod is created two seconds after the one before became Ready, no sooner, without another trigger."""
     space.apply(cloneset(3, version=version, scale_strategy={"maxUnavailable": 1}, minReadySeconds=2))
     space.settled(replicas=3, availableReplicas=3)
     pods = sorted(space.pods.values(), key=lambda pod: pod["metadata"]["creationTimestamp"])

@@ -1,4 +1,4 @@
-"""Every CloneSet manifest and command of the articles that users learn from, word for word, and what they promise.
+"""The CloneSet manifests and commands of the users' articles, verbatim, and their outcomes.
 
 The articles: a tutorial with printed tables, the announcement of release 1.2, an experience report about stable IPs,
 and a study of all features.
@@ -40,13 +40,13 @@ def with_strategy(manifest: str, strategy: str) -> str:
 
 
 def table(text: str) -> list[list[str]]:
-    """Rows of a printed table; columns are at least three blanks, or one and a known heading, apart."""
+    """Return the rows of a printed table, whose columns are two or more blanks apart."""
     return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
 
 
 @pytest.fixture
 def sample(space: Workspace) -> Workspace:
-    """The first manifest of the tutorial, applied, and its five pods ready."""
+    """Apply the first manifest of the tutorial, and wait for its five pods."""
     assert space.kubectl("apply", "-f", "-", stdin=SAMPLE) == "cloneset.apps.kruise.io/sample created\n"
     space.settled(replicas=5, updatedReadyReplicas=5, availableReplicas=5)
     return space

@@ -1,4 +1,4 @@
-"""What the status tells: availability, deadlines, failures (cloneset.md §5)."""
+"""The status of CloneSets: availability, deadlines, failures (cloneset.md §5)."""
 
 from datetime import timedelta
 
@@ -126,7 +126,7 @@ def test_nothing_wanted_nothing_missing(space: Workspace):
 
 
 def test_a_pod_without_a_node_is_recreated_by_the_next_template(space: Workspace):
-    """It needs no budget: nobody is served by it."""
+    """It needs no budget, because it serves no traffic."""
     manifest = cloneset(1, template={"spec": {"nodeSelector": {"disk": "none-has-it"}}}, progressDeadlineSeconds=2)
     space.apply(manifest)
     space.until(lambda: space.progress() == EXCEEDED)

@@ -50,7 +50,7 @@ def test_in_place_falls_back_to_new_pods(space: Workspace):
 
 
 def test_in_place_only_refuses_other_changes_at_admission(space: Workspace):
-    """In v1alpha1."""
+    """Applies to v1alpha1."""
     before = started(space, 2, {"type": "InPlaceOnly"}, version="v1alpha1")
     operation = {"op": "add", "path": "/spec/template/spec/containers/0/env", "value": [{"name": "A", "value": "b"}]}
     kind = "clonesets.v1alpha1.apps.kruise.io"
@@ -62,7 +62,7 @@ def test_in_place_only_refuses_other_changes_at_admission(space: Workspace):
 
 
 def test_in_place_only_leaves_pods_alone_when_a_change_cannot_be_made_in_place(space: Workspace):
-    """In v1beta1, where admission lets it pass."""
+    """Applies to v1beta1, where admission accepts it."""
     before = started(space, 2, {"podUpdatePolicy": "InPlaceOnly"})
     set_env(space)
     space.until(lambda: any(found["type"] == "FailedUpdate" for found in space.status().get("conditions", [])))
@@ -280,7 +280,7 @@ def test_pods_keep_their_revision_labels_up_to_date(space: Workspace):
 
 
 def test_blue_green_makes_all_new_pods_beside_the_old_ones(space: Workspace):
-    """As rollout controllers do it, who hold pods back from being available with minReadySeconds."""
+    """Rollout controllers do so, with a minReadySeconds that keeps pods from being available."""
     before = started(space, 5, {"maxSurge": "100%", "maxUnavailable": 0})
     kept = {name for name, *_ in before}
     held = {"minReadySeconds": 2147483646, "template": {"metadata": {"annotations": {"try": "1"}}}}
@@ -296,7 +296,7 @@ def test_blue_green_makes_all_new_pods_beside_the_old_ones(space: Workspace):
     space.patch({"spec": {"template": {"metadata": {"annotations": {"try": None}}}}})
     space.settled(replicas=5, updatedReplicas=5, readyReplicas=5)
     assert identities(space) == before
-    # Once more, and on to the end.
+    # again, and on to the end
     space.patch({"spec": {"template": {"metadata": {"annotations": {"try": "3"}}}}})
     space.settled(replicas=10, updatedReplicas=5, updatedReadyReplicas=5)
     space.patch({"spec": {"minReadySeconds": 0}})

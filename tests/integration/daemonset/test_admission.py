@@ -1,5 +1,7 @@
-"""DaemonSets as kubectl writes and reads them: what is refused in which words, both versions, columns, explain
-(daemonset.md §1 to §3). None of them is for any node."""
+"""DaemonSets as kubectl writes and reads them, none of them for any node (daemonset.md §1 to §3).
+
+Covers the words of refusals, both versions, columns, and explain.
+"""
 
 import json
 from typing import Any
@@ -15,7 +17,7 @@ PROGRESSIVE = "daemonset.kruise.io/progressive-create-pod"
 
 
 def idle(strategy: Json | None = None, *, pod: Json | None = None, version: str = "v1beta1", **spec: Any) -> Json:
-    """A DaemonSet without pods."""
+    """Return a DaemonSet without pods."""
     return daemonset(strategy, pod=NOWHERE | (pod or {}), version=version, **spec)
 
 

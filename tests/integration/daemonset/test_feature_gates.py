@@ -1,5 +1,7 @@
-"""Feature gates and flags that change what users see: who binds pods, whom a roll waits for, images pulled ahead
-(daemonset.md §4.7, §4.8, §4.11)."""
+"""Feature gates and flags that change what users see (daemonset.md §4.7, §4.8, §4.11).
+
+They decide which component binds pods, which pods a rollout waits for, and whether images are pulled ahead.
+"""
 
 from tests.support.daemons import IN_PLACE, NAME, NEW, OLD, by_node, daemonset, settled, started, strategy
 from tests.support.workspace import Workspace, image

@@ -1,5 +1,7 @@
-"""Nodes that come and go, kills in the middle of updates, and what all of it costs the apiserver: on nodes of their
-own, which every scenario takes for itself by a label (daemonset.md §4.1, §4.2)."""
+"""DaemonSets on nodes that come and go, under kills, and their cost for the apiserver (daemonset.md §4.1, §4.2).
+
+Each scenario reserves nodes of its own by a label.
+"""
 
 import asyncio
 import json
@@ -44,7 +46,7 @@ def pool(space: Workspace, first: int, count: int) -> list[str]:
 
 
 def in_pool(space: Workspace) -> Json:
-    """The pod spec's part that chooses them."""
+    """Return the part of the pod spec that selects the nodes."""
     return {"nodeSelector": {POOL: space.name}}
 
 
@@ -110,8 +112,10 @@ def test_a_canary_follows_the_labels_of_nodes(space: Workspace):
 
 
 def test_what_it_costs(space: Workspace, own: Own):
-    """Counted by the apiserver: two writes for a pod that is made, three for one that is updated in place, one for one
-    that goes; and the same set once more costs nothing."""
+    """The apiserver counts the writes: two for a new pod, three for an in-place update, one for a deletion.
+
+    Applying the same set again costs nothing.
+    """
     pool(space, 100, MANY)
     own.audit.ours()
     started(space, MANY, IN_PLACE | {"maxUnavailable": "100%"}, pod=in_pool(space))
@@ -163,8 +167,7 @@ async def test_a_killed_service_goes_on_where_it_was(space: Workspace, own: Own,
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_pool_in_motion(space: Workspace, own: Own):
-    """50 nodes come, go, are relabelled, tainted and cordoned while two updates run, the first in place, the other
-    with new pods."""
+    """50 nodes come, go, are relabelled, tainted and cordoned during two updates, one in place, one with new pods."""
     async with churning(own.fleet.cluster, space.name, range(400, 450)) as churn:
         manifest = daemonset(IN_PLACE | {"maxUnavailable": "20%"}, pod=in_pool(space))
         await asyncio.to_thread(space.apply, manifest)

@@ -1,4 +1,4 @@
-"""Which pods a DaemonSet makes, keeps, lets go and takes in (daemonset.md §4.4 to §4.7)."""
+"""Pods that a DaemonSet creates, keeps, releases and adopts (daemonset.md §4.4 to §4.7)."""
 
 import re
 
@@ -141,7 +141,7 @@ def test_a_set_that_is_made_again_takes_its_pods_in(space: Workspace):
 
 
 def test_an_orphan_on_a_node_is_taken_in_and_replaced(space: Workspace):
-    """Row 39: it has no revision, so it is old. With no other, an update that has nothing to do waits for nobody."""
+    """Row 39: without a revision it counts as old. When no other pod is left, the update is complete."""
     manifest = daemonset({"maxUnavailable": 3})
     pod = {
         "apiVersion": "v1",

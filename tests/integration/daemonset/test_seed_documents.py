@@ -1,7 +1,6 @@
-"""Every DaemonSet manifest, command and table of the article that users learn from, word for word, and what it
-promises.
+"""The DaemonSet manifests, commands and tables of the users' article, verbatim, and their outcomes.
 
-Its cluster has the nodes node1 and node2. Where it names one, a node of this cluster stands here.
+Its cluster has the nodes node1 and node2; a node of this cluster replaces them.
 """
 
 import re
@@ -24,7 +23,7 @@ PATIENCE = 90  # seconds: real containers have a grace period
 def apply(space: Workspace, manifest: str, said: str) -> None:
     """`kubectl apply -f FILE`, and what it prints."""
     assert space.kubectl("apply", "-f", "-", stdin=manifest) == f"daemonset.apps.kruise.io/nginx {said}\n"
-    space.apply(manifest)  # once more, which changes nothing: the generation is read
+    space.apply(manifest)  # again, without a change: the generation is read
 
 
 def settled(space: Workspace, updated: int, nodes: int) -> None:
@@ -45,7 +44,7 @@ def table(text: str) -> list[list[str]]:
 
 
 def readiness_gates(space: Workspace) -> list[str]:
-    """The column of `kubectl get pods -o wide`, whose rows have a column for the node."""
+    """Return the last column of `kubectl get pods -o wide`, whose rows have a column for the node."""
     header, *rows = table(space.kubectl("get", "pods", "-l", "k8s-app=nginx", "-o", "wide"))
     assert header[-3:] == ["NODE", "NOMINATED NODE", "READINESS GATES"]
     assert sorted(row[-3] for row in rows) == sorted(by_node(space))

@@ -23,7 +23,7 @@ DONE = {"updatedNumberScheduled": 3, "numberAvailable": 3}
 
 
 def images(space: Workspace) -> list[str]:
-    """What runs on each node, by its name."""
+    """Return the running image of each node, sorted by node."""
     return [image(pod) for _, pod in sorted(by_node(space).items())]
 
 
@@ -66,7 +66,7 @@ def test_a_change_that_needs_new_pods_makes_them(space: Workspace):
 
 
 def test_surging_keeps_the_old_pod_until_the_new_one_is_available(space: Workspace):
-    """As v1alpha1 says it (row 41); a new pod is available when it has been ready for a second."""
+    """The surge is written as in v1alpha1 (row 41); a new pod is available after a second of readiness."""
     before = started(space, 3, {"rollingUpdateType": "Surging"}, version="v1alpha1", minReadySeconds=1)
     rolling = space.clone(NAME)["spec"]["updateStrategy"]["rollingUpdate"]
     assert rolling == {"rollingUpdateType": "Standard", "maxSurge": 1, "maxUnavailable": 0}
@@ -115,7 +115,7 @@ def test_partition_keeps_nodes_on_the_old_revision(space: Workspace):
 
 
 def test_paused_repairs_and_does_not_update(space: Workspace):
-    """Row 17: what is made anew has the new revision."""
+    """Row 17: recreated pods have the new revision."""
     before = started(space, 3, {"paused": True})
     space.set_image(NEW, NAME)
     settled(space, 3, updatedNumberScheduled=0)
@@ -154,7 +154,7 @@ def test_a_rollback_in_the_middle_uses_the_old_revision_again(space: Workspace):
 
 
 def test_a_hook_is_asked_before_a_pod_goes(space: Workspace):
-    """Row 29: one node at a time, and the status says that the spec was seen."""
+    """Row 29: one node at a time, and the status has the new generation."""
     hook = {"preDelete": {"labelsHandler": {"in-use": "true"}, "markPodNotReady": True}}
     manifest = daemonset(lifecycle=hook)
     manifest["spec"]["template"]["metadata"]["labels"]["in-use"] = "true"
@@ -199,7 +199,7 @@ def test_the_history_is_kept_as_long_as_it_is_told(space: Workspace):
 
 
 def test_changes_of_type_apply_to_the_next_update(space: Workspace):
-    """Row 28: pods without the gate are made anew once, and updated in place from then on."""
+    """Row 28: pods without the gate are recreated once, and updated in place from then on."""
     first = started(space, 3, {"maxUnavailable": "100%"})
     space.patch(typed("InPlaceIfPossible", NEW), NAME)
     settled(space, 3, **DONE)

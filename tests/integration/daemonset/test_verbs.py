@@ -38,7 +38,7 @@ def test_nodes_and_why_some_have_no_pod(space: Workspace, flotilla: Verbs, tmp_p
 
 
 def test_a_pod_that_no_node_takes(space: Workspace, flotilla: Verbs):
-    """The scheduler says why, and each node has this one reason."""
+    """The scheduler gives the reason, and each node has this one."""
     huge: dict[str, Any] = {"requests": {"cpu": "1000"}}
     space.apply(daemonset(pod={"containers": [{"name": "nginx", "image": NEW, "resources": huge}]}))
     space.until(lambda: len(by_node(space)) == 3 and all(map(_refused, space.pods.values())))

@@ -8,7 +8,7 @@ from tests.testkit.documents import Json
 
 
 def without(field: str) -> Json:
-    """A container that lacks a field."""
+    """Return a container that lacks a field."""
     return {key: value for key, value in container(NAME).items() if key != field}
 
 

@@ -1,5 +1,7 @@
-"""EphemeralJobs as users run them: who is injected when, what is counted, how a job ends (ephemeraljob.md §5 to §8,
-§11). The apiserver takes the containers; what becomes of them, a test says."""
+"""EphemeralJobs as users run them: injection, counts, and ends of jobs (ephemeraljob.md §5 to §8, §11).
+
+The apiserver accepts the containers; a test sets their statuses.
+"""
 
 import json
 
@@ -25,7 +27,7 @@ from tests.testkit.documents import Json
 
 
 def conditions(status: Json) -> dict[str, str]:
-    """The reasons of the conditions that are there, by type."""
+    """Return the reasons of the conditions, by type."""
     assert {one["status"] for one in status["conditions"]} == {"True"}
     return {one["type"]: one["reason"] for one in status["conditions"]}
 
@@ -150,7 +152,7 @@ def test_it_waits_for_pods(space: Workspace):
 
 
 def test_names_that_are_taken(space: Workspace):
-    """Rows 10, 11 and 21: a name is taken for ever; two names get along in one pod."""
+    """Rows 10, 11 and 21: a name stays taken; two names can coexist in one pod."""
     started(space, "p1", "p2")
     taken = container(NAME)
     body = json.dumps({"spec": {"ephemeralContainers": [taken]}})
@@ -206,7 +208,7 @@ def test_it_goes_with_its_namespace(space: Workspace):
 
 
 def test_an_image_update_in_place_leaves_the_containers_alone(space: Workspace):
-    """Row 24, as far as the apiserver shows it."""
+    """Row 24, within what the apiserver shows."""
     started(space, "p1")
     space.apply(ephemeraljob())
     begun(space, "p1")

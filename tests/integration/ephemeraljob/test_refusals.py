@@ -1,4 +1,4 @@
-"""Injections that the apiserver refuses (ephemeraljob.md §6, §9): users are told, and the job goes on once it can."""
+"""Injections that the apiserver refuses (ephemeraljob.md §6, §9): users see why, and the job continues once it can."""
 
 from tests.support.ephemeral import NAME, begun, container, ephemeraljob, injected, job_status, reached, started
 from tests.support.workspace import Workspace

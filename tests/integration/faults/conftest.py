@@ -1,4 +1,4 @@
-"""One control plane with the whole fleet per module: starting them is half of what a scenario takes."""
+"""One control plane with the whole fleet per module: starting them takes half of a scenario's time."""
 
 from collections.abc import AsyncIterator
 
@@ -22,6 +22,6 @@ async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fl
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def web(flotilla: Fleet) -> AsyncIterator[Rollout]:
-    """A CloneSet of 200 pods that are ready; every scenario rolls it on to the next image."""
+    """Yield a CloneSet of 200 ready pods; every scenario rolls it to the next image."""
     async with rollout(flotilla) as running:
         yield running

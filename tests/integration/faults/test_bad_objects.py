@@ -1,4 +1,4 @@
-"""CloneSets that the webhook would have refused: they are reported, cost nothing, and disturb nobody."""
+"""CloneSets that the webhook would have refused: they are reported, cost nothing, and disturb no others."""
 
 import asyncio
 import json
@@ -22,19 +22,19 @@ FEW = 60
 
 
 def broken(name: str, **spec: Any) -> dict[str, Any]:
-    """A CloneSet with these members of its spec replaced; None removes one."""
+    """Return a CloneSet with these members of its spec replaced; None removes a member."""
     document = cloneset(name, 1)
     document["spec"] = {key: value for key, value in {**document["spec"], **spec}.items() if value is not None}
     return document
 
 
 def pod(name: str, **spec: Any) -> dict[str, Any]:
-    """A template with this pod spec."""
+    """Return a template with this pod spec."""
     return {"metadata": {"labels": {"app": name}}, "spec": spec}
 
 
 def rolling(**members: Any) -> dict[str, Any]:
-    """An update strategy."""
+    """Return an update strategy."""
     return {"type": "RollingUpdate", "rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", **members}}
 
 
@@ -53,7 +53,7 @@ HOPELESS = {
     "number-for-claims": ({"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": 5}]}, ""),
     "scale-limit": ({"scaleStrategy": {"maxUnavailable": "some"}}, "scaleStrategy.maxUnavailable"),
 }
-"""Nothing can be made of these; what `explain` must say of each."""
+"""Specs without any valid result, and the text that `explain` has to contain for each."""
 
 TOLERABLE = {
     "no-strategy": {"updateStrategy": None},
@@ -67,12 +67,12 @@ TOLERABLE = {
     "nameless-claim": {"volumeClaimTemplates": [{"spec": {"accessModes": ["ReadWriteOnce"]}}]},
     "names": {"scaleStrategy": {"podsToDelete": ["", "../x", "nobody"]}},
 }
-"""These are nonsense in part; they still get their one pod."""
+"""Partly invalid specs that still get their one pod."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
-    """Without a webhook, as in the moment before somebody installs one."""
+    """Run the services without a webhook, as before its installation."""
     async with (
         control_plane(tmp_path_factory.mktemp("plane")) as cluster,
         fleet(cluster, ["watcher", "cloneset"]) as one,
@@ -95,7 +95,7 @@ async def place(flotilla: Fleet) -> AsyncIterator[Scene]:
 
 
 async def test_all_are_reported(place: Scene) -> None:
-    """On the bus, and where nothing at all happens also in an event."""
+    """On the bus, and for objects without any action also in an event."""
     async with place.flotilla.bus() as bus:
         for name, (_, text) in HOPELESS.items():
             said = b""
@@ -112,7 +112,7 @@ async def test_all_are_reported(place: Scene) -> None:
 
 
 async def test_none_is_refused_in_silence(place: Scene) -> None:
-    """An event or a condition says it to those who look at the object only."""
+    """An event or a condition reports it to users who look at the object only."""
 
     async def silent() -> list[str]:
         events = (await place.read("events"))["items"]
@@ -152,7 +152,7 @@ async def test_others_go_on(place: Scene) -> None:
 
 
 async def test_corrected_they_work(place: Scene) -> None:
-    """What was wrong is forgotten with the object's next version."""
+    """The error disappears with the object's next version."""
     for name in ("no-selector", "no-containers", "text-for-spec"):
         right = cloneset(name, 2)["spec"]
         patch = [{"op": "replace", "path": f"/spec/{member}", "value": right[member]} for member in right]

@@ -1,4 +1,4 @@
-"""The bus is lost, emptied, or stands still in the middle of a rollout: it is a cache and a wake-up, and no more."""
+"""The bus is lost, emptied, or paused in the middle of a rollout: it is a cache and a wake-up, and no more."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ async def test_wiped(flotilla: Fleet, web: Rollout) -> None:
 
 
 RECORDS = [ACT_STREAM.name, WHY_STREAM.name]
-"""Those that no single process owns."""
+"""Streams that no single process owns."""
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ async def test_started_without_a_bus(flotilla: Fleet, web: Rollout) -> None:
 
 
 async def test_watcher_paused(flotilla: Fleet, web: Rollout) -> None:
-    """Longer than its leases, and than the patience of those who read from it."""
+    """It pauses for longer than its leases, and than the timeouts of its readers."""
     await web.begin()
     flotilla.pause("watcher")
     await SystemClock().sleep(PAUSE_SECONDS)

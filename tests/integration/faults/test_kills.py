@@ -48,7 +48,7 @@ async def test_everything_at_once(flotilla: Fleet, web: Rollout) -> None:
 
 
 async def test_kills_at_random(flotilla: Fleet, web: Rollout) -> None:
-    """What one process has half begun, the next one finishes or gives back: at no moment are more pods not Ready."""
+    """The next process finishes or undoes what a killed one has begun: no more pods than allowed are not Ready."""
     async with under_one_holder(flotilla):
         most, killed = await kill_round(flotilla, web, random.Random(29))
     assert len(killed) > 3

@@ -55,7 +55,7 @@ async def web(there: Proxied) -> AsyncIterator[Rollout]:
 
 
 def is_write(request: Request) -> bool:
-    """A write for a workload; leases, events and the webhook's questions are other matters."""
+    """Report whether this is a write for a workload, not for leases, events or the webhook's questions."""
     aside = any(part in request.path for part in ("/leases", "/events"))
     return request.write and not request.dry_run and not aside
 
@@ -116,7 +116,7 @@ async def test_a_watch_that_drips(there: Proxied, web: Rollout) -> None:
 
 
 async def test_too_many_requests(there: Proxied, web: Rollout) -> None:
-    """The apiserver says when to come back. Only a change of the object or its pods brings it back sooner."""
+    """The apiserver sets when to come back. Only a change of the object or its pods causes an earlier pass."""
     clock = SystemClock()
     with there.proxy.spoiling(is_write, answer(429, {"Retry-After": "1"}), times=6) as spoilt:
         started = clock.monotonic()
@@ -137,7 +137,7 @@ async def test_requests_vanish(there: Proxied, web: Rollout) -> None:
 
 
 async def test_half_open_connections(there: Proxied, web: Rollout) -> None:
-    """What connects is accepted and never greeted, what is connected hears nothing."""
+    """New connections are accepted and never answered, existing ones receive nothing."""
     await web.begin(part=0.1)
     wire = there.proxy.wire
     with wire.mute():
@@ -149,7 +149,7 @@ async def test_half_open_connections(there: Proxied, web: Rollout) -> None:
 
 
 async def test_certificate_changes(there: Proxied, web: Rollout, tmp_path: Path) -> None:
-    """A stranger's certificate is refused however long it is shown; another one of the trusted authority is taken."""
+    """A foreign certificate is refused however long it is shown; another one of the trusted authority is accepted."""
     await web.begin(part=0.1)
     stranger, service = Authority(tmp_path, "stranger"), there.fleet.members["cloneset"]
     stranger.renew(there.tls)

@@ -45,7 +45,7 @@ async def web(there: Wired) -> AsyncIterator[Rollout]:
 
 
 def returns(there: Wired) -> int:
-    """How often a mirror has gone back from the apiserver to the bus."""
+    """Return how often a mirror has gone back from the apiserver to the bus."""
     return there.fleet.members["cloneset"].log().count("reading from it again")
 
 
@@ -94,7 +94,7 @@ async def test_half_open_connections(there: Wired, web: Rollout) -> None:
 
 
 async def test_objects_as_large_as_they_may_be(there: Wired) -> None:
-    """They travel whole, over a wire that breaks in the middle of them."""
+    """They are transferred completely, over a wire that breaks in the middle of them."""
     async with scene(there.fleet) as place:
         large = cloneset("large", 2, maxUnavailable=1)
         large["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "LARGE", "value": "x" * LARGE}]

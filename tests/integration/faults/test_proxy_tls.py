@@ -28,7 +28,7 @@ Lines = Sequence[MutableMapping[str, Any]]
 
 
 class Guarded(NamedTuple):
-    """A bus with TLS, the way there, and a client that believes what is in the file `believed`."""
+    """A bus with TLS, the way there, and a client that trusts the certificates in the file `believed`."""
 
     broker: TlsBroker
     wire: Wire
@@ -55,7 +55,7 @@ async def bus(tmp_path: Path) -> AsyncIterator[Guarded]:
 
 
 def told(log: Lines, text: str) -> bool:
-    """A warning says so."""
+    """Report whether a warning contains the text."""
     return any(line["log_level"] == "warning" and text in str(line.get("error")) for line in log)
 
 
@@ -83,7 +83,7 @@ async def test_a_new_authority_is_believed_once_it_stands_in_the_file(bus: Guard
     assert not bus.reader.bus.connected
     shutil.copy(other.file, bus.believed)
     await bus.reader.hears(b"after the change")
-    await bus.broker.show(bus.authority.pair())  # the old one is not believed any more
+    await bus.broker.show(bus.authority.pair())  # the old one is not trusted any more
     bus.wire.reset()
     await eventually(lambda: not bus.reader.bus.connected)
     await bus.broker.show(other.pair())

@@ -1,4 +1,4 @@
-"""etcd is restored from a backup under running services: they begin anew, and what there is counts."""
+"""etcd is restored from a backup under running services: they restart from its state."""
 
 import asyncio
 import json
@@ -22,13 +22,13 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)
 
 PODS = 6
 LEADING = ("watcher", "cloneset")
-"""Who remembers objects by their versions; the webhook reads what it needs."""
+"""Services that cache objects by their versions; the webhook reads what it needs."""
 
 CONTROL_PLANE = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 
 
 def images(flotilla: Fleet) -> dict[str, str]:
-    """The image of each pod that is ready."""
+    """Return the image of each ready pod."""
     ready: dict[str, str] = {}
     for pod in flotilla.cluster.read("pods")["items"]:
         conditions = {one["type"]: one["status"] for one in pod["status"].get("conditions", [])}
@@ -38,7 +38,7 @@ def images(flotilla: Fleet) -> dict[str, str]:
 
 
 async def settled(flotilla: Fleet, image: str) -> dict[str, str]:
-    """All pods run the image, and the status says so."""
+    """Wait until all pods run the image and the status agrees; return the images."""
 
     def holds() -> bool:
         status: dict[str, Any] = flotilla.cluster.read("clone", "web").get("status", {})
@@ -64,7 +64,7 @@ async def exchange_etcd(flotilla: Fleet, source: Path, target: Path) -> None:
 
 @asynccontextmanager
 async def supervised(flotilla: Fleet) -> AsyncGenerator[None]:
-    """What ends is started again, as by systemd or Kubernetes, as long as the block lasts."""
+    """Restart processes that end, as systemd or Kubernetes do, for the time of the block."""
     clock = SystemClock()
 
     async def keep_running() -> None:
@@ -84,7 +84,7 @@ async def supervised(flotilla: Fleet) -> AsyncGenerator[None]:
 
 
 async def line(flotilla: Fleet) -> str:
-    """The line of versions that pods are published in."""
+    """Return the line of versions in which pods are published."""
     async with flotilla.bus() as bus:
         marker = await bus.get_last(subjects.kube_stream(POD).name, subjects.kube_marker(POD))
     return "" if marker is None else subjects.line_of(marker.headers[subjects.EPOCH])

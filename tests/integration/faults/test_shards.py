@@ -1,4 +1,4 @@
-"""Several replicas: they share the work, take over from a dead one, and one that slept too long writes nothing."""
+"""Several replicas share the work, take over from a dead one, and one paused for too long writes nothing."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)
 
 SHARDS = 4
 NOTHING = "/api/v1/namespaces/default/pods?limit=1"
-"""A cheap LIST: it tells the cluster's current version."""
+"""A cheap LIST that returns the cluster's current version."""
 
 
 class Act(msgspec.Struct):
@@ -48,12 +48,12 @@ async def acts(flotilla: Fleet) -> AsyncIterator[list[Act]]:
 
 
 def writers(records: list[Act]) -> set[str]:
-    """The replicas that have written."""
+    """Return the replicas that have written."""
     return {record.replica.rpartition("-")[0] for record in records if record.outcome == "Ok"}
 
 
 def serving(flotilla: Fleet, replica: str) -> list[int]:
-    """What the replica served when it last took shards over; nothing before it has."""
+    """Return the shards that the replica served after its latest gain; empty before the first."""
     lines = [line for line in flotilla.members[replica].log().splitlines() if '"shards gained"' in line]
     return json.loads(lines[-1])["serving"] if lines else []
 

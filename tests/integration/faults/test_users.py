@@ -1,4 +1,4 @@
-"""Users do everything at once: deletes, quotas, namesakes, and changing their minds in the middle of a rollout."""
+"""Users do everything at once: deletes, quotas, duplicate names, and changes in the middle of a rollout."""
 
 import asyncio
 import json
@@ -116,7 +116,7 @@ async def test_quota_for_half_of_the_pods(place: Scene) -> None:
 
 
 async def test_quota_does_not_stop_an_update(place: Scene) -> None:
-    """Pods are missing for good; those that exist are updated all the same."""
+    """Pods stay missing; existing ones are updated all the same."""
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "20"}}}
     await place.create(quota)
     await wait_for_quota(place)
@@ -127,7 +127,7 @@ async def test_quota_does_not_stop_an_update(place: Scene) -> None:
 
 
 async def comes_to_rest(place: Scene) -> None:
-    """The service does not spin: within a while there are three seconds with a handful of passes."""
+    """Wait for three seconds with a handful of passes: the service does not spin."""
     service = place.flotilla.members["cloneset"]
     for _ in range(6):
         before = service.metric("controller_runtime_reconcile_total")
@@ -142,14 +142,14 @@ def owners(place: Scene) -> int:
 
 
 def condition(place: Scene, kind: str) -> str:
-    """The message of a condition that is True."""
+    """Return the message of a condition that is True."""
     found = place.seen.clonesets.get("web")
     conditions = found.status.conditions if found else []
     return next((one.message for one in conditions if one.type == kind and one.status == "True"), "")
 
 
 async def wait_for_quota(place: Scene) -> None:
-    """A quota counts once its controller has seen it."""
+    """Wait until the quota's controller has seen it, because it counts from then on."""
     for _ in range(100):
         if (await place.read("resourcequota", "few")).get("status", {}).get("hard"):
             return
@@ -167,7 +167,7 @@ async def wait_for_event(place: Scene, reason: str, text: str) -> None:
 
 
 async def why(place: Scene, name: str) -> str:
-    """What `explain` reads."""
+    """Return the reasons that `explain` reads."""
     async with place.flotilla.bus() as bus:
         message = await bus.get_last("why", f"why.v1.clonesets.{place.namespace}.{name}")
         assert message is not None

@@ -61,7 +61,7 @@ async def test_dead_webhook_stops_no_rollout(flotilla: Fleet, web: Rollout) -> N
 
 
 async def test_webhook_restarts_all_the_time(flotilla: Fleet) -> None:
-    """Requests fail while there is none, and never do anything else than fail."""
+    """Requests fail while there is none, and have no other effect."""
     async with scene(flotilla) as place:
         await place.create(cloneset("web", 50, maxUnavailable=5))
         await place.settle("web", OLD, 50)
@@ -79,7 +79,7 @@ async def system(place: Scene, *arguments: str) -> str:
 
 
 async def certificate(place: Scene) -> str:
-    """The server certificate in the Secret; empty while there is none."""
+    """Return the server certificate in the Secret; empty while there is none."""
     return await system(place, "get", "secret", SECRET, "--ignore-not-found", "-o", r"jsonpath={.data.cert\.pem}")
 
 

@@ -1,4 +1,4 @@
-"""What Flotilla costs the apiserver, counted by the apiserver: writes per pod, per rollout, and at rest."""
+"""Flotilla's cost for the apiserver, counted by the apiserver: writes per pod, per rollout, and at rest."""
 
 import asyncio
 from collections import Counter
@@ -42,7 +42,8 @@ def said(writes: list[Write]) -> str:
 
 
 def per_pod(writes: list[Write]) -> Counter[str]:
-    """Writes on each pod. A create does not know its name in the audit log when the apiserver makes it up; ours do."""
+    """Count the writes on each pod."""
+    # the audit log lacks a created object's name if the apiserver generates it; ours have names
     return Counter(write.object_ref.name for write in on(writes, "pods"))
 
 
@@ -75,7 +76,7 @@ async def test_in_place_update(place: Scene, audit: AuditLog) -> None:
 
 
 async def test_scale_in(place: Scene, audit: AuditLog) -> None:
-    """One delete for each pod, and nothing else on any."""
+    """One delete for each pod, and no other write on any."""
     audit.ours()
     await place.patch("web", {"replicas": PODS // 2})
     await place.settle("web", NEW, PODS // 2)

@@ -30,7 +30,7 @@ WATCHED = (POD, CLONE_SET, NODE_IMAGE, IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB)
 
 
 class Running(NamedTuple):
-    """What the scenarios of a file share."""
+    """The processes that the scenarios of a file share."""
 
     cluster: Cluster
     fleet: Fleet
@@ -68,12 +68,12 @@ class PullSpace(Workspace):
         self.nodes = running.nodes
 
     def seen(self, kind: str, name: str) -> Json:
-        """An object of the namespace, or cluster-scoped, as last seen; {} when there is none."""
+        """Return an object of the namespace, or cluster-scoped, as last seen; {} if absent."""
         objects = self._recorder.objects
         return objects.get((kind, self.name, name)) or objects.get((kind, "", name), {})
 
     def job(self, name: str = "job", kind: str = "ImagePullJob") -> Json:
-        """A job's status."""
+        """Return a job's status."""
         return self.seen(kind, name).get("status", {})
 
     def done(self, name: str = "job", kind: str = "ImagePullJob", seconds: float = 60, **fields: object) -> Json:
@@ -87,12 +87,12 @@ class PullSpace(Workspace):
         return self.job(name, kind)
 
     def tags(self, node: str) -> dict[str, Json]:
-        """The spec tags of a node, by image and tag."""
+        """Return the spec tags of a node, by image and tag."""
         images = self.seen("NodeImage", node).get("spec", {}).get("images", {})
         return {f"{name}:{tag['tag']}": tag for name, image in images.items() for tag in image["tags"]}
 
     def history(self, since: int = 0, kind: str = "ImagePullJob") -> list[Event]:
-        """The events of a kind, in the namespace or cluster-wide."""
+        """Return the events of a kind, in the namespace or cluster-wide."""
         seen = self._recorder.events[since:]
         return [
             event
@@ -101,7 +101,7 @@ class PullSpace(Workspace):
         ]
 
     def flotilla(self, *arguments: str) -> str:
-        """What a verb of `flotilla` prints about an object of the namespace."""
+        """Return the output of a verb of `flotilla` about an object of the namespace."""
         bus, cluster = f"--nats={self.agents.server.url}", f"--kubeconfig={self.cluster.kubeconfig}"
         command = [sys.executable, "-m", "flotilla_cli", *arguments, "-n", self.name, bus, cluster]
         env = environment(self.agents.server)
@@ -116,7 +116,7 @@ class PullSpace(Workspace):
 
 @pytest.fixture
 def space(running: Running, request: pytest.FixtureRequest) -> PullSpace:
-    """A fresh namespace, named after the test, when every node has its NodeImage."""
+    """Return a fresh namespace, named after the test, once every node has its NodeImage."""
     made = PullSpace(running, fresh(running.cluster, running.recorder, request.node.name))
     made.ready()
     return made

@@ -46,8 +46,11 @@ async def test_a_service_that_dies_repeats_and_loses_nothing(space: PullSpace, r
 
 
 async def test_the_clock_of_the_service_is_set(space: PullSpace, running: Running):
-    """Deadlines and TTLs go by that clock, as those of Kubernetes' own controllers do: an hour forward ends what had
-    half an hour to go. Nothing else ends, nothing is pulled twice, and when the clock is put back, work goes on."""
+    """Deadlines and TTLs depend on that clock, as in Kubernetes' own controllers.
+
+    An hour forward ends what had half an hour left. Nothing else ends, nothing is pulled twice, and when the clock is
+    set back, work continues.
+    """
     node = space.nodes[0]
     file = running.cluster.plane.places.state_dir / "jobs.clock"
     running.fleet.kill("jobs")
@@ -86,7 +89,7 @@ async def test_a_bus_that_is_away_for_a_while(space: PullSpace, running: Running
     space.agents.answers[node, "nginx:bus"] = HANG
     space.apply(job("nginx:bus", selector={"names": [node]}))
     await asyncio.to_thread(space.done, active=1)
-    await eventually(lambda: (node, "nginx:bus", 0) in space.agents.pulls)  # the job counts it before its agent hears
+    await eventually(lambda: (node, "nginx:bus", 0) in space.agents.pulls)  # counted before received
     await running.fleet.kill_bus()
     del space.agents.answers[node, "nginx:bus"]
     await eventually(lambda: (node, "nginx:bus", 0) in space.agents.ended)

@@ -67,7 +67,7 @@ SILENT = "on 1 node: ghost; see that it runs there"
 
 
 def test_a_node_image_may_live_without_a_node(space: PullSpace):
-    """Examples 30 and 31. No agent is there either, and that is said, of the list by its job."""
+    """Examples 30 and 31. It has no agent either, and the list's job reports that."""
     labels = {"apps.kruise.io/fake-nodeimage": "yes"}
     for name, held in (("ghost", labels), ("stray", {})):
         space.apply(

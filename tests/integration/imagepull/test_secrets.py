@@ -1,4 +1,4 @@
-"""Pull secrets on their way from a namespace to the one node that needs them (imagepull.md §6, examples 20 to 22)."""
+"""Pull secrets copied from a namespace to the one node that needs them (imagepull.md §6, examples 20 to 22)."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ def login(password: str) -> Json:
 
 
 def copies(space: PullSpace) -> list[Json]:
-    """Copies of the namespace's secrets."""
+    """Return the copies of the namespace's secrets."""
     items = json.loads(space.cluster.kubectl("-n", COPIES, "get", "secrets", "-o", "json"))["items"]
     key = "imagepulljobs.kruise.io/source-key"
     return [item for item in items if item["metadata"].get("annotations", {}).get(key) == f"{space.name}/s1"]

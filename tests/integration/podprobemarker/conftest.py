@@ -1,4 +1,4 @@
-"""One namespace per scenario, on the control plane that all share; agents are played by the tests."""
+"""One namespace per scenario, on the shared control plane; tests act as the agents."""
 
 import json
 from collections.abc import Iterator
@@ -40,13 +40,13 @@ def marker(*probes: Json, name: str = "m") -> Json:
 
 
 class Game(msgspec.Struct, frozen=True):
-    """Pods of a game on one node, in a namespace of their own, and what the node's agent says of them."""
+    """Pods of a game on one node, in a namespace of their own, and the reports of the node's agent."""
 
     space: Workspace
     bus: NatsServer
 
     def start(self, *names: str) -> None:
-        """Make pods of these names and wait until they are ready."""
+        """Create pods of these names and wait until they are ready."""
         port = {"name": "http", "containerPort": 8080}
         spec = {"nodeName": NODE, "containers": [{"name": "game", "image": "game:1", "ports": [port]}]}
         pods = [

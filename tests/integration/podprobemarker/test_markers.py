@@ -1,5 +1,7 @@
-"""PodProbeMarkers as users see them, on a real apiserver: probes reach the nodes, results reach the pods
-(podprobemarker.md §4 to §6, §11)."""
+"""PodProbeMarkers as users see them, on a real apiserver (podprobemarker.md §4 to §6, §11).
+
+Probes reach the nodes, and results reach the pods.
+"""
 
 import json
 

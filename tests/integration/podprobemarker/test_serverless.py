@@ -1,5 +1,7 @@
-"""The gate EnablePodProbeMarkerOnServerless: pods carry their probes to virtual nodes, and are marked by the conditions
-that these write (podprobemarker.md §7, rows 29 and 30)."""
+"""The gate EnablePodProbeMarkerOnServerless (podprobemarker.md §7, rows 29 and 30).
+
+Pods carry their probes to virtual nodes, and are marked by the conditions that these write.
+"""
 
 import json
 from pathlib import Path

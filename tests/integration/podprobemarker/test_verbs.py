@@ -82,7 +82,7 @@ def refusing_label(game: Game, pod: str, label: str, message: str) -> Iterator[N
 
 
 def answer_to(game: Game, *words: str) -> str:
-    """Return what kubectl says, whether the request succeeds or not."""
+    """Return kubectl's output, whether the request succeeds or not."""
     try:
         return game.space.kubectl(*words)
     except AssertionError as refusal:

@@ -65,7 +65,7 @@ KINDS = [
 def test_what_a_budget_counts(
     space: Workspace, api_version: str, kind: str, spec: Json, shown: tuple[int, int, int, int]
 ) -> None:
-    """Count by selector and by target; pods get the budget's name, also those that were there before it."""
+    """Selector and target both count; pods get the budget's name, also those that existed before it."""
     manifest = plain(api_version, kind, 3, **spec)
     if kind == "Job":
         template = manifest["spec"]["template"]
@@ -155,7 +155,7 @@ def test_a_workload_that_nobody_knows_before(space: Workspace) -> None:
 
 
 def test_both_versions(space: Workspace) -> None:
-    """Write a budget as v1alpha1, where fields of v1beta1 are annotations, and lose none of them (§3)."""
+    """v1alpha1 has annotations for fields of v1beta1, and none of them is lost (§3)."""
     spec = {
         "protectOperations": ["EVICT"],
         "protectTotalReplicas": 9,
@@ -189,8 +189,7 @@ def test_refusals(space: Workspace) -> None:
 
 
 def test_pods_of_a_budget_that_is_gone(space: Workspace) -> None:
-    """Expect pods to be protected by another budget from then on, which is better than what the specification asks for
-    (§5.2)."""
+    """Another budget protects the pods from then on, which is better than the specification requires (§5.2)."""
     space.apply(plain(OURS, "CloneSet", 2))
     space.apply(budget(maxUnavailable=0))
     shows(space, 0, 2, 2, 2)

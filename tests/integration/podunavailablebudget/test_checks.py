@@ -1,5 +1,7 @@
-"""What budgets allow and refuse, with kubectl, on a real apiserver with two replicas of the webhook
-(podunavailablebudget.md §8, worked examples 26 to 54)."""
+"""Budgets allow and refuse disruptions, with kubectl (podunavailablebudget.md §8, worked examples 26 to 54).
+
+The apiserver is a real one with two replicas of the webhook.
+"""
 
 import asyncio
 import json
@@ -46,7 +48,7 @@ class Site(NamedTuple):
 
     @property
     def calls(self) -> float:
-        """Return how often the apiserver has asked about pods that go or are updated."""
+        """Return how often the apiserver has called for pods that are deleted or updated."""
         members = (one for one in self.flotilla.members.values() if one.name == "webhook")
         return sum(one.metric(CALLS) for one in members)
 
@@ -222,7 +224,7 @@ def bound(node: str, names: Sequence[str], image: str = "nginx:alpine") -> str:
 
 
 async def test_a_node_that_is_tainted(site: Site, space: Workspace) -> None:
-    """Of ready pods the taint controller deletes as many as the budget has; the others need no budget."""
+    """The taint controller deletes as many ready pods as the budget has; the others need no budget."""
     node = kwok.node(NODES)
     name = node["metadata"]["name"] = f"node-{space.name}"
     space.cluster.kubectl("create", "-f", "-", stdin=json.dumps(node))
@@ -239,7 +241,7 @@ async def test_a_node_that_is_tainted(site: Site, space: Workspace) -> None:
 
 
 def prevented(space: Workspace) -> set[str]:
-    """The pods whose deletion was refused, by the events about them."""
+    """Return the pods whose deletion was refused, by the events about them."""
     events = space.read("events")["items"]
     return {event["involvedObject"]["name"] for event in events if event["reason"] == PREVENTED}
 
@@ -249,7 +251,7 @@ PODS, BUDGET = 40, 5
 
 @pytest.mark.parametrize("killed", [False, True])
 async def test_a_storm_on_two_replicas(site: Site, space: Workspace, killed: bool) -> None:
-    """Follow example 42: no more units are taken than the budget has, whatever happens to a replica meanwhile."""
+    """Example 42: no more units are taken than the budget has, also when a replica dies meanwhile."""
     names = [f"p-{number}" for number in range(PODS)]
     spec = {"minAvailable": PODS - BUDGET, "protectTotalReplicas": PODS}
     space.apply(budget(**spec))

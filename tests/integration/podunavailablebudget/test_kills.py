@@ -1,5 +1,7 @@
-"""The policy service is killed again and again while pods of a budget are deleted and evicted, and while results of
-probes change: never is more admitted than allowed, and in the end everything is right."""
+"""The policy service is killed repeatedly while pods of a budget are deleted and evicted, and probe results change.
+
+At no moment is more admitted than allowed, and in the end all counts are right.
+"""
 
 import asyncio
 import random
@@ -172,8 +174,7 @@ async def test_pods_of_a_budget(site: Site, space: Workspace) -> None:
 
 
 def never_too_many(space: Workspace, since: int, began: float) -> None:
-    """Expect that at no moment more pods were on their way than the budget has, less the units that are held for
-    nothing."""
+    """Check that at no moment more pods were disrupted than the budget has, less the units reserved in vain."""
     for event, pods in zip(space.history(since), space.moments(since), strict=True):
         passed = event.at - began
         held = sum(passed < seconds - 1 for seconds in (DISRUPTED_SECONDS, UNAVAILABLE_SECONDS))
@@ -213,7 +214,7 @@ def patches(site: Site) -> float:
 
 
 def insist(game: Game, names: Sequence[str], state: str, message: str) -> None:
-    """Report as an agent does: again until it is believed."""
+    """Report as an agent does: repeat until the report is accepted."""
     said = statuses(game.space.pods, **{f"{name}__m__idle": (state, message) for name in names})
     while True:
         with suppress(BusError):

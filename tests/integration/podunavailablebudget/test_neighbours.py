@@ -1,4 +1,4 @@
-"""What else decides about the pods of a budget, or takes them away: other budgets and kinds, force deletes, Jobs."""
+"""Other influences on the pods of a budget: other budgets and kinds, force deletes, Jobs."""
 
 from tests.support.budgets import LABELS, REFUSED, allows, attempt, budget, counted, create, evict, remove
 from tests.support.spread import NAME, plain, spread
@@ -32,7 +32,7 @@ def test_a_refusal_names_pods_that_terminate(space: Workspace) -> None:
 
 
 def test_force_deletes(space: Workspace) -> None:
-    """Of a pod that serves it is a delete like any other; one that terminates may be forced at any time."""
+    """Forcing the deletion of a pod that serves is a delete like any other; a terminating pod may always be forced."""
     space.apply(budget(protectTotalReplicas=3))
     create(space, ["a", "b", "c"])
     allows(space, 1, currentAvailable=3)
@@ -67,7 +67,7 @@ def test_pods_of_a_job_that_has_completed(space: Workspace) -> None:
 
 
 def test_an_eviction_that_a_disruption_budget_refuses(space: Workspace) -> None:
-    """It is asked after us. The unit stays with the pod, so that later tries take no second one."""
+    """It is checked after ours. The unit stays with the pod, so that later tries take no second one."""
     space.apply(budget(protectTotalReplicas=3))
     create(space, ["a", "b", "c"])
     allows(space, 1, currentAvailable=3)
@@ -87,7 +87,7 @@ def test_an_eviction_that_a_disruption_budget_refuses(space: Workspace) -> None:
 
 
 def test_a_refusal_leaves_nothing_in_a_workload_spread(space: Workspace) -> None:
-    """That check comes first and writes down that the pod goes; the refusal takes it back (webhooks.md §8)."""
+    """That check comes first and records the pod as deleted; the refusal removes the record (webhooks.md §8)."""
     space.apply(spread(1, None, zones=False))
     space.apply(plain("apps.kruise.io/v1beta1", "CloneSet", 2))
     space.apply(budget(maxUnavailable=0))
@@ -104,7 +104,7 @@ def test_a_refusal_leaves_nothing_in_a_workload_spread(space: Workspace) -> None
 
 
 def written_down(space: Workspace) -> set[str]:
-    """The pods that the books of the WorkloadSpread wait for."""
+    """Return the pods awaited in the status of the WorkloadSpread."""
     books: dict[str, list[Json]] = space.read("workloadspread", NAME)["status"].get("versionedSubsetStatuses", {})
     entries = [entry for book in books.values() for entry in book]
     return {key for entry in entries for kind in ("creatingPods", "deletingPods") for key in entry.get(kind, {})}

@@ -1,4 +1,4 @@
-"""One namespace per scenario, and agents that say what a test wants.
+"""One namespace per scenario, and agents whose reports a test defines.
 
 The nodes are fake: their kubelets start pods, and a scenario restarts containers in the pod's status.
 """
@@ -31,7 +31,7 @@ PATIENCE = 60.0  # seconds; far above what anything here takes
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def flotilla(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncIterator[Fleet]:
-    """The services: shared by all, except where they are killed."""
+    """Run the services: shared by all, except where they are killed."""
     if not getattr(request.module, "OWN_PLANE", False):
         yield request.getfixturevalue("shared")
         return
@@ -44,7 +44,7 @@ async def flotilla(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fix
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def bus(flotilla: Fleet) -> AsyncIterator[NatsBus]:
-    """The bus as the agent of NODE sees it."""
+    """Connect to the bus as the agent of NODE."""
     client = NatsBus(people(flotilla.nats), name="agent", inbox_prefix=subjects.node_inbox(NODE))
     await client.ensure_stream(subjects.ACT_STREAM)  # returns when it is connected
     yield client
@@ -53,7 +53,7 @@ async def bus(flotilla: Fleet) -> AsyncIterator[NatsBus]:
 
 @pytest.fixture
 def space(flotilla: Fleet, bus: NatsBus, request: pytest.FixtureRequest) -> "Space":
-    """A fresh namespace, named after the test."""
+    """Return a fresh namespace, named after the test."""
     return Space(flotilla.cluster, bus, new_namespace(flotilla.cluster, request.node.nodeid))
 
 
@@ -78,7 +78,7 @@ class Space:
         return str(refusal.value)
 
     async def pod(self, name: str = "web", *, gated: bool = True) -> Json:
-        """A running pod with containers app and side."""
+        """Create a running pod with containers app and side."""
         hook = {"preStop": {"httpGet": {"path": "/bye", "port": "http"}}}
         ports = [{"name": "http", "containerPort": 80}]
         spec: Json = {
@@ -96,12 +96,12 @@ class Space:
         return self.read("pod", name)
 
     def condition(self, pod: str, kind: str) -> Json:
-        """A pod's condition; {} when there is none."""
+        """Return a pod's condition; {} if absent."""
         conditions = self.read("pod", pod)["status"].get("conditions", [])
         return next((one for one in conditions if one["type"] == kind), {})
 
     def restart(self, container: str, pod: str = "web", *, ready: bool = True) -> str:
-        """What the kubelet reports when it has started a container anew; returns the new ID."""
+        """Report a restarted container, as the kubelet does; return the new ID."""
         statuses = self.read("pod", pod)["status"]["containerStatuses"]
         status = next(one for one in statuses if one["name"] == container)
         count = status["restartCount"] + 1
@@ -134,21 +134,21 @@ class Space:
         uid: str = "",
         node: str = NODE,
     ) -> Answer:
-        """The agent of a node says something; its answer."""
+        """Send a report as the agent of a node; return the answer."""
         uid = uid or self.read("crr", name)["metadata"]["uid"]
         told = RecreateReport(uid=uid, phase=phase, message=message, states=list(states) or None)
         subject = subjects.report(node, RECREATE_REQUESTS, self.name, name)
         return msgspec.json.decode(await self.bus.request(subject, msgspec.json.encode(told), 10), type=Answer)
 
     async def accepted(self, *states: RecreateState, **words: Any) -> None:
-        """The agent says something that counts."""
+        """Send reports as the agent until one is accepted."""
         answer = await self.report(*states, **words)
         while answer.again:  # what an agent does on a busy machine
             answer = await self.report(*states, **words)
         assert answer.accepted, answer
 
     def copy(self, name: str = "restart") -> str:
-        """Where the agent's copy of a request is published."""
+        """Return the subject of the agent's copy of a request."""
         return f"node.v1.{NODE}.containerrecreaterequests.{self.name}.{name}"
 
 
@@ -157,7 +157,7 @@ def state(name: str, phase: str, message: str = "", *, killed: bool = False) -> 
 
 
 def request(*containers: str, name: str = "restart", pod: str = "web", version: str = "v1beta1", **spec: Any) -> Json:
-    """A request as users write it."""
+    """Return a request as users write it."""
     return {
         "apiVersion": f"apps.kruise.io/{version}",
         "kind": "ContainerRecreateRequest",

@@ -1,4 +1,4 @@
-"""What may come between: pods that go, agents that repeat themselves or lie, services that die, time that runs out."""
+"""Interruptions: pods that are deleted, agents that repeat themselves or lie, dying services, timeouts."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ def ended(space: Space) -> tuple[str, str]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def silent(flotilla: Fleet, bus: NatsBus) -> Space:
-    """A namespace whose agent never says anything about a request."""
+    """Return a namespace whose agent never reports on a request."""
     flotilla.cluster.kubectl("create", "namespace", "silent")
     space = Space(flotilla.cluster, bus, "silent")
     await space.pod()
@@ -99,10 +99,10 @@ async def test_reports_that_do_not_count(space: Space):
 
 
 async def test_a_node_speaks_only_for_itself(space: Space):
-    """The bus vouches for the node in the subject; here is what the service makes of it."""
+    """The bus guarantees the node in the subject; this is how the service uses it."""
     await space.pod()
     space.request("app")
-    with pytest.raises(BusError):  # its answer would go to an inbox of another node, so there is none
+    with pytest.raises(BusError):  # no answer: it would go to the inbox of another node
         await space.report(node="node-1")
     assert space.status() == {}
 

@@ -1,4 +1,4 @@
-"""What the apiserver refuses, in the words that kubectl shows (containerrecreaterequest.md §4)."""
+"""Requests that the apiserver refuses, in the words that kubectl shows (containerrecreaterequest.md §4)."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Container restarts on a real apiserver, as users see them with kubectl and flotilla; the agent's part is played."""
+"""Container restarts on a real apiserver, as users see them with kubectl and flotilla; the test acts as the agent."""
 
 import asyncio
 import json

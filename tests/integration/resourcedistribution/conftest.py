@@ -1,4 +1,4 @@
-"""Namespaces and ResourceDistributions of one test, told by a name of its own: both have no namespace."""
+"""Namespaces and ResourceDistributions of one test, by a unique name: both are cluster-scoped."""
 
 import base64
 import json
@@ -27,22 +27,22 @@ class Place:
 
     @property
     def name(self) -> str:
-        """Of the ResourceDistribution, and of what it distributes."""
+        """Return the name of the ResourceDistribution, and of the distributed resource."""
         return self.prefix
 
     def at(self, letter: str) -> str:
-        """The whole name of a namespace."""
+        """Return the whole name of a namespace."""
         return f"{self.prefix}-{letter}"
 
     def namespace(self, letter: str, **labels: str) -> str:
-        """A new namespace."""
+        """Create a namespace; return its name."""
         metadata = {"name": self.at(letter), "labels": labels}
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         self._namespaces.append(self.at(letter))
         return self.at(letter)
 
     def names(self, *letters: str) -> Json:
-        """As targets name namespaces."""
+        """Return these namespaces as the targets' list."""
         return {"list": [{"name": self.at(letter)} for letter in letters]}
 
     def apply(self, manifest: Json | str) -> None:
@@ -51,19 +51,19 @@ class Place:
         self.cluster.kubectl("apply", "-f", "-", stdin=text)
 
     def refused(self, manifest: Json) -> str:
-        """What kubectl says about a manifest that must be refused."""
+        """Return kubectl's output for a manifest that must be refused."""
         with pytest.raises(AssertionError) as refusal:
             self.apply(manifest)
         return str(refusal.value)
 
     def secret(self, value: str = "v1", **members: Any) -> Json:
-        """A Secret to distribute."""
+        """Return a Secret to distribute."""
         data = {"k": base64.b64encode(value.encode()).decode()}
         metadata = {"name": self.name, "labels": {"source": "yes"}}
         return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data, **members}
 
     def distribution(self, resource: Json, *, version: str = "v1beta1", **targets: Any) -> Json:
-        """The manifest of the ResourceDistribution."""
+        """Return the manifest of the ResourceDistribution."""
         return {
             "apiVersion": f"apps.kruise.io/{version}",
             "kind": "ResourceDistribution",
@@ -72,30 +72,30 @@ class Place:
         }
 
     def read(self, version: str = "v1beta1") -> Json:
-        """The ResourceDistribution, as this version shows it."""
+        """Return the ResourceDistribution in this version."""
         return self.cluster.read(f"resourcedistributions.{version}.apps.kruise.io", self.name)
 
     def copy(self, letter: str, kind: str = "secret") -> Json:
-        """What has the source's name in the namespace; empty if nothing has."""
+        """Return the object of the source's name in the namespace; empty if absent."""
         flags = ("--ignore-not-found", "-o", "json")
         return json.loads(self.cluster.kubectl("get", kind, self.name, "-n", self.at(letter), *flags) or "{}")
 
     def held(self, letter: str, kind: str = "secret") -> str:
-        """The value in it, as people read it."""
+        """Return the decoded value of the copy."""
         value: str = self.copy(letter, kind).get("data", {}).get("k", "")
         return base64.b64decode(value).decode() if kind == "secret" else value
 
     def patch(self, letter: str, patch: Json, kind: str = "secret") -> None:
-        """Somebody edits it."""
+        """Edit the copy."""
         where = (kind, self.name, "-n", self.at(letter))
         self.cluster.kubectl("patch", *where, "--type=merge", "-p", json.dumps(patch))
 
     def change(self, patch: Json) -> None:
-        """Somebody edits the ResourceDistribution."""
+        """Edit the ResourceDistribution."""
         self.cluster.kubectl("patch", "distributor", self.name, "--type=merge", "-p", json.dumps(patch))
 
     async def until(self, check: Callable[[], bool]) -> None:
-        """Wait; on failure say how things stand."""
+        """Wait; on failure report the status."""
         try:
             await eventually(check, PATIENCE)
         except TimeoutError:
@@ -110,7 +110,7 @@ class Place:
         await eventually(lambda: all(self.copy(letter) == {} for letter in letters), PATIENCE)
 
     async def counted(self, desired: int, succeeded: int) -> Json:
-        """The status, once it has these counts for the newest spec."""
+        """Return the status once it has these counts for the newest spec."""
 
         def reached() -> bool:
             found = self.read()
@@ -131,7 +131,7 @@ class Place:
 
 @pytest.fixture
 def place(shared: Fleet, request: pytest.FixtureRequest) -> Iterator[Place]:
-    """A corner of the shared plane."""
+    """Yield a prefix of namespaces on the shared plane, and clean up after the test."""
     made = Place(shared, request.node.nodeid)
     yield made
     made.end()

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(300)  # the first one waits for the control pla
 
 MARK = "kruise.io/resourcedistribution.resource."
 ARTICLE = article("resourcedistribution/secrets")
-"""Of the article that users learn from; but for the place of its last line, which is no YAML there."""
+"""The users' article, with its last line, which is invalid YAML there, indented correctly."""
 
 
 def test_names_and_columns(place: Place):
@@ -268,7 +268,7 @@ def _path(version: str, name: str) -> str:
 
 
 def _hash(body: str) -> str:
-    """As a user computes it: of the bytes of `spec.resource` in the answer."""
+    """Compute the hash as a user does: of the bytes of `spec.resource` in the response."""
     resource = json.loads(body)["spec"]["resource"]
     start = body.index('"spec":{"resource":', body.index('"managedFields"')) + len('"spec":{"resource":')
     length = json.JSONDecoder().raw_decode(body[start:])[1]

@@ -1,5 +1,7 @@
-"""A change on its way into 300 namespaces under kills and wipes: every copy gets it, in one write, and nobody else's
-object is touched."""
+"""A change is distributed into 300 namespaces under kills and wipes.
+
+Every copy gets it, in one write, and foreign objects are untouched.
+"""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,19 +17,22 @@ from tests.support.fleet import Fleet, fleet
 SPACES = [f"n-{number:03}" for number in range(300)]
 SERVICES = ("watcher", "webhook", "sidecar")
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6", "--kube-max-writes=1")
-"""Shorter patience than the defaults, and one write at a time, so that there is a middle in which to strike."""
+"""Shorter timeouts than the defaults, and one write at a time, so that faults hit the middle of the work."""
 PATIENCE = 120.0
 TRIES = 5
 THEIRS = "theirs"
 UNHEARD = 12
-"""Writes that the apiserver's audit log lacks: their answers died with who asked or who answered, or it was not written
-yet. It is written after the answer, by a busy apiserver several writes later."""
+"""Writes that the apiserver's audit log may lack.
+
+Their answers were lost with the client or the server, or they are not written yet: the log is written after the answer,
+by a busy apiserver several writes later.
+"""
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 
 class Everywhere:
-    """ConfigMap `shared` in all namespaces, and in one of them somebody else's."""
+    """ConfigMap `shared` in all namespaces, one of them with a foreign object of that name."""
 
     def __init__(self, flotilla: Fleet, log: AuditLog) -> None:
         self.flotilla = flotilla
@@ -37,7 +42,7 @@ class Everywhere:
 
     @property
     def value(self) -> str:
-        """What the copies are to hold."""
+        """Return the value that the copies have to contain."""
         return f"value {self._number}"
 
     async def made(self) -> None:

@@ -1,7 +1,7 @@
-"""SidecarSets as kubectl writes and reads them: what is refused in which words, both versions, columns, explain, and
-the articles' manifests (sidecarset.md §1 to §4).
+"""SidecarSets as kubectl writes and reads them (sidecarset.md §1 to §4).
 
-They have no namespace: each is called after the namespace of its test, and is about pods in there only.
+Covers the words of refusals, both versions, columns, explain, and the articles' manifests. SidecarSets have no
+namespace: each is named after the namespace of its test, and selects only pods in it.
 """
 
 import json
@@ -142,7 +142,7 @@ def test_a_canary_needs_its_base(space: Workspace):
 
 
 def test_a_white_list_of_administrators(space: Workspace):
-    """It is one for all, so the rule is for this SidecarSet alone."""
+    """The list is global, so the rule is for this SidecarSet alone."""
     rule = {"selector": {"matchLabels": {"test": space.name}}, "allowedAnnotationKeyExprs": ["^mesh/"]}
     data = {"SidecarSet_PatchPodMetadata_WhiteList": json.dumps({"rules": [rule]})}
     metadata = {"name": "kruise-configuration", "namespace": "kruise-system"}
@@ -218,7 +218,7 @@ def test_columns_and_explain(space: Workspace):
 
 
 def in_words_of(article: str) -> Callable[[Workspace], Json]:
-    """The article's manifest under another name, about another namespace."""
+    """Return the article's manifest under another name, for another namespace."""
 
     def made(space: Workspace) -> Json:
         document = yaml.safe_load(article)

@@ -1,5 +1,4 @@
-"""Sidecars of running pods, with kubectl: updated in place, held back, upgraded without a break, taken back
-(sidecarset.md §7)."""
+"""Sidecars of running pods, with kubectl: in-place updates, holds, hot upgrades, rollbacks (sidecarset.md §7)."""
 
 import json
 from collections.abc import Iterator
@@ -104,7 +103,7 @@ def test_a_selector_chooses_canaries(space: Meshed):
 
 
 def test_what_is_more_than_an_image_reaches_new_pods_only(space: Meshed):
-    """The others say that they cannot be updated, until the spec is what they have again."""
+    """Other pods report that they cannot be updated, until the spec matches them again."""
     space.sidecar_set()
     name = min(space.started(2))
     space.comes_to(2, 2, 2, 2)
@@ -175,7 +174,7 @@ def test_revisions_tags_and_the_way_back(space: Meshed):
 
 
 def test_two_sets_and_the_workload_update_the_same_pods_at_once(space: Meshed):
-    """Each finds that others have written, and nobody loses what they wrote."""
+    """Each update detects the other's writes, and none is lost."""
     second = f"{space.name}-2"
     space.sidecar_set(maxUnavailable="100%")
     space.sidecar_set(sidecar(OLD, "log"), name=second, maxUnavailable="100%")

@@ -1,5 +1,8 @@
-"""StatefulSets and PersistentPodStates as kubectl writes and reads them: what is refused in which words, both versions,
-columns, scale, explain (statefulset.md §1 to §3, persistentpodstate.md §1 to §3)."""
+"""StatefulSets and PersistentPodStates as kubectl writes and reads them.
+
+Covers the words of refusals, both versions, columns, scale and explain (statefulset.md §1 to §3, persistentpodstate.md
+§1 to §3).
+"""
 
 import json
 from typing import Any
@@ -13,7 +16,7 @@ IMMUTABLE = "updates to statefulset spec for fields other than replicas, templat
 
 
 def statefulset(version: str = "v1beta1", pod: Json | None = None, **spec: Any) -> Json:
-    """A set without pods."""
+    """Return a set without pods."""
     labels = {"app": "web"}
     containers = [{"name": "nginx", "image": "nginx:alpine"}]
     template = {"metadata": {"labels": labels}, "spec": {"containers": containers, **(pod or {})}}

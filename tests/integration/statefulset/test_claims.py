@@ -1,4 +1,4 @@
-"""Claims: made with their pods, kept or collected as the policy says (statefulset.md §8.5)."""
+"""Claims: created with their pods, kept or deleted by the policy (statefulset.md §8.5)."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ def claims(space: Workspace) -> dict[str, Json]:
 
 
 def owners(space: Workspace) -> dict[str, list[str]]:
-    """The kinds of the owners of each claim."""
+    """Return the kinds of the owners of each claim."""
     return {
         name: [one["kind"] for one in claim["metadata"].get("ownerReferences", [])]
         for name, claim in claims(space).items()

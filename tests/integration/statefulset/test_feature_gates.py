@@ -12,7 +12,7 @@ GROWING: Json = {"volumeClaimUpdateStrategy": {"type": "OnPodRollingUpdate"}}
 
 
 def sizes(space: Workspace) -> list[str]:
-    """The capacity of the claims' volumes."""
+    """Return the capacity of the claims' volumes."""
     return [item["status"].get("capacity", {}).get("storage", "") for item in space.read("pvc")["items"]]
 
 

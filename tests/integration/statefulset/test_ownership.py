@@ -1,4 +1,4 @@
-"""Whose pods and revisions are whose: orphans, foreign pods, sets that are made again (statefulset.md §4.3)."""
+"""Ownership of pods and revisions: orphans, foreign pods, recreated sets (statefulset.md §4.3)."""
 
 import json
 

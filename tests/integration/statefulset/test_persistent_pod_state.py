@@ -37,7 +37,7 @@ def space(shared: Fleet, request: pytest.FixtureRequest) -> Iterator[Workspace]:
 
 
 def bound_to(pod: Json) -> tuple[str, list[str]]:
-    """The zone that a pod must go to, and the hosts that it prefers."""
+    """Return the zone that a pod requires, and the hosts that it prefers."""
     affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
     terms = affinity.get("preferredDuringSchedulingIgnoredDuringExecution", [])
     hosts = [value for term in terms for one in term["preference"]["matchExpressions"] for value in one["values"]]
@@ -128,7 +128,7 @@ def test_a_set_of_ours_with_reserved_ordinals(space: Workspace):
 
 
 def test_who_creates_one_finds_the_rule_in_use(space: Workspace):
-    """The first pod after the answer is asked about, and a dry run arms nothing."""
+    """The webhook is called for the first pod after the answer, and a dry run arms nothing."""
     dry = space.kubectl("create", "-f", "-", "--dry-run=server", stdin=json.dumps(by_hand()))
     assert "dry run" in dry
     assert space.name not in asked_namespaces(space.cluster)

@@ -1,5 +1,7 @@
-"""The webhook in the path of pods, on a control plane of its own: who is asked about, and what happens while it is
-dead; and workloads of kinds that a ConfigMap names (persistentpodstate.md §6, §7)."""
+"""The webhook in the path of pods, on a control plane of its own (persistentpodstate.md §6, §7).
+
+Covers the pods that it is called for, its outage, and workloads of kinds that a ConfigMap names.
+"""
 
 import json
 from collections.abc import Iterator

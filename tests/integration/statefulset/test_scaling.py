@@ -1,5 +1,4 @@
-"""Making and removing pods: one after the other, all at once, as far as scaleStrategy allows; and which ordinals
-(statefulset.md §8.1, §8.3)."""
+"""Creating and removing pods: in order, at once, limited by scaleStrategy; ordinals (statefulset.md §8.1, §8.3)."""
 
 import re
 

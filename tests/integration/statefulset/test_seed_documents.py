@@ -1,8 +1,7 @@
-"""Every StatefulSet manifest, command and table of the articles that users learn from, word for word, and what they
-promise.
+"""The StatefulSet manifests, commands and tables of the users' articles, verbatim, and their outcomes.
 
-The articles: a tutorial with printed tables, the announcement of release 1.2, and a study of all features. Where they
-show a part of a manifest, it stands in that of the tutorial here.
+The articles: a tutorial with printed tables, the announcement of release 1.2, and a study of all features. A part of a
+manifest that they show is inserted into that of the tutorial here.
 """
 
 import json
@@ -52,18 +51,18 @@ SAMPLE = article("statefulset/sample")
 TUTORIALS = "web-67975fc8c9"
 """The revision that the tutorial's events name."""
 OLDER = IN_PLACE.replace("nginx:1.7.9", "nginx")
-"""What the tutorial had before, updated in place to `IN_PLACE`."""
+"""Earlier manifest of the tutorial, updated in place to `IN_PLACE`."""
 
 
 def with_spec(manifest: str, part: str) -> str:
-    """The manifest with a part of a spec that the articles show, in place of what it had."""
+    """Return the manifest with the part of a spec that the articles show."""
     shown = part.strip("\n")
     left = manifest.replace("  replicas: 5\n", "") if "replicas:" in shown else manifest
     return left.replace("\nspec:\n", f"\nspec:\n{shown}\n", 1)
 
 
 def with_strategy(manifest: str, part: str) -> str:
-    """The manifest with a part of rollingUpdate."""
+    """Return the manifest with a part of rollingUpdate."""
     return manifest.replace("    rollingUpdate:\n", "    rollingUpdate:\n" + part.strip("\n") + "\n", 1)
 
 
@@ -79,7 +78,7 @@ def one_by_one(manifest: str) -> str:
 def apply(space: Workspace, manifest: str, said: str = "configured") -> None:
     """`kubectl apply -f FILE`, and what it prints."""
     assert space.kubectl("apply", "-f", "-", stdin=manifest) == f"statefulset.apps.kruise.io/web {said}\n"
-    space.apply(manifest)  # once more, which changes nothing: the generation is read
+    space.apply(manifest)  # again, without a change: the generation is read
 
 
 def started(space: Workspace, manifest: str, replicas: int = 5) -> int:
@@ -194,7 +193,7 @@ def test_in_place(space: Workspace):
 
 
 def gates_met(space: Workspace) -> list[str]:
-    """The last column of `kubectl get po -owide`."""
+    """Return the last column of `kubectl get po -owide`."""
     return [row[-1] for row in table(space.kubectl("get", "po", "-l", "app=nginx", "-owide"))[1:]]
 
 
@@ -261,7 +260,7 @@ def test_weights_decide(space: Workspace):
 
 
 def test_labels_decide(space: Workspace):
-    """A label's value is read like a pod's name: sts-10 says 10."""
+    """A label's value is read like a pod's name: sts-10 gives 10."""
     older, newer = (one_by_one(with_strategy(manifest, BY_ORDER)) for manifest in (OLDER, IN_PLACE))
     started(space, older)
     for name, value in (("web-0", "sts-10"), ("web-1", "sts-9"), ("web-2", "8"), ("web-3", "sts-11"), ("web-4", "7")):
@@ -292,8 +291,10 @@ def test_hooks_take_pods_out_of_service(space: Workspace):
 
 
 def test_migration(space: Workspace):
-    """The apiVersion changes and nothing else. The pods of the built-in set can stay: the other one takes them in, and
-    their revision too."""
+    """The apiVersion changes and nothing else.
+
+    The pods of the built-in set can stay: the other set adopts them and their revision.
+    """
     before = moved_over(space, SAMPLE)
     status = space.settled("sample", replicas=2, updatedReadyReplicas=2, readyReplicas=2)
     assert {identity(pod) for pod in space.pods.values()} == before
@@ -301,7 +302,7 @@ def test_migration(space: Workspace):
 
 
 def test_migration_of_an_image_with_a_tag(space: Workspace):
-    """Here the defaults differ: an image is always pulled. So the pods are made anew, unless the manifest says how."""
+    """Here the default pull policy differs. So the pods are recreated, unless the manifest sets the policy."""
     before = moved_over(space, SAMPLE.replace("image: nginx\n", "image: nginx:1.7.9\n"))
     space.settled("sample", replicas=2, updatedReadyReplicas=2, readyReplicas=2)
     assert not {identity(pod) for pod in space.pods.values()} & before
@@ -321,7 +322,7 @@ def moved_over(space: Workspace, manifest: str) -> set[tuple[str, str, str, str]
 
 
 def same_defaults(theirs: Json, ours: Json) -> bool:
-    """Whatever the apiserver fills in, ours has too; the pod template apart."""
+    """Report whether ours has all defaults of the apiserver, except in the pod template."""
     rolling = ours["updateStrategy"]["rollingUpdate"]
     strategy = {"type": ours["updateStrategy"]["type"], "rollingUpdate": {"partition": rolling["partition"]}}
     mine = ours | {"updateStrategy": strategy}
@@ -356,6 +357,6 @@ spec""",
 
 
 def recorded(space: Workspace) -> Json:
-    """What the PersistentPodState knows of the pods."""
+    """Return the pods' records in the PersistentPodState."""
     found = json.loads(space.kubectl("get", "persistentpodstates", "-o", "json"))["items"]
     return found[0].get("status", {}).get("podStates", {}) if found else {}

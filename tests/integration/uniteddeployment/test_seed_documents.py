@@ -1,8 +1,7 @@
-"""Every manifest, command and table about UnitedDeployments and WorkloadSpreads of the articles that users learn from,
-and what they promise.
+"""The manifests, commands and tables about UnitedDeployments and WorkloadSpreads of the users' articles.
 
 What an article leaves out (`# ...`), or offers a choice of (`Deployment | CloneSet`), is filled in; the indentation of
-one member is put right, and zones have the names of this cluster's. The misspelt `tolertions` is the article's.
+one member is corrected, and zones have the names of this cluster's. The misspelt `tolertions` is the article's.
 """
 
 from collections import Counter
@@ -22,23 +21,23 @@ WORKLOAD = article("cloneset/workload")
 
 @pytest.fixture
 def zones(space: Workspace) -> None:
-    """The articles' labels of nodes; they hurt nobody, and stay."""
+    """Set the articles' labels of nodes; they are harmless, and stay."""
     for zone, node in ZONES.items():
         space.kubectl("label", "--overwrite", "node", node, f"node={zone}")
 
 
 def sample(space: Workspace) -> Json:
-    """The status once all pods are ready and updated."""
+    """Return the status once all pods are ready and updated."""
     return space.settled("sample-ud", replicas=6, readyReplicas=6, updatedReplicas=6, updatedReadyReplicas=6)
 
 
 def older(space: Workspace) -> Json:
-    """The status as the articles' version shows it."""
+    """Return the status in the articles' version."""
     return space.read("uniteddeployments.v1alpha1.apps.kruise.io", "sample-ud")["status"]
 
 
 def workloads(space: Workspace) -> dict[str, Json]:
-    """The StatefulSets that are there, by subset."""
+    """Return the StatefulSets by subset."""
     found = space.read(f"{BUILT_IN_STATEFUL_SET.plural}.v1.apps")["items"]
     return {one["metadata"]["labels"]["apps.kruise.io/subset-name"]: one for one in found}
 
@@ -86,7 +85,7 @@ def test_an_update_by_partitions(space: Workspace) -> None:
 
 @pytest.mark.usefixtures("zones")
 def test_subsets_come_and_go(space: Workspace) -> None:
-    """When a subset is added or removed, its workload is made or deleted."""
+    """When a subset is added or removed, its workload is created or deleted."""
     space.apply(SAMPLE)
     sample(space)
     begin = SAMPLE.index("    - name: subset-c")

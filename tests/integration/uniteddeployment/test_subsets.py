@@ -1,4 +1,4 @@
-"""Children of each kind: made, updated subset by subset, and handed over when subsets come and go."""
+"""Children of each kind: created, updated subset by subset, and replaced when subsets come and go."""
 
 import pytest
 
@@ -265,7 +265,7 @@ def test_one_subset_after_the_other_finds_no_node(space: Workspace) -> None:
 
 
 def test_reservation_is_turned_off(space: Workspace) -> None:
-    """E23: pods that find no node are not reserved any more, and those who stand in for them stay."""
+    """E23: unschedulable pods are not reserved any more, and their replacements stay."""
     first = on_nodes("a", "reserved-of", space.name)
     space.apply(united(2, [first, "b"], strategy=adaptive(2, 120, reserveUnschedulablePods=True)))
     space.settled(NAME, replicas=2, readyReplicas=2, reservedPods=2)
@@ -289,7 +289,7 @@ def test_history_is_limited(space: Workspace) -> None:
 
 
 def test_an_old_pod_that_is_not_ready_is_in_nobodys_way(space: Workspace) -> None:
-    """E16: the built-in StatefulSet would wait for it for ever."""
+    """E16: the built-in StatefulSet would wait for it forever."""
     manifest = united(3, "a", template="statefulSetTemplate", partitions={"a": 1})
     manifest["spec"]["template"]["statefulSetTemplate"]["spec"]["podManagementPolicy"] = "OrderedReady"
     space.apply(manifest)

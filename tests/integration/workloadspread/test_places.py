@@ -1,4 +1,4 @@
-"""Where the pods of workloads of all kinds go, and which go first, with kubectl (workloadspread.md §5, §6, §8, §11)."""
+"""Placement and deletion order of pods of all workloads, with kubectl (workloadspread.md §5, §6, §8, §11)."""
 
 import json
 from collections import Counter
@@ -29,7 +29,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def zones_of(pod: Json) -> list[str]:
-    """The zones that the pod must go to."""
+    """Return the zones that the pod requires."""
     affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
     terms = affinity.get(REQUIRED, {}).get("nodeSelectorTerms", [])
     return [
@@ -75,7 +75,7 @@ def test_pods_fill_the_subsets(
 
 
 def test_pods_of_a_job(space: Workspace) -> None:
-    """W12: those that have ended make place for others."""
+    """W12: finished ones free their places."""
     space.apply(spread(2, None, target=("batch/v1", "Job", "sample"), zones=False))
     container = {"name": "main", "image": "nginx"}
     template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
@@ -138,7 +138,7 @@ def test_a_rollout_of_a_deployment(space: Workspace) -> None:
 
 
 def test_what_changes_nothing(space: Workspace) -> None:
-    """W18, and pods outside of it."""
+    """W18, and pods outside of the WorkloadSpread."""
     space.apply(spread(2, None))
     space.apply(cloneset(2))
     space.until(lambda: at_rest(space, a=(2, 0), b=(0, -1)))
@@ -230,7 +230,7 @@ def test_pods_beyond_the_limits_stay_as_they_are(
 
 
 def test_pods_that_came_a_moment_before(space: Workspace) -> None:
-    """They may have the same timestamp as their WorkloadSpread, and are no pods beyond its limits."""
+    """They may have the same timestamp as their WorkloadSpread, and do not exceed its limits."""
     space.apply(cloneset(3))
     space.until(lambda: len(space.pods) == 3)
     space.apply(spread(2, 2, zones=False))
@@ -238,7 +238,7 @@ def test_pods_that_came_a_moment_before(space: Workspace) -> None:
 
 
 def test_the_workload_may_come_later(space: Workspace) -> None:
-    """Pitfall 9. And it may be in another version than its WorkloadSpread says."""
+    """Pitfall 9. It may also be in another version than in its WorkloadSpread."""
     space.apply(spread("50%", None, target=("apps.kruise.io/v1alpha1", *CLONE_SET[1:])))
     space.until(lambda: totals(space) == {"a": (0, 0), "b": (0, -1)})
     space.apply(cloneset(4))

@@ -1,5 +1,7 @@
-"""Two replicas of the webhook share the places of a WorkloadSpread, under churn and kills: at no moment are there more
-pods in a subset than it takes, and at rest no place is lost (workloadspread.md §7)."""
+"""Two replicas of the webhook share the places of a WorkloadSpread, under churn and kills (workloadspread.md §7).
+
+At no moment has a subset more pods than allowed, and at rest no place is lost.
+"""
 
 import asyncio
 import json
@@ -67,7 +69,7 @@ def space(request: pytest.FixtureRequest, site: Site) -> Iterator[Workspace]:
 
 
 async def until(space: Workspace, check: Callable[[], bool], seconds: float = 90) -> None:
-    """Wait until the check holds; fails with where the pods are, and what the books say."""
+    """Wait until the check holds; a failure shows the pods' places and the status."""
     try:
         await asyncio.to_thread(space.until, check, seconds)
     except AssertionError as late:
@@ -83,8 +85,10 @@ def evict(space: Workspace, name: str) -> None:
 
 
 def churn(space: Workspace, dice: random.Random) -> None:
-    """Delete some pods and evict one, all at once. One that is gone already, or that a webhook which dies keeps, is no
-    matter."""
+    """Delete some pods and evict one, all at once.
+
+    Failures do not matter: a pod may be gone already, or kept by a webhook that dies.
+    """
     ready = sorted(name for name, pod in space.pods.items() if is_ready(pod))
     *deleted, evicted = dice.sample(ready, 5)
     space.cluster.kubectl("-n", space.name, "delete", "pod", *deleted, "--wait=false", check=False)
@@ -132,7 +136,7 @@ async def test_the_bus_dies_while_many_pods_come(site: Site, space: Workspace) -
 
 
 def definition(kind: str) -> Json:
-    """A CRD whose objects may say anything, and that can be scaled."""
+    """Return a CRD whose objects may have any field, and can be scaled."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version: Json = {
         "name": "v1",
@@ -154,7 +158,7 @@ def definition(kind: str) -> Json:
 
 
 def owned(kind: str, name: str, api_version: str, owner: Json, **members: object) -> Json:
-    """An object whose controller is another one."""
+    """Return an object with a controller."""
     reference = {key: owner[key] for key in ("apiVersion", "kind")}
     reference |= {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
     return {
@@ -166,7 +170,7 @@ def owned(kind: str, name: str, api_version: str, owner: Json, **members: object
 
 
 def settings(list_of_kinds: Json) -> Json:
-    """What administrators name."""
+    """Return the settings of administrators."""
     data = {"WorkloadSpread_Watch_Custom_Workload_WhiteList": json.dumps(list_of_kinds)}
     metadata = {"name": "kruise-configuration", "namespace": "kruise-system"}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
@@ -195,7 +199,7 @@ async def test_a_kind_that_administrators_name(site: Site, space: Workspace) -> 
 
 
 def spreads_kind(space: Workspace, job: Json) -> bool:
-    """Whether a new pod of the workload goes to a subset."""
+    """Report whether a new pod of the workload goes to a subset."""
     pod = owned("Pod", "probe", "v1", job, spec={"containers": [{"name": "main", "image": "nginx"}]})
     space.apply(pod)
     made = space.read("pod", "probe")

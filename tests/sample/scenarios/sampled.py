@@ -1,4 +1,4 @@
-"""What becomes of Samples."""
+"""Scenarios of Samples."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Create, Rem
 
 
 class Maps(Frozen):
-    """So many ConfigMaps are there, and the status of a Sample that exists says so."""
+    """Expects this number of ConfigMaps, also in the status of an existing Sample."""
 
     count: int
     exists: bool = True
@@ -26,7 +26,7 @@ class Maps(Frozen):
 
 
 def sample(size: int) -> Json:
-    """A Sample of this size."""
+    """Return a Sample of this size."""
     metadata = {"name": "some", "namespace": NAMESPACE_NAME}
     return {"apiVersion": SAMPLES.api_version, "kind": "Sample", "metadata": metadata, "spec": {"size": size}}
 
@@ -40,7 +40,7 @@ SCENARIOS = tuple(
         workload="some",
         kind="Sample",
         services=("samples",),
-        exact=name != "sample-removed",  # who has not heard of the deletion yet replaces what is collected
+        exact=name != "sample-removed",  # a controller that has not seen the deletion replaces deleted ones
     )
     for name, when, then in (
         ("sample-made", Create(document=sample(3)), Maps(count=3)),

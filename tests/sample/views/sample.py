@@ -1,4 +1,4 @@
-"""Sample: what the command line knows of a kind that makes a workload."""
+"""The command line's view of Sample, a kind that creates a workload."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from tests.sample.kind import SAMPLES
 
 
 def summary(raw: bytes) -> Summary:
-    """How many of its pods are ready, and the ConfigMaps that it counts."""
+    """Summarize how many of its pods are ready, and its number of ConfigMaps."""
     sample = msgspec.json.decode(raw, type=Sample)
     spec, status = sample.spec, sample.status
     headline = f"{status.ready_replicas} of {spec.replicas or 0} pods are ready"
