@@ -7,7 +7,7 @@
     python -m tests.mutation --sample 10        every tenth, always the same ones
     python -m tests.mutation --report           the verdicts so far, without trying any
 
-mutmut requires one package under one folder, so a copy of the packages and their tests is laid out for it in `.mutation`.
+mutmut requires one package under one folder, so `.mutation` gets a copy of the packages and their tests.
 """
 
 import argparse

@@ -359,7 +359,7 @@ def rolled_zone_by_zone(space: Workspace) -> None:
 
 
 def kept_its_place(space: Workspace) -> None:
-    """A pod of the first subset that goes makes room there, in the book that OpenKruise kept."""
+    """Delete a pod of the first subset: its place there is free again, in the status that OpenKruise wrote."""
     before = spread(space.pods)
     gone = next(name for name, pod in before.items() if place(pod) == "a")
     space.kubectl("delete", "pod", gone)

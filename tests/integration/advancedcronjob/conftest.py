@@ -1,4 +1,4 @@
-"""One namespace per scenario, on the control plane that all share; runs of all kinds are watched."""
+"""One namespace per scenario, on the shared control plane; runs of all kinds are watched."""
 
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB

@@ -22,7 +22,7 @@ from tests.testkit.documents import Json
 from tests.testkit.planes import Own
 
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6")
-"""Shorter patience than the defaults, so that no scenario spends its time waiting."""
+"""Shorter timeouts than the defaults, so that scenarios do not spend their time waiting."""
 
 MANY, AT_ONCE = 30, 5
 PACE = timedelta(seconds=2)
@@ -30,7 +30,7 @@ PACE = timedelta(seconds=2)
 
 
 def pool(space: Workspace, first: int, count: int, **spec: object) -> list[str]:
-    """New nodes for this scenario alone, from `node-<first>` on."""
+    """Create nodes for this scenario alone, from `node-<first>` on."""
     nodes = [kwok.node(index) | {"spec": spec} for index in range(first, first + count)]
     for node in nodes:
         node["metadata"]["labels"][POOL] = space.name
@@ -118,7 +118,7 @@ def test_what_it_costs(space: Workspace, own: Own):
 
 
 def said(writes: list[Write]) -> str:
-    """For failures."""
+    """Count the writes by verb and resource, for messages of failures."""
     return str(Counter(write.what for write in writes))
 
 

@@ -14,7 +14,7 @@ from tests.support.workspace import Workspace, watched
 
 @pytest.fixture
 def space(shared: Fleet, request: pytest.FixtureRequest) -> Iterator[Workspace]:
-    """A fresh namespace, named after the test."""
+    """Yield a fresh namespace, named after the test."""
     workload = getattr(request.module, "WORKLOAD", CLONE_SET)
     others = {CLONE_SET, STATEFUL_SET, DAEMON_SET} - {workload}
     with watched(shared.cluster, request.node.nodeid, workload, *others) as made:

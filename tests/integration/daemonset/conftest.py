@@ -1,4 +1,4 @@
-"""One namespace per scenario, on the control plane that all share, with its three nodes.
+"""One namespace per scenario, on the shared control plane, with its three nodes.
 
 A file that names flags of the services in `FLAGS` has a control plane and services of its own.
 It may change its nodes, and its apiserver keeps an audit log.

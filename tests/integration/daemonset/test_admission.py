@@ -26,7 +26,7 @@ def refused(space: Workspace, document: Json) -> str:
 
 
 def old(space: Workspace) -> Json:
-    """The object as the older version shows it."""
+    """Return the object in the older version."""
     return space.read("daemonsets.v1alpha1.apps.kruise.io", NAME)
 
 

@@ -31,13 +31,13 @@ from tests.testkit.documents import Json
 from tests.testkit.planes import Own
 
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5")
-"""Shorter patience than the defaults, so that no scenario spends its time waiting."""
+"""Shorter timeouts than the defaults, so that scenarios do not spend their time waiting."""
 
 MANY, DOWN = 30, 6
 
 
 def pool(space: Workspace, first: int, count: int) -> list[str]:
-    """New nodes for this scenario alone, from `node-<first>` on."""
+    """Create nodes for this scenario alone, from `node-<first>` on."""
     nodes = [kwok.node(index) for index in range(first, first + count)]
     for node in nodes:
         node["metadata"]["labels"][POOL] = space.name
@@ -142,7 +142,7 @@ def mine(space: Workspace, own: Own) -> list[Write]:
 
 
 def said(writes: list[Write]) -> str:
-    """For failures."""
+    """Count the writes by verb and resource, for messages of failures."""
     return str(Counter(write.what for write in writes))
 
 

@@ -18,7 +18,7 @@ TOLERATED = {
 
 
 def owner(pod: Json) -> str:
-    """The uid of the pod's controller; empty without one."""
+    """Return the uid of the pod's controller; empty without one."""
     references = pod["metadata"].get("ownerReferences", [])
     return next((one["uid"] for one in references if one.get("controller")), "")
 

@@ -1,4 +1,4 @@
-"""One namespace per scenario, on the control plane that all share."""
+"""One namespace per scenario, on the shared control plane."""
 
 from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB
 from tests.testkit.planes import namespace

@@ -10,7 +10,7 @@ from tests.support.fleet import Fleet, fleet
 from tests.support.scene import Rollout, rollout
 
 FLAGS = ["--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6"]
-"""Shorter patience than the defaults, so that no scenario spends its time waiting."""
+"""Shorter timeouts than the defaults, so that scenarios do not spend their time waiting."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

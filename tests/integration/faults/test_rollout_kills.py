@@ -20,7 +20,7 @@ PODS, DOWN, SUBSET_PODS = 60, 10, 24
 IMAGE = "nginx:mainline"
 MORE = ("sidecar", "statefulset", "topology")
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6")
-"""Shorter patience than the defaults, so that no scenario spends its time waiting."""
+"""Shorter timeouts than the defaults, so that scenarios do not spend their time waiting."""
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 

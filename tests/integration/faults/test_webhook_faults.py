@@ -94,7 +94,7 @@ async def renewed(place: Scene, old: str) -> str:
 
 
 async def refused(place: Scene, *arguments: str, stdin: str = "") -> str:
-    """What kubectl says when the command is refused."""
+    """Return kubectl's output for a command that must be refused."""
     with pytest.raises(AssertionError) as refusal:
         await place.kubectl(*arguments, stdin=stdin)
     return str(refusal.value)

@@ -37,7 +37,7 @@ async def place(flotilla: Fleet) -> AsyncIterator[Scene]:
 
 
 def said(writes: list[Write]) -> str:
-    """For failures."""
+    """Count the writes by verb and resource, for messages of failures."""
     return str(Counter(write.what for write in writes))
 
 

@@ -72,7 +72,7 @@ class Space:
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
     def refused(self, *arguments: str, stdin: str = "") -> str:
-        """What kubectl says about a request that must fail."""
+        """Return kubectl's output for a request that must fail."""
         with pytest.raises(AssertionError) as refusal:
             self.kubectl(*arguments, stdin=stdin)
         return str(refusal.value)

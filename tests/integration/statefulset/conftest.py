@@ -1,4 +1,4 @@
-"""One namespace per scenario, on the control plane that all share.
+"""One namespace per scenario, on the shared control plane.
 
 A file that names flags of the services in `FLAGS` has a control plane and services of its own.
 """

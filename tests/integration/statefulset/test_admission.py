@@ -48,7 +48,7 @@ def patched(space: Workspace, kind: str, body: Json) -> str:
 
 
 def old(space: Workspace, plural: str) -> Json:
-    """The object as the older version shows it."""
+    """Return the object in the older version."""
     return space.read(f"{plural}.v1alpha1.apps.kruise.io", "web")
 
 

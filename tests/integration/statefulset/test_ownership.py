@@ -7,7 +7,7 @@ from tests.support.workspace import Workspace, identity, revision_of
 
 
 def owner(space: Workspace, pod: str) -> str:
-    """The uid of the pod's controller; empty without one."""
+    """Return the uid of the pod's controller; empty without one."""
     references = space.pod(pod)["metadata"].get("ownerReferences", [])
     return next((one["uid"] for one in references if one.get("controller")), "")
 

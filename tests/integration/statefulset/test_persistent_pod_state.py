@@ -31,7 +31,7 @@ AUTO = "kruise.io/auto-generate-persistent-pod-state"
 
 @pytest.fixture
 def space(shared: Fleet, request: pytest.FixtureRequest) -> Iterator[Workspace]:
-    """A fresh namespace whose PersistentPodStates are watched, too."""
+    """Yield a fresh namespace whose PersistentPodStates are watched, too."""
     with watched(shared.cluster, request.node.nodeid, STATEFUL_SET, PERSISTENT_POD_STATE) as made:
         yield made
 

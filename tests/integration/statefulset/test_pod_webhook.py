@@ -31,7 +31,7 @@ CONFIGURATION: Json = {
 
 @pytest.fixture
 def space(own: Fleet, request: pytest.FixtureRequest) -> Iterator[Workspace]:
-    """A fresh namespace whose PersistentPodStates are watched, too."""
+    """Yield a fresh namespace whose PersistentPodStates are watched, too."""
     with watched(own.cluster, request.node.nodeid, STATEFUL_SET, PERSISTENT_POD_STATE) as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""One namespace per scenario, on the control plane that all share."""
+"""One namespace per scenario, on the shared control plane."""
 
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from tests.support.united import CHILDREN

@@ -1,4 +1,4 @@
-"""One namespace per scenario, on the control plane that all share."""
+"""One namespace per scenario, on the shared control plane."""
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD

@@ -24,7 +24,7 @@ from tests.testkit.documents import Json
 
 PODS, LIMIT = 24, 8
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6")
-"""Shorter patience than the defaults, so that no scenario spends its time waiting."""
+"""Shorter timeouts than the defaults, so that scenarios do not spend their time waiting."""
 GROUP = "train.example.com"
 WHITE_LIST: Json = {
     "workloads": [
