@@ -15,7 +15,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.bus import subjects
 from tests.simulation.loop import EPOCH
-from tests.simulation.oracles.judge import judge
+from tests.simulation.oracles.checker import check_history
 from tests.simulation.scenarios.manifests import cloneset
 from tests.simulation.world import SETTINGS, World, simulate
 
@@ -117,7 +117,7 @@ async def rollout(world: World, hurt: Hurt, moment: float, lasts: float) -> None
     await patch(world, {"replicas": 5})
     await asyncio.sleep(CATCH_UP_SECONDS)
     assert images(world) == ["two"] * 5
-    assert not judge(world.history.versions, epoch=EPOCH, blind=lasts + CATCH_UP_SECONDS)
+    assert not check_history(world.history.versions, epoch=EPOCH, lag=lasts + CATCH_UP_SECONDS)
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.02, 0.3])

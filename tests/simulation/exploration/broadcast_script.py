@@ -15,7 +15,7 @@ from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.exploration.daemon_script import NODES, POOL, AnyDaemonStep, as_they_were, some_node
 from tests.simulation.exploration.script import draw_members
-from tests.simulation.oracles.stands import node_of
+from tests.simulation.oracles.node_history import node_of
 from tests.simulation.perturbation.fault import Fault
 from tests.simulation.scenarios.broadcastjob import broadcastjob, changed, end_pod
 from tests.simulation.scenarios.manifests import relabelled

@@ -9,58 +9,58 @@ from collections.abc import Iterator, Sequence
 
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
-from tests.simulation.oracles.scene import Scene, Step, Workload, follows_our_gates, lost
+from tests.simulation.oracles.view import Commit, View, Workload, follows_our_gates, lost
 
 
-def max_unavailable(scene: Scene, step: Step) -> Iterator[str]:
+def max_unavailable(view: View, commit: Commit) -> Iterator[str]:
     """At least replicas - maxUnavailable pods stay available through every step of ours (cloneset.md §4.3)."""
-    workload = step.workload
-    if workload is None or not step.ours or workload.ended is not None or not lost(scene, workload, step):
+    workload = commit.workload
+    if workload is None or not commit.ours or workload.ended is not None or not lost(view, workload, commit):
         return
-    left = [pod for pod in workload.pods.values() if workload.available(pod, scene.now)]
-    for count, least in _too_few(scene, workload, step, left):
+    left = [pod for pod in workload.pods.values() if workload.available(pod, view.now)]
+    for count, least in _too_few(view, workload, commit, left):
         yield f"takes a pod of {workload.name} out of service: {count} are left, {least} must be"
 
 
-def ready_as_listed(scene: Scene, step: Step) -> Iterator[str]:
+def ready_as_listed(view: View, commit: Commit) -> Iterator[str]:
     """As many pods are Ready, by the condition that everybody sees. A kubelet that turns it to False because of our own
     readiness gates carries out what we asked for, however late."""
-    workload = step.workload
-    if workload is None or workload.ended is not None or not _turns_unready(workload, step):
+    workload = commit.workload
+    if workload is None or workload.ended is not None or not _turns_unready(workload, commit):
         return
-    if not step.ours and not follows_our_gates(step):
+    if not commit.ours and not follows_our_gates(commit):
         return
-    for count, least in _too_few(scene, workload, step, [pod for pod in workload.active() if pod.ready]):
+    for count, least in _too_few(view, workload, commit, [pod for pod in workload.active() if pod.ready]):
         yield f"a pod of {workload.name} turns unready: {count} are Ready, {least} must be"
 
 
-def _too_few(scene: Scene, workload: Workload, step: Step, left: Sequence[Pod]) -> Iterator[tuple[int, int]]:
+def _too_few(view: View, workload: Workload, commit: Commit, left: Sequence[Pod]) -> Iterator[tuple[int, int]]:
     """How many wanted pods are left and how many must be, if that is too few by all terms of late. Who is not wanted
     may go, and is not counted."""
-    unseen, found = workload.losses_lately(scene.since), list[tuple[int, int]]()
-    for terms in workload.terms_lately(scene.since):
+    unseen, found = workload.recent_losses(view.since), list[tuple[int, int]]()
+    for terms in workload.recent_terms(view.since):
         count = sum(terms.wants(pod.metadata.name) for pod in left)
         least = terms.replicas - terms.max_unavailable
-        if count + unseen >= least or not terms.wants(step.version.name):
+        if count + unseen >= least or not terms.wants(commit.version.name):
             return
         found.append((count, least))
     yield from found[-1:]
 
 
-def _turns_unready(workload: Workload, step: Step) -> bool:
-    before, pod = step.before, step.pod
+def _turns_unready(workload: Workload, commit: Commit) -> bool:
+    before, pod = commit.before, commit.pod
     return before is not None and before.ready and workload.counts(before) and not (pod and pod.ready)
 
 
-def changed_out_of_service(scene: Scene, step: Step) -> Iterator[str]:
+def changed_out_of_service(view: View, commit: Commit) -> Iterator[str]:
     """Images change only while InPlaceUpdateReady is False, and it turns True only when they run (common.md §9)."""
-    before, pod = step.before, step.pod
-    if not step.ours or before is None or pod is None or step.workload is None:
+    before, pod = commit.before, commit.pod
+    if not commit.ours or before is None or pod is None or commit.workload is None:
         return
     if images(before) != images(pod):
         if keys.IN_PLACE_READY in before.gates and _gate(before) != "False":
             yield f"changes images to {images(pod)} while the pod is in service"
-        if all(terms.recreates for terms in step.workload.terms_lately(scene.since)):
+        if all(terms.recreates for terms in commit.workload.recent_terms(view.since)):
             yield "changes a running pod, though pods are to be recreated"
     elif _gate(before) == "False" and _gate(pod) == "True" and _runs_others(pod):
         yield f"puts the pod back into service before it runs {images(pod)}"

@@ -16,20 +16,20 @@ from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.resources import EVENT, NODE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.cluster.fitting import lacks, repelled_by, selects
-from tests.simulation.oracles.scene import Scene, Step, Workload
-from tests.simulation.oracles.stands import Told, node_of
+from tests.simulation.oracles.node_history import Timeline, node_of
+from tests.simulation.oracles.view import Commit, View, Workload
 
 ENDED = ("Succeeded", "Failed")
 
 
-class Course:
+class JobHistory:
     """One job so far."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
-        self.looks: Told[Json] = Told()
-        self.desired: Told[int] = Told()  # nodes that take a pod, or have one that they may keep
-        self.failed: Told[int] = Told()  # pods
+        self.looks: Timeline[Json] = Timeline()
+        self.desired: Timeline[int] = Timeline()  # nodes that take a pod, or have one that they may keep
+        self.failed: Timeline[int] = Timeline()  # pods
 
     def on(self, node: str) -> list[Pod]:
         """Its pods there, in whatever state."""
@@ -45,50 +45,54 @@ class Broadcasts:
     """The nodes as they were, and the course of each job."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Told[Json | None]] = {}
-        self._courses: dict[str, Course] = {}
+        self._nodes: dict[str, Timeline[Json | None]] = {}
+        self._histories: dict[str, JobHistory] = {}
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version, workload = step.version, step.workload
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version, workload = commit.version, commit.workload
         if version.resource == EVENT:
             return
         if version.resource == NODE:
-            self._nodes.setdefault(version.name, Told()).tell(scene.at, version.after)
-        course = None
+            self._nodes.setdefault(version.name, Timeline()).record(view.at, version.after)
+        history = None
         if workload is not None and workload.resource == BROADCAST_JOB:
-            course = self._courses.setdefault(workload.uid, Course(workload))
+            history = self._histories.setdefault(workload.uid, JobHistory(workload))
             if version.uid == workload.uid and version.after is not None:
-                course.looks.tell(scene.at, version.after)
-        for one in self._courses.values():
-            self._look(scene, one)
-        if course is not None and step.ours:
-            yield from _Verdict(scene, course, self._nodes).of(step)
+                history.looks.record(view.at, version.after)
+        for one in self._histories.values():
+            self._look(view, one)
+        if history is not None and commit.ours:
+            yield from _Check(view, history, self._nodes).of(commit)
 
-    def _look(self, scene: Scene, course: Course) -> None:
-        job = course.looks.now
-        wanted = [name for name, told in self._nodes.items() if told.now is not None and fits(pods_of(job), told.now)]
-        course.desired.tell(scene.at, len(wanted))
-        course.failed.tell(scene.at, sum(has_failed(pod, job) for pod in course.workload.pods.values()))
+    def _look(self, view: View, history: JobHistory) -> None:
+        job = history.looks.now
+        wanted = [
+            name
+            for name, statuses in self._nodes.items()
+            if statuses.now is not None and fits(pods_of(job), statuses.now)
+        ]
+        history.desired.record(view.at, len(wanted))
+        history.failed.record(view.at, sum(has_failed(pod, job) for pod in history.workload.pods.values()))
 
 
-class _Verdict:
+class _Check:
     """What is to be said about one step of ours."""
 
-    def __init__(self, scene: Scene, course: Course, nodes: dict[str, Told[Json | None]]) -> None:
-        self._scene = scene
-        self._course = course
+    def __init__(self, view: View, history: JobHistory, nodes: dict[str, Timeline[Json | None]]) -> None:
+        self._scene = view
+        self._course = history
         self._nodes = nodes
-        self._looks = list(course.looks.lately(scene.since))
-        self._failed = list(course.failed.lately(scene.since))
+        self._looks = list(history.looks.lately(view.since))
+        self._failed = list(history.failed.lately(view.since))
 
-    def of(self, step: Step) -> Iterator[str]:
+    def of(self, commit: Commit) -> Iterator[str]:
         """What is wrong about it."""
-        if step.version.resource == BROADCAST_JOB:
-            yield from self._says(step)
-        elif step.makes_a_pod and step.pod is not None:
-            yield from self._makes(step.pod)
-        elif step.version.resource == POD and step.marked_deleted and step.before is not None:
-            yield from self._takes(step.before)
+        if commit.version.resource == BROADCAST_JOB:
+            yield from self._says(commit)
+        elif commit.makes_a_pod and commit.pod is not None:
+            yield from self._makes(commit.pod)
+        elif commit.version.resource == POD and commit.marked_deleted and commit.before is not None:
+            yield from self._takes(commit.before)
 
     def _makes(self, pod: Pod) -> Iterator[str]:
         node = node_of(pod)
@@ -116,10 +120,10 @@ class _Verdict:
         if not killed and not self._is_misfit(pod):
             yield f"deletes the pod of {node_of(pod)} without a reason"
 
-    def _says(self, step: Step) -> Iterator[str]:
+    def _says(self, commit: Commit) -> Iterator[str]:
         """The job is written, or deleted."""
-        before, after = step.version.before or {}, step.version.after
-        if step.marked_deleted:
+        before, after = commit.version.before or {}, commit.version.after
+        if commit.marked_deleted:
             if not self._has_passed(before, "completionTime", "ttlSecondsAfterFinished"):
                 yield "deletes a job before its time has come"
         elif after is not None and is_over(before):
@@ -132,10 +136,10 @@ class _Verdict:
 
     def _undone(self) -> Iterator[str]:
         """Nodes that are known to want a pod that has not ended."""
-        for name, told in self._nodes.items():
+        for name, statuses in self._nodes.items():
             wanted = [
                 there is not None and fits(pods_of(job), there)
-                for there, job in product(told.lately(self._scene.since), self._looks)
+                for there, job in product(statuses.lately(self._scene.since), self._looks)
             ]
             if all(wanted) and (not (pods := self._course.on(name)) or any(pod.active for pod in pods)):
                 yield name
@@ -156,14 +160,14 @@ class _Verdict:
 
     def _is_misfit(self, pod: Pod) -> bool:
         """At some moment of late the node did not suit the pod, or was not there and the pod waited for it."""
-        told = self._lately(node_of(pod))
-        lately = [one for one in told if one is not None]
-        waits_in_vain = len(lately) < len(told) and not pod.spec.node_name
+        statuses = self._lately(node_of(pod))
+        lately = [one for one in statuses if one is not None]
+        waits_in_vain = len(lately) < len(statuses) and not pod.spec.node_name
         return waits_in_vain or any(not fits(pods_of(job), there) for job, there in product(self._looks, lately))
 
     def _lately(self, node: str) -> list[Json | None]:
-        told = self._nodes.get(node)
-        return list(told.lately(self._scene.since)) if told is not None else []
+        statuses = self._nodes.get(node)
+        return list(statuses.lately(self._scene.since)) if statuses is not None else []
 
     def _counts(self) -> list[int]:
         return list(self._course.desired.lately(self._scene.since))

@@ -15,7 +15,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE
 from flotilla_common.api.resources import DEPLOYMENT, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.oracles.copies import Past, lately
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 TARGETS = (CLONE_SET, DEPLOYMENT)
 KEPT_SECONDS: Mapping[str, int] = {"disruptedPods": 20, "unavailablePods": 10}
@@ -37,71 +37,71 @@ class Budgets:
         self._pods: dict[str, Json] = {}  # by uid
         self._lost: dict[str, float] = {}  # pods that became unavailable by themselves, and when
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         entry = (version.at, version.after)
         if version.resource == POD_UNAVAILABLE_BUDGET:
             self._budgets.setdefault((version.namespace, version.name), []).append(entry)
             if version.writer.startswith("policy-") and version.before is not None and version.after is not None:
-                yield from self._counted(scene, version.before, version.after)
+                yield from self._counted(view, version.before, version.after)
         elif version.resource in TARGETS:
             place = (version.namespace, version.resource.kind, version.name)
             self._workloads.setdefault(place, []).append(entry)
         elif version.resource == POD:
-            yield from self._pod(scene, step)
+            yield from self._pod(view, commit)
 
-    def _pod(self, scene: Scene, step: Step) -> Iterator[str]:
-        before, after = step.version.before, step.version.after
+    def _pod(self, view: View, commit: Commit) -> Iterator[str]:
+        before, after = commit.version.before, commit.version.after
         if is_available(before) and not is_available(after):
-            if before is not None and (step.marked_deleted or step.ours):
-                yield from self._taken(scene, before)
+            if before is not None and (commit.marked_deleted or commit.ours):
+                yield from self._taken(view, before)
             else:
-                self._lost[step.version.uid] = scene.at
+                self._lost[commit.version.uid] = view.at
         if after is None:
-            self._pods.pop(step.version.uid, None)
+            self._pods.pop(commit.version.uid, None)
         else:
-            self._pods[step.version.uid] = after
+            self._pods[commit.version.uid] = after
 
-    def _taken(self, scene: Scene, pod: Json) -> Iterator[str]:
+    def _taken(self, view: View, pod: Json) -> Iterator[str]:
         """Judge a pod that is taken out of service: its budget must have allowed it."""
         meta = pod["metadata"]
         name = strings(meta.get("annotations")).get(RELATED_BUDGET, "")
-        known = lately(self._budgets.get((meta["namespace"], name), []), scene.since)
+        known = lately(self._budgets.get((meta["namespace"], name), []), view.since)
         if any(one is None or not one.get("status", {}).get("observedGeneration") for one in known):
             return  # it protects from its first status on
-        available = [one for one in self._pods.values() if selects(known[-1], one) and self._counts(scene, one)]
-        desired = [least for one in known if one is not None for least in self._least(scene, one)]
+        available = [one for one in self._pods.values() if selects(known[-1], one) and self._counts(view, one)]
+        desired = [least for one in known if one is not None for least in self._least(view, one)]
         stored = [one["status"]["desiredAvailable"] for one in known if one is not None]  # what was changed just now
         least = min([*desired, *stored])
         if least > 0 and len(available) <= least:
             yield f"takes {meta['name']}, though {least} of {len(available)} available pods have to stay"
 
-    def _counts(self, scene: Scene, pod: Json) -> bool:
+    def _counts(self, view: View, pod: Json) -> bool:
         lost = self._lost.get(pod["metadata"]["uid"], float("-inf"))
-        is_lost = scene.at - lost < LOST_SECONDS and "deletionTimestamp" not in pod["metadata"]
+        is_lost = view.at - lost < LOST_SECONDS and "deletionTimestamp" not in pod["metadata"]
         return is_available(pod) or is_lost
 
-    def _least(self, scene: Scene, budget: Json) -> Iterator[int]:
+    def _least(self, view: View, budget: Json) -> Iterator[int]:
         """Return how many pods have to be available, by any number of pods that was wanted of late."""
-        for replicas in self._replicas(scene, budget):
+        for replicas in self._replicas(view, budget):
             yield least_of(budget["spec"], replicas)
 
-    def _replicas(self, scene: Scene, budget: Json) -> list[int]:
+    def _replicas(self, view: View, budget: Json) -> list[int]:
         """Return how many pods the workload `web` is to have: budgets of scenarios are about no other."""
         namespace = budget["metadata"]["namespace"]
         pasts = [self._workloads.get((namespace, one.kind, "web"), []) for one in TARGETS]
-        states = [state for past in pasts if past for state in lately(past, scene.since)]
+        states = [state for past in pasts if past for state in lately(past, view.since)]
         return [wanted(state) for state in states] or [0]
 
-    def _counted(self, scene: Scene, before: Json, after: Json) -> Iterator[str]:
+    def _counted(self, view: View, before: Json, after: Json) -> Iterator[str]:
         """Judge what the controller has counted: no fewer than have to be available, and no entry lost."""
-        desired, least = after.get("status", {}).get("desiredAvailable", 0), [*self._least(scene, after)]
+        desired, least = after.get("status", {}).get("desiredAvailable", 0), [*self._least(view, after)]
         if desired < min(least):
             yield f"wants {desired} pods to be available, and {min(least)} have to be"
         for name, seconds in KEPT_SECONDS.items():
             held, kept = (strings(member(one, "status").get(name)) for one in (before, after))
             for pod, at in held.items():
-                age = (scene.now - datetime.fromisoformat(at)).total_seconds()
+                age = (view.now - datetime.fromisoformat(at)).total_seconds()
                 there = next((one for one in self._pods.values() if one["metadata"]["name"] == pod), None)
                 if pod not in kept and age < seconds and is_available(there) and is_older(there, at):
                     yield f"forgets after {age:.0f} s that budget was taken for {pod}, which is still there"
@@ -152,7 +152,7 @@ def share(value: int | str, total: int) -> int:
     return value if isinstance(value, int) else ceil(Fraction(int(value.rstrip("%")), 100) * total)
 
 
-def wrong_at_rest(budget: Json, pods: list[Json], replicas: int) -> Iterator[str]:
+def final_problems(budget: Json, pods: list[Json], replicas: int) -> Iterator[str]:
     """Return what is wrong in the status when nothing has happened for long."""
     available = sum(is_available(pod) for pod in pods if selects(budget, pod))
     least = least_of(budget["spec"], replicas)

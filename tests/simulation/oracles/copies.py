@@ -7,7 +7,7 @@ from flotilla_common.api.documents import mapping, mappings, member, strings
 from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION
 from flotilla_common.api.resources import CONFIG_MAP, NAMESPACE, SECRET
 from flotilla_common.control.plan import Json
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 NEVER = ("kube-system", "kube-public")
 
@@ -23,42 +23,42 @@ class Copies:
         self._namespaces: dict[str, Past] = {}  # by name
         self._names: set[str] = set()  # of what is distributed; what is called otherwise is other controllers' business
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         if version.resource == RESOURCE_DISTRIBUTION:
             self._distributions.setdefault(version.uid, []).append((version.at, version.after))
             self._names.add(member(version.after or {}, "spec", "resource", "metadata").get("name", ""))
         elif version.resource == NAMESPACE:
             self._namespaces.setdefault(version.name, []).append((version.at, version.after))
-        elif version.resource in (SECRET, CONFIG_MAP) and step.ours and version.name in self._names:
-            yield from self._judge(scene, step)
+        elif version.resource in (SECRET, CONFIG_MAP) and commit.ours and version.name in self._names:
+            yield from self._checker(view, commit)
 
-    def _judge(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def _checker(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         owner = controller(version.before or version.after or {})
         past = self._distributions.get(owner)
         if past is None:
             yield "touches an object that no ResourceDistribution controls"
             return
-        known = [one for one in lately(past, scene.since) if one is not None]
+        known = [one for one in lately(past, view.since) if one is not None]
         if version.before is None and all("deletionTimestamp" in one["metadata"] for one in known):
             yield "makes a copy for a ResourceDistribution that is gone, or goes"
             return
-        yield from self._place(scene, step, known)
+        yield from self._place(view, commit, known)
         if (
             version.after is not None
-            and not step.marked_deleted
+            and not commit.marked_deleted
             and not any(equal(version.after, one) for one in known)
         ):
             yield "writes something else than the source says"
 
-    def _place(self, scene: Scene, step: Step, known: list[Json]) -> Iterator[str]:
-        version = step.version
-        spaces = lately(self._namespaces.get(version.namespace, []), scene.since)
+    def _place(self, view: View, commit: Commit, known: list[Json]) -> Iterator[str]:
+        version = commit.version
+        spaces = lately(self._namespaces.get(version.namespace, []), view.since)
         wanted = [targets(one, version.namespace, space) for one in known for space in spaces]
         if version.before is None and not any(wanted):
             yield "makes a copy in a namespace that is no target"
-        if step.marked_deleted and all(wanted):
+        if commit.marked_deleted and all(wanted):
             yield "deletes the copy of a target"
 
 

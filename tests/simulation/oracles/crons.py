@@ -16,9 +16,9 @@ from flotilla_common.api.resources import JOB, LEASE
 from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.store import RESTORER
 from tests.simulation.oracles.copies import controller
-from tests.simulation.oracles.scene import Scene, Step
-from tests.simulation.oracles.stands import Told
-from tests.simulation.oracles.tenure import Tenure
+from tests.simulation.oracles.lease_history import LeaseHistory
+from tests.simulation.oracles.node_history import Timeline
+from tests.simulation.oracles.view import Commit, View
 
 CHILDREN = (JOB, BROADCAST_JOB, IMAGE_LIST_PULL_JOB)
 AT = "apps.kruise.io/scheduled-at"
@@ -29,13 +29,13 @@ PROMPT = 5.0
 """Seconds within which a run is started that is due, if somebody is there."""
 
 
-class Course:
+class CronHistory:
     """One AdvancedCronJob so far."""
 
     def __init__(self) -> None:
-        self.looks: Told[Json] = Told()
+        self.looks: Timeline[Json] = Timeline()
         self.runs: dict[int, str] = {}  # by the time at which they were due: the uid of the child
-        self.children: dict[str, Told[Json | None]] = {}
+        self.children: dict[str, Timeline[Json | None]] = {}
         self.due: dict[int, float] = {}  # runs that nobody has started yet: how long somebody had held the lease then
         self.next = 0  # the next run that will be due
 
@@ -43,81 +43,81 @@ class Course:
 class Crons:
     """All of them, and when somebody held the lease."""
 
-    hears_leases = True  # somebody must have held one for a run to be late
+    checks_leases = True  # somebody must have held one for a run to be late
 
     def __init__(self) -> None:
-        self._courses: dict[str, Course] = {}
-        self._tenure = Tenure("flotilla-jobs-")
+        self._histories: dict[str, CronHistory] = {}
+        self._tenure = LeaseHistory("flotilla-jobs-")
         self._foreign: set[str] = set()  # names that others have taken
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         if version.resource == LEASE:
             self._tenure.take(version)
         elif version.resource == ADVANCED_CRON_JOB and version.after is not None:
-            yield from self._changed(scene, step, version.after)
+            yield from self._changed(view, commit, version.after)
         elif version.resource in CHILDREN:
-            course = self._courses.get(controller(version.before or version.after or {}))
-            if course is not None:
-                yield from self._child(scene, step, course)
+            history = self._histories.get(controller(version.before or version.after or {}))
+            if history is not None:
+                yield from self._child(view, commit, history)
             elif version.after is not None:
                 self._foreign.add(version.name)
-        for course in self._courses.values():
-            yield from self._missed(scene, course)
+        for history in self._histories.values():
+            yield from self._missed(view, history)
 
-    def _changed(self, scene: Scene, step: Step, document: Json) -> Iterator[str]:
-        course = self._courses.setdefault(step.version.uid, Course())
-        before, after = (_last(one) for one in (step.version.before, document))
-        if step.ours and after < before:
+    def _changed(self, view: View, commit: Commit, document: Json) -> Iterator[str]:
+        history = self._histories.setdefault(commit.version.uid, CronHistory())
+        before, after = (_last(one) for one in (commit.version.before, document))
+        if commit.ours and after < before:
             yield f"lastScheduleTime goes back by {before - after} s"
-        old = course.looks.now if course.looks.values else None
-        course.looks.tell(scene.at, document)
+        old = history.looks.now if history.looks.values else None
+        history.looks.record(view.at, document)
         if old is None or old["spec"] != document["spec"]:
-            course.due.clear()
-            course.next = _following(document, int(scene.now.timestamp()))
+            history.due.clear()
+            history.next = _following(document, int(view.now.timestamp()))
 
-    def _child(self, scene: Scene, step: Step, course: Course) -> Iterator[str]:
-        version = step.version
-        if step.ours and version.before is None and version.after is not None:
-            yield from _Start(scene, course, version.after).faults()
-        elif step.ours and step.marked_deleted and version.before is not None:
-            yield from _removed(scene, course, version.before)
-        course.children.setdefault(version.uid, Told()).tell(scene.at, version.after)
+    def _child(self, view: View, commit: Commit, history: CronHistory) -> Iterator[str]:
+        version = commit.version
+        if commit.ours and version.before is None and version.after is not None:
+            yield from _Start(view, history, version.after).faults()
+        elif commit.ours and commit.marked_deleted and version.before is not None:
+            yield from _removed(view, history, version.before)
+        history.children.setdefault(version.uid, Timeline()).record(view.at, version.after)
         if version.before is None and version.after is not None:
             run = _run(version.after)
-            course.runs[run] = version.uid
-            course.due = {due: held for due, held in course.due.items() if due > run}
-            course.next = max(course.next, _following(course.looks.now, run))
+            history.runs[run] = version.uid
+            history.due = {due: held for due, held in history.due.items() if due > run}
+            history.next = max(history.next, _following(history.looks.now, run))
         elif version.after is None and version.writer == RESTORER:
-            course.runs = {run: uid for run, uid in course.runs.items() if uid != version.uid}
+            history.runs = {run: uid for run, uid in history.runs.items() if uid != version.uid}
 
-    def _missed(self, scene: Scene, course: Course) -> Iterator[str]:
+    def _missed(self, view: View, history: CronHistory) -> Iterator[str]:
         """Runs that should have been started by now."""
-        now, job, held = scene.now.timestamp(), course.looks.now, self._tenure.held(scene.at)
-        if not _starts(job) or any(_is_going(told.now) for told in course.children.values() if _waits(job)):
-            course.due.clear()
-            course.next = max(course.next, _following(job, int(now)))
-        while course.next and course.next <= now:
-            if f"{job['metadata']['name']}-{course.next}" not in self._foreign:
-                course.due[course.next] = held
-            course.next = _following(job, course.next)
-        for due, then in list(course.due.items()):
-            if held - then > PROMPT + scene.blind:
+        now, job, held = view.now.timestamp(), history.looks.now, self._tenure.held(view.at)
+        if not _starts(job) or any(_is_going(told.now) for told in history.children.values() if _waits(job)):
+            history.due.clear()
+            history.next = max(history.next, _following(job, int(now)))
+        while history.next and history.next <= now:
+            if f"{job['metadata']['name']}-{history.next}" not in self._foreign:
+                history.due[history.next] = held
+            history.next = _following(job, history.next)
+        for due, then in list(history.due.items()):
+            if held - then > PROMPT + view.lag:
                 yield f"the run of {_clock(due)} has not been started"
-                del course.due[due]
+                del history.due[due]
             elif now - due > job["spec"].get("startingDeadlineSeconds", now):
-                del course.due[due]
+                del history.due[due]
 
 
 class _Start:
     """What is to be said about a run that we start."""
 
-    def __init__(self, scene: Scene, course: Course, child: Json) -> None:
-        self._scene = scene
-        self._course = course
+    def __init__(self, view: View, history: CronHistory, child: Json) -> None:
+        self._scene = view
+        self._course = history
         self._child = child
         self._run = _run(child)
-        self._looks = list(course.looks.lately(scene.since))
+        self._looks = list(history.looks.lately(view.since))
 
     def faults(self) -> Iterator[str]:
         """What is wrong with it."""
@@ -135,7 +135,7 @@ class _Start:
 
     def _untimely(self) -> Iterator[str]:
         run, now = self._run, self._scene.now.timestamp()
-        then = now - self._scene.blind
+        then = now - self._scene.lag
         created = datetime.fromisoformat(self._course.looks.now["metadata"]["creationTimestamp"]).timestamp()
         if not created < run <= now:
             yield f"starts a run of {_clock(run)} at {_clock(int(now))}"
@@ -162,9 +162,9 @@ class _Start:
                 yield f"starts a run beside {names[-1]}, which is not deleted"
 
 
-def _removed(scene: Scene, course: Course, child: Json) -> Iterator[str]:
+def _removed(view: View, history: CronHistory, child: Json) -> Iterator[str]:
     """We delete a child: one that is replaced, or one too many of the past."""
-    specs = [one["spec"] for one in course.looks.lately(scene.since)]
+    specs = [one["spec"] for one in history.looks.lately(view.since)]
     end = end_of(child)
     if end and "ttlSecondsAfterFinished" in member(child, "spec", "completionPolicy"):
         return  # its own controller does it
@@ -173,7 +173,7 @@ def _removed(scene: Scene, course: Course, child: Json) -> Iterator[str]:
             yield f"deletes {child['metadata']['name']}, which is at work"
         return
     key, default = {"successful": ("successfulJobsHistoryLimit", 3), "failed": ("failedJobsHistoryLimit", 1)}[end]
-    there = [told.now for told in course.children.values() if told.now is not None and end_of(told.now) == end]
+    there = [told.now for told in history.children.values() if told.now is not None and end_of(told.now) == end]
     alive = [one for one in there if "deletionTimestamp" not in one["metadata"]]
     if len(alive) <= min(spec.get(key, default) for spec in specs):
         yield f"deletes {child['metadata']['name']}, one of {len(alive)} that were {end}"

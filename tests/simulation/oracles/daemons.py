@@ -14,10 +14,10 @@ from flotilla_common.api.resources import EVENT, NODE, POD
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.recipe import belongs
 from tests.simulation.oracles.availability import images
+from tests.simulation.oracles.node_history import DaemonSetHistory, Timeline, is_doubled, is_down, node_of
 from tests.simulation.oracles.population import PREPARING_DELETE
-from tests.simulation.oracles.scene import Scene, Step, Workload, lost
-from tests.simulation.oracles.stands import Course, Told, is_doubled, is_down, node_of
 from tests.simulation.oracles.terms import PerNode
+from tests.simulation.oracles.view import Commit, View, Workload, lost
 
 FIRST_DELAY = 1.0
 """Seconds that a pod which failed again is left alone, at least."""
@@ -29,60 +29,60 @@ class Daemons:
     """The nodes as they were, and the course of each DaemonSet."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Told[Json | None]] = {}
-        self._courses: dict[str, Course] = {}  # by uid
+        self._nodes: dict[str, Timeline[Json | None]] = {}
+        self._histories: dict[str, DaemonSetHistory] = {}  # by uid
         self._failed: dict[tuple[str, str], float] = {}  # by DaemonSet and node: when we deleted a failed pod last
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version, workload = step.version, step.workload
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version, workload = commit.version, commit.workload
         if version.resource == EVENT:
             return
         if version.resource == NODE:
-            self._nodes.setdefault(version.name, Told()).tell(scene.at, version.after)
+            self._nodes.setdefault(version.name, Timeline()).record(view.at, version.after)
         elif workload is not None and workload.terms.per_node is not None:
-            self._courses.setdefault(workload.uid, Course(workload))
+            self._histories.setdefault(workload.uid, DaemonSetHistory(workload))
             if version.uid == workload.uid and _observed(version.before) != _observed(version.after):
                 self._failed = {key: at for key, at in self._failed.items() if key[0] != workload.uid}
-        for course in self._courses.values():
-            self._look(scene, course, ours=step.ours)
-        course = self._courses.get(workload.uid) if workload is not None else None
-        if step.ours and version.resource == POD and course is not None and course.workload.ended is None:
-            yield from _Verdict(scene, course, self._nodes, self._failed).of(step)
+        for history in self._histories.values():
+            self._look(view, history, ours=commit.ours)
+        history = self._histories.get(workload.uid) if workload is not None else None
+        if commit.ours and version.resource == POD and history is not None and history.workload.ended is None:
+            yield from _Check(view, history, self._nodes, self._failed).of(commit)
 
-    def _look(self, scene: Scene, course: Course, *, ours: bool) -> None:
+    def _look(self, view: View, history: DaemonSetHistory, *, ours: bool) -> None:
         there = {name: told.now for name, told in self._nodes.items() if told.now is not None}
-        per_node = course.workload.terms.per_node
+        per_node = history.workload.terms.per_node
         wanted = sum(per_node is not None and per_node.wants(node) for node in there.values())
-        course.look(scene, there, wanted, ours=ours)
+        history.look(view, there, wanted, ours=ours)
 
 
-class _Verdict:
+class _Check:
     """What is to be said about one step of ours."""
 
     def __init__(
         self,
-        scene: Scene,
-        course: Course,
-        nodes: dict[str, Told[Json | None]],
+        view: View,
+        history: DaemonSetHistory,
+        nodes: dict[str, Timeline[Json | None]],
         failed: dict[tuple[str, str], float],
     ) -> None:
-        self._scene = scene
-        self._since = scene.since
-        self._course = course
-        self._workload: Workload = course.workload
+        self._scene = view
+        self._since = view.since
+        self._course = history
+        self._workload: Workload = history.workload
         self._nodes = nodes
         self._failed = failed
-        self._terms = [one.per_node for one in self._workload.terms_lately(self._since) if one.per_node is not None]
-        self._counts = list(course.wanted.lately(self._since))
+        self._terms = [one.per_node for one in self._workload.recent_terms(self._since) if one.per_node is not None]
+        self._counts = list(history.wanted.lately(self._since))
         surges = [one.max_surge(count) > 0 for one, count in product(self._terms, self._counts)]
         self._may_surge, self._must_surge = any(surges), all(surges)
 
-    def of(self, step: Step) -> Iterator[str]:
+    def of(self, commit: Commit) -> Iterator[str]:
         """What is wrong about it."""
-        if step.makes_a_pod and step.pod is not None:
-            yield from self._makes(step.pod)
-        elif step.before is not None and self._takes(step):
-            yield from self._unfounded(step, step.before)
+        if commit.makes_a_pod and commit.pod is not None:
+            yield from self._makes(commit.pod)
+        elif commit.before is not None and self._takes(commit):
+            yield from self._unfounded(commit, commit.before)
 
     def _makes(self, pod: Pod) -> Iterator[str]:
         node = node_of(pod)
@@ -112,40 +112,40 @@ class _Verdict:
 
     def _too_many_surge(self, node: str) -> Iterator[str]:
         """Old pods that are not available get a new one in any case."""
-        if not all(stand.up for stand in self._course.lately(node, self._since)):
+        if not all(state.up for state in self._course.lately(node, self._since)):
             return
         doubled = sum(self._course.is_known(is_doubled, name, self._since) for name in self._present())
         most = max(one.max_surge(count) for one, count in self._cases())
         if doubled > most:
             yield f"makes a second pod on {doubled} nodes, {most} may have one"
 
-    def _takes(self, step: Step) -> bool:
+    def _takes(self, commit: Commit) -> bool:
         """We take a pod away, begin to, put it out of service or change what it runs."""
-        before, pod = step.before, step.pod
+        before, pod = commit.before, commit.pod
         if before is None or before.metadata.deletion_timestamp is not None:
             return False
-        if step.marked_deleted or pod is None:
+        if commit.marked_deleted or pod is None:
             return True
         held = pod.state == PREPARING_DELETE != before.state
-        return held or images(pod) != images(before) or lost(self._scene, self._workload, step)
+        return held or images(pod) != images(before) or lost(self._scene, self._workload, commit)
 
-    def _unfounded(self, step: Step, before: Pod) -> Iterator[str]:
+    def _unfounded(self, commit: Commit, before: Pod) -> Iterator[str]:
         node = node_of(before)
         if before.state == PREPARING_DELETE or not self._workload.terms.selector.matches(before.metadata.labels):
             return
         if before.status.phase == "Failed":
             yield from self._too_soon(before, node)
         elif SPECIFIED_DELETE_LABEL in before.metadata.labels:  # by the user, whatever the rollout may do
-            if lost(self._scene, self._workload, step):
+            if lost(self._scene, self._workload, commit):
                 yield from self._too_many_down(node)
         elif self._is_kept(node) and not self._is_spare(before, node):
-            yield from self._replaces(step, before, node)
+            yield from self._replaces(commit, before, node)
 
     def _too_soon(self, before: Pod, node: str) -> Iterator[str]:
         """Who has lost its memory may begin anew; an old pod goes for its update."""
         key = self._workload.uid, node
         last, self._failed[key] = self._failed.get(key, NEVER), self._scene.at
-        known = self._course.is_new(before) and self._scene.blind < FIRST_DELAY
+        known = self._course.is_new(before) and self._scene.lag < FIRST_DELAY
         if known and self._scene.at - last < FIRST_DELAY:
             yield f"deletes a failed pod on {node} again after {self._scene.at - last:.2f} s"
 
@@ -162,7 +162,7 @@ class _Verdict:
         alike = [self._course.is_new(pod) == self._course.is_new(before) for pod in rest]
         return any(alike) if self._must_surge else bool(rest)
 
-    def _replaces(self, step: Step, before: Pod, node: str) -> Iterator[str]:
+    def _replaces(self, commit: Commit, before: Pod, node: str) -> Iterator[str]:
         if all(belongs(before.revision, name) for name in self._course.newest.lately(self._since)):
             yield f"takes the pod of {node} away, which has the newest revision"
         elif self._must_surge:
@@ -171,7 +171,7 @@ class _Verdict:
                 yield f"takes the old pod of {node} away before a new one is available"
         else:
             yield from self._not_to_be_updated(node)
-            if lost(self._scene, self._workload, step) and not self._may_surge:
+            if lost(self._scene, self._workload, commit) and not self._may_surge:
                 yield from self._too_many_down(node)
 
     def _not_to_be_updated(self, node: str) -> Iterator[str]:
@@ -195,7 +195,7 @@ class _Verdict:
             return False
         lately = list(self._lately(node))
         free = any(one.partition or not one.updates(there) for one, there in lately)
-        return all(one.wants(there) for one, there in lately) and not (free and self._course.stand(node).stays)
+        return all(one.wants(there) for one, there in lately) and not (free and self._course.state(node).stays)
 
     def _is_gone(self, node: str) -> bool:
         """The node is not there any more; who does not know that yet counts it among those that are not updated."""

@@ -12,8 +12,8 @@ from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Json
-from tests.simulation.oracles.scene import Scene, Step
-from tests.simulation.oracles.stands import Told
+from tests.simulation.oracles.node_history import Timeline
+from tests.simulation.oracles.view import Commit, View
 
 MARK = "KRUISE_EJOB_ID"
 """The variable by which a container says whose it is."""
@@ -25,31 +25,31 @@ class Ephemerals:
     """Pods and jobs as they were."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, Told[Json | None]] = {}  # by uid
-        self._pods: dict[str, Told[Json | None]] = {}
+        self._jobs: dict[str, Timeline[Json | None]] = {}  # by uid
+        self._pods: dict[str, Timeline[Json | None]] = {}
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         if version.resource == EPHEMERAL_JOB:
-            self._jobs.setdefault(version.uid, Told()).tell(scene.at, version.after)
-            if step.ours:
-                yield from _says(scene, step)
+            self._jobs.setdefault(version.uid, Timeline()).record(view.at, version.after)
+            if commit.ours:
+                yield from _says(view, commit)
         elif version.resource == POD:
-            if step.ours and version.after is not None:
+            if commit.ours and version.after is not None:
                 for uid in _added(version.before, version.after):
-                    yield from self._injects(scene, version.uid, uid)
+                    yield from self._injects(view, version.uid, uid)
                     if uid in _owners(version.before):
                         yield "gets containers of one job twice"
-            self._pods.setdefault(version.uid, Told()).tell(scene.at, version.after)
+            self._pods.setdefault(version.uid, Timeline()).record(view.at, version.after)
 
-    def _injects(self, scene: Scene, pod: str, uid: str) -> Iterator[str]:
+    def _injects(self, view: View, pod: str, uid: str) -> Iterator[str]:
         """A pod gets containers of the job with that uid."""
-        jobs = list(self._jobs[uid].lately(scene.since)) if uid in self._jobs else []
+        jobs = list(self._jobs[uid].lately(view.since)) if uid in self._jobs else []
         known = [job for job in jobs if job is not None and "deletionTimestamp" not in job["metadata"]]
         if not known:
             yield "gets containers of a job that does not exist"
             return
-        pods = [one for one in self._pods[pod].lately(scene.since) if one is not None]
+        pods = [one for one in self._pods[pod].lately(view.since) if one is not None]
         if not any(_matches(job, one) for job in known for one in pods):
             yield "gets containers of a job that does not choose it"
         if all(job["spec"].get("paused") for job in known):
@@ -70,20 +70,20 @@ class Ephemerals:
             yield f"is the {chosen}th pod of the job, which wants {replicas}"
 
 
-def _says(scene: Scene, step: Step) -> Iterator[str]:
+def _says(view: View, commit: Commit) -> Iterator[str]:
     """We write a job, or delete it."""
-    before, after = step.version.before or {}, step.version.after
+    before, after = commit.version.before or {}, commit.version.after
     status = member(before, "status")
-    if step.marked_deleted:
-        if not _has_passed(scene, status, before["spec"].get("ttlSecondsAfterFinished", TTL)):
+    if commit.marked_deleted:
+        if not _has_passed(view, status, before["spec"].get("ttlSecondsAfterFinished", TTL)):
             yield "deletes a job before its time has come"
     elif after is not None and "completionTime" in status and status != member(after, "status"):
         yield "changes the status of a job that is over"
 
 
-def _has_passed(scene: Scene, status: Json, seconds: int) -> bool:
+def _has_passed(view: View, status: Json, seconds: int) -> bool:
     over = status.get("completionTime")
-    return over is not None and datetime.fromisoformat(over) + timedelta(seconds=seconds) <= scene.now
+    return over is not None and datetime.fromisoformat(over) + timedelta(seconds=seconds) <= view.now
 
 
 def _matches(job: Json, pod: Json) -> bool:

@@ -4,28 +4,28 @@ from collections.abc import Iterator
 
 from flotilla_common.api.resources import EVENT
 from flotilla_common.control.shards import shard_of
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 ON_THE_WAY = 0.01
 """Fake seconds that a renewal and a write may have been on their way."""
 
 
-def holds_the_lease(scene: Scene, step: Step) -> Iterator[str]:
+def holds_the_lease(view: View, commit: Commit) -> Iterator[str]:
     """No write by a replica that does not hold the shard, or whose lease has run out (architecture.md §5).
 
     Events are exempt: they tell what a replica did while it held the lease. So is the webhook, of which every replica
     answers: what it writes holds for one version of one object.
     """
-    version = step.version
+    version = commit.version
     service = version.writer.rpartition("-")[0]
-    if not step.ours or service == "webhook" or version.resource == EVENT:
+    if not commit.ours or service == "webhook" or version.resource == EVENT:
         return
-    shards = sum(name.removeprefix(f"flotilla-{service}-").isdigit() for name in scene.leases)
-    name = step.workload.name if step.workload is not None else version.name
+    shards = sum(name.removeprefix(f"flotilla-{service}-").isdigit() for name in view.leases)
+    name = commit.workload.name if commit.workload is not None else version.name
     index = shard_of(version.namespace, name, shards) if shards else 0
-    spec, written = scene.leases.get(f"flotilla-{service}-{index}", ({}, 0.0))
+    spec, written = view.leases.get(f"flotilla-{service}-{index}", ({}, 0.0))
     holder = str(spec.get("holderIdentity") or "")
     if holder != version.writer and not holder.startswith(f"{version.writer}-"):
         yield f"writes {version.resource.plural} {version.name}, while {holder or 'nobody'} holds shard {index}"
-    elif scene.at > written + float(spec["leaseDurationSeconds"]) + ON_THE_WAY:
+    elif view.at > written + float(spec["leaseDurationSeconds"]) + ON_THE_WAY:
         yield f"writes {version.resource.plural} {version.name} on a lease that ran out"

@@ -6,8 +6,8 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.rollout import LifecycleHook
 from flotilla_common.workload.lifecycle import fully_hooked, hooked
 from tests.simulation.oracles.availability import images
-from tests.simulation.oracles.scene import Scene, Step
 from tests.simulation.oracles.terms import Terms
+from tests.simulation.oracles.view import Commit, View
 
 ARROWS = {
     "": {"Normal", "PreparingNormal", "PreparingUpdate", "Updating", "PreparingDelete"},
@@ -21,33 +21,33 @@ ARROWS = {
 """From a state to those that may follow it by our doing."""
 
 
-def arrows(scene: Scene, step: Step) -> Iterator[str]:
+def arrows(view: View, commit: Commit) -> Iterator[str]:
     """Every change of state by us is an arrow of the table; a new pod begins as PreparingNormal, a numbered one as
     Normal if no hook has to be asked, one of a node or of a job without a state."""
-    if not step.ours or step.pod is None or step.workload is None:
+    if not commit.ours or commit.pod is None or commit.workload is None:
         return
-    if step.before is None:
-        lately = step.workload.terms_lately(scene.since)
-        if all(step.pod.state != _first(terms, step.pod) for terms in lately):
-            yield f"makes a pod in state {step.pod.state!r}"
-    elif step.before.state != step.pod.state and step.pod.state not in ARROWS.get(step.before.state, ()):
-        yield f"moves a pod from state {step.before.state!r} to {step.pod.state!r}"
+    if commit.before is None:
+        lately = commit.workload.recent_terms(view.since)
+        if all(commit.pod.state != _first(terms, commit.pod) for terms in lately):
+            yield f"makes a pod in state {commit.pod.state!r}"
+    elif commit.before.state != commit.pod.state and commit.pod.state not in ARROWS.get(commit.before.state, ()):
+        yield f"moves a pod from state {commit.before.state!r} to {commit.pod.state!r}"
 
 
-def hooks(scene: Scene, step: Step) -> Iterator[str]:
+def hooks(view: View, commit: Commit) -> Iterator[str]:
     """What a hook holds is neither deleted, nor updated, nor called normal (common.md §8.1)."""
-    before, workload = step.before, step.workload
-    if not step.ours or before is None or workload is None or workload.ended is not None:
+    before, workload = commit.before, commit.workload
+    if not commit.ours or before is None or workload is None or workload.ended is not None:
         return
-    terms = list(workload.terms_lately(scene.since))
-    if step.marked_deleted and all(hooked(_hook(one, "pre_delete"), before) for one in terms):
+    terms = list(workload.recent_terms(view.since))
+    if commit.marked_deleted and all(hooked(_hook(one, "pre_delete"), before) for one in terms):
         yield "deletes a pod that its preDelete hook holds"
-    if step.pod is None:
+    if commit.pod is None:
         return
-    changed = images(before) != images(step.pod)
+    changed = images(before) != images(commit.pod)
     if changed and before.state != "Updating" and all(hooked(_hook(one, "in_place_update"), before) for one in terms):
         yield "updates a pod that its inPlaceUpdate hook holds"
-    if before.state == "PreparingNormal" and step.pod.state == "Normal" and all(_kept(one, before) for one in terms):
+    if before.state == "PreparingNormal" and commit.pod.state == "Normal" and all(_kept(one, before) for one in terms):
         yield "calls a pod normal that lacks a part of its preNormal hook"
 
 

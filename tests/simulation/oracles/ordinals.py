@@ -11,58 +11,58 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import REVISION
 from tests.simulation.oracles.availability import images
 from tests.simulation.oracles.population import PREPARING_DELETE, moved_to
-from tests.simulation.oracles.scene import Scene, Step, Workload
 from tests.simulation.oracles.set_claims import waits_for_claims
 from tests.simulation.oracles.terms import Numbered
+from tests.simulation.oracles.view import Commit, View, Workload
 
 FINISHED = ("Failed", "Succeeded")
 
 
-def identity(scene: Scene, step: Step) -> Iterator[str]:
+def identity(view: View, commit: Commit) -> Iterator[str]:
     """We make only pods of wanted ordinals, and they say which they are."""
-    if step.workload is None or not step.makes_a_pod or step.pod is None or step.version.after is None:
+    if commit.workload is None or not commit.makes_a_pod or commit.pod is None or commit.version.after is None:
         return
-    name, labels = step.version.name, step.pod.metadata.labels
-    lately = step.workload.numbered_lately(scene.since)
+    name, labels = commit.version.name, commit.pod.metadata.labels
+    lately = commit.workload.recent_numbered(view.since)
     if lately and all(one.of(name) not in one.ordinals for one in lately):
         yield f"makes {name}, which is not wanted"
     ordinal = name.rpartition("-")[2]
-    told = (labels.get(keys.POD_NAME_LABEL), labels.get(keys.POD_INDEX_LABEL), step.version.after["spec"]["hostname"])
+    told = (labels.get(keys.POD_NAME_LABEL), labels.get(keys.POD_INDEX_LABEL), commit.version.after["spec"]["hostname"])
     if lately and told != (name, ordinal, name):
         yield f"makes {name}, which says that it is {told}"
 
 
-def lower_ones_first(scene: Scene, step: Step) -> Iterator[str]:
+def lower_ones_first(view: View, commit: Commit) -> Iterator[str]:
     """A pod is made only when those below it are available: all of them in order, as many as scaleStrategy asks for
     else, but for those whose claims are still to go."""
-    workload = step.workload
-    if workload is None or not step.makes_a_pod:
+    workload = commit.workload
+    if workload is None or not commit.makes_a_pod:
         return
     texts: list[str] = []
-    for one in workload.numbered_lately(scene.since):
-        lower = [ordinal for ordinal in one.ordinals if ordinal < one.of(step.version.name)]
+    for one in workload.recent_numbered(view.since):
+        lower = [ordinal for ordinal in one.ordinals if ordinal < one.of(commit.version.name)]
         if not one.in_order:
-            lower = [ordinal for ordinal in lower if not waits_for_claims(scene, workload, one, ordinal)]
-        missing = _unavailable(scene, workload, one, lower)
+            lower = [ordinal for ordinal in lower if not waits_for_claims(view, workload, one, ordinal)]
+        missing = _unavailable(view, workload, one, lower)
         if one.waiting is None or missing < one.waiting:
             return
-        texts.append(f"makes {step.version.name}, though {missing} below it are not available")
+        texts.append(f"makes {commit.version.name}, though {missing} below it are not available")
     yield from texts[-1:]
 
 
-def highest_one_first(scene: Scene, step: Step) -> Iterator[str]:
+def highest_one_first(view: View, commit: Commit) -> Iterator[str]:
     """In order, who is not wanted goes one after the other, the highest first, while all that stay are available."""
-    workload = step.workload
-    if workload is None or not _takes(step):
+    workload = commit.workload
+    if workload is None or not _takes(commit):
         return
-    name, texts = step.version.name, list[str]()
-    for one in workload.numbered_lately(scene.since):
+    name, texts = commit.version.name, list[str]()
+    for one in workload.recent_numbered(view.since):
         mine = one.of(name)
         others = [one.of(pod.metadata.name) for pod in workload.pods.values()]
         above = [other for other in others if other > mine and other not in one.ordinals]
         if not one.in_order or mine in one.ordinals:
             return
-        missing = _unavailable(scene, workload, one, one.ordinals)
+        missing = _unavailable(view, workload, one, one.ordinals)
         if not above and not missing:
             return
         texts.append(f"takes {name} away, though {above or missing} {'above it are there' if above else 'are missing'}")
@@ -77,84 +77,84 @@ class Descending:
         self._newest: dict[str, tuple[str, float]] = {}  # by workload: the update revision, and since when
         self._broken: set[str] = set()  # uids of pods that do not serve, for no update
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        workload = step.workload
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        workload = commit.workload
         if workload is None:
             return
-        if step.version.resource == REVISION:
-            self._remember(scene, workload)
+        if commit.version.resource == REVISION:
+            self._remember(view, workload)
         newest, since = self._newest.get(workload.uid, ("", 0.0))
-        if self._is_broken(scene, workload, step) or since >= scene.since or not _updates(step, newest):
+        if self._is_broken(view, workload, commit) or since >= view.since or not _updates(commit, newest):
             return
-        name, texts = step.version.name, list[str]()
-        for one in workload.numbered_lately(scene.since):
+        name, texts = commit.version.name, list[str]()
+        for one in workload.recent_numbered(view.since):
             above = [ordinal for ordinal in one.ordinals if ordinal > one.of(name)]
-            if not one.in_order or one.of(name) not in one.ordinals or not _behind(scene, workload, one, above, newest):
+            if not one.in_order or one.of(name) not in one.ordinals or not _behind(view, workload, one, above, newest):
                 return
             texts.append(f"updates {name}, though not all above it are available on {newest}")
         yield from texts[-1:]
 
-    def _is_broken(self, scene: Scene, workload: Workload, step: Step) -> bool:
-        if step.before is None:
+    def _is_broken(self, view: View, workload: Workload, commit: Commit) -> bool:
+        if commit.before is None:
             return False
-        uid, gate = step.before.metadata.uid, step.before.conditions.get(keys.IN_PLACE_READY)
-        if workload.available(step.before, scene.now):
+        uid, gate = commit.before.metadata.uid, commit.before.conditions.get(keys.IN_PLACE_READY)
+        if workload.available(commit.before, view.now):
             self._broken.discard(uid)
         elif gate is None or gate.status != "False":
             self._broken.add(uid)
         return uid in self._broken
 
-    def _remember(self, scene: Scene, workload: Workload) -> None:
-        revisions = scene.revisions_of(workload)
+    def _remember(self, view: View, workload: Workload) -> None:
+        revisions = view.revisions_of(workload)
         newest = str(revisions[-1]["metadata"]["name"]) if revisions else ""
         if self._newest.get(workload.uid, ("", 0.0))[0] != newest:
-            self._newest[workload.uid] = (newest, scene.at)
+            self._newest[workload.uid] = (newest, view.at)
 
 
-def lowest_ones_kept(scene: Scene, step: Step) -> Iterator[str]:
+def lowest_ones_kept(view: View, commit: Commit) -> Iterator[str]:
     """In order of ordinals, the partition keeps the lowest ones on the current revision."""
-    workload, update = step.workload, moved_to(scene, step)
+    workload, update = commit.workload, moved_to(view, commit)
     if workload is None or not update:
         return
-    lately = workload.numbered_lately(scene.since)
-    if lately and all(one.of(step.version.name) in one.kept for one in lately):
-        yield f"moves {step.version.name} to {update}, though the partition keeps it"
+    lately = workload.recent_numbered(view.since)
+    if lately and all(one.of(commit.version.name) in one.kept for one in lately):
+        yield f"moves {commit.version.name} to {update}, though the partition keeps it"
 
 
-def _unavailable(scene: Scene, workload: Workload, one: Numbered, ordinals: tuple[int, ...] | list[int]) -> int:
+def _unavailable(view: View, workload: Workload, one: Numbered, ordinals: tuple[int, ...] | list[int]) -> int:
     """How many of the ordinals have no available pod, as far as it can be known yet. Of pods that are not of the
     revision that is wanted for them nobody waits for those that only users may delete."""
-    there = {one.of(pod.metadata.name) for pod in workload.pods.values() if workload.available(pod, scene.now)}
-    return max(len({*ordinals} - there - _left(scene, workload, one)) - workload.losses_lately(scene.since), 0)
+    there = {one.of(pod.metadata.name) for pod in workload.pods.values() if workload.available(pod, view.now)}
+    return max(len({*ordinals} - there - _left(view, workload, one)) - workload.recent_losses(view.since), 0)
 
 
-def _left(scene: Scene, workload: Workload, one: Numbered) -> set[int]:
+def _left(view: View, workload: Workload, one: Numbered) -> set[int]:
     """Ordinals of old pods under OnDelete, and of new ones that a partition was raised above."""
-    revisions = scene.revisions_of(workload)
+    revisions = view.revisions_of(workload)
     newest = str(revisions[-1]["metadata"]["name"]) if len(revisions) > 1 else ""
     numbers = {one.of(pod.metadata.name): pod.revision == newest for pod in workload.active() if newest}
     return {number for number, new in numbers.items() if (new and number in one.kept) or (not new and one.by_hand)}
 
 
-def _behind(scene: Scene, workload: Workload, one: Numbered, ordinals: list[int], newest: str) -> bool:
+def _behind(view: View, workload: Workload, one: Numbered, ordinals: list[int], newest: str) -> bool:
     old = [pod for pod in workload.active() if pod.revision != newest and one.of(pod.metadata.name) in ordinals]
-    return bool(old) or _unavailable(scene, workload, one, ordinals) > 0
+    return bool(old) or _unavailable(view, workload, one, ordinals) > 0
 
 
-def _takes(step: Step) -> bool:
+def _takes(commit: Commit) -> bool:
     """We delete a pod, or ask its hook about it."""
-    before, pod = step.before, step.pod
-    if not step.ours or before is None:
+    before, pod = commit.before, commit.pod
+    if not commit.ours or before is None:
         return False
-    return step.marked_deleted or (pod is not None and pod.state == PREPARING_DELETE != before.state)
+    return commit.marked_deleted or (pod is not None and pod.state == PREPARING_DELETE != before.state)
 
 
-def _updates(step: Step, newest: str) -> bool:
+def _updates(commit: Commit, newest: str) -> bool:
     """We take a pod out of service for the update, and for no other reason, or change it."""
-    before, pod = step.before, step.pod
-    if not step.ours or before is None or not _outdated(before, newest):
+    before, pod = commit.before, commit.pod
+    if not commit.ours or before is None or not _outdated(before, newest):
         return False
-    return _takes(step) or (pod is not None and images(pod) != images(before))
+    return _takes(commit) or (pod is not None and images(pod) != images(before))
 
 
 def _outdated(pod: Pod, newest: str) -> bool:

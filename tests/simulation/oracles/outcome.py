@@ -24,7 +24,7 @@ from flotilla_common.api.resources import CONFIG_MAP, EVENT, JOB, LEASE, NODE, P
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
 from tests.simulation.oracles.paths import at
-from tests.simulation.oracles.scene import instance_of, ours
+from tests.simulation.oracles.view import instance_of, ours
 
 NOT_COMPARED = (LEASE, EVENT, NODE)
 """What tells how a run went. Everything else is compared in the end, whoever made it."""

@@ -6,70 +6,70 @@ from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.recipe import belongs
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 DEPENDENTS = (POD, CLAIM, REVISION)
 
 
-def living_owner(scene: Scene, step: Step) -> Iterator[str]:
+def living_owner(view: View, commit: Commit) -> Iterator[str]:
     """Nothing is made, changed or deleted for an owner whose deletion has begun (cloneset.md §4.2)."""
-    workload = step.workload
-    if not step.ours or step.version.resource not in DEPENDENTS:
+    workload = commit.workload
+    if not commit.ours or commit.version.resource not in DEPENDENTS:
         return
     if workload is None:
-        if step.version.before is None:
-            yield f"makes {step.version.name} for an owner that does not exist"
-    elif workload.ended is not None and workload.ended < scene.since:
-        yield f"writes {step.version.name}, though {workload.name} is being deleted"
+        if commit.version.before is None:
+            yield f"makes {commit.version.name} for an owner that does not exist"
+    elif workload.ended is not None and workload.ended < view.since:
+        yield f"writes {commit.version.name}, though {workload.name} is being deleted"
 
 
-def only_own_pods(scene: Scene, step: Step) -> Iterator[str]:
+def only_own_pods(view: View, commit: Commit) -> Iterator[str]:
     """A pod that nobody of ours controls, or that has left the selector, is never deleted by us."""
-    del scene
-    if not step.ours or step.version.resource != POD or not step.marked_deleted or step.before is None:
+    del view
+    if not commit.ours or commit.version.resource != POD or not commit.marked_deleted or commit.before is None:
         return
-    workload = step.workload
+    workload = commit.workload
     if workload is None:
         yield "deletes a pod that no workload controls"
-    elif not workload.terms.selector.matches(step.before.metadata.labels):
+    elif not workload.terms.selector.matches(commit.before.metadata.labels):
         yield "deletes a pod that its workload's selector does not match"
 
 
-def release_and_adopt(scene: Scene, step: Step) -> Iterator[str]:
+def release_and_adopt(view: View, commit: Commit) -> Iterator[str]:
     """Pods are let go only when their labels left the selector, and taken in only when they refer to us already, have
     a name of ours, or nodes are to have one pod each."""
-    before, pod, workload = step.before, step.pod, step.workload
-    if not step.ours or before is None or pod is None or workload is None:
+    before, pod, workload = commit.before, commit.pod, commit.workload
+    if not commit.ours or before is None or pod is None or workload is None:
         return
     old, new = controller_of(before.metadata), controller_of(pod.metadata)
-    matches = [terms.selector.matches(before.metadata.labels) for terms in workload.terms_lately(scene.since)]
+    matches = [terms.selector.matches(before.metadata.labels) for terms in workload.recent_terms(view.since)]
     if old is not None and new is None and all(matches):
         yield f"lets a pod go that {workload.name} selects"
     if old is None and new is not None:
         known = any(reference.uid == new.uid for reference in before.metadata.owner_references)
-        known |= any(one.of(before.metadata.name) >= 0 for one in workload.numbered_lately(scene.since))
-        known |= any(terms.per_node is not None for terms in workload.terms_lately(scene.since))
+        known |= any(one.of(before.metadata.name) >= 0 for one in workload.recent_numbered(view.since))
+        known |= any(terms.per_node is not None for terms in workload.recent_terms(view.since))
         if not known or not any(matches):
             yield f"takes a pod in that does not belong to {workload.name}"
 
 
-def one_revision_per_template(scene: Scene, step: Step) -> Iterator[str]:
+def one_revision_per_template(view: View, commit: Commit) -> Iterator[str]:
     """No second ControllerRevision of one template, and none deleted that a pod still needs (common.md §7)."""
-    workload, version = step.workload, step.version
-    if not step.ours or version.resource != REVISION or workload is None:
+    workload, version = commit.workload, commit.version
+    if not commit.ours or version.resource != REVISION or workload is None:
         return
     if version.before is None and version.after is not None:
-        others = [item for item in scene.revisions_of(workload) if item["metadata"]["uid"] != version.uid]
+        others = [item for item in view.revisions_of(workload) if item["metadata"]["uid"] != version.uid]
         twins = [item["metadata"]["name"] for item in others if item.get("data") == version.after.get("data")]
         if twins:
             yield f"makes a second revision of the template of {twins[0]}"
-    elif step.marked_deleted and any(belongs(label, version.name) for label in _live(scene, step)):
+    elif commit.marked_deleted and any(belongs(label, version.name) for label in _live(view, commit)):
         yield f"deletes revision {version.name}, which is in use"
 
 
-def _live(scene: Scene, step: Step) -> set[str]:
-    workload = step.workload
+def _live(view: View, commit: Commit) -> set[str]:
+    workload = commit.workload
     assert workload is not None
-    revisions: list[Json] = scene.revisions_of(workload)
+    revisions: list[Json] = view.revisions_of(workload)
     newest = {str(item["metadata"]["name"]) for item in revisions[-1:]}
     return newest | {pod.revision for pod in workload.active()} | {workload.terms.current_revision}

@@ -11,45 +11,45 @@ from collections.abc import Iterator
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.workload.recipe import belongs
-from tests.simulation.oracles.scene import Scene, Step, Workload, instance_of
+from tests.simulation.oracles.view import Commit, View, Workload, instance_of
 
 PREPARING_DELETE = "PreparingDelete"
 
 
-def max_surge(scene: Scene, step: Step) -> Iterator[str]:
+def max_surge(view: View, commit: Commit) -> Iterator[str]:
     """A create of ours leaves at most replicas + maxSurge active pods (cloneset.md §4.3)."""
-    workload = step.workload
-    if workload is None or not step.makes_a_pod or workload.ended is not None:
+    workload = commit.workload
+    if workload is None or not commit.makes_a_pod or workload.ended is not None:
         return
     active = list(workload.active())
     preparing = sum(pod.state == PREPARING_DELETE for pod in active)
     spared, most = 0, 0
-    for terms in workload.terms_lately(scene.since):
+    for terms in workload.recent_terms(view.since):
         spared = max(spared, preparing if terms.spares_preparing else 0)
         most = max(most, terms.replicas + terms.max_surge)
     if len(active) - spared > most:
         yield f"makes pod number {len(active) - spared} of {workload.name}, {most} may be"
 
 
-def one_pod_per_instance(scene: Scene, step: Step) -> Iterator[str]:
+def one_pod_per_instance(view: View, commit: Commit) -> Iterator[str]:
     """No two active pods share an instance id: they would share their claims."""
-    del scene
-    workload = step.workload
-    if workload is None or not step.makes_a_pod:
+    del view
+    workload = commit.workload
+    if workload is None or not commit.makes_a_pod:
         return
     for instance, count in Counter(map(instance_of, workload.active())).items():
         if count > 1:
             yield f"{count} pods of {workload.name} have the instance id {instance!r}"
 
 
-def partition(scene: Scene, step: Step) -> Iterator[str]:
+def partition(view: View, commit: Commit) -> Iterator[str]:
     """At most replicas - partition pods reach the update revision by our doing (cloneset.md §4.8)."""
-    workload, update = step.workload, moved_to(scene, step)
+    workload, update = commit.workload, moved_to(view, commit)
     if workload is None or not update:
         return
     new = [pod for pod in workload.active() if belongs(pod.revision, update) and not _leaving(workload, pod)]
     texts: list[str] = []
-    for terms in workload.terms_lately(scene.since):
+    for terms in workload.recent_terms(view.since):
         updated, most = sum(terms.wants(pod.metadata.name) for pod in new), terms.replicas - terms.partition
         if updated <= most:
             return
@@ -57,17 +57,17 @@ def partition(scene: Scene, step: Step) -> Iterator[str]:
     yield from texts[-1:]
 
 
-def moved_to(scene: Scene, step: Step) -> str:
+def moved_to(view: View, commit: Commit) -> str:
     """The update revision, if we make a pod of it or bring one to it, though partitions keep pods from it."""
-    workload, pod, before = step.workload, step.pod, step.before
-    if workload is None or not step.ours or pod is None or workload.ended is not None:
+    workload, pod, before = commit.workload, commit.pod, commit.before
+    if workload is None or not commit.ours or pod is None or workload.ended is not None:
         return ""
-    revisions = scene.revisions_of(workload)
+    revisions = view.revisions_of(workload)
     if len(revisions) < 2:
         return ""  # everything is new while there is nothing old
     update = str(revisions[-1]["metadata"]["name"])
     moved = belongs(pod.revision, update) and not (before and belongs(before.revision, update))
-    lately = workload.terms_lately(scene.since)
+    lately = workload.recent_terms(view.since)
     if not moved or any(belongs(update, terms.current_revision or update) for terms in lately):
         return ""  # they are kept on the current revision; when that is the update revision, on this one
     return update

@@ -8,7 +8,7 @@ from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.selectors import Selector
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 FINAL = ("Succeeded", "Failed")
 GIVEN_UP = "job exceeds activeDeadlineSeconds"
@@ -22,20 +22,20 @@ class Pulls:
         self._nodes: dict[str, NodeImage] = {}
         self._made: dict[str, float] = {}  # when nodes came, were labelled otherwise, or were asked for something
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         if version.resource == IMAGE_PULL_JOB:
-            yield from self._job(scene, step)
+            yield from self._job(view, commit)
         elif version.resource == NODE_IMAGE:
-            yield from self._node(scene, step)
+            yield from self._node(view, commit)
 
-    def _job(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def _job(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         if version.after is None:
             self._jobs.pop(version.uid, None)
             return
         before, job = self._last(version.uid), msgspec.convert(version.after, type=ImagePullJob)
-        self._jobs.setdefault(version.uid, []).append((scene.at, job))
+        self._jobs.setdefault(version.uid, []).append((view.at, job))
         status = job.status
         done = status.succeeded + status.failed
         if done + status.active > status.desired:
@@ -46,34 +46,34 @@ class Pulls:
         elif status.completion_time is not None and status.message != GIVEN_UP:
             if done != status.desired or status.active:
                 yield f"is over with {done} of {status.desired} nodes"
-            yield from self._undone(scene, job)
+            yield from self._undone(view, job)
 
-    def _undone(self, scene: Scene, job: ImagePullJob) -> Iterator[str]:
+    def _undone(self, view: View, job: ImagePullJob) -> Iterator[str]:
         """Nodes that the job should have waited for, and could have known of."""
         for node in self._nodes.values():
             name = node.metadata.name
-            if self._made[name] < scene.since and _wants(job, node) and not _is_done(job, node):
+            if self._made[name] < view.since and _wants(job, node) and not _is_done(job, node):
                 yield f"is over, though {name} has not pulled"
 
-    def _node(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def _node(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         before = self._nodes.pop(version.name, None)
         if version.after is None:
             return
         node = self._nodes[version.name] = msgspec.convert(version.after, type=NodeImage)
         if before is None or before.metadata.labels != node.metadata.labels or before.spec != node.spec:
-            self._made[version.name] = scene.at
+            self._made[version.name] = view.at
         if before is None or before.metadata.uid != node.metadata.uid:
             return
         yield from _revived(before, node)
-        if step.ours:
+        if commit.ours:
             for uid in self._jobs:
                 if not _asks(before, uid) and _asks(node, uid):
-                    yield from self._pushed(scene, uid)
+                    yield from self._pushed(view, uid)
 
-    def _pushed(self, scene: Scene, uid: str) -> Iterator[str]:
+    def _pushed(self, view: View, uid: str) -> Iterator[str]:
         """A node more may only be asked while fewer than `parallelism` are at it."""
-        lately = [job for _, job in self._lately(uid, scene.since)]
+        lately = [job for _, job in self._lately(uid, view.since)]
         most = max(_parallelism(job) for job in lately)
         job = lately[-1]
         asked = [node for node in self._nodes.values() if _asks(node, uid) and _wants(job, node)]

@@ -17,7 +17,7 @@ from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 MAPS = (
     keys.SIDECAR_SET_HASH,
@@ -38,50 +38,50 @@ class Sidecars:
         self._updated: dict[tuple[str, str], tuple[float, bool]] = {}
         """By SidecarSet and uid of pods that are not back yet: when it changed sidecars, and whether the pod served."""
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         if version.resource == SIDECAR_SET and version.after is not None:
             found = msgspec.json.decode(msgspec.json.encode(version.after), type=SidecarSet)
-            self._sets.setdefault(version.name, []).append((scene.at, found))
+            self._sets.setdefault(version.name, []).append((view.at, found))
         elif version.resource == POD:
-            if step.ours and step.before is not None and step.pod is not None:
-                yield from _keeps_others(step.before, step.pod)
-                yield from self._changes(scene, step.before, step.pod)
-            self._note(scene, step)
-        elif version.resource == REVISION and step.ours and step.marked_deleted:
-            yield from self._forgets(scene, version)
+            if commit.ours and commit.before is not None and commit.pod is not None:
+                yield from _keeps_others(commit.before, commit.pod)
+                yield from self._changes(view, commit.before, commit.pod)
+            self._note(view, commit)
+        elif version.resource == REVISION and commit.ours and commit.marked_deleted:
+            yield from self._forgets(view, version)
 
-    def _note(self, scene: Scene, step: Step) -> None:
-        uid = step.version.uid
-        if step.pod is None:
+    def _note(self, view: View, commit: Commit) -> None:
+        uid = commit.version.uid
+        if commit.pod is None:
             self._pods.pop(uid, None)
             return
-        self._pods[uid] = step.pod
-        if step.pod.ready:
+        self._pods[uid] = commit.pod
+        if commit.pod.ready:
             self._fell.pop(uid, None)
-            if _runs_its_images(step.pod):
+            if _runs_its_images(commit.pod):
                 self._updated = {key: told for key, told in self._updated.items() if key[1] != uid}
         else:
-            self._fell.setdefault(uid, scene.at)
+            self._fell.setdefault(uid, view.at)
 
-    def _changes(self, scene: Scene, before: Pod, pod: Pod) -> Iterator[str]:
+    def _changes(self, view: View, before: Pod, pod: Pod) -> Iterator[str]:
         """What a write of ours does to the images of each SidecarSet's sidecars."""
         for name in self._sets:
-            lately = self._lately(name, scene)
+            lately = self._lately(name, view)
             for sidecar in lately[-1].sidecars:
                 if sidecar.hot and _both_idle(pod, sidecar) and not _both_idle(before, sidecar):
                     yield f"{name}: both containers of {sidecar.name} idle"
             asked = [one for one in lately if _is_of(before, one) and _updates(before, pod, one)]
             if asked:
-                yield from min([list(self._breaks(scene, one, before, pod)) for one in asked], key=len)
-                self._updated[name, pod.metadata.uid] = scene.at, _serves(before)
+                yield from min([list(self._breaks(view, one, before, pod)) for one in asked], key=len)
+                self._updated[name, pod.metadata.uid] = view.at, _serves(before)
 
-    def _lately(self, name: str, scene: Scene) -> list[SidecarSet]:
+    def _lately(self, name: str, view: View) -> list[SidecarSet]:
         """As it was at some moment of late, oldest first."""
         told = self._sets[name]
-        return [one for at, (_, one) in enumerate(told) if at + 1 == len(told) or told[at + 1][0] >= scene.since]
+        return [one for at, (_, one) in enumerate(told) if at + 1 == len(told) or told[at + 1][0] >= view.since]
 
-    def _breaks(self, scene: Scene, one: SidecarSet, before: Pod, pod: Pod) -> Iterator[str]:
+    def _breaks(self, view: View, one: SidecarSet, before: Pod, pod: Pod) -> Iterator[str]:
         """What is wrong about the update of this pod if the SidecarSet looks like this."""
         strategy, name = one.spec.update_strategy, one.metadata.name
         if strategy.paused or strategy.type == NOT_UPDATE:
@@ -96,29 +96,29 @@ class Sidecars:
         if _is_newest(pod, one) and total - newest - 1 < kept:
             yield f"{name}: updates one more, though {kept} of {total} are to be kept"
         most = _share(strategy.max_unavailable, 1, total)
-        down = [held.metadata.name for held in others if self._uses_up(scene, held, one)]
+        down = [held.metadata.name for held in others if self._uses_up(view, held, one)]
         if _serves(before) and len(down) >= most:
             yield f"{name}: disturbs {pod.metadata.name}, though {', '.join(down) or 'nobody'} may be the only {most}"
 
-    def _uses_up(self, scene: Scene, held: Pod, one: SidecarSet) -> bool:
+    def _uses_up(self, view: View, held: Pod, one: SidecarSet) -> bool:
         """It has the newest sidecars, and does not serve: because they were changed, or for long enough to be seen. One
         that did not serve when it was updated cost nothing then, but does so in later passes."""
         uid = held.metadata.uid
         at, served = self._updated.get((one.metadata.name, uid), (-math.inf, False))
-        seen = max(at, self._fell.get(uid, math.inf)) < scene.since
+        seen = max(at, self._fell.get(uid, math.inf)) < view.since
         return _is_newest(held, one) and (served or seen)
 
-    def _forgets(self, scene: Scene, version: Version) -> Iterator[str]:
+    def _forgets(self, view: View, version: Version) -> Iterator[str]:
         """A revision that pods remember, or that new pods are to get, stays (§7.4)."""
         labels: dict[str, str] = (version.before or {})["metadata"].get("labels", {})
         name = labels.get(keys.SIDECAR_SET_NAME_LABEL, "")
         if name not in self._sets:
             return
-        lately = self._lately(name, scene)
+        lately = self._lately(name, view)
         if all(version.name in (one.status.latest_revision, _pinned(one)) for one in lately):
             yield f"deletes revision {version.name}, which pods get"
         for pod in self._pods.values():
-            seen = self._fell.get(pod.metadata.uid, 0.0) < scene.since  # a new pod may not have been seen
+            seen = self._fell.get(pod.metadata.uid, 0.0) < view.since  # a new pod may not have been seen
             if seen and pod.active and f'"controllerRevision":"{version.name}"' in _held(pod, keys.SIDECAR_SET_HASH):
                 yield f"deletes revision {version.name}, which {pod.metadata.name} remembers"
 

@@ -19,8 +19,8 @@ from flotilla_common.control.plan import Json
 from flotilla_common.model.owned_pods import is_active
 from tests.simulation.apiserver.store import RESTORER
 from tests.simulation.oracles.copies import Past, lately
-from tests.simulation.oracles.scene import Scene, Step
 from tests.simulation.oracles.united import is_topology
+from tests.simulation.oracles.view import Commit, View
 
 TARGETS = (CLONE_SET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET, BUILT_IN_STATEFUL_SET)
 COSTED = (CLONE_SET, DEPLOYMENT, REPLICA_SET)
@@ -44,49 +44,47 @@ class Spreads:
         self._pods: dict[str, Past] = {}  # by uid
         self._seen: set[str] = set()  # by what pods are known in books
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         resource, entry = version.resource, (version.at, version.after)
         if resource in TARGETS:
             place = (version.namespace, resource.group, resource.kind, version.name)
             self._targets.setdefault(place, []).append(entry)
         elif resource == WORKLOAD_SPREAD:
             self._spreads.setdefault((version.namespace, version.name), []).append(entry)
-            if step.ours and version.before is not None and version.after is not None:
-                yield from self._keeps_books(scene, step, version.before, version.after)
+            if commit.ours and version.before is not None and version.after is not None:
+                yield from self._keeps_books(view, commit, version.before, version.after)
         elif resource == POD:
             self._pods.setdefault(version.uid, []).append(entry)
-            yield from self._pod(scene, step)
+            yield from self._pod(view, commit)
 
-    def _pod(self, scene: Scene, step: Step) -> Iterator[str]:
-        version, before, after = step.version, step.version.before, step.version.after
+    def _pod(self, view: View, commit: Commit) -> Iterator[str]:
+        version, before, after = commit.version, commit.version.before, commit.version.after
         matched = matched_of(before or after or {})
-        known = lately(self._spreads.get((version.namespace, matched[0]), []), scene.since) if matched else []
+        known = lately(self._spreads.get((version.namespace, matched[0]), []), view.since) if matched else []
         if before is None and after is not None:
             self._seen.update(keys_of(after))
             if matched and version.writer != RESTORER:
-                yield from self._place_taken(scene, step, matched[1], known)
-        elif is_topology(step) and step.marked_deleted:
+                yield from self._place_taken(view, commit, matched[1], known)
+        elif is_topology(commit) and commit.marked_deleted:
             yield from _deleted(before or {}, matched[1] if matched else "", known)
-        elif is_topology(step) and before is not None and after is not None:
+        elif is_topology(commit) and before is not None and after is not None:
             if matched and matched != matched_of(after) and any(one is not None for one in known):
                 yield f"moves a pod from subset {matched[1]} to {matched_of(after)}"
             if cost_of(before) != cost_of(after):
-                yield from self._priced(scene, after)
+                yield from self._priced(view, after)
 
-    def _place_taken(self, scene: Scene, step: Step, subset: str, known: list[Json | None]) -> Iterator[str]:
+    def _place_taken(self, view: View, commit: Commit, subset: str, known: list[Json | None]) -> Iterator[str]:
         """A pod comes with a place: there must have been one, by what was asked for of late. Who has just made a
         WorkloadSpread has no book yet, in which older pods stand."""
         spreads = [one for one in known if one is not None]
         if not spreads or not all("observedGeneration" in member(one, "status") for one in spreads):
             return
-        limits = {limit_of(one, subset, replicas) for one in spreads for replicas in self._replicas(scene, one)} - {
-            None
-        }
+        limits = {limit_of(one, subset, replicas) for one in spreads for replicas in self._replicas(view, one)} - {None}
         if not limits or NO_LIMIT in limits:
             return
         most = max(limit for limit in limits if limit is not None)
-        pod = step.version.after or {}
+        pod = commit.version.after or {}
         count = sum(
             matched_of(one) == matched_of(pod) and version_of(one) == version_of(pod) and is_active(one)
             for past in self._pods.values()
@@ -95,12 +93,12 @@ class Spreads:
         if count > most:
             yield f"is pod number {count} of subset {subset}, {most} may be"
 
-    def _replicas(self, scene: Scene, spread: Json) -> list[int]:
+    def _replicas(self, view: View, spread: Json) -> list[int]:
         """How many pods the workload had of late."""
         past = self._targets.get((spread["metadata"]["namespace"], *target_of(spread)), [])
-        return [0 if one is None else one["spec"].get("replicas", 1) for one in lately(past, scene.since)] or [0]
+        return [0 if one is None else one["spec"].get("replicas", 1) for one in lately(past, view.since)] or [0]
 
-    def _priced(self, scene: Scene, pod: Json) -> Iterator[str]:
+    def _priced(self, view: View, pod: Json) -> Iterator[str]:
         """We write a cost: it is one of its subset, or that of pods which belong to none."""
         matched = matched_of(pod)
         name = matched[0] if matched else ""
@@ -108,36 +106,38 @@ class Spreads:
             one
             for (namespace, own), past in self._spreads.items()
             if namespace == pod["metadata"]["namespace"] and name in ("", own)
-            for one in lately(past, scene.since)
+            for one in lately(past, view.since)
             if one is not None
         ]
         if all(cost_of(pod) not in costs_of(one, matched[1] if matched else "") for one in spreads):
             yield f"says that the pod costs {cost_of(pod)}, which nothing does in its subset"
 
-    def _keeps_books(self, scene: Scene, step: Step, before: Json, after: Json) -> Iterator[str]:
+    def _keeps_books(self, view: View, commit: Commit, before: Json, after: Json) -> Iterator[str]:
         """No entry is dropped before its pod has come, or gone, or is given up."""
-        if step.version.writer.startswith("webhook") and _without_books(before) != _without_books(after):
+        if commit.version.writer.startswith("webhook") and _without_books(before) != _without_books(after):
             yield "writes more than the books of places"
-        named = [_names(one) for one in lately(self._spreads[step.version.namespace, step.version.name], scene.since)]
+        named = [
+            _names(one) for one in lately(self._spreads[commit.version.namespace, commit.version.name], view.since)
+        ]
         for version, book in books_of(before).items():
             new = books_of(after).get(version, {})
             for subset, entry in book.items():
                 kept = new.get(subset, {})
                 for kind, seconds in KEPT_SECONDS.items():
                     for key, since in member(entry, kind).items():
-                        old = datetime.fromisoformat(since) + timedelta(seconds=seconds) <= scene.now
+                        old = datetime.fromisoformat(since) + timedelta(seconds=seconds) <= view.now
                         gone = subset not in new and any(subset not in names for names in named)
                         # Who has taken a place ahead returns it, or names the pod that has got it.
-                        own = key.startswith(AHEAD) and step.version.writer.startswith("webhook")
-                        settled = old or gone or own or self._is_settled(scene, kind, key)
+                        own = key.startswith(AHEAD) and commit.version.writer.startswith("webhook")
+                        settled = old or gone or own or self._is_settled(view, kind, key)
                         if key not in member(kept, kind) and not settled:
                             yield f"drops {key} from the {kind} of subset {subset}"
 
-    def _is_settled(self, scene: Scene, kind: str, key: str) -> bool:
+    def _is_settled(self, view: View, kind: str, key: str) -> bool:
         """The pod has come, or goes, as far as it can be known."""
         if kind == "creatingPods":
             return token_of(key) in self._seen
-        states = [one for past in self._pods.values() if _has_name(past, key) for one in lately(past, scene.since)]
+        states = [one for past in self._pods.values() if _has_name(past, key) for one in lately(past, view.since)]
         return any(one is None or not is_active(one) for one in states) or not states
 
 

@@ -13,7 +13,7 @@ from flotilla_common.control.plan import Json
 from flotilla_common.model.kubelet import is_ready
 from flotilla_common.model.owned_pods import is_active
 from tests.simulation.oracles.copies import Past, controller, lately
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 TEMPLATES: Mapping[Resource, str] = {
     CLONE_SET: "cloneSetTemplate",
@@ -27,7 +27,7 @@ MOST_WRITES = 2
 """Of a child's spec for one reason: a new spec may meet an old number of pods."""
 
 
-class Families:
+class SubsetWorkloads:
     """What UnitedDeployments, their children and their pods were, to judge what is written."""
 
     def __init__(self) -> None:
@@ -37,8 +37,8 @@ class Families:
         self._above: dict[str, str] = {}  # the controllers of ReplicaSets
         self._writes: Counter[str] = Counter()  # of specs of children, since there was a reason for the last time
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         resource, uid = version.resource, version.uid
         if resource == REPLICA_SET:
             self._above[uid] = controller(version.after or version.before or {})
@@ -46,96 +46,96 @@ class Families:
             self._pods.setdefault(uid, []).append((version.at, version.after))
         elif resource == UNITED_DEPLOYMENT:
             self._owners.setdefault(uid, []).append((version.at, version.after))
-            yield from self._told(scene, step) if step.ours else ()
+            yield from self._told(view, commit) if commit.ours else ()
             if _asks_otherwise(version.before, version.after):
                 self._forgive(uid)
         elif resource in TEMPLATES:
             past = self._children.setdefault(uid, (resource, []))[1]
-            yield from self._judge(scene, step) if is_topology(step) else ()
+            yield from self._checker(view, commit) if is_topology(commit) else ()
             past.append((version.at, version.after))
-            if not is_topology(step) and _spec(version.before) != _spec(version.after):
+            if not is_topology(commit) and _spec(version.before) != _spec(version.after):
                 self._forgive(controller(version.after or version.before or {}))
 
-    def _judge(self, scene: Scene, step: Step) -> Iterator[str]:
+    def _checker(self, view: View, commit: Commit) -> Iterator[str]:
         """A child is made, changed or deleted by us."""
-        before, after = step.version.before, step.version.after
+        before, after = commit.version.before, commit.version.after
         owner = controller(before or {}) or controller(after or {})
-        known = [one for one in lately(self._owners.get(owner, []), scene.since) if one is not None]
+        known = [one for one in lately(self._owners.get(owner, []), view.since) if one is not None]
         if not known:
             yield "writes a workload that no UnitedDeployment controls"
         elif all("deletionTimestamp" in one["metadata"] for one in known):
             yield "writes a workload of a UnitedDeployment that goes"
-        elif step.marked_deleted:
-            yield from self._deletes(scene, step, owner, known)
+        elif commit.marked_deleted:
+            yield from self._deletes(view, commit, owner, known)
         elif before is None:
-            yield from self._makes(scene, step, owner, known)
-            yield from _misshapen(after or {}, known, step.version.resource)
+            yield from self._makes(view, commit, owner, known)
+            yield from _misshapen(after or {}, known, commit.version.resource)
         elif _spec(before) != _spec(after):
-            yield from _misshapen(after or {}, known, step.version.resource)
-            yield from self._shrinks(scene, step, owner, known)
+            yield from _misshapen(after or {}, known, commit.version.resource)
+            yield from self._shrinks(view, commit, owner, known)
         elif not controller(before) and not subset(before):
             yield "takes in a workload that names no subset"
 
-    def _makes(self, scene: Scene, step: Step, owner: str, known: list[Json]) -> Iterator[str]:
-        name = subset(step.version.after or {})
+    def _makes(self, view: View, commit: Commit, owner: str, known: list[Json]) -> Iterator[str]:
+        name = subset(commit.version.after or {})
         if all(name not in subsets(one) for one in known):
             yield f"makes a workload for {name!r}, which is no subset"
-        if self._twins(scene, step, owner, all):
+        if self._twins(view, commit, owner, all):
             yield f"makes a second workload for subset {name}"
 
-    def _deletes(self, scene: Scene, step: Step, owner: str, known: list[Json]) -> Iterator[str]:
-        version = step.version
+    def _deletes(self, view: View, commit: Commit, owner: str, known: list[Json]) -> Iterator[str]:
+        version = commit.version
         name = subset(version.before or {})
-        if self._twins(scene, step, owner, any):
+        if self._twins(view, commit, owner, any):
             return
         if all(name in subsets(one) and made_of(one, version.resource) for one in known):
             yield f"deletes the only workload of subset {name}"
             return
-        mine, others = self._serving(scene, owner, version.uid)
+        mine, others = self._serving(view, owner, version.uid)
         if mine and others < (least := _least(known)):
             yield f"deletes subset {name} with {mine} pods that are ready: {others} others are, {least} must be"
 
-    def _shrinks(self, scene: Scene, step: Step, owner: str, known: list[Json]) -> Iterator[str]:
+    def _shrinks(self, view: View, commit: Commit, owner: str, known: list[Json]) -> Iterator[str]:
         """The spec of a child is written: pods that serve go only while enough others do, and in few writes. Shrinking
         step by step, as others become ready, costs a write for each pod at most."""
-        before, after = (_spec(one)["replicas"] for one in (step.version.before, step.version.after))
-        mine, others = self._serving(scene, owner, step.version.uid)
+        before, after = (_spec(one)["replicas"] for one in (commit.version.before, commit.version.after))
+        mine, others = self._serving(view, owner, commit.version.uid)
         left = others + min(mine, after)
         if min(mine, before) > min(mine, after) and left < (least := _least(known)):
-            yield f"shrinks {step.version.name} to {after}: {left} pods are ready then, {least} must be"
-        self._writes[step.version.uid] += after >= before
-        if self._writes[step.version.uid] > MOST_WRITES:
-            yield f"is write number {self._writes[step.version.uid]} of {step.version.name} for one reason"
+            yield f"shrinks {commit.version.name} to {after}: {left} pods are ready then, {least} must be"
+        self._writes[commit.version.uid] += after >= before
+        if self._writes[commit.version.uid] > MOST_WRITES:
+            yield f"is write number {self._writes[commit.version.uid]} of {commit.version.name} for one reason"
 
-    def _twins(self, scene: Scene, step: Step, owner: str, known: Callable[[Iterable[bool]], bool]) -> bool:
+    def _twins(self, view: View, commit: Commit, owner: str, known: Callable[[Iterable[bool]], bool]) -> bool:
         """Another child of the subset stays: at `all` moments of late, so that it must be known, or at `any`."""
-        document = step.version.before or step.version.after or {}
+        document = commit.version.before or commit.version.after or {}
         return any(
-            uid != step.version.uid
-            and resource == step.version.resource
-            and known(_stays(one, owner) and subset(one or {}) == subset(document) for one in lately(past, scene.since))
+            uid != commit.version.uid
+            and resource == commit.version.resource
+            and known(_stays(one, owner) and subset(one or {}) == subset(document) for one in lately(past, view.since))
             for uid, (resource, past) in self._children.items()
         )
 
-    def _serving(self, scene: Scene, owner: str, child: str) -> tuple[int, int]:
+    def _serving(self, view: View, owner: str, child: str) -> tuple[int, int]:
         """How many pods of the child are ready, and how many of the others that stay, as far as it can be known. Those
         beyond the replicas of their child are about to go."""
         ready: Counter[str] = Counter()
         for past in self._pods.values():
-            seen = [one for one in lately(past, scene.since) if one is not None and is_active(one) and is_ready(one)]
+            seen = [one for one in lately(past, view.since) if one is not None and is_active(one) and is_ready(one)]
             above = controller(seen[0]) if seen else ""
             above = self._above.get(above, above)
             if above != child or past[-1][1] in seen:
                 ready[above] += bool(seen)
         others = 0
         for uid, (_, past) in self._children.items():
-            staying = [one for one in lately(past, scene.since) if uid != child and _stays(one, owner)]
+            staying = [one for one in lately(past, view.since) if uid != child and _stays(one, owner)]
             others += max((min(ready[uid], _spec(one)["replicas"]) for one in staying), default=0)
         return ready[child], others
 
-    def _told(self, scene: Scene, step: Step) -> Iterator[str]:
+    def _told(self, view: View, commit: Commit) -> Iterator[str]:
         """The status says that a generation is handled: then children are as it asks, but for what was just changed."""
-        before, after = step.version.before or {}, step.version.after or {}
+        before, after = commit.version.before or {}, commit.version.after or {}
         seen, told = member(after, "status").get("observedGeneration"), member(after, "status")
         if seen is None or seen == member(before, "status").get("observedGeneration"):
             return
@@ -147,8 +147,8 @@ class Families:
                 one
                 for resource, past in self._children.values()
                 if made_of(after, resource)
-                for one in lately(past, scene.since)
-                if _stays(one, step.version.uid) and subset(one or {}) == name
+                for one in lately(past, view.since)
+                if _stays(one, commit.version.uid) and subset(one or {}) == name
             ]
             if not any(_is_as_told(one or {}, told, allocated.get(name, 0)) for one in states):
                 yield f"says that generation {seen} is handled, though the workload of subset {name} is not as it says"
@@ -160,9 +160,9 @@ class Families:
                 self._writes[uid] = 0
 
 
-def is_topology(step: Step) -> bool:
+def is_topology(commit: Commit) -> bool:
     """The step is a write of the service that has these kinds."""
-    return step.ours and step.version.writer.startswith("topology")
+    return commit.ours and commit.version.writer.startswith("topology")
 
 
 def subset(child: Json) -> str:

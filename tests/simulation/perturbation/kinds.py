@@ -15,7 +15,7 @@ from flotilla_nodeagent.channel.reporting import ANSWER_SECONDS
 from flotilla_nodeagent.images.pull import AWAY_PAUSE
 from flotilla_watcher.resource_watch import GUARD_SECONDS, MARKER_BEATS
 from tests.simulation.nodes.agent import NAME as AGENT
-from tests.simulation.oracles.scene import SIGHT
+from tests.simulation.oracles.view import VISIBILITY_LAG
 from tests.simulation.perturbation import agent_strikes, strikes, time_strikes
 from tests.simulation.perturbation.agent_strikes import LATE_SECONDS
 from tests.simulation.perturbation.fault import Fault, Place, Point
@@ -77,7 +77,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     setting: Setting = Setting()
     outage: float = 0.5
-    blind: float = SIGHT
+    lag: float = VISIBILITY_LAG
     services: Sequence[str] = (CONTROLLERS,)  # whose points these are; "" for the bus and the scenario
     per_resource: bool = False  # once for every resource whose events matter
     per_copied: bool = False  # once for every one of these that nodes get copies of
@@ -94,23 +94,21 @@ WRITERS = (CONTROLLERS, *WEBHOOK)
 NOBODY = ("",)
 AGENTS = (AGENT,)
 
-LATE = HOLD_SECONDS + SIGHT
+LATE = HOLD_SECONDS + VISIBILITY_LAG
 
 KINDS: Mapping[str, Kind] = {
-    "crash-before": Kind(
-        strike=strikes.CrashBefore, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, blind=6
-    ),
-    "crash-after": Kind(strike=strikes.Crash, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, blind=6),
+    "crash-before": Kind(strike=strikes.CrashBefore, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, lag=6),
+    "crash-after": Kind(strike=strikes.Crash, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, lag=6),
     "request-lost": Kind(strike=strikes.Lose, place=Place.WRITE, services=WRITERS),
-    "reply-lost": Kind(strike=strikes.LoseReply, place=Place.WRITE, services=(*BOTH, *WEBHOOK), blind=2),
-    "conflict": Kind(strike=strikes.Refuse, place=Place.WRITE, services=(*BOTH, *WEBHOOK), blind=4),
+    "reply-lost": Kind(strike=strikes.LoseReply, place=Place.WRITE, services=(*BOTH, *WEBHOOK), lag=2),
+    "conflict": Kind(strike=strikes.Refuse, place=Place.WRITE, services=(*BOTH, *WEBHOOK), lag=4),
     # All writes wait for a second, those of the same pass included, then the key does.
     "throttled": Kind(
         strike=strikes.Throttle,
         place=Place.WRITE,
         services=WRITERS,
         outage=2.5,
-        blind=strikes.Throttle.retry_after + SIGHT,
+        lag=strikes.Throttle.retry_after + VISIBILITY_LAG,
     ),
     "error": Kind(strike=strikes.Fail, place=Place.WRITE, services=WRITERS),
     "timeout": Kind(strike=strikes.TimeOut, place=Place.WRITE, services=WRITERS),
@@ -119,14 +117,14 @@ KINDS: Mapping[str, Kind] = {
         place=Place.WRITE,
         services=WEBHOOK,
         outage=HOLD_SECONDS,
-        blind=LATE,
+        lag=LATE,
         drawn=False,
     ),
     "old-view": Kind(
         strike=strikes.OldView,
         place=Place.WRITE,
         outage=FAILOVER_SECONDS + HOLD_SECONDS,
-        blind=FAILOVER_SECONDS + LATE,
+        lag=FAILOVER_SECONDS + LATE,
     ),
     "paused": Kind(strike=strikes.Pause, place=Place.WRITE, setting=Setting(replicas=2), outage=PAUSE_SECONDS),
     "skewed": Kind(
@@ -134,30 +132,30 @@ KINDS: Mapping[str, Kind] = {
         place=Place.STEP,
         setting=Setting(2, skew=HOUR),
         outage=FAILOVER_SECONDS,
-        blind=6,
+        lag=6,
         services=NOBODY,
     ),
-    "held": Kind(strike=strikes.Hold, place=Place.WRITE, outage=HOLD_SECONDS, blind=LATE, per_resource=True),
+    "held": Kind(strike=strikes.Hold, place=Place.WRITE, outage=HOLD_SECONDS, lag=LATE, per_resource=True),
     "held-from": Kind(
-        strike=strikes.Hold, place=Place.STEP, outage=HOLD_SECONDS, blind=LATE, services=NOBODY, per_resource=True
+        strike=strikes.Hold, place=Place.STEP, outage=HOLD_SECONDS, lag=LATE, services=NOBODY, per_resource=True
     ),
-    "expired": Kind(strike=strikes.Expire, place=Place.EVENT, outage=1, blind=1, services=("watcher", *WEBHOOK)),
-    "cut": Kind(strike=strikes.Cut, place=Place.EVENT, outage=1, blind=1, services=("watcher",), swept=False),
+    "expired": Kind(strike=strikes.Expire, place=Place.EVENT, outage=1, lag=1, services=("watcher", *WEBHOOK)),
+    "cut": Kind(strike=strikes.Cut, place=Place.EVENT, outage=1, lag=1, services=("watcher",), swept=False),
     "wiped": Kind(
-        strike=strikes.Wipe, place=Place.MESSAGE, outage=REFILL_SECONDS, blind=REFILL_SECONDS + 1, services=NOBODY
+        strike=strikes.Wipe, place=Place.MESSAGE, outage=REFILL_SECONDS, lag=REFILL_SECONDS + 1, services=NOBODY
     ),
     "watcher-crash": Kind(
         strike=strikes.CrashWatcher,
         place=Place.MESSAGE,
         outage=FAILOVER_SECONDS,
-        blind=FAILOVER_SECONDS + 1,
+        lag=FAILOVER_SECONDS + 1,
         services=NOBODY,
     ),
     "slipped-in": Kind(
         strike=time_strikes.SlipIn,
         place=Place.STEP,
         outage=MARKER_SECONDS + FAILOVER_SECONDS + 2,
-        blind=FAILOVER_SECONDS + 2,
+        lag=FAILOVER_SECONDS + 2,
         services=NOBODY,
         per_resource=True,
         drawn=False,
@@ -167,25 +165,25 @@ KINDS: Mapping[str, Kind] = {
         place=Place.WRITE,
         setting=Setting(replicas=2),
         outage=QUEUE_SECONDS + 2,
-        blind=6,
+        lag=6,
         drawn=False,
     ),
     "restored": Kind(
         strike=time_strikes.Restore,
         place=Place.WRITE,
         outage=RESTORE_SECONDS,
-        blind=RESTORE_SECONDS,
+        lag=RESTORE_SECONDS,
         redone=True,
         drawn=False,
     ),
     "straggler": Kind(
-        strike=strikes.Straggle, place=Place.WRITE, outage=FAILOVER_SECONDS + 2, blind=6, swept=False, drawn=False
+        strike=strikes.Straggle, place=Place.WRITE, outage=FAILOVER_SECONDS + 2, lag=6, swept=False, drawn=False
     ),
-    "stalled": Kind(strike=strikes.Stall, place=Place.STEP, outage=15, blind=16, services=NOBODY, per_resource=True),
-    "repeated": Kind(strike=strikes.Repeat, place=Place.MESSAGE, blind=1, services=NOBODY, swept=False),
-    "delayed": Kind(strike=strikes.Delay, place=Place.MESSAGE, outage=3, blind=3, services=NOBODY, swept=False),
+    "stalled": Kind(strike=strikes.Stall, place=Place.STEP, outage=15, lag=16, services=NOBODY, per_resource=True),
+    "repeated": Kind(strike=strikes.Repeat, place=Place.MESSAGE, lag=1, services=NOBODY, swept=False),
+    "delayed": Kind(strike=strikes.Delay, place=Place.MESSAGE, outage=3, lag=3, services=NOBODY, swept=False),
     "messages-lost": Kind(
-        strike=strikes.LoseMessages, place=Place.MESSAGE, outage=15, blind=16, services=NOBODY, swept=False
+        strike=strikes.LoseMessages, place=Place.MESSAGE, outage=15, lag=16, services=NOBODY, swept=False
     ),
     "agent-crash-before": Kind(
         strike=agent_strikes.CrashAgentBefore, place=Place.CALL, outage=AGENT_SECONDS, services=AGENTS, drawn=False
@@ -224,7 +222,7 @@ KINDS: Mapping[str, Kind] = {
         strike=agent_strikes.LoseCopies,
         place=Place.MESSAGE,
         outage=GAP_SECONDS,
-        blind=GAP_SECONDS + 1,
+        lag=GAP_SECONDS + 1,
         services=NOBODY,
         with_agents=True,
         drawn=False,
@@ -234,7 +232,7 @@ KINDS: Mapping[str, Kind] = {
         place=Place.CALL,
         setting=Setting(watchers=2),
         outage=FAILOVER_SECONDS,
-        blind=FAILOVER_SECONDS + 1,
+        lag=FAILOVER_SECONDS + 1,
         services=AGENTS,
         per_copied=True,
         drawn=False,
@@ -244,19 +242,19 @@ KINDS: Mapping[str, Kind] = {
         place=Place.CALL,
         setting=Setting(watchers=2),
         outage=FAILOVER_SECONDS + UNHEARD_SECONDS,
-        blind=FAILOVER_SECONDS + UNHEARD_SECONDS,
+        lag=FAILOVER_SECONDS + UNHEARD_SECONDS,
         services=AGENTS,
         per_copied=True,
         drawn=False,
     ),
-    "half-begun": Kind(strike=HalfBegun, place=Place.WRITE, outage=SLOW_FOR_SECONDS, blind=6),
+    "half-begun": Kind(strike=HalfBegun, place=Place.WRITE, outage=SLOW_FOR_SECONDS, lag=6),
     "kubelet-late": Kind(strike=LateReports, place=Place.WRITE, outage=LATE_FOR_SECONDS),
-    "bus-dead": Kind(strike=strikes.KillBus, place=Place.STEP, outage=10, blind=11, services=NOBODY, ends_channel=True),
+    "bus-dead": Kind(strike=strikes.KillBus, place=Place.STEP, outage=10, lag=11, services=NOBODY, ends_channel=True),
     "bus-away": Kind(
         strike=strikes.BlackOut,
         place=Place.STEP,
         outage=BLACKOUT_SECONDS + 3,
-        blind=BLACKOUT_SECONDS + 3,
+        lag=BLACKOUT_SECONDS + 3,
         services=NOBODY,
     ),
 }
@@ -283,9 +281,9 @@ def outage(faults: Sequence[Fault]) -> float:
     return sum(KINDS[fault.kind].outage for fault in faults)
 
 
-def blindness(faults: Sequence[Fault]) -> float:
+def visibility_lag(faults: Sequence[Fault]) -> float:
     """How far behind a controller's view may be, in fake seconds."""
-    return max(sum(KINDS[fault.kind].blind for fault in faults), SIGHT)
+    return max(sum(KINDS[fault.kind].lag for fault in faults), VISIBILITY_LAG)
 
 
 def setting_of(faults: Sequence[Fault]) -> Setting:

@@ -11,11 +11,11 @@ from flotilla_common.kube.interface import ApiError
 from tests.simulation.history import History
 from tests.simulation.loop import EPOCH
 from tests.simulation.nodes.agent import NAME as AGENT
-from tests.simulation.oracles.judge import Judge
+from tests.simulation.oracles.checker import Checker
 from tests.simulation.oracles.outcome import Outcome, end_of, writes_of
-from tests.simulation.oracles.scene import SIGHT, ours
+from tests.simulation.oracles.view import VISIBILITY_LAG, ours
 from tests.simulation.perturbation.fault import Fault, Point
-from tests.simulation.perturbation.kinds import Setting, arm, blindness, outage, setting_of
+from tests.simulation.perturbation.kinds import Setting, arm, outage, setting_of, visibility_lag
 from tests.simulation.perturbation.saboteur import Saboteur
 from tests.simulation.scenarios import every_rule, every_scenario
 from tests.simulation.scenarios.scenario import Scenario
@@ -47,7 +47,7 @@ class Run:
         self._saboteur = saboteur
         self._world = world
         self._stage = Stage(world, Sight(world.history), scenario.kind)
-        self._judge = Judge(EPOCH)
+        self._checker = Checker(EPOCH)
         Strangers(world.server)
         self._problems: list[str] = []
         self._faults: Sequence[Fault] = ()
@@ -57,8 +57,8 @@ class Run:
         self._settled = 0.0
         self._first = self._last = 0  # what counts of the history
         for version in world.history.versions:
-            self._judge.take(version)
-        world.history.listeners.append(self._judge.take)
+            self._checker.take(version)
+        world.history.listeners.append(self._checker.take)
 
     async def prepare(self) -> None:
         """Play what is given."""
@@ -84,7 +84,7 @@ class Run:
     def suffer(self, faults: Sequence[Fault]) -> None:
         """From now on it counts as a run with these faults."""
         self._faults = faults
-        self._judge.scene.blind = blindness(faults)
+        self._checker.view.lag = visibility_lag(faults)
 
     async def _act(self) -> None:
         world, scenario = self._world, self._scenario
@@ -120,7 +120,7 @@ class Run:
             if version.after is not None and "deletionTimestamp" in version.after["metadata"]:
                 since.setdefault(version.name, version.at)
         for call in self._world.history.calls:
-            late = call.at - since.get(call.name, call.at) > SIGHT
+            late = call.at - since.get(call.name, call.at) > VISIBILITY_LAG
             if late and ours(call.writer) and call.verb == "delete" and call.outcome == "ok" and not call.revision:
                 yield f"a deletion that changes nothing: {call.resource.plural} {call.name}"
 
@@ -144,7 +144,7 @@ class Run:
             settled=self._settled,
             end=end_of(played, NAMESPACE_NAME, exact=scenario.exact, uncertain=scenario.uncertain),
             writes=writes_of(played[self._first :]),
-            problems=(*map(str, self._judge.breaches), *self._problems),
+            problems=(*map(str, self._checker.breaches), *self._problems),
             strikes=len(self._saboteur.strikes),
         )
 

@@ -23,7 +23,7 @@ from tests.simulation.history import Version
 from tests.simulation.loop import SimulatedClock, SimulatedLoop
 from tests.simulation.nodes.agent import NAME as AGENTS
 from tests.simulation.nodes.machine import PlainSocket
-from tests.simulation.oracles.scene import ours
+from tests.simulation.oracles.view import ours
 from tests.simulation.perturbation.fault import Place, Point
 from tests.simulation.world import USER, World
 

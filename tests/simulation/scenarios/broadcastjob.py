@@ -14,10 +14,10 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.cluster.kubelet import EXITS_ANNOTATION
 from tests.simulation.oracles.broadcasts import Broadcasts
-from tests.simulation.oracles.scene import of_kind
-from tests.simulation.oracles.stands import node_of
+from tests.simulation.oracles.node_history import node_of
 from tests.simulation.oracles.terms import Terms
-from tests.simulation.oracles.thrift import Thrift
+from tests.simulation.oracles.view import of_kind
+from tests.simulation.oracles.write_budget import WriteBudget
 from tests.simulation.scenarios.manifests import template
 from tests.simulation.scenarios.node_steps import WaitStatus
 from tests.simulation.scenarios.scenario import Scenario
@@ -184,4 +184,4 @@ def broadcastjob_terms(document: Json) -> Terms:
 
 
 TERMS = {BROADCAST_JOB: broadcastjob_terms}
-RULES = (Broadcasts, lambda: of_kind(BROADCAST_JOB, Thrift()))
+RULES = (Broadcasts, lambda: of_kind(BROADCAST_JOB, WriteBudget()))

@@ -9,8 +9,8 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Json
 from tests.simulation.oracles.claims import ClaimsKept
 from tests.simulation.oracles.population import max_surge, one_pod_per_instance
-from tests.simulation.oracles.scene import of_kind
 from tests.simulation.oracles.terms import Terms
+from tests.simulation.oracles.view import of_kind
 
 NOTHING = Selector({}, ())
 

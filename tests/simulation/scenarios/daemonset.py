@@ -12,10 +12,10 @@ from flotilla_common.control.plan import Json
 from flotilla_common.workload.predicates import is_serving
 from flotilla_common.workload.recipe import belongs
 from tests.simulation.oracles.daemons import Daemons
-from tests.simulation.oracles.scene import of_kind
-from tests.simulation.oracles.stands import node_of
+from tests.simulation.oracles.node_history import node_of
 from tests.simulation.oracles.terms import PerNode, Terms
-from tests.simulation.oracles.thrift import Thrift
+from tests.simulation.oracles.view import of_kind
+from tests.simulation.oracles.write_budget import WriteBudget
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.sight import Sight, image_of, owner_name
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Create, Stage, Step, Wait
@@ -137,4 +137,4 @@ def _typed(document: Json) -> Json:
 
 
 TERMS = {DAEMON_SET: daemonset_terms}
-RULES = (Daemons, lambda: of_kind(DAEMON_SET, Thrift()))
+RULES = (Daemons, lambda: of_kind(DAEMON_SET, WriteBudget()))

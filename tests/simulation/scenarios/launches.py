@@ -9,7 +9,7 @@ from flotilla_common.api.keys import CONTAINER_PRIORITY_ENV, LAUNCH_COMPLETED, L
 from flotilla_common.api.resources import CONFIG_MAP, POD, Resource
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_sidecar.launchpriority import launch
-from tests.simulation.oracles.launches import Launches
+from tests.simulation.oracles.launch_order import LaunchOrder
 from tests.simulation.scenarios.manifests import cloneset
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.steps import (
@@ -154,4 +154,4 @@ SCENARIOS = (
         kind="CloneSet",
     ),
 )
-RULES = (Launches,)
+RULES = (LaunchOrder,)

@@ -8,7 +8,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_ST
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Frozen, Json
-from tests.simulation.oracles.records import AUTO, Records
+from tests.simulation.oracles.pod_states import AUTO, PodStates
 from tests.simulation.scenarios.manifests import cordoned, running, statefulset
 from tests.simulation.scenarios.scenario import Ending, Scenario
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Create, Remove, Stage, Step, Wait, until
@@ -210,4 +210,4 @@ SCENARIOS = (
         exact=False,  # who does not know yet that the set goes replaces its pods
     ),
 )
-RULES = (Records,)
+RULES = (PodStates,)

@@ -12,7 +12,7 @@ from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePod
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.plan import Frozen, Json
-from tests.simulation.oracles.marks import TYPE, Marks, shown_on
+from tests.simulation.oracles.probe_results import TYPE, ProbeResults, shown_on
 from tests.simulation.scenarios.manifests import container
 from tests.simulation.scenarios.node_steps import StartAgent, StopAgent
 from tests.simulation.scenarios.scenario import Scenario
@@ -192,4 +192,4 @@ SCENARIOS = (
     ),
 )
 
-RULES = (Marks,)
+RULES = (ProbeResults,)

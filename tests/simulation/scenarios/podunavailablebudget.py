@@ -16,7 +16,7 @@ from flotilla_common.api.resources import DEPLOYMENT, POD, Resource
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.model.kubelet import is_ready
 from flotilla_common.model.owned_pods import is_active
-from tests.simulation.oracles.budgets import Budgets, wanted, wrong_at_rest
+from tests.simulation.oracles.budgets import Budgets, final_problems, wanted
 from tests.simulation.scenarios.manifests import cloneset, running
 from tests.simulation.scenarios.scenario import OFTEN, SELDOM, Scenario
 from tests.simulation.scenarios.sight import image_of
@@ -49,7 +49,7 @@ class Kept(Frozen):
         if budgets.keys() != set(self.budgets):
             yield f"there are budgets {sorted(budgets)}, not {self.budgets}"
         for budget in budgets.values():
-            yield from wrong_at_rest(budget, documents, replicas)
+            yield from final_problems(budget, documents, replicas)
 
 
 class Drain(Step):

@@ -17,8 +17,8 @@ from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Json
 from tests.simulation.oracles import ordinals, set_claims
-from tests.simulation.oracles.scene import of_kind
 from tests.simulation.oracles.terms import Numbered, Terms
+from tests.simulation.oracles.view import of_kind
 from tests.simulation.scenarios.scenario import Scenario
 
 EVERY = 20

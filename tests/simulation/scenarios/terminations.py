@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_RE
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.cluster.kubelet import EXITS_ANNOTATION, STOP_CODES_ANNOTATION
-from tests.simulation.oracles.endings import Endings
+from tests.simulation.oracles.sidecar_termination import SidecarTermination
 from tests.simulation.scenarios.pulls import EVERY
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, REPOSITORY, Create, Stage, Step, until
@@ -117,4 +117,4 @@ SCENARIOS = (
         Ended(phase="Succeeded", asked=("log",)),
     ),
 )
-RULES = (Endings,)
+RULES = (SidecarTermination,)

@@ -16,8 +16,8 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.oracles.copies import controller
 from tests.simulation.oracles.terms import Terms
-from tests.simulation.oracles.united import TEMPLATES, Families
-from tests.simulation.oracles.united_rest import Remains, wrong_at_rest
+from tests.simulation.oracles.united import TEMPLATES, SubsetWorkloads
+from tests.simulation.oracles.united_end import FinalState, final_problems
 from tests.simulation.scenarios.manifests import template
 from tests.simulation.scenarios.node_steps import WaitStatus
 from tests.simulation.scenarios.scenario import OFTEN, SELDOM, Scenario
@@ -75,8 +75,8 @@ class Spread(Frozen):
         revisions = [one for one in sight.all(REVISION, NAMESPACE_NAME) if controller(one) == uid]
         if len(revisions) != self.revisions:
             yield f"there are {len(revisions)} revisions, not {self.revisions}"
-        yield from wrong_at_rest(
-            Remains(
+        yield from final_problems(
+            FinalState(
                 united=united,
                 children=own,
                 pods=list(sight.all(POD, NAMESPACE_NAME)),
@@ -335,4 +335,4 @@ SCENARIOS = (
 )
 
 TERMS = {UNITED_DEPLOYMENT: united_terms, REPLICA_SET: united_terms, BUILT_IN_STATEFUL_SET: united_terms}
-RULES = (Families,)
+RULES = (SubsetWorkloads,)

@@ -14,7 +14,7 @@ from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.model.kubelet import is_ready
 from flotilla_common.model.owned_pods import is_active
 from tests.simulation.oracles.copies import controller
-from tests.simulation.oracles.spread_rest import Remains, wrong_at_rest
+from tests.simulation.oracles.spread_end import FinalState, final_problems
 from tests.simulation.oracles.spreads import Spreads, matched_of, resource_of
 from tests.simulation.scenarios.manifests import cloneset, container, relabelled, running, statefulset, template
 from tests.simulation.scenarios.scenario import OFTEN, SELDOM, Scenario
@@ -67,7 +67,7 @@ class Placed(Frozen):
             target = sight.get(resource, NAMESPACE_NAME, spread["spec"]["targetRef"]["name"]) if resource else None
             replicas = target["spec"]["replicas"] if target else 0
             own = _own(stage, target, pods) if replicas else []
-            yield from wrong_at_rest(Remains(spread=spread, replicas=replicas, pods=own))
+            yield from final_problems(FinalState(spread=spread, replicas=replicas, pods=own))
 
 
 def _own(stage: Stage, target: Json | None, pods: list[Json]) -> list[Json]:

@@ -6,17 +6,17 @@ from typing import Any
 from flotilla_common.api.resources import Resource
 from tests.simulation.history import Version
 from tests.simulation.loop import EPOCH
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 Json = dict[str, Any]
-Rule = Callable[[Scene, Step], Iterable[str]]
+Rule = Callable[[View, Commit], Iterable[str]]
 
 
 class ObjectTape:
     """A history in namespace `shop`. Uids are names."""
 
     def __init__(self, rule: Rule) -> None:
-        self._rule, self._scene = rule, Scene(EPOCH)
+        self._rule, self._scene = rule, View(EPOCH)
         self._held: dict[tuple[Resource, str], Json] = {}
         self.at = 0.0  # seconds from the beginning
         self.breaches: list[str] = []
@@ -46,4 +46,4 @@ class ObjectTape:
             revision=0,
         )
         self._scene.take(version)
-        self.breaches += self._rule(self._scene, Step(version=version))
+        self.breaches += self._rule(self._scene, Commit(version=version))

@@ -12,7 +12,7 @@ from typing import Any
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CLAIM, LEASE, POD, REVISION, Resource
 from tests.simulation.history import Version
-from tests.simulation.oracles.judge import judge
+from tests.simulation.oracles.checker import check_history
 
 Json = dict[str, Any]
 EPOCH = datetime(2026, 3, 1, tzinfo=UTC)
@@ -42,9 +42,9 @@ class Tape:
         }
         self.put(self.kind, "web", {"spec": spec, "status": {"currentRevision": "web-1"}}, by="user", uid="u")
 
-    def breaches(self, blind: float = 0.05) -> list[str]:
+    def breaches(self, lag: float = 0.05) -> list[str]:
         """What the oracles say."""
-        return [str(breach) for breach in judge(self.versions, epoch=EPOCH, blind=blind)]
+        return [str(breach) for breach in check_history(self.versions, epoch=EPOCH, lag=lag)]
 
     def put(
         self, resource: Resource, name: str, body: Json, *, by: str = US, after: float = 1.0, uid: str = ""

@@ -12,7 +12,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from tests.simulation.loop import EPOCH
-from tests.simulation.oracles.budgets import Budgets, wrong_at_rest
+from tests.simulation.oracles.budgets import Budgets, final_problems
 from tests.unit.simulation.object_tape import Json, ObjectTape
 
 US, USER, KUBELET = "policy-0", "user", "kubelet"
@@ -128,4 +128,4 @@ def test_the_end(status: Json, is_right: bool) -> None:
     pods = [pod_of(name) for name in ("a", "b", "c")]
     spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}
     budget: Json = {"metadata": {"generation": 1, "namespace": "shop"}, "spec": spec, "status": status}
-    assert (list(wrong_at_rest(budget, pods, 3)) == []) is is_right
+    assert (list(final_problems(budget, pods, 3)) == []) is is_right

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from flotilla_common.api.resources import POD
-from tests.simulation.oracles.marks import TYPE, Marks
+from tests.simulation.oracles.probe_results import TYPE, ProbeResults
 from tests.unit.simulation.object_tape import Json, ObjectTape
 
 
@@ -13,7 +13,7 @@ class MarkTape(ObjectTape):
     """A history of the pod `a`, a second between two changes."""
 
     def __init__(self) -> None:
-        super().__init__(Marks())
+        super().__init__(ProbeResults())
 
     def pod(
         self, message: str, status: str = "True", *, by: str = "policy-0", name: str = "a", idle: bool | None = None

@@ -11,7 +11,7 @@ from flotilla_common.api.resources import Resource
 from tests.simulation.history import Version
 from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.pulls import Pulls
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 Json = dict[str, Any]
 ALL_DONE = {"desired": 2, "succeeded": 2, "completionTime": "2026-01-01T00:00:09Z", "message": "job has completed"}
@@ -21,7 +21,7 @@ class Tape:
     """A history of one job and two nodes, a second between two changes."""
 
     def __init__(self, parallelism: int = 1) -> None:
-        self._rule, self._scene = Pulls(), Scene(EPOCH)
+        self._rule, self._scene = Pulls(), View(EPOCH)
         self._held: dict[str, Json] = {}
         self._at = 0.0
         self.breaches: list[str] = []
@@ -63,7 +63,7 @@ class Tape:
             revision=int(self._at),
         )
         self._scene.take(version)
-        self.breaches += self._rule(self._scene, Step(version=version))
+        self.breaches += self._rule(self._scene, Commit(version=version))
 
 
 def test_a_right_life_breaks_nothing() -> None:

@@ -13,7 +13,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 from flotilla_common.api.resources import POD
 from tests.simulation.loop import EPOCH
-from tests.simulation.oracles.spread_rest import Remains, wrong_at_rest
+from tests.simulation.oracles.spread_end import FinalState, final_problems
 from tests.simulation.oracles.spreads import Spreads
 from tests.unit.simulation.object_tape import Json, ObjectTape
 
@@ -203,35 +203,35 @@ def at_rest() -> dict[str, Any]:
 
 def wrong(change: Callable[[dict[str, Any]], object]) -> list[str]:
     """What is said of it after a change."""
-    remains = copy.deepcopy(at_rest())
-    change(remains)
-    return list(wrong_at_rest(Remains(**remains)))
+    final = copy.deepcopy(at_rest())
+    change(final)
+    return list(final_problems(FinalState(**final)))
 
 
-def book(remains: dict[str, Any]) -> list[Json]:
+def book(final: dict[str, Any]) -> list[Json]:
     """The only book of places."""
-    found: list[Json] = remains["spread"]["status"]["versionedSubsetStatuses"]["versionIgnored"]
+    found: list[Json] = final["spread"]["status"]["versionedSubsetStatuses"]["versionIgnored"]
     return found
 
 
 def test_nothing_is_wrong_with_what_is_right() -> None:
-    assert wrong(lambda remains: None) == []
+    assert wrong(lambda final: None) == []
 
 
 def test_one_pod_too_many_costs_less() -> None:
-    def lower(remains: dict[str, Any]) -> None:
-        remains["spread"]["spec"]["subsets"] = [{**A, "maxReplicas": 1}, B]
-        remains["pods"][0] = pod_of("p", "a", cost="-100")
+    def lower(final: dict[str, Any]) -> None:
+        final["spread"]["spec"]["subsets"] = [{**A, "maxReplicas": 1}, B]
+        final["pods"][0] = pod_of("p", "a", cost="-100")
 
     assert wrong(lower) == []
 
 
-def crowd(remains: dict[str, Any], **stranger: Any) -> None:
+def crowd(final: dict[str, Any], **stranger: Any) -> None:
     """Both subsets are full, and there is one pod more."""
-    remains["spread"]["spec"]["subsets"][1] = {**B, "maxReplicas": 1}
-    totals = remains["spread"]["status"]["subsetStatuses"]
-    totals[1]["missingReplicas"] = book(remains)[1]["missingReplicas"] = 0
-    remains["pods"].append(pod_of("s", "", **stranger))
+    final["spread"]["spec"]["subsets"][1] = {**B, "maxReplicas": 1}
+    totals = final["spread"]["status"]["subsetStatuses"]
+    totals[1]["missingReplicas"] = book(final)[1]["missingReplicas"] = 0
+    final["pods"].append(pod_of("s", "", **stranger))
 
 
 def test_one_that_no_subset_had_room_for_is_as_it_was() -> None:

@@ -10,8 +10,8 @@ import pytest
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.resources import POD
-from tests.simulation.oracles.united import Families
-from tests.simulation.oracles.united_rest import Remains, wrong_at_rest
+from tests.simulation.oracles.united import SubsetWorkloads
+from tests.simulation.oracles.united_end import FinalState, final_problems
 from tests.unit.simulation.object_tape import Json, ObjectTape
 
 US, USER, CLONES = "topology-0", "user", "cloneset-0"
@@ -45,7 +45,7 @@ class UnitedTape(ObjectTape):
     change."""
 
     def __init__(self) -> None:
-        super().__init__(Families())
+        super().__init__(SubsetWorkloads())
         self.united(united("a", "b"))
         for name in ("a", "b"):
             self.child(name)
@@ -255,13 +255,13 @@ def at_rest() -> dict[str, Any]:
 
 def wrong(change: Callable[[dict[str, Any]], object]) -> Collection[str]:
     """What is said of it after a change."""
-    remains = copy.deepcopy(at_rest())
-    change(remains)
-    return list(wrong_at_rest(Remains(**remains)))
+    final = copy.deepcopy(at_rest())
+    change(final)
+    return list(final_problems(FinalState(**final)))
 
 
 def test_nothing_is_wrong_with_what_is_right() -> None:
-    assert wrong(lambda remains: None) == []
+    assert wrong(lambda final: None) == []
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,18 @@ import msgspec
 from flotilla_common.api.resources import LEASE
 from tests.simulation.history import Version
 from tests.simulation.oracles import availability, fencing, lifecycle, ownership, population
-from tests.simulation.oracles.pingpong import PingPong
-from tests.simulation.oracles.scene import SIGHT, Scene, Step, ours
-from tests.simulation.oracles.taken import Taken
+from tests.simulation.oracles.flapping import Flapping
+from tests.simulation.oracles.unready_pods import UnreadyPods
+from tests.simulation.oracles.view import VISIBILITY_LAG, Commit, View, ours
 from tests.simulation.scenarios import every_rule
 from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
 
-Rule = Callable[[Scene, Step], Iterator[str]]
+Rule = Callable[[View, Commit], Iterator[str]]
 
 RULES: Sequence[Callable[[], Rule]] = (
     lambda: availability.max_unavailable,
     lambda: availability.ready_as_listed,
-    Taken,
+    UnreadyPods,
     lambda: availability.changed_out_of_service,
     lambda: population.partition,
     lambda: lifecycle.arrows,
@@ -29,12 +29,12 @@ RULES: Sequence[Callable[[], Rule]] = (
     lambda: ownership.release_and_adopt,
     lambda: ownership.one_revision_per_template,
     lambda: fencing.holds_the_lease,
-    PingPong,
+    Flapping,
 )
 """Of all workloads; what holds for one kind only is told by its scenarios (`every_rule`). Made anew for each history:
-some remember what they saw. One with `hears_leases` is asked about leases, too."""
+some remember what they saw. One with `checks_leases` is asked about leases, too."""
 
-MOST_TOLD = 5
+MAX_BREACHES = 5
 """Breaches that are told of one run: the first ones say what happened."""
 
 
@@ -49,15 +49,15 @@ class Breach(msgspec.Struct, frozen=True):
         return f"{version.at:.3f} s, {version.writer} ({version.resource.plural} {version.name}): {self.text}"
 
 
-class Judge:
+class Checker:
     """Holds a history against every rule while it is made. `breaches` are in order."""
 
-    def __init__(self, epoch: datetime, blind: float = SIGHT) -> None:
+    def __init__(self, epoch: datetime, lag: float = VISIBILITY_LAG) -> None:
         """`epoch`: the wall time of fake second 0. `blind`: fake seconds that controllers may lag behind."""
         self.breaches: list[Breach] = []
-        self.scene = Scene(epoch, blind)
+        self.view = View(epoch, lag)
         self._rules = [make() for make in (*RULES, *every_rule())]
-        self._of_leases = [rule for rule in self._rules if getattr(rule, "hears_leases", False)]
+        self._of_leases = [rule for rule in self._rules if getattr(rule, "checks_leases", False)]
 
     def take(self, version: Version) -> None:
         """One version more."""
@@ -65,16 +65,16 @@ class Judge:
             if ours(version.writer):
                 self.breaches.append(Breach(version, "is a write on a stranger of another namespace"))
             return
-        if len(self.breaches) < MOST_TOLD:
-            step = self.scene.take(version)
+        if len(self.breaches) < MAX_BREACHES:
+            commit = self.view.take(version)
             # Three of four versions are renewals of leases, which hardly any rule is about.
             rules = self._of_leases if version.resource == LEASE else self._rules
-            self.breaches += [Breach(version, text) for rule in rules for text in rule(self.scene, step)]
+            self.breaches += [Breach(version, text) for rule in rules for text in rule(self.view, commit)]
 
 
-def judge(versions: Iterable[Version], *, epoch: datetime, blind: float = SIGHT) -> list[Breach]:
+def check_history(versions: Iterable[Version], *, epoch: datetime, lag: float = VISIBILITY_LAG) -> list[Breach]:
     """What breaks a rule in a history that is over."""
-    one = Judge(epoch, blind)
+    one = Checker(epoch, lag)
     for version in versions:
         one.take(version)
     return one.breaches

@@ -19,7 +19,7 @@ from tests.simulation.oracles.copies import controller
 from tests.simulation.oracles.united import TEMPLATES, held, partition, subset, subsets
 
 
-class Remains(msgspec.Struct, frozen=True, kw_only=True):
+class FinalState(msgspec.Struct, frozen=True, kw_only=True):
     """What there is of one UnitedDeployment."""
 
     united: Json
@@ -30,36 +30,36 @@ class Remains(msgspec.Struct, frozen=True, kw_only=True):
     allocated: int | None = None  # replicas that subsets get, where that is not the total
 
 
-def wrong_at_rest(remains: Remains) -> Iterator[str]:
+def final_problems(final: FinalState) -> Iterator[str]:
     """Say how what there is differs from what must be."""
-    yield from _wrong_children(remains)
-    for child in remains.children:
-        yield from (f"{child['metadata']['name']}: {text}" for text in _wrong_with(child, remains))
-    yield from _wrong_status(remains)
-    told = {member(remains.united, "status").get(key) for key in ("currentRevision", "updatedRevision")}
-    names = {one["metadata"]["name"] for one in remains.revisions}
+    yield from _wrong_children(final)
+    for child in final.children:
+        yield from (f"{child['metadata']['name']}: {text}" for text in _wrong_with(child, final))
+    yield from _wrong_status(final)
+    told = {member(final.united, "status").get(key) for key in ("currentRevision", "updatedRevision")}
+    names = {one["metadata"]["name"] for one in final.revisions}
     if not told <= names:
         yield f"the status names revisions {sorted(map(str, told - names))}, which are not there"
-    numbers = [one["revision"] for one in remains.revisions]
+    numbers = [one["revision"] for one in final.revisions]
     if len(numbers) != len(set(numbers)):
         yield f"revisions have the numbers {sorted(numbers)}"
 
 
-def _wrong_children(remains: Remains) -> Iterator[str]:
-    template = member(remains.united, "spec", "template")
+def _wrong_children(final: FinalState) -> Iterator[str]:
+    template = member(final.united, "spec", "template")
     kinds = {resource.kind + resource.group for resource, name in TEMPLATES.items() if name in template}
-    found = [(child["kind"] + child["apiVersion"].rpartition("/")[0], subset(child)) for child in remains.children]
-    wanted = [(kind, name) for kind in kinds for name in subsets(remains.united)]
+    found = [(child["kind"] + child["apiVersion"].rpartition("/")[0], subset(child)) for child in final.children]
+    wanted = [(kind, name) for kind in kinds for name in subsets(final.united)]
     if sorted(found) != sorted(wanted):
         yield f"the workloads are {sorted(found)}, not {sorted(wanted)}"
-    total = sum(child["spec"]["replicas"] for child in remains.children)
-    allocated = remains.united["spec"]["replicas"] if remains.allocated is None else remains.allocated
+    total = sum(child["spec"]["replicas"] for child in final.children)
+    allocated = final.united["spec"]["replicas"] if final.allocated is None else final.allocated
     if total != allocated:
         yield f"the workloads have {total} replicas, not {allocated}"
 
 
-def _wrong_with(child: Json, remains: Remains) -> Iterator[str]:
-    united, name = remains.united, subset(child)
+def _wrong_with(child: Json, final: FinalState) -> Iterator[str]:
+    united, name = final.united, subset(child)
     newest = member(united, "status").get("updatedRevision")
     for place in (child, child["spec"]["template"]):
         labels = strings(place["metadata"].get("labels"))
@@ -73,18 +73,18 @@ def _wrong_with(child: Json, remains: Remains) -> Iterator[str]:
     text = strings(child["metadata"].get("annotations")).get(PATCH_ANNOTATION)
     if (msgspec.json.decode(text) if text else None) != patch or text is None:
         yield f"it says that its patch is {text!r}, not {patch!r}"
-    pods = list(_pods_of(child, remains))
+    pods = list(_pods_of(child, final))
     if len(pods) != child["spec"]["replicas"]:
         yield f"it has {len(pods)} pods, not {child['spec']['replicas']}"
     updated = sum(_is_on(pod, newest) for pod in pods)
     most = child["spec"]["replicas"] - (partition(child) or 0)
-    if not remains.stuck and updated < most:
+    if not final.stuck and updated < most:
         yield f"{updated} of its pods are on {newest}, {most} are to be"
 
 
-def _wrong_status(remains: Remains) -> Iterator[str]:
-    united, status = remains.united, member(remains.united, "status")
-    pods = [pod for child in remains.children for pod in _pods_of(child, remains)]
+def _wrong_status(final: FinalState) -> Iterator[str]:
+    united, status = final.united, member(final.united, "status")
+    pods = [pod for child in final.children for pod in _pods_of(child, final)]
     newest = [pod for pod in pods if _is_on(pod, status.get("updatedRevision"))]
     reserved = sum(strings(pod["metadata"].get("labels")).get(RESERVED_LABEL) == "true" for pod in pods)
     counts = {
@@ -101,10 +101,10 @@ def _wrong_status(remains: Remains) -> Iterator[str]:
     wanted = {
         subset(child): {
             "replicas": child["spec"]["replicas"],
-            "readyReplicas": sum(map(is_ready, _pods_of(child, remains))),
+            "readyReplicas": sum(map(is_ready, _pods_of(child, final))),
             "partition": held(united, child),
         }
-        for child in remains.children
+        for child in final.children
     }
     found = {
         one["name"]: {key: one.get(key, 0) for key in ("replicas", "readyReplicas", "partition")}
@@ -121,9 +121,9 @@ def _topology(united: Json) -> list[Json]:
     return mappings(member(united, "spec", "topology").get("subsets"))
 
 
-def _pods_of(child: Json, remains: Remains) -> Iterator[Json]:
+def _pods_of(child: Json, final: FinalState) -> Iterator[Json]:
     """Its active pods; those of a Deployment are told by their labels."""
-    for pod in remains.pods:
+    for pod in final.pods:
         own = controller(pod) == child["metadata"]["uid"]
         selected = member(child, "spec", "selector", "matchLabels").items() <= pod["metadata"].get("labels", {}).items()
         if is_active(pod) and (own or (child["kind"] == "Deployment" and selected)):

@@ -21,7 +21,7 @@ from tests.simulation.oracles.spreads import (
 )
 
 
-class Remains(msgspec.Struct, frozen=True, kw_only=True):
+class FinalState(msgspec.Struct, frozen=True, kw_only=True):
     """What there is of one WorkloadSpread."""
 
     spread: Json
@@ -29,35 +29,35 @@ class Remains(msgspec.Struct, frozen=True, kw_only=True):
     pods: Collection[Json]  # that the workload controls
 
 
-def wrong_at_rest(remains: Remains) -> Iterator[str]:
+def final_problems(final: FinalState) -> Iterator[str]:
     """Say how what there is differs from what must be. Pods that no subset had room for are as they were made."""
-    spread = remains.spread
-    if priced := [pod["metadata"]["name"] for pod in remains.pods if _is_left_out(pod, spread) and cost_of(pod)]:
+    spread = final.spread
+    if priced := [pod["metadata"]["name"] for pod in final.pods if _is_left_out(pod, spread) and cost_of(pod)]:
         yield f"pods that no subset had room for have a cost: {priced}"
-    counted = [pod for pod in remains.pods if not _is_left_out(pod, spread)]
-    remains = msgspec.structs.replace(remains, pods=counted)
+    counted = [pod for pod in final.pods if not _is_left_out(pod, spread)]
+    final = msgspec.structs.replace(final, pods=counted)
     status = member(spread, "status")
     if status.get("observedGeneration") != spread["metadata"]["generation"]:
         yield f"generation {spread['metadata']['generation']} is not handled, but {status.get('observedGeneration')}"
-    yield from _wrong_book("subsetStatuses", mappings(status.get("subsetStatuses")), remains, remains.pods)
-    versions = {version_of(pod) for pod in remains.pods}
+    yield from _wrong_book("subsetStatuses", mappings(status.get("subsetStatuses")), final, final.pods)
+    versions = {version_of(pod) for pod in final.pods}
     books = member(spread, "status", "versionedSubsetStatuses")
     if books.keys() != versions:
         yield f"there are books of {sorted(books)}, not of {sorted(versions)}"
     for version in versions & books_of(spread).keys():
-        pods = [pod for pod in remains.pods if version_of(pod) == version]
-        yield from _wrong_book(version, mappings(books[version]), remains, pods)
-    yield from _wrong_costs(remains)
+        pods = [pod for pod in final.pods if version_of(pod) == version]
+        yield from _wrong_book(version, mappings(books[version]), final, pods)
+    yield from _wrong_costs(final)
 
 
-def _wrong_book(title: str, book: list[Json], remains: Remains, pods: Collection[Json]) -> Iterator[str]:
-    spread = remains.spread
+def _wrong_book(title: str, book: list[Json], final: FinalState, pods: Collection[Json]) -> Iterator[str]:
+    spread = final.spread
     names = [one["name"] for one in mappings(spread["spec"]["subsets"])]
     if [one["name"] for one in book] != names:
         yield f"{title} are of {[one['name'] for one in book]}, not of {names}"
         return
     for entry in book:
-        count, limit = _count(pods, entry["name"], spread), limit_of(spread, entry["name"], remains.replicas) or 0
+        count, limit = _count(pods, entry["name"], spread), limit_of(spread, entry["name"], final.replicas) or 0
         missing = NO_LIMIT if limit == NO_LIMIT else max(limit - count, 0)
         told = entry["replicas"], entry["missingReplicas"]
         if told != (count, missing):
@@ -77,8 +77,8 @@ def _wrong_conditions(title: str, entry: Json, last: str, spread: Json) -> Itera
         yield f"{title} have the conditions {told} of {entry['name']}"
 
 
-def _wrong_costs(remains: Remains) -> Iterator[str]:
-    spread, active = remains.spread, [pod for pod in remains.pods if is_active(pod)]
+def _wrong_costs(final: FinalState) -> Iterator[str]:
+    spread, active = final.spread, [pod for pod in final.pods if is_active(pod)]
     names = [one["name"] for one in mappings(spread["spec"]["subsets"])]
     if resource_of(spread) not in COSTED:
         priced = [pod["metadata"]["name"] for pod in active if cost_of(pod)]
@@ -86,7 +86,7 @@ def _wrong_costs(remains: Remains) -> Iterator[str]:
         return
     for index, name in enumerate(names):
         costs = Counter(cost_of(pod) for pod in active if _subset(pod, spread) == name)
-        limit = limit_of(spread, name, remains.replicas) or 0
+        limit = limit_of(spread, name, final.replicas) or 0
         surplus = max(costs.total() - limit, 0) if limit != NO_LIMIT else 0
         wanted = Counter({str(100 * (len(names) - index)): costs.total() - surplus, str(-100 * (index + 1)): surplus})
         if costs != +wanted:

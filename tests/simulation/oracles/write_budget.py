@@ -10,38 +10,38 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from tests.simulation.apiserver.store import RESTORER
 from tests.simulation.oracles.availability import images
-from tests.simulation.oracles.scene import Scene, Step
-from tests.simulation.oracles.stands import is_begun
+from tests.simulation.oracles.node_history import is_begun
+from tests.simulation.oracles.view import Commit, View
 
 AGAIN = 3
 """How much of that has to be done again if etcd is restored."""
 
 
-class Thrift:
+class WriteBudget:
     """What is left to each pod."""
 
     def __init__(self) -> None:
         self._left: Counter[str] = Counter()
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        del scene
-        uid = step.version.uid
-        if step.version.writer == RESTORER:
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        del view
+        uid = commit.version.uid
+        if commit.version.writer == RESTORER:
             self._left[uid] += AGAIN
-        if not step.ours or step.version.resource != POD:
+        if not commit.ours or commit.version.resource != POD:
             return
-        self._left[uid] += _granted(step) - 1
+        self._left[uid] += _granted(commit) - 1
         if self._left[uid] < 0:
             yield "is one write more than the pod may cost"
 
 
-def _granted(step: Step) -> int:
+def _granted(commit: Commit) -> int:
     """For how many writes the step is a reason: for its own, and for those that it makes necessary."""
-    pod = step.pod
-    if step.version.before is None:
+    pod = commit.pod
+    if commit.version.before is None:
         return 2  # and the first readiness gates
-    before = msgspec.convert(step.version.before, type=Pod)  # as the write met it
-    if pod is None or step.marked_deleted or before.state != pod.state or _owners(before) != _owners(pod):
+    before = msgspec.convert(commit.version.before, type=Pod)  # as the write met it
+    if pod is None or commit.marked_deleted or before.state != pod.state or _owners(before) != _owners(pod):
         return 1
     if is_begun(pod) and not is_begun(before):
         return 2  # and the end of the update

@@ -7,27 +7,27 @@ from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_ST
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
-from tests.simulation.oracles.scene import Scene, Step, Workload
+from tests.simulation.oracles.view import Commit, View, Workload
 
 AUTO = "kruise.io/auto-generate-persistent-pod-state"
 
 
-class Records:
+class PodStates:
     """What StatefulSets said, to judge by what is thrown away."""
 
     def __init__(self) -> None:
         self._made: dict[str, float] = {}  # by uid: when the set was made
         self._silent: dict[str, float] = {}  # by uid: when it was last seen not to ask for a PersistentPodState
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
         if version.resource == STATEFUL_SET:
             self._see(version)
-        elif version.resource == PERSISTENT_POD_STATE and step.ours:
-            if step.marked_deleted and self._is_asked_for(scene, version):
+        elif version.resource == PERSISTENT_POD_STATE and commit.ours:
+            if commit.marked_deleted and self._is_asked_for(view, version):
                 yield "deletes it, though its workload does not ask for that"
             elif version.after is not None:
-                yield from self._wanted_ones_stay(scene, version)
+                yield from self._wanted_ones_stay(view, version)
 
     def _see(self, version: Version) -> None:
         self._made.setdefault(version.uid, version.at)
@@ -36,24 +36,24 @@ class Records:
         if version.after is not None and not _asks(version.after):
             self._silent[version.uid] = math.inf
 
-    def _is_asked_for(self, scene: Scene, version: Version) -> bool:
+    def _is_asked_for(self, view: View, version: Version) -> bool:
         """Nobody's belongs to users; the owner's must go when the owner no longer asks."""
         owners: list[Json] = (version.before or {})["metadata"].get("ownerReferences", [])
         uids = [str(owner["uid"]) for owner in owners if owner.get("controller")]
-        return not uids or self._silent.get(uids[0], -math.inf) < scene.since
+        return not uids or self._silent.get(uids[0], -math.inf) < view.since
 
-    def _wanted_ones_stay(self, scene: Scene, version: Version) -> Iterator[str]:
+    def _wanted_ones_stay(self, view: View, version: Version) -> Iterator[str]:
         dropped = _states(version.before).keys() - _states(version.after).keys()
-        for workload in scene.workloads.values() if dropped else ():
-            if self._is_settled(scene, workload) and _targets(version, workload):
-                lately = workload.numbered_lately(scene.since)
+        for workload in view.workloads.values() if dropped else ():
+            if self._is_settled(view, workload) and _targets(version, workload):
+                lately = workload.recent_numbered(view.since)
                 for pod in sorted(dropped):
                     if all(one.of(pod) in one.ordinals for one in lately):
                         yield f"drops the record of {pod}, which {workload.name} wants"
 
-    def _is_settled(self, scene: Scene, workload: Workload) -> bool:
+    def _is_settled(self, view: View, workload: Workload) -> bool:
         """The set lives, and everybody knows it."""
-        return workload.ended is None and self._made.get(workload.uid, math.inf) < scene.since
+        return workload.ended is None and self._made.get(workload.uid, math.inf) < view.since
 
 
 def _asks(document: Json) -> bool:

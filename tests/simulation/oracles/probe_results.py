@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from flotilla_common.api.documents import mappings, member, strings
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Json
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 TYPE = "shop.io/idle"
 
@@ -25,15 +25,15 @@ def _number(message: str) -> int:
     return int(first) if first.isdigit() else 0
 
 
-class Marks:
+class ProbeResults:
     """The last that each pod has shown."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}  # by uid
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
-        if version.resource != POD or version.after is None or not step.ours:
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
+        if version.resource != POD or version.after is None or not commit.ours:
             return
         shown = shown_on(version.after)
         if shown is None:

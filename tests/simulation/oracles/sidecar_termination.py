@@ -6,26 +6,26 @@ from collections.abc import Iterator
 from flotilla_common.api.core import ContainerStatus, Pod
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.resources import POD
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 PREFIX = "sidecar-termination-"
 SIDECAR_ENV = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"
 
 
-class Endings:
+class SidecarTermination:
     """The pods, and for which of them a request has been made."""
 
     def __init__(self) -> None:
         self._pods: dict[str, Pod] = {}  # by uid, as last seen
         self._asked: set[str] = set()
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version = step.version
-        if version.resource == POD and step.pod is not None:
-            self._pods[version.uid] = step.pod
-            if step.ours and step.before is not None and step.before.status.phase != step.pod.status.phase:
-                yield from _earned(step.pod)
-        elif version.resource == RECREATE_REQUEST and step.ours and version.before is None:
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version = commit.version
+        if version.resource == POD and commit.pod is not None:
+            self._pods[version.uid] = commit.pod
+            if commit.ours and commit.before is not None and commit.before.status.phase != commit.pod.status.phase:
+                yield from _earned(commit.pod)
+        elif version.resource == RECREATE_REQUEST and commit.ours and version.before is None:
             yield from self._asks(version.name)
 
     def _asks(self, name: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from tests.simulation.history import Version
 
 
-class Tenure:
+class LeaseHistory:
     """Of all leases whose names begin so; there is one if work is not shared."""
 
     def __init__(self, prefix: str) -> None:

@@ -11,12 +11,12 @@ from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.workload.recipe import belongs
 from tests.simulation.oracles.population import PREPARING_DELETE
-from tests.simulation.oracles.scene import Scene, Workload
+from tests.simulation.oracles.view import View, Workload
 
 T = TypeVar("T")
 
 
-class Told(Generic[T]):
+class Timeline(Generic[T]):
     """Values of one thing, each since its moment."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Told(Generic[T]):
         """The last one."""
         return self.values[-1][1]
 
-    def tell(self, at: float, value: T) -> None:
+    def record(self, at: float, value: T) -> None:
         """From now on it is this."""
         if not self.values or self.now != value:
             self.values.append((at, value))
@@ -39,7 +39,7 @@ class Told(Generic[T]):
                 yield value
 
 
-class Stand(msgspec.Struct, frozen=True):
+class NodeState(msgspec.Struct, frozen=True):
     """How a node stands with those pods of one DaemonSet that nobody has begun to take away."""
 
     old: bool = False  # there is one of an older revision
@@ -53,36 +53,36 @@ class Stand(msgspec.Struct, frozen=True):
         return self.old and not self.new
 
 
-def is_down(stand: Stand) -> bool:
+def is_down(state: NodeState) -> bool:
     """No pod is available, for whatever reason."""
-    return not stand.up
+    return not state.up
 
 
-def is_doubled(stand: Stand) -> bool:
+def is_doubled(state: NodeState) -> bool:
     """The new pod beside an available old one is not available yet."""
-    return stand.up and stand.new and not stand.renewed
+    return state.up and state.new and not state.renewed
 
 
-class Course:
+class DaemonSetHistory:
     """One DaemonSet on its nodes, so far."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
-        self.newest: Told[str] = Told()  # the revision that pods are to have
-        self.wanted: Told[int] = Told()  # how many nodes are to have one
-        self._stands: dict[str, Told[Stand]] = {}
+        self.newest: Timeline[str] = Timeline()  # the revision that pods are to have
+        self.wanted: Timeline[int] = Timeline()  # how many nodes are to have one
+        self._states: dict[str, Timeline[NodeState]] = {}
         self._ours: set[tuple[str, float]] = set()  # changes that we made: the node, and when
 
-    def look(self, scene: Scene, nodes: Iterable[str], wanted: int, *, ours: bool) -> None:
+    def look(self, view: View, nodes: Iterable[str], wanted: int, *, ours: bool) -> None:
         """Something has changed, by us or by others."""
-        revisions = scene.revisions_of(self.workload)
-        self.newest.tell(scene.at, str(revisions[-1]["metadata"]["name"]) if revisions else "")
-        self.wanted.tell(scene.at, wanted)
+        revisions = view.revisions_of(self.workload)
+        self.newest.record(view.at, str(revisions[-1]["metadata"]["name"]) if revisions else "")
+        self.wanted.record(view.at, wanted)
         for node in nodes:
-            told = self._stands.setdefault(node, Told())
-            told.tell(scene.at, self._stand(scene, node))
-            if ours and told.values[-1][0] == scene.at:
-                self._ours.add((node, scene.at))
+            timeline = self._states.setdefault(node, Timeline())
+            timeline.record(view.at, self._state(view, node))
+            if ours and timeline.values[-1][0] == view.at:
+                self._ours.add((node, view.at))
 
     def on(self, node: str) -> Iterator[Pod]:
         """Pods that are on a node or made for it, in whatever state."""
@@ -102,15 +102,15 @@ class Course:
 
     def stays(self, node: str, since: float) -> bool:
         """The node is on an old revision, as far as it can be known: what others took lately is still there."""
-        values = self._stands[node].values if node in self._stands else []
+        values = self._states[node].values if node in self._states else []
         if not values or values[-1][1].stays:
             return bool(values)
         taken = [at for (_, before), (at, _) in pairwise(values) if before.stays and not self._was_ours(node, at)]
         return any(at >= since for at in taken)
 
-    def is_known(self, what: Callable[[Stand], bool], node: str, since: float) -> bool:
+    def is_known(self, what: Callable[[NodeState], bool], node: str, since: float) -> bool:
         """The node stands so because of us, and had an available pod before; or for so long that we must know it."""
-        values = self._stands[node].values if node in self._stands else []
+        values = self._states[node].values if node in self._states else []
         start = len(values)
         while start > 0 and what(values[start - 1][1]):
             start -= 1
@@ -119,20 +119,20 @@ class Course:
         at = values[start][0]
         return at < since or (start > 0 and values[start - 1][1].up and self._was_ours(node, at))
 
-    def stand(self, node: str) -> Stand:
+    def state(self, node: str) -> NodeState:
         """How the node stands now."""
-        return self._stands[node].now if node in self._stands else Stand()
+        return self._states[node].now if node in self._states else NodeState()
 
-    def lately(self, node: str, since: float) -> Iterator[Stand]:
+    def lately(self, node: str, since: float) -> Iterator[NodeState]:
         """How the node stood at any moment of late."""
-        return self._stands[node].lately(since) if node in self._stands else iter(())
+        return self._states[node].lately(since) if node in self._states else iter(())
 
-    def _stand(self, scene: Scene, node: str) -> Stand:
+    def _state(self, view: View, node: str) -> NodeState:
         pods = list(self.staying(node))
         new = [self.is_new(pod) for pod in pods]
-        up = [self.workload.available(pod, scene.now) for pod in pods]
+        up = [self.workload.available(pod, view.now) for pod in pods]
         renewed = any(map(all, zip(new, up, strict=True)))
-        return Stand(old=not all(new), new=any(new), up=any(up), renewed=renewed)
+        return NodeState(old=not all(new), new=any(new), up=any(up), renewed=renewed)
 
     def _was_ours(self, node: str, at: float) -> bool:
         return (node, at) in self._ours

@@ -20,7 +20,7 @@ from tests.simulation.history import Version
 from tests.simulation.oracles.terms import Numbered, Reader, Terms
 from tests.simulation.scenarios import every_reader
 
-SIGHT = 0.05
+VISIBILITY_LAG = 0.05
 """Fake seconds until a change has surely reached a controller: four messages of a millisecond, and its own writes in
 between."""
 
@@ -34,7 +34,7 @@ def ours(writer: str) -> bool:
     return writer.rpartition("-")[2].isdigit()
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """One version, with the pod and the workload that it is about."""
 
     version: Version
@@ -89,17 +89,17 @@ class Workload:
         """Somebody else than its controller took a pod out of service."""
         self._losses.append(at)
 
-    def terms_lately(self, since: float) -> Iterator[Terms]:
+    def recent_terms(self, since: float) -> Iterator[Terms]:
         """All terms that held at some moment from `since` on."""
         for index, (_, terms) in enumerate(self._terms):
             if index + 1 == len(self._terms) or self._terms[index + 1][0] >= since:
                 yield terms
 
-    def numbered_lately(self, since: float) -> list[Numbered]:
+    def recent_numbered(self, since: float) -> list[Numbered]:
         """The same of what is said about numbered pods; empty for other workloads."""
-        return [terms.numbered for terms in self.terms_lately(since) if terms.numbered is not None]
+        return [terms.numbered for terms in self.recent_terms(since) if terms.numbered is not None]
 
-    def losses_lately(self, since: float) -> int:
+    def recent_losses(self, since: float) -> int:
         """How many pods others took out of service from `since` on."""
         return sum(at >= since for at in self._losses)
 
@@ -119,17 +119,17 @@ class Workload:
         return not rest or (pod.ready_since is not None and pod.ready_since + rest < now)
 
 
-class Scene:
+class View:
     """Everything that exists at one moment of a history."""
 
-    def __init__(self, epoch: datetime, blind: float = SIGHT) -> None:
+    def __init__(self, epoch: datetime, lag: float = VISIBILITY_LAG) -> None:
         """`epoch`: the wall time of fake second 0. `blind`: fake seconds that a controller may be behind."""
         self.workloads: dict[str, Workload] = {}
         self.claims: dict[str, Json] = {}
         self.revisions: dict[str, Json] = {}
         self.leases: dict[str, tuple[Json, float]] = {}  # by name: spec, when it was last written
         self.at = 0.0
-        self.blind = blind
+        self.lag = lag
         self._epoch = epoch
         self._readers = every_reader()
 
@@ -140,9 +140,9 @@ class Scene:
     @property
     def since(self) -> float:
         """What happened before this moment must be known to everybody."""
-        return self.at - self.blind
+        return self.at - self.lag
 
-    def take(self, version: Version) -> Step:
+    def take(self, version: Version) -> Commit:
         """Move on by one version."""
         self.at = version.at
         if version.resource in self._readers:
@@ -157,7 +157,7 @@ class Scene:
         workload = self.owner(version.before or version.after)
         if workload is None and version.resource == CLAIM:
             workload = self._set_of(version)
-        return Step(version=version, workload=workload)
+        return Commit(version=version, workload=workload)
 
     def owner(self, document: Json | None) -> Workload | None:
         """The workload that controls the object."""
@@ -177,14 +177,14 @@ class Scene:
         ]
         return next((one for one in named if one.ended is None), named[-1] if named else None)
 
-    def _workload(self, version: Version) -> Step:
+    def _workload(self, version: Version) -> Commit:
         workload = self.workloads.get(version.uid)
         if workload is None:
             workload = self.workloads[version.uid] = Workload(version, self._readers[version.resource])
         workload.change(version.at, version.after)
-        return Step(version=version, workload=workload)
+        return Commit(version=version, workload=workload)
 
-    def _pod(self, version: Version) -> Step:
+    def _pod(self, version: Version) -> Commit:
         after = msgspec.convert(version.after, type=Pod) if version.after is not None else None
         held = self._holder(version.uid)
         before = held.pods.pop(version.uid) if held else _convert(version.before)
@@ -192,35 +192,37 @@ class Scene:
         workload = self.workloads.get(controller.uid) if controller is not None else None
         if workload is not None and after is not None:
             workload.pods[version.uid] = after
-        step = Step(version=version, workload=workload or held, before=before, pod=after)
-        if held is not None and not step.ours and not follows_our_gates(step) and lost(self, held, step):
+        commit = Commit(version=version, workload=workload or held, before=before, pod=after)
+        if held is not None and not commit.ours and not follows_our_gates(commit) and lost(self, held, commit):
             held.lose(version.at)
-        return step
+        return commit
 
     def _holder(self, uid: str) -> Workload | None:
         return next((workload for workload in self.workloads.values() if uid in workload.pods), None)
 
 
-def of_kind(resource: Resource, rule: Callable[[Scene, Step], Iterator[str]]) -> Callable[[Scene, Step], Iterator[str]]:
+def of_kind(
+    resource: Resource, rule: Callable[[View, Commit], Iterator[str]]
+) -> Callable[[View, Commit], Iterator[str]]:
     """The rule, for workloads of one kind."""
 
-    def judged(scene: Scene, step: Step) -> Iterator[str]:
-        if step.workload is not None and step.workload.resource == resource:
-            yield from rule(scene, step)
+    def checked(view: View, commit: Commit) -> Iterator[str]:
+        if commit.workload is not None and commit.workload.resource == resource:
+            yield from rule(view, commit)
 
-    return judged
+    return checked
 
 
-def lost(scene: Scene, workload: Workload, step: Step) -> bool:
+def lost(view: View, workload: Workload, commit: Commit) -> bool:
     """The step took a pod of the workload out of service."""
-    kept = step.pod is not None and step.pod.metadata.uid in workload.pods
-    return workload.available(step.before, scene.now) and not (kept and workload.available(step.pod, scene.now))
+    kept = commit.pod is not None and commit.pod.metadata.uid in workload.pods
+    return workload.available(commit.before, view.now) and not (kept and workload.available(commit.pod, view.now))
 
 
-def follows_our_gates(step: Step) -> bool:
+def follows_our_gates(commit: Commit) -> bool:
     """A kubelet only says what readiness gates mean that nobody but we open and close: the containers are ready."""
-    before, pod = step.before, step.pod
-    if before is None or pod is None or step.version.writer != KUBELET or not before.ready or pod.ready:
+    before, pod = commit.before, commit.pod
+    if before is None or pod is None or commit.version.writer != KUBELET or not before.ready or pod.ready:
         return False
     containers = pod.conditions.get("ContainersReady")
     ours = set(pod.gates) <= {keys.IN_PLACE_READY, keys.POD_READY}
@@ -236,7 +238,7 @@ def instance_of(document: Json | Pod) -> str:
 
 def _claims(workload: Workload, name: str) -> bool:
     """The claim is of a template that the workload has, or had."""
-    return any(numbered.of_claim(name) >= 0 for numbered in workload.numbered_lately(0.0))
+    return any(numbered.of_claim(name) >= 0 for numbered in workload.recent_numbered(0.0))
 
 
 def _convert(document: Json | None) -> Pod | None:

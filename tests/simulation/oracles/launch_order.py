@@ -8,24 +8,24 @@ from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.launch import launch_priority
 from tests.simulation.history import Version
-from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.view import Commit, View
 
 BARRIER = "-barrier"
 """How the names of ConfigMaps end whose keys containers wait for."""
 
 
-class Launches:
+class LaunchOrder:
     """What containers have done so far, by the uids of their pods."""
 
     def __init__(self) -> None:
         self._ready: dict[str, set[str]] = {}  # those that have been ready
         self._created: dict[str, set[str]] = {}  # those that have been created
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        if step.version.resource == POD and step.pod is not None:
-            yield from self._starts(step.pod)
-        elif step.version.resource == CONFIG_MAP and step.version.name.endswith(BARRIER) and step.ours:
-            yield from _keeps_keys(step.version)
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        if commit.version.resource == POD and commit.pod is not None:
+            yield from self._starts(commit.pod)
+        elif commit.version.resource == CONFIG_MAP and commit.version.name.endswith(BARRIER) and commit.ours:
+            yield from _keeps_keys(commit.version)
 
     def _starts(self, pod: Pod) -> Iterator[str]:
         uid = pod.metadata.uid

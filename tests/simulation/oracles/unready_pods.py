@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control.plan import Json
-from tests.simulation.oracles.scene import Scene, Step, Workload, follows_our_gates
 from tests.simulation.oracles.terms import Terms
+from tests.simulation.oracles.view import Commit, View, Workload, follows_our_gates
 
 
-class Taken:
+class UnreadyPods:
     """Who is taken, by workload. Pods that are not to be there are left out: they may go."""
 
     def __init__(self) -> None:
         self._taken: dict[str, set[str]] = {}
         self._nodes: dict[str, Json] = {}
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        version, workload = step.version, step.workload
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        version, workload = commit.version, commit.workload
         if version.resource == NODE:
             if version.after is None:
                 self._nodes.pop(version.name, None)
@@ -31,16 +31,16 @@ class Taken:
         if version.resource != POD or workload is None:
             return
         taken = self._taken.setdefault(workload.uid, set())
-        if not _is_taken(step):
-            if step.pod is None or step.pod.ready:
+        if not _is_taken(commit):
+            if commit.pod is None or commit.pod.ready:
                 taken.discard(version.uid)
             return
         taken.add(version.uid)
-        lately = list(workload.terms_lately(scene.since))
+        lately = list(workload.recent_terms(view.since))
         if workload.ended is not None or not all(terms.wants(version.name) for terms in lately):
             return
         count = sum(workload.counts(pod) and lately[-1].wants(pod.metadata.name) for pod in _of(workload, taken))
-        most = max(self._most(workload, terms) for terms in lately) + workload.losses_lately(scene.since)
+        most = max(self._most(workload, terms) for terms in lately) + workload.recent_losses(view.since)
         if count > most:
             yield f"{count} pods of {workload.name} are not Ready because of us, {most} may be"
 
@@ -57,9 +57,9 @@ def _of(workload: Workload, uids: set[str]) -> Iterator[Pod]:
     return (pod for uid, pod in workload.pods.items() if uid in uids)
 
 
-def _is_taken(step: Step) -> bool:
+def _is_taken(commit: Commit) -> bool:
     """The step turns a pod unready, and it was we."""
-    before, pod = step.before, step.pod
+    before, pod = commit.before, commit.pod
     if before is None or pod is None or not before.ready or pod.ready or not pod.active:
         return False
-    return step.ours or follows_our_gates(step)
+    return commit.ours or follows_our_gates(commit)

@@ -13,21 +13,21 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import EVENT
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
-from tests.simulation.oracles.scene import Scene, Step, ours
+from tests.simulation.oracles.view import Commit, View, ours
 
 _BOOKKEEPING = ("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class PingPong:
+class Flapping:
     """Remembers our writes since somebody else has changed anything."""
 
     def __init__(self) -> None:
         self._written: set[tuple[str, str, str, bytes]] = set()
 
-    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
-        del scene
-        version = step.version
+    def __call__(self, view: View, commit: Commit) -> Iterator[str]:
+        del view
+        version = commit.version
         if version.resource == EVENT:
             return
         if not ours(version.writer):
