@@ -18,9 +18,9 @@ import msgspec
 
 from tests.simulation.exploration.explore import AnyScript, explore, script_of
 from tests.simulation.perturbation.fault import Fault
-from tests.simulation.perturbation.passes import CUTS, judge_passes, run_in_passes, wrong_with
+from tests.simulation.perturbation.passes import CUTS, check_passes, problems_of_cuts, run_in_passes
 from tests.simulation.perturbation.play import run
-from tests.simulation.perturbation.sweep import Tally, sweep, verdict
+from tests.simulation.perturbation.sweep import Tally, problems_of, sweep
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.trace import tell
@@ -31,14 +31,14 @@ def replay(words: Sequence[str]) -> int:
     if words[-1].startswith("passes:"):
         return replay_in_passes(words[0], words[-1].removeprefix("passes:"))
     scenario, faults, seed = _meant(words)
-    outcome, saboteur, history = run(scenario, faults, seed=seed)
-    marks = dict(zip(saboteur.strikes, map(str, faults), strict=False))
+    outcome, injector, history = run(scenario, faults, seed=seed)
+    marks = dict(zip(injector.injected, map(str, faults), strict=False))
     for line in tell(history, marks=marks):
         print(line)
     problems = list(outcome.problems)
     if len(faults) == 1 and seed is None:
         reference, _, _ = run(scenario)
-        problems = verdict(scenario, reference, outcome, faults[0])
+        problems = problems_of(scenario, reference, outcome, faults[0])
     print(f"came to rest after {outcome.settled:.3f} s; writes: {dict(outcome.writes)}")
     print("\n".join(["WRONG:", *problems]) if problems else "nothing is wrong")
     return 1 if problems else 0
@@ -49,7 +49,7 @@ def replay_in_passes(name: str, cut: str) -> int:
     _, history = run_in_passes(every_scenario()[name], CUTS[cut])
     for line in tell(history):
         print(line)
-    problems = wrong_with(name, [cut]).get(cut, [])
+    problems = problems_of_cuts(name, [cut]).get(cut, [])
     print("\n".join(["WRONG:", *problems]) if problems else "nothing is wrong")
     return 1 if problems else 0
 
@@ -88,7 +88,7 @@ def main(words: Sequence[str]) -> int:
         case ["exhaustive", every, first, *names]:
             return _swept(sweep(names, every=int(every), first=int(first), exhaustive=True))
         case ["passes", *names]:
-            return 1 if judge_passes(names) else 0
+            return 1 if check_passes(names) else 0
         case ["explore", first, count]:
             return 1 if explore(range(int(first), int(first) + int(count))) else 0
         case ["replay", _, *_]:

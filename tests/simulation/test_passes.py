@@ -12,7 +12,7 @@ import pytest
 from flotilla_cli.local.process import bound_command
 from flotilla_cloneset.cloneset import numbers
 from flotilla_cloneset.cloneset.numbers import Targets
-from tests.simulation.perturbation.passes import wrong_with
+from tests.simulation.perturbation.passes import problems_of_cuts
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,6 +39,6 @@ def no_surge_in_use(patch: pytest.MonkeyPatch) -> None:
 
 def test_a_surge_that_is_not_counted_ends_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes right in passes of the usual size, in which all pods of the scenario are created at once."""
-    assert not wrong_with("blue-beside-green-in-one-pass")
+    assert not problems_of_cuts("blue-beside-green-in-one-pass")
     no_surge_in_use(monkeypatch)
-    assert set(wrong_with("blue-beside-green-in-one-pass")) == {"one-pod", "two-pods", "one-write"}
+    assert set(problems_of_cuts("blue-beside-green-in-one-pass")) == {"one-pod", "two-pods", "one-write"}

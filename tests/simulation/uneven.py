@@ -7,7 +7,7 @@ from typing import TypeVar
 from flotilla_common.clock import Clock
 from tests.simulation.apiserver.wire import ONE_WAY, Delivery, Request
 from tests.simulation.bus.connection import LATENCY
-from tests.simulation.bus.faults import Fate, Passage
+from tests.simulation.bus.faults import Hop, Treatment
 
 T = TypeVar("T")
 
@@ -45,5 +45,5 @@ class UnevenBus:
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
 
-    def fate(self, passage: Passage) -> Fate:
-        return Fate(delay=LATENCY * self._dice.uniform(0, SLOWEST))
+    def treatment(self, hop: Hop) -> Treatment:
+        return Treatment(delay=LATENCY * self._dice.uniform(0, SLOWEST))

@@ -109,12 +109,12 @@ class Writer:
         await self._validated(where, "DELETE", None, stored.document)
         if table.objects.get(where.place) is not stored:
             return await self.delete(where, options)
-        fate = deletion.decide(where.kind, stored.document, options, self._clock.now())
+        treatment = deletion.decide(where.kind, stored.document, options, self._clock.now())
         revision = 0
-        if fate.marked is not None and not where.dry_run:
-            stored = self._store.put(table, where.place, fate.marked, where.writer)
+        if treatment.marked is not None and not where.dry_run:
+            stored = self._store.put(table, where.place, treatment.marked, where.writer)
             revision = stored.revision
-        if not fate.ends or where.dry_run:
+        if not treatment.ends or where.dry_run:
             return Reply(stored.raw, revision)
         last = self._store.remove(table, where.place, stored.document, where.writer)
         return Reply(last.raw if where.kind.returns_deleted else _gone(where, last.document), last.revision)

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from flotilla_common.bus.connection import RECONNECT_SECONDS
 from flotilla_common.bus.interface import BusError, PublishRefused
-from tests.simulation.bus.faults import Fate, Way
+from tests.simulation.bus.faults import Treatment, Way
 from tests.simulation.loop import SimulatedLoop
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Peer(Protocol):
         """Somebody accepts connections."""
         ...
 
-    def fate(self, way: Way, client: str, subject: str) -> Fate:
+    def treatment(self, way: Way, client: str, subject: str) -> Treatment:
         """Number a message and say what becomes of it."""
         ...
 
@@ -115,16 +115,16 @@ class Connection:
         self.begin()
         if not self.connected:
             raise BusError("not connected to the bus")
-        fate = self._server.fate(way, self.client, subject)
-        self._there = max(self._there, self._loop.time() + LATENCY + fate.delay)
-        self._carry(self._there, fate, arrive, self._outside)
+        treatment = self._server.treatment(way, self.client, subject)
+        self._there = max(self._there, self._loop.time() + LATENCY + treatment.delay)
+        self._carry(self._there, treatment, arrive, self._outside)
 
     def hand(self, way: Way, subject: str, arrive: Callable[[], None]) -> bool:
         """Server to client: `arrive` becomes a step of the process. False when it is lost on the way."""
-        fate = self._server.fate(way, self.client, subject)
-        self._back = max(self._back, self._loop.time() + LATENCY + fate.delay)
-        self._carry(self._back, fate, arrive, self.context)
-        return not fate.lost
+        treatment = self._server.treatment(way, self.client, subject)
+        self._back = max(self._back, self._loop.time() + LATENCY + treatment.delay)
+        self._carry(self._back, treatment, arrive, self.context)
+        return not treatment.lost
 
     def ask(
         self, subject: str, serve: Callable[[], T], *, way: Way = Way.ASK, timeout: float = REPLY_SECONDS
@@ -185,8 +185,8 @@ class Connection:
         self.connected = False
         self._server.hung_up(self)
 
-    def _carry(self, when: float, fate: Fate, arrive: Callable[[], None], context: Context) -> None:
-        for _ in range(fate.times):
+    def _carry(self, when: float, treatment: Treatment, arrive: Callable[[], None], context: Context) -> None:
+        for _ in range(treatment.times):
             self._loop.call_at(when, self._arrive, self._number, arrive, context, context=context)
 
     def _arrive(self, number: int, arrive: Callable[[], None], context: Context) -> None:

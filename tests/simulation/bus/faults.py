@@ -21,7 +21,7 @@ class Way(enum.Enum):
     LIVE = "live"  # server → live subscriber
 
 
-class Passage(msgspec.Struct, frozen=True):
+class Hop(msgspec.Struct, frozen=True):
     """One message on its way. `number` counts all of them, from 0."""
 
     number: int
@@ -30,7 +30,7 @@ class Passage(msgspec.Struct, frozen=True):
     subject: str
 
 
-class Fate(msgspec.Struct, frozen=True):
+class Treatment(msgspec.Struct, frozen=True):
     """What becomes of it. Of several answers the first counts; a delayed message delays all that follow it on its
     connection."""
 
@@ -43,10 +43,10 @@ class Fate(msgspec.Struct, frozen=True):
         return self.times == 0
 
 
-FINE = Fate()
+UNDISTURBED = Treatment()
 
 
 class Faults(Protocol):
     """Decides."""
 
-    def fate(self, passage: Passage) -> Fate: ...
+    def treatment(self, hop: Hop) -> Treatment: ...

@@ -13,7 +13,7 @@ import msgspec
 from flotilla_common.bus import jetstream
 from flotilla_common.bus.interface import BusError, Delivery, Message, StreamSpec, StreamState
 from tests.simulation.bus.connection import Connection
-from tests.simulation.bus.faults import FINE, Fate, Faults, Passage, Way
+from tests.simulation.bus.faults import UNDISTURBED, Faults, Hop, Treatment, Way
 from tests.simulation.bus.pushed import Pushed
 from tests.simulation.bus.stream import Stream, matches
 from tests.simulation.loop import EPOCH, SimulatedLoop
@@ -78,11 +78,11 @@ class Server:
         """The server accepts connections."""
         return self._reachable and not self._paused
 
-    def fate(self, way: Way, client: str, subject: str) -> Fate:
+    def treatment(self, way: Way, client: str, subject: str) -> Treatment:
         if self.faults is None:
-            return FINE
+            return UNDISTURBED
         self._passages += 1
-        return self.faults.fate(Passage(self._passages - 1, way, client, subject))
+        return self.faults.treatment(Hop(self._passages - 1, way, client, subject))
 
     def accepted(self, connection: Connection) -> None:
         if connection not in self._connections:

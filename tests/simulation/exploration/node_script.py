@@ -17,8 +17,8 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.workload.predicates import is_serving
+from tests.simulation.perturbation.catalogue import CONTROLLERS, FAULT_KINDS, FaultKind, copied
 from tests.simulation.perturbation.fault import Fault, Place
-from tests.simulation.perturbation.kinds import CONTROLLERS, KINDS, Kind, copied
 from tests.simulation.scenarios.manifests import cloneset, running
 from tests.simulation.scenarios.node_steps import AddNode, SetNode, StartAgent, StopAgent
 from tests.simulation.scenarios.pull_manifests import ONE, THREE, TWO, job, left_over
@@ -113,11 +113,11 @@ def draw_for_nodes(seed: int) -> NodeScript:
 def _fault(dice: random.Random) -> Fault:
     kinds = sorted(
         name
-        for name, kind in KINDS.items()
+        for name, kind in FAULT_KINDS.items()
         if kind.swept and not (kind.ends_channel or kind.setting.skew or kind.redone)  # a node cannot take back a stop
     )
     name = dice.choice(kinds)
-    kind = KINDS[name]
+    kind = FAULT_KINDS[name]
     service = dice.choice(kind.services).replace(CONTROLLERS, "jobs")
     resources = _resources(kind)
     number = f"-{dice.randint(1, len(NODES))}" if service == "agent" else "-0"
@@ -125,7 +125,7 @@ def _fault(dice: random.Random) -> Fault:
     return Fault(name, writer, dice.randrange(NUMBERS[kind.place]), dice.choice(resources) if resources else "")
 
 
-def _resources(kind: Kind) -> Sequence[str]:
+def _resources(kind: FaultKind) -> Sequence[str]:
     if kind.per_resource:
         return ("pods", "imagepulljobs", *copied())
     return copied() if kind.per_copied else ()

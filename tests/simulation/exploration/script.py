@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from flotilla_common.control.plan import Json
+from tests.simulation.perturbation.catalogue import CONTROLLERS, FAULT_KINDS
 from tests.simulation.perturbation.fault import Fault, Place
-from tests.simulation.perturbation.kinds import CONTROLLERS, KINDS
 from tests.simulation.scenarios.manifests import cloneset, image, label, rolling, running, spec
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.steps import (
@@ -116,8 +116,8 @@ def _document(dice: random.Random) -> Json:
 
 
 def _fault(dice: random.Random, controller: str, resources: Sequence[str]) -> Fault:
-    name = dice.choice(sorted(name for name, kind in KINDS.items() if kind.drawn))
-    kind = KINDS[name]
+    name = dice.choice(sorted(name for name, kind in FAULT_KINDS.items() if kind.drawn))
+    kind = FAULT_KINDS[name]
     most = {Place.WRITE: WRITES, Place.EVENT: EVENTS, Place.MESSAGE: MESSAGES, Place.STEP: MOST_STEPS}[kind.place]
     service = dice.choice(kind.services).replace(CONTROLLERS, controller)
     resource = dice.choice(resources) if kind.per_resource else ""

@@ -108,7 +108,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     end: tuple[str, ...] = ()
     writes: Mapping[str, int] = {}
     problems: tuple[str, ...] = ()
-    strikes: int = 0  # faults whose point was reached
+    injected: int = 0  # faults whose point was reached
 
 
 def end_of(

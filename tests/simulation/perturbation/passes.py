@@ -25,9 +25,9 @@ from flotilla_common.control.subject import Subject
 from flotilla_common.workload import newpods
 from tests.simulation.history import History
 from tests.simulation.oracles.outcome import Outcome, differences
-from tests.simulation.perturbation.kinds import Setting
+from tests.simulation.perturbation.catalogue import Setting
+from tests.simulation.perturbation.fault_injector import FaultInjector
 from tests.simulation.perturbation.play import Run, in_world, run
-from tests.simulation.perturbation.saboteur import Saboteur
 from tests.simulation.perturbation.sweep import REPLAY, cores
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.scenario import Scenario
@@ -94,18 +94,18 @@ def cut_into(cut: Cut) -> Generator[None]:
 
 def run_in_passes(scenario: Scenario, cut: Cut) -> tuple[Outcome, History]:
     """Play a scenario; from the moment at which it begins to count, passes do no more than this."""
-    saboteur = Saboteur()
+    injector = FaultInjector()
 
     async def body(world: World) -> tuple[Outcome, History]:
-        one = Run(scenario, saboteur, world)
+        one = Run(scenario, injector, world)
         await one.prepare()
         with cut_into(cut):
             return await one.play(), world.history
 
-    return in_world(scenario, saboteur, body, Setting())
+    return in_world(scenario, injector, body, Setting())
 
 
-def wrong_with(scenario: str, cuts: Sequence[str] = ()) -> Mapping[str, list[str]]:
+def problems_of_cuts(scenario: str, cuts: Sequence[str] = ()) -> Mapping[str, list[str]]:
     """What comes out wrong when the scenario is played in such passes, or in all that matter to it, by their names."""
     played = msgspec.structs.replace(every_scenario()[scenario], exact=False)
     reference, _, _ = run(played)
@@ -119,11 +119,11 @@ def wrong_with(scenario: str, cuts: Sequence[str] = ()) -> Mapping[str, list[str
     return found
 
 
-def judge_passes(names: Sequence[str] = (), say: Callable[[str], None] = print) -> int:
+def check_passes(names: Sequence[str] = (), say: Callable[[str], None] = print) -> int:
     """Play the scenarios, or all there are, in passes of every sort, over all cores. Returns how many runs failed."""
     work, failed = list(names or every_scenario()), 0
     with multiprocessing.get_context("fork").Pool(cores(), initializer=end_with_parent) as pool:
-        for scenario, found in zip(work, pool.imap(wrong_with, work), strict=True):
+        for scenario, found in zip(work, pool.imap(problems_of_cuts, work), strict=True):
             failed += len(found)
             for cut, problems in found.items():
                 told = "".join(f"\n    {problem}" for problem in problems)

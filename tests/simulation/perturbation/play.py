@@ -14,9 +14,9 @@ from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.oracles.checker import Checker
 from tests.simulation.oracles.outcome import Outcome, end_of, writes_of
 from tests.simulation.oracles.view import VISIBILITY_LAG, ours
+from tests.simulation.perturbation.catalogue import Setting, arm, outage, setting_of, visibility_lag
 from tests.simulation.perturbation.fault import Fault, Point
-from tests.simulation.perturbation.kinds import Setting, arm, outage, setting_of, visibility_lag
-from tests.simulation.perturbation.saboteur import Saboteur
+from tests.simulation.perturbation.fault_injector import FaultInjector
 from tests.simulation.scenarios import every_rule, every_scenario
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.sight import Sight
@@ -42,9 +42,9 @@ TOUCH = {"metadata": {"annotations": {"touched": "yes"}}}
 class Run:
     """One run of a scenario, from the moment at which it begins to count."""
 
-    def __init__(self, scenario: Scenario, saboteur: Saboteur, world: World) -> None:
+    def __init__(self, scenario: Scenario, injector: FaultInjector, world: World) -> None:
         self._scenario = scenario
-        self._saboteur = saboteur
+        self._injector = injector
         self._world = world
         self._stage = Stage(world, Sight(world.history), scenario.kind)
         self._checker = Checker(EPOCH)
@@ -71,9 +71,9 @@ class Run:
         """Play what happens, with the faults."""
         world = self._world
         for fault in faults:
-            arm(self._saboteur, fault)
+            arm(self._injector, fault)
         self.suffer(faults)
-        self._saboteur.begin(world)
+        self._injector.begin(world)
         self._began, self._first = world.loop.time(), len(world.history.versions)
         try:
             await self._act()
@@ -89,7 +89,7 @@ class Run:
     async def _act(self) -> None:
         world, scenario = self._world, self._scenario
         for step in scenario.when:
-            self._saboteur.step()
+            self._injector.step()
             await step.play(self._stage)
         if scenario.restless:
             await world.clock.sleep(CONVERGENCE_SECONDS)
@@ -101,7 +101,7 @@ class Run:
             await world.settle(quiet=scenario.quiet)
         self._settled = self._last_change() - self._began
         self._last = len(world.history.versions)
-        self.points = tuple(self._saboteur.points)
+        self.points = tuple(self._injector.points)
         self._problems += scenario.problems(self._stage)
         if not self._faults:
             self._problems += self._in_vain()
@@ -110,8 +110,8 @@ class Run:
 
     def _over(self) -> float:
         """When what went wrong is over, in fake seconds; 0 if nothing did."""
-        strikes = self._saboteur.strikes
-        return strikes[-1] + outage(self._faults) if strikes else 0.0
+        injected = self._injector.injected
+        return injected[-1] + outage(self._faults) if injected else 0.0
 
     def _in_vain(self) -> Iterator[str]:
         """Deletions of what is known to be on its way out already."""
@@ -145,7 +145,7 @@ class Run:
             end=end_of(played, NAMESPACE_NAME, exact=scenario.exact, uncertain=scenario.uncertain),
             writes=writes_of(played[self._first :]),
             problems=(*map(str, self._checker.breaches), *self._problems),
-            strikes=len(self._saboteur.strikes),
+            injected=len(self._injector.injected),
         )
 
     def _last_change(self) -> float:
@@ -156,17 +156,17 @@ class Run:
 
 def run(
     scenario: Scenario, faults: Sequence[Fault] = (), setting: Setting | None = None, seed: int | None = None
-) -> tuple[Outcome, Saboteur, History]:
+) -> tuple[Outcome, FaultInjector, History]:
     """Play a scenario in a world of its own, with the faults. A `seed` makes messages unequally fast and lets processes
     take turns in a random order."""
-    saboteur = Saboteur()
+    injector = FaultInjector()
 
-    async def body(world: World) -> tuple[Outcome, Saboteur, History]:
-        run = Run(scenario, saboteur, world)
+    async def body(world: World) -> tuple[Outcome, FaultInjector, History]:
+        run = Run(scenario, injector, world)
         await run.prepare()
-        return await run.play(faults), saboteur, world.history
+        return await run.play(faults), injector, world.history
 
-    return in_world(scenario, saboteur, body, setting or setting_of(faults), seed)
+    return in_world(scenario, injector, body, setting or setting_of(faults), seed)
 
 
 @cache
@@ -190,7 +190,7 @@ def warm_up() -> None:
 
 def in_world(
     scenario: Scenario,
-    saboteur: Saboteur,
+    injector: FaultInjector,
     body: Callable[[World], Coroutine[Any, Any, T]],
     setting: Setting,
     seed: int | None = None,
@@ -208,6 +208,6 @@ def in_world(
         skews={f"{service}-1": setting.skew for service in scenario.services},
         settings=PROMPT,
         gates=scenario.gates,
-        wire=saboteur.wire,
-        socket=saboteur,
+        wire=injector.wire,
+        socket=injector,
     )

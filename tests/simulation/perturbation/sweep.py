@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from tests.simulation.oracles.outcome import Outcome, differences
-from tests.simulation.perturbation.branch import branch
+from tests.simulation.perturbation.catalogue import FAULT_KINDS, SILENCE_SECONDS, Setting, faults_at
 from tests.simulation.perturbation.fault import Fault, Point
-from tests.simulation.perturbation.kinds import KINDS, SILENCE_SECONDS, Setting, faults_at
+from tests.simulation.perturbation.forks import branch
 from tests.simulation.perturbation.play import CONVERGENCE_SECONDS, warm_up
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.scenario import Scenario
 from tests.support.bound import end_with_parent
 
-SETTINGS = tuple(dict.fromkeys(kind.setting for kind in KINDS.values()))
+SETTINGS = tuple(dict.fromkeys(kind.setting for kind in FAULT_KINDS.values()))
 """The worlds that the catalogue asks for."""
 
 REPLAY = ".venv/bin/python -m tests.simulation replay"
@@ -74,12 +74,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def verdict(scenario: Scenario, reference: Outcome, run: Outcome, fault: Fault) -> list[str]:
+def problems_of(scenario: Scenario, reference: Outcome, run: Outcome, fault: Fault) -> list[str]:
     """What is wrong with a disturbed run."""
     problems = [*run.problems, *differences(reference, run, exact=scenario.exact)]
-    if not run.strikes:
+    if not run.injected:
         problems.append("the point was not reached")
-    latest = reference.settled + KINDS[fault.kind].outage + CONVERGENCE_SECONDS
+    latest = reference.settled + FAULT_KINDS[fault.kind].outage + CONVERGENCE_SECONDS
     if scenario.agents:  # a report that nobody answers while a shard changes hands is sent again after this time
         latest += SILENCE_SECONDS
     if run.settled > latest:
@@ -106,7 +106,7 @@ def sweep_unit(unit: Unit) -> Tally:
         fault = report.fault
         assert fault is not None
         tally.kinds[fault.kind] = tally.kinds.get(fault.kind, 0) + 1
-        if problems := verdict(scenario, reference.outcome, report.outcome, fault):
+        if problems := problems_of(scenario, reference.outcome, report.outcome, fault):
             tally.failures.append(Failure(scenario.name, str(fault), tuple(problems)))
     return tally
 

@@ -8,24 +8,24 @@ import pytest
 from flotilla_common.bus.interface import BusError, PublishRefused
 from flotilla_common.bus.ordered import CHECK_SECONDS, HEARTBEAT_SECONDS, SILENCE_SECONDS
 from tests.simulation.bus.client import SimulatedBus
-from tests.simulation.bus.faults import FINE, Fate, Passage, Way
+from tests.simulation.bus.faults import UNDISTURBED, Hop, Treatment, Way
 from tests.simulation.bus.server import Server
 from tests.simulation.contract.bus import LASTING, SPEC, Reader, pod
 from tests.simulation.loop import Domain, SimulatedClock, SimulatedLoop, run
 
-LOST, TWICE, LATE = Fate(times=0), Fate(times=2), Fate(delay=0.5)
+LOST, TWICE, LATE = Treatment(times=0), Treatment(times=2), Treatment(delay=0.5)
 
 
 class Planned:
     """The nth message of a way has a fate; all others are fine."""
 
-    def __init__(self, fates: Mapping[tuple[Way, int], Fate]) -> None:
+    def __init__(self, fates: Mapping[tuple[Way, int], Treatment]) -> None:
         self._fates = fates
         self._counts: dict[Way, int] = {}
 
-    def fate(self, passage: Passage) -> Fate:
-        number = self._counts[passage.way] = self._counts.get(passage.way, 0) + 1
-        return self._fates.get((passage.way, number), FINE)
+    def treatment(self, hop: Hop) -> Treatment:
+        number = self._counts[hop.way] = self._counts.get(hop.way, 0) + 1
+        return self._fates.get((hop.way, number), UNDISTURBED)
 
 
 class Bench:

@@ -1,6 +1,6 @@
 """What comes at the wrong time: a message that slips in, requests that wait too long, a state that was long ago.
 
-Each class is a `Strike` for one entry of the catalogue (`kinds.py`).
+Each class is a `Strike` for one entry of the catalogue (`catalogue.py`).
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,8 +11,8 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.installed import published
 from tests.simulation.apiserver.wire import ONE_WAY, Request
-from tests.simulation.perturbation.saboteur import Saboteur
-from tests.simulation.perturbation.strikes import Passive, leaders
+from tests.simulation.perturbation.fault_injector import FaultInjector
+from tests.simulation.perturbation.service_faults import NoEffect, leaders
 from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
 
 T = TypeVar("T")
@@ -27,17 +27,17 @@ FORMER_EPOCH = subjects.epoch(subjects.FIRST_LINE, "former")
 """That of a watcher which was replaced before the run began."""
 
 
-class SlipIn(Passive):
+class SlipIn(NoEffect):
     """A former watcher, paused for long, has a message on its way that fits into the stream by chance: an object that
     has not changed for long stands in an old epoch now, behind the marker of the new one. And the services begin anew:
     they are late joiners, who never saw what it hides."""
 
-    def moment(self, saboteur: Saboteur) -> None:
+    def moment(self, injector: FaultInjector) -> None:
         resource = next(one for one in published() if one.plural == self.fault.resource)
-        saboteur.after_marker(resource, lambda: self._slip_in(saboteur, resource))
+        injector.after_marker(resource, lambda: self._slip_in(injector, resource))
 
-    def _slip_in(self, saboteur: Saboteur, resource: Resource) -> None:
-        world = saboteur.world
+    def _slip_in(self, injector: FaultInjector, resource: Resource) -> None:
+        world = injector.world
         held = world.bus.stream(subjects.kube_stream(resource).name).newest_of_each(">", world.loop.time())
         stored = (one for one in held if one.headers.get(subjects.OP) in (subjects.ADDED, subjects.MODIFIED))
         hidden = next((one for one in stored if f".{NAMESPACE_OF_STRANGERS}." not in one.subject), None)
@@ -49,21 +49,21 @@ class SlipIn(Passive):
             world.loop.call_soon(world.processes[leader].start, context=Context())
 
 
-class Queue(Passive):
+class Queue(NoEffect):
     """The apiserver is so slow that it carries nothing out for one process while all others go on, longer than the
     process's lease lasts. What nobody waits for any more it drops, as the real one does."""
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        saboteur.queue(request.writer, QUEUE_SECONDS)
-        return await saboteur.queued(request, serve)
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        injector.queue(request.writer, QUEUE_SECONDS)
+        return await injector.queued(request, serve)
 
 
-class Restore(Passive):
+class Restore(NoEffect):
     """etcd is restored from a backup that was made here, and the apiserver started again."""
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        saboteur.restore_after(LOST_SECONDS)
-        await saboteur.world.clock.sleep(ONE_WAY)
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        injector.restore_after(LOST_SECONDS)
+        await injector.world.clock.sleep(ONE_WAY)
         reply = await serve()
-        await saboteur.world.clock.sleep(ONE_WAY)
+        await injector.world.clock.sleep(ONE_WAY)
         return reply

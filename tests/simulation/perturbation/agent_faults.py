@@ -10,11 +10,11 @@ from flotilla_common.api.resources import LEASE
 from flotilla_common.installed import published
 from flotilla_nodeagent.cri.errors import Unavailable
 from flotilla_watcher.app import lease_name
-from tests.simulation.bus.faults import FINE, Fate, Passage, Way
+from tests.simulation.bus.faults import UNDISTURBED, Hop, Treatment, Way
 from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.perturbation.fault import Fault
-from tests.simulation.perturbation.saboteur import Saboteur
-from tests.simulation.perturbation.strikes import PAUSE_SECONDS, UNRULY_SECONDS, Crash, Passive
+from tests.simulation.perturbation.fault_injector import FaultInjector
+from tests.simulation.perturbation.service_faults import PAUSE_SECONDS, UNRULY_SECONDS, Crash, NoEffect
 from tests.simulation.world import World
 
 T = TypeVar("T")
@@ -26,10 +26,10 @@ LATE_SECONDS = 12.0
 class CrashAgent(Crash):
     """A node agent dies when its runtime has done what it was asked for. It is started again soon."""
 
-    async def call(self, saboteur: Saboteur, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
+    async def call(self, injector: FaultInjector, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
         if not self.before:
             await serve()
-        self.end(saboteur, agent)
+        self.end(injector, agent)
         return await asyncio.get_running_loop().create_future()  # the dead hear no answer
 
 
@@ -37,10 +37,10 @@ class CrashAgentBefore(CrashAgent):
     before = True
 
 
-class LoseRuntime(Passive):
+class LoseRuntime(NoEffect):
     """The runtime goes down with what it was asked for, and is there again a moment later."""
 
-    async def call(self, saboteur: Saboteur, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
+    async def call(self, injector: FaultInjector, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
         await serve()
         raise Unavailable("simulated: connection lost")
 
@@ -48,80 +48,80 @@ class LoseRuntime(Passive):
 class CrashReporting(Crash):
     """A node agent dies as its report leaves."""
 
-    def report(self, saboteur: Saboteur, agent: str) -> Fate:
-        saboteur.world.loop.call_soon(self.end, saboteur, agent, context=Context())
-        return FINE
+    def report(self, injector: FaultInjector, agent: str) -> Treatment:
+        injector.world.loop.call_soon(self.end, injector, agent, context=Context())
+        return UNDISTURBED
 
 
-class LoseReport(Passive):
+class LoseReport(NoEffect):
     """Nobody hears a report."""
 
-    def report(self, saboteur: Saboteur, agent: str) -> Fate:
-        return Fate(times=0)
+    def report(self, injector: FaultInjector, agent: str) -> Treatment:
+        return Treatment(times=0)
 
 
-class RepeatReport(Passive):
+class RepeatReport(NoEffect):
     """A report arrives twice."""
 
-    def report(self, saboteur: Saboteur, agent: str) -> Fate:
-        return Fate(times=2)
+    def report(self, injector: FaultInjector, agent: str) -> Treatment:
+        return Treatment(times=2)
 
 
-class DelayReport(Passive):
+class DelayReport(NoEffect):
     """A report arrives when its sender has long given up waiting for an answer."""
 
-    def report(self, saboteur: Saboteur, agent: str) -> Fate:
-        return Fate(delay=LATE_SECONDS)
+    def report(self, injector: FaultInjector, agent: str) -> Treatment:
+        return Treatment(delay=LATE_SECONDS)
 
 
-class LoseAnswer(Passive):
+class LoseAnswer(NoEffect):
     """A report is taken, and its sender does not learn of it."""
 
-    def report(self, saboteur: Saboteur, agent: str) -> Fate:
-        saboteur.deafen(agent)
-        return FINE
+    def report(self, injector: FaultInjector, agent: str) -> Treatment:
+        injector.lose_next_reply(agent)
+        return UNDISTURBED
 
 
-class PauseAgent(Passive):
+class PauseAgent(NoEffect):
     """A node agent stands still (SIGSTOP) once its report has left."""
 
-    def report(self, saboteur: Saboteur, agent: str) -> Fate:
-        process = saboteur.world.processes[agent]
+    def report(self, injector: FaultInjector, agent: str) -> Treatment:
+        process = injector.world.processes[agent]
         process.pause()
-        saboteur.world.loop.call_later(PAUSE_SECONDS, process.resume, context=Context())
-        return FINE
+        injector.world.loop.call_later(PAUSE_SECONDS, process.resume, context=Context())
+        return UNDISTURBED
 
 
-class LoseCopies(Passive):
+class LoseCopies(NoEffect):
     """For a moment nothing of what the bus sends to node agents arrives, though they listen: heartbeats and later
     numbers tell."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault)
-        self._usual: Callable[[Passage], Fate] | None = None
+        self._usual: Callable[[Hop], Treatment] | None = None
 
-    def fate(self, passage: Passage) -> Fate:
+    def treatment(self, hop: Hop) -> Treatment:
         """Of copies only: answers come."""
-        if passage.way is Way.LIVE and passage.client.startswith(AGENT) and passage.subject.startswith("node.v1."):
-            return Fate(times=0)
-        return FINE if self._usual is None else self._usual(passage)
+        if hop.way is Way.LIVE and hop.client.startswith(AGENT) and hop.subject.startswith("node.v1."):
+            return Treatment(times=0)
+        return UNDISTURBED if self._usual is None else self._usual(hop)
 
-    def moment(self, saboteur: Saboteur) -> None:
-        bus, usual = saboteur.world.bus, saboteur.world.bus.faults
-        self._usual = None if usual is None else usual.fate
+    def moment(self, injector: FaultInjector) -> None:
+        bus, usual = injector.world.bus, injector.world.bus.faults
+        self._usual = None if usual is None else usual.treatment
         bus.faults = self
-        saboteur.world.loop.call_later(UNRULY_SECONDS, setattr, bus, "faults", usual)
+        injector.world.loop.call_later(UNRULY_SECONDS, setattr, bus, "faults", usual)
 
 
-class LoseWatcher(Passive):
+class LoseWatcher(NoEffect):
     """The replica of the watcher that publishes a resource for the nodes is gone for good as a runtime hears from its
     agent; the other one takes over."""
 
     wiped = False
 
-    async def call(self, saboteur: Saboteur, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
+    async def call(self, injector: FaultInjector, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
         del agent
-        world = saboteur.world
+        world = injector.world
         world.processes[publisher(world, self.fault.resource)].crash()
         if self.wiped:
             world.bus.wipe()

@@ -16,19 +16,19 @@ from flotilla_nodeagent.images.pull import AWAY_PAUSE
 from flotilla_watcher.resource_watch import GUARD_SECONDS, MARKER_BEATS
 from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.oracles.view import VISIBILITY_LAG
-from tests.simulation.perturbation import agent_strikes, strikes, time_strikes
-from tests.simulation.perturbation.agent_strikes import LATE_SECONDS
+from tests.simulation.perturbation import agent_faults, service_faults, timing_faults
+from tests.simulation.perturbation.agent_faults import LATE_SECONDS
 from tests.simulation.perturbation.fault import Fault, Place, Point
-from tests.simulation.perturbation.kubelet_strikes import LATE_FOR_SECONDS, SLOW_FOR_SECONDS, HalfBegun, LateReports
-from tests.simulation.perturbation.saboteur import Saboteur, Strike
-from tests.simulation.perturbation.strikes import (
+from tests.simulation.perturbation.fault_injector import Effect, FaultInjector
+from tests.simulation.perturbation.kubelet_faults import LATE_FOR_SECONDS, SLOW_FOR_SECONDS, HalfBegun, LateReports
+from tests.simulation.perturbation.service_faults import (
     BLACKOUT_SECONDS,
     FAILOVER_SECONDS,
     HOLD_SECONDS,
     PAUSE_SECONDS,
     UNRULY_SECONDS,
 )
-from tests.simulation.perturbation.time_strikes import QUEUE_SECONDS
+from tests.simulation.perturbation.timing_faults import QUEUE_SECONDS
 from tests.simulation.world import RESTART_SECONDS
 
 HOUR = 3600.0
@@ -70,10 +70,10 @@ CONTROLLERS = "*"
 """Stands for the services of the scenario."""
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class FaultKind(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the catalogue."""
 
-    strike: Callable[[Fault], Strike]
+    effect: Callable[[Fault], Effect]
     place: Place
     setting: Setting = Setting()
     outage: float = 0.5
@@ -91,144 +91,165 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 BOTH = (CONTROLLERS, "watcher")
 WEBHOOK = ("webhook",)
 WRITERS = (CONTROLLERS, *WEBHOOK)
-NOBODY = ("",)
+NO_WRITER = ("",)
 AGENTS = (AGENT,)
 
 LATE = HOLD_SECONDS + VISIBILITY_LAG
 
-KINDS: Mapping[str, Kind] = {
-    "crash-before": Kind(strike=strikes.CrashBefore, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, lag=6),
-    "crash-after": Kind(strike=strikes.Crash, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, lag=6),
-    "request-lost": Kind(strike=strikes.Lose, place=Place.WRITE, services=WRITERS),
-    "reply-lost": Kind(strike=strikes.LoseReply, place=Place.WRITE, services=(*BOTH, *WEBHOOK), lag=2),
-    "conflict": Kind(strike=strikes.Refuse, place=Place.WRITE, services=(*BOTH, *WEBHOOK), lag=4),
+FAULT_KINDS: Mapping[str, FaultKind] = {
+    "crash-before": FaultKind(
+        effect=service_faults.CrashBefore, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, lag=6
+    ),
+    "crash-after": FaultKind(
+        effect=service_faults.Crash, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, lag=6
+    ),
+    "request-lost": FaultKind(effect=service_faults.Lose, place=Place.WRITE, services=WRITERS),
+    "reply-lost": FaultKind(effect=service_faults.LoseReply, place=Place.WRITE, services=(*BOTH, *WEBHOOK), lag=2),
+    "conflict": FaultKind(effect=service_faults.Refuse, place=Place.WRITE, services=(*BOTH, *WEBHOOK), lag=4),
     # All writes wait for a second, those of the same pass included, then the key does.
-    "throttled": Kind(
-        strike=strikes.Throttle,
+    "throttled": FaultKind(
+        effect=service_faults.Throttle,
         place=Place.WRITE,
         services=WRITERS,
         outage=2.5,
-        lag=strikes.Throttle.retry_after + VISIBILITY_LAG,
+        lag=service_faults.Throttle.retry_after + VISIBILITY_LAG,
     ),
-    "error": Kind(strike=strikes.Fail, place=Place.WRITE, services=WRITERS),
-    "timeout": Kind(strike=strikes.TimeOut, place=Place.WRITE, services=WRITERS),
-    "webhook-late": Kind(
-        strike=strikes.LateWebhook,
+    "error": FaultKind(effect=service_faults.Fail, place=Place.WRITE, services=WRITERS),
+    "timeout": FaultKind(effect=service_faults.TimeOut, place=Place.WRITE, services=WRITERS),
+    "webhook-late": FaultKind(
+        effect=service_faults.LateWebhook,
         place=Place.WRITE,
         services=WEBHOOK,
         outage=HOLD_SECONDS,
         lag=LATE,
         drawn=False,
     ),
-    "old-view": Kind(
-        strike=strikes.OldView,
+    "old-view": FaultKind(
+        effect=service_faults.OldView,
         place=Place.WRITE,
         outage=FAILOVER_SECONDS + HOLD_SECONDS,
         lag=FAILOVER_SECONDS + LATE,
     ),
-    "paused": Kind(strike=strikes.Pause, place=Place.WRITE, setting=Setting(replicas=2), outage=PAUSE_SECONDS),
-    "skewed": Kind(
-        strike=strikes.CrashLeader,
+    "paused": FaultKind(
+        effect=service_faults.Pause, place=Place.WRITE, setting=Setting(replicas=2), outage=PAUSE_SECONDS
+    ),
+    "skewed": FaultKind(
+        effect=service_faults.CrashLeader,
         place=Place.STEP,
         setting=Setting(2, skew=HOUR),
         outage=FAILOVER_SECONDS,
         lag=6,
-        services=NOBODY,
+        services=NO_WRITER,
     ),
-    "held": Kind(strike=strikes.Hold, place=Place.WRITE, outage=HOLD_SECONDS, lag=LATE, per_resource=True),
-    "held-from": Kind(
-        strike=strikes.Hold, place=Place.STEP, outage=HOLD_SECONDS, lag=LATE, services=NOBODY, per_resource=True
+    "held": FaultKind(effect=service_faults.Hold, place=Place.WRITE, outage=HOLD_SECONDS, lag=LATE, per_resource=True),
+    "held-from": FaultKind(
+        effect=service_faults.Hold,
+        place=Place.STEP,
+        outage=HOLD_SECONDS,
+        lag=LATE,
+        services=NO_WRITER,
+        per_resource=True,
     ),
-    "expired": Kind(strike=strikes.Expire, place=Place.EVENT, outage=1, lag=1, services=("watcher", *WEBHOOK)),
-    "cut": Kind(strike=strikes.Cut, place=Place.EVENT, outage=1, lag=1, services=("watcher",), swept=False),
-    "wiped": Kind(
-        strike=strikes.Wipe, place=Place.MESSAGE, outage=REFILL_SECONDS, lag=REFILL_SECONDS + 1, services=NOBODY
+    "expired": FaultKind(
+        effect=service_faults.Expire, place=Place.EVENT, outage=1, lag=1, services=("watcher", *WEBHOOK)
     ),
-    "watcher-crash": Kind(
-        strike=strikes.CrashWatcher,
+    "cut": FaultKind(effect=service_faults.Cut, place=Place.EVENT, outage=1, lag=1, services=("watcher",), swept=False),
+    "wiped": FaultKind(
+        effect=service_faults.Wipe,
+        place=Place.MESSAGE,
+        outage=REFILL_SECONDS,
+        lag=REFILL_SECONDS + 1,
+        services=NO_WRITER,
+    ),
+    "watcher-crash": FaultKind(
+        effect=service_faults.CrashWatcher,
         place=Place.MESSAGE,
         outage=FAILOVER_SECONDS,
         lag=FAILOVER_SECONDS + 1,
-        services=NOBODY,
+        services=NO_WRITER,
     ),
-    "slipped-in": Kind(
-        strike=time_strikes.SlipIn,
+    "slipped-in": FaultKind(
+        effect=timing_faults.SlipIn,
         place=Place.STEP,
         outage=MARKER_SECONDS + FAILOVER_SECONDS + 2,
         lag=FAILOVER_SECONDS + 2,
-        services=NOBODY,
+        services=NO_WRITER,
         per_resource=True,
         drawn=False,
     ),
-    "queued": Kind(
-        strike=time_strikes.Queue,
+    "queued": FaultKind(
+        effect=timing_faults.Queue,
         place=Place.WRITE,
         setting=Setting(replicas=2),
         outage=QUEUE_SECONDS + 2,
         lag=6,
         drawn=False,
     ),
-    "restored": Kind(
-        strike=time_strikes.Restore,
+    "restored": FaultKind(
+        effect=timing_faults.Restore,
         place=Place.WRITE,
         outage=RESTORE_SECONDS,
         lag=RESTORE_SECONDS,
         redone=True,
         drawn=False,
     ),
-    "straggler": Kind(
-        strike=strikes.Straggle, place=Place.WRITE, outage=FAILOVER_SECONDS + 2, lag=6, swept=False, drawn=False
+    "straggler": FaultKind(
+        effect=service_faults.Straggle, place=Place.WRITE, outage=FAILOVER_SECONDS + 2, lag=6, swept=False, drawn=False
     ),
-    "stalled": Kind(strike=strikes.Stall, place=Place.STEP, outage=15, lag=16, services=NOBODY, per_resource=True),
-    "repeated": Kind(strike=strikes.Repeat, place=Place.MESSAGE, lag=1, services=NOBODY, swept=False),
-    "delayed": Kind(strike=strikes.Delay, place=Place.MESSAGE, outage=3, lag=3, services=NOBODY, swept=False),
-    "messages-lost": Kind(
-        strike=strikes.LoseMessages, place=Place.MESSAGE, outage=15, lag=16, services=NOBODY, swept=False
+    "stalled": FaultKind(
+        effect=service_faults.Stall, place=Place.STEP, outage=15, lag=16, services=NO_WRITER, per_resource=True
     ),
-    "agent-crash-before": Kind(
-        strike=agent_strikes.CrashAgentBefore, place=Place.CALL, outage=AGENT_SECONDS, services=AGENTS, drawn=False
+    "repeated": FaultKind(effect=service_faults.Repeat, place=Place.MESSAGE, lag=1, services=NO_WRITER, swept=False),
+    "delayed": FaultKind(
+        effect=service_faults.Delay, place=Place.MESSAGE, outage=3, lag=3, services=NO_WRITER, swept=False
     ),
-    "agent-crash-after": Kind(
-        strike=agent_strikes.CrashAgent, place=Place.CALL, outage=AGENT_SECONDS, services=AGENTS, drawn=False
+    "messages-lost": FaultKind(
+        effect=service_faults.LoseMessages, place=Place.MESSAGE, outage=15, lag=16, services=NO_WRITER, swept=False
     ),
-    "runtime-away": Kind(
-        strike=agent_strikes.LoseRuntime, place=Place.CALL, outage=AWAY_SECONDS, services=AGENTS, drawn=False
+    "agent-crash-before": FaultKind(
+        effect=agent_faults.CrashAgentBefore, place=Place.CALL, outage=AGENT_SECONDS, services=AGENTS, drawn=False
     ),
-    "agent-crash-reporting": Kind(
-        strike=agent_strikes.CrashReporting, place=Place.REPORT, outage=AGENT_SECONDS, services=AGENTS, drawn=False
+    "agent-crash-after": FaultKind(
+        effect=agent_faults.CrashAgent, place=Place.CALL, outage=AGENT_SECONDS, services=AGENTS, drawn=False
     ),
-    "report-lost": Kind(
-        strike=agent_strikes.LoseReport, place=Place.REPORT, outage=SILENCE_SECONDS, services=AGENTS, drawn=False
+    "runtime-away": FaultKind(
+        effect=agent_faults.LoseRuntime, place=Place.CALL, outage=AWAY_SECONDS, services=AGENTS, drawn=False
     ),
-    "answer-lost": Kind(
-        strike=agent_strikes.LoseAnswer, place=Place.REPORT, outage=SILENCE_SECONDS, services=AGENTS, drawn=False
+    "agent-crash-reporting": FaultKind(
+        effect=agent_faults.CrashReporting, place=Place.REPORT, outage=AGENT_SECONDS, services=AGENTS, drawn=False
     ),
-    "report-twice": Kind(strike=agent_strikes.RepeatReport, place=Place.REPORT, services=AGENTS, drawn=False),
-    "report-late": Kind(
-        strike=agent_strikes.DelayReport,
+    "report-lost": FaultKind(
+        effect=agent_faults.LoseReport, place=Place.REPORT, outage=SILENCE_SECONDS, services=AGENTS, drawn=False
+    ),
+    "answer-lost": FaultKind(
+        effect=agent_faults.LoseAnswer, place=Place.REPORT, outage=SILENCE_SECONDS, services=AGENTS, drawn=False
+    ),
+    "report-twice": FaultKind(effect=agent_faults.RepeatReport, place=Place.REPORT, services=AGENTS, drawn=False),
+    "report-late": FaultKind(
+        effect=agent_faults.DelayReport,
         place=Place.REPORT,
         outage=LATE_SECONDS + SILENCE_SECONDS,
         services=AGENTS,
         drawn=False,
     ),
-    "agent-paused": Kind(
-        strike=agent_strikes.PauseAgent,
+    "agent-paused": FaultKind(
+        effect=agent_faults.PauseAgent,
         place=Place.REPORT,
         outage=PAUSE_SECONDS + AGENT_SECONDS,
         services=AGENTS,
         drawn=False,
     ),
-    "copies-lost": Kind(
-        strike=agent_strikes.LoseCopies,
+    "copies-lost": FaultKind(
+        effect=agent_faults.LoseCopies,
         place=Place.MESSAGE,
         outage=GAP_SECONDS,
         lag=GAP_SECONDS + 1,
-        services=NOBODY,
+        services=NO_WRITER,
         with_agents=True,
         drawn=False,
     ),
-    "watcher-gone": Kind(
-        strike=agent_strikes.LoseWatcher,
+    "watcher-gone": FaultKind(
+        effect=agent_faults.LoseWatcher,
         place=Place.CALL,
         setting=Setting(watchers=2),
         outage=FAILOVER_SECONDS,
@@ -237,8 +258,8 @@ KINDS: Mapping[str, Kind] = {
         per_copied=True,
         drawn=False,
     ),
-    "watcher-gone-wiped": Kind(
-        strike=agent_strikes.LoseWatcherAndBus,
+    "watcher-gone-wiped": FaultKind(
+        effect=agent_faults.LoseWatcherAndBus,
         place=Place.CALL,
         setting=Setting(watchers=2),
         outage=FAILOVER_SECONDS + UNHEARD_SECONDS,
@@ -247,15 +268,17 @@ KINDS: Mapping[str, Kind] = {
         per_copied=True,
         drawn=False,
     ),
-    "half-begun": Kind(strike=HalfBegun, place=Place.WRITE, outage=SLOW_FOR_SECONDS, lag=6),
-    "kubelet-late": Kind(strike=LateReports, place=Place.WRITE, outage=LATE_FOR_SECONDS),
-    "bus-dead": Kind(strike=strikes.KillBus, place=Place.STEP, outage=10, lag=11, services=NOBODY, ends_channel=True),
-    "bus-away": Kind(
-        strike=strikes.BlackOut,
+    "half-begun": FaultKind(effect=HalfBegun, place=Place.WRITE, outage=SLOW_FOR_SECONDS, lag=6),
+    "kubelet-late": FaultKind(effect=LateReports, place=Place.WRITE, outage=LATE_FOR_SECONDS),
+    "bus-dead": FaultKind(
+        effect=service_faults.KillBus, place=Place.STEP, outage=10, lag=11, services=NO_WRITER, ends_channel=True
+    ),
+    "bus-away": FaultKind(
+        effect=service_faults.BlackOut,
         place=Place.STEP,
         outage=BLACKOUT_SECONDS + 3,
         lag=BLACKOUT_SECONDS + 3,
-        services=NOBODY,
+        services=NO_WRITER,
     ),
 }
 """Every kind of fault by name."""
@@ -266,30 +289,32 @@ def copied() -> Sequence[str]:
     return [kind.resource.plural for kind in catalogue.KINDS if kind.node_route is not None]
 
 
-def _concerns(kind: Kind, service: str, services: Sequence[str]) -> bool:
+def _concerns(kind: FaultKind, service: str, services: Sequence[str]) -> bool:
     return service in kind.services or (CONTROLLERS in kind.services and service in services)
 
 
-def arm(saboteur: Saboteur, fault: Fault) -> None:
+def arm(injector: FaultInjector, fault: Fault) -> None:
     """Have the fault committed."""
-    kind = KINDS[fault.kind]
-    saboteur.arm(kind.place, fault.writer, fault.number, kind.strike(fault))
+    kind = FAULT_KINDS[fault.kind]
+    injector.arm(kind.place, fault.writer, fault.number, kind.effect(fault))
 
 
 def outage(faults: Sequence[Fault]) -> float:
     """Fake seconds after the last of the points at which all of it is over."""
-    return sum(KINDS[fault.kind].outage for fault in faults)
+    return sum(FAULT_KINDS[fault.kind].outage for fault in faults)
 
 
 def visibility_lag(faults: Sequence[Fault]) -> float:
     """How far behind a controller's view may be, in fake seconds."""
-    return max(sum(KINDS[fault.kind].lag for fault in faults), VISIBILITY_LAG)
+    return max(sum(FAULT_KINDS[fault.kind].lag for fault in faults), VISIBILITY_LAG)
 
 
 def setting_of(faults: Sequence[Fault]) -> Setting:
     """The world that the faults need."""
     return max(
-        (KINDS[fault.kind].setting for fault in faults), key=lambda one: (one.replicas, one.watchers), default=Setting()
+        (FAULT_KINDS[fault.kind].setting for fault in faults),
+        key=lambda one: (one.replicas, one.watchers),
+        default=Setting(),
     )
 
 
@@ -308,7 +333,7 @@ def faults_at(
     )
     return [
         Fault(name, point.writer, point.number, resource)
-        for name, kind in KINDS.items()
+        for name, kind in FAULT_KINDS.items()
         if kind.setting == setting and kind.swept and not (kind.ends_channel if agents else kind.with_agents)
         if not (kind.redone and (exact or agents))
         for point in points
@@ -317,7 +342,7 @@ def faults_at(
     ]
 
 
-def _resources(kind: Kind, watched: Sequence[str]) -> Sequence[str]:
+def _resources(kind: FaultKind, watched: Sequence[str]) -> Sequence[str]:
     if kind.per_resource:
         return watched
     return [one for one in copied() if one in watched] if kind.per_copied else [""]

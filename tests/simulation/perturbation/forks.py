@@ -16,10 +16,10 @@ import msgspec
 
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.oracles.outcome import Outcome
+from tests.simulation.perturbation.catalogue import FAULT_KINDS, Setting
 from tests.simulation.perturbation.fault import Fault, Place, Point
-from tests.simulation.perturbation.kinds import KINDS, Setting
+from tests.simulation.perturbation.fault_injector import Effect, FaultInjector
 from tests.simulation.perturbation.play import Run, in_world
-from tests.simulation.perturbation.saboteur import Saboteur, Strike
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.world import World
 
@@ -42,27 +42,27 @@ Choice = Callable[[Sequence[Point]], Iterable[Fault]]
 def branch(scenario: Scenario, setting: Setting, choose: Choice) -> list[Report]:
     """Run the scenario undisturbed, and once with every chosen fault, in worlds of this setting. The first report is
     that of the undisturbed run; if that one fails, it is the only one."""
-    saboteur, forks = Saboteur(), Forks()
-    stems: list[Stem] = []
+    injector, forks = FaultInjector(), Forks()
+    stems: list[SharedRun] = []
 
     async def body(world: World) -> None:
-        run = Run(scenario, saboteur, world)
+        run = Run(scenario, injector, world)
         await run.prepare()
         if not forks.child(world.loop, None):
             reference = forks.reports[0]
             if reference.outcome.problems:
                 return
-            stem = Stem(run, forks, world.loop, choose(reference.points))
+            stem = SharedRun(run, forks, world.loop, choose(reference.points))
             if not stem.left:
                 return
             stems.append(stem)
-            saboteur.stem = stem
+            injector.stem = stem
         outcome = await run.play()
         unhandled = ["".join(traceback.format_exception(error)) for error in world.loop.unhandled]
         forks.report(msgspec.structs.replace(outcome, problems=(*outcome.problems, *unhandled)), run.points)
 
     try:
-        in_world(scenario, saboteur, body, setting)
+        in_world(scenario, injector, body, setting)
     except BaseException as error:
         forks.report(Outcome(problems=(traceback.format_exc(),)))
         if not (isinstance(error, RuntimeError) and any(stem.over for stem in stems)):  # its loop was stopped
@@ -72,7 +72,7 @@ def branch(scenario: Scenario, setting: Setting, choose: Choice) -> list[Report]
     return forks.reports
 
 
-class Stem:
+class SharedRun:
     """The undisturbed run in the parent, up to its last point with a fault. A child leaves it for every fault at every
     point."""
 
@@ -83,16 +83,16 @@ class Stem:
         self._faults: defaultdict[tuple[Place, str, int], list[Fault]] = defaultdict(list)
         self._is_child = False
         for fault in faults:
-            self._faults[(KINDS[fault.kind].place, fault.writer, fault.number)].append(fault)
+            self._faults[(FAULT_KINDS[fault.kind].place, fault.writer, fault.number)].append(fault)
 
-    def __call__(self, point: Point) -> Strike | None:
+    def __call__(self, point: Point) -> Effect | None:
         """The point is reached: None in the parent, what happens to it in each child."""
         for fault in self._faults.pop((point.place, point.writer, point.number), ()):
             if self._forks.child(self._loop, fault):
                 self._faults.clear()
                 self._is_child = True
                 self._run.suffer((fault,))
-                return KINDS[fault.kind].strike(fault)
+                return FAULT_KINDS[fault.kind].effect(fault)
         if self.over:
             self._loop.stop()
         return None

@@ -6,8 +6,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from tests.simulation.apiserver.wire import ONE_WAY, Request
-from tests.simulation.perturbation.saboteur import Saboteur
-from tests.simulation.perturbation.strikes import FAILOVER_SECONDS, CrashBefore, Passive
+from tests.simulation.perturbation.fault_injector import FaultInjector
+from tests.simulation.perturbation.service_faults import FAILOVER_SECONDS, CrashBefore, NoEffect
 
 T = TypeVar("T")
 
@@ -24,16 +24,16 @@ SLOW_FOR_SECONDS = FAILOVER_SECONDS + 3.0
 """How long it is so: until the next replica has given back and taken what it will."""
 
 
-class LateReports(Passive):
+class LateReports(NoEffect):
     """From this write on, for a while, the status that a kubelet writes is of an older pod than the one it meets."""
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        kubelets, loop = saboteur.world.cluster.kubelets, saboteur.world.loop
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        kubelets, loop = injector.world.cluster.kubelets, injector.world.loop
         kubelets.lag = LATE_SECONDS
         loop.call_later(LATE_FOR_SECONDS, setattr, kubelets, "lag", 0.0)
-        await saboteur.world.clock.sleep(ONE_WAY)
+        await injector.world.clock.sleep(ONE_WAY)
         reply = await serve()
-        await saboteur.world.clock.sleep(ONE_WAY)
+        await injector.world.clock.sleep(ONE_WAY)
         return reply
 
 
@@ -41,8 +41,8 @@ class HalfBegun(CrashBefore):
     """The process dies as this write leaves, with other updates half begun, and for a while kubelets are slow to say
     what readiness gates mean."""
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        kubelets, loop = saboteur.world.cluster.kubelets, saboteur.world.loop
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        kubelets, loop = injector.world.cluster.kubelets, injector.world.loop
         usual, kubelets.pace = kubelets.pace, replace(kubelets.pace, readiness=SLOW_SECONDS)
         loop.call_later(SLOW_FOR_SECONDS, setattr, kubelets, "pace", usual)
-        return await super().write(saboteur, request, serve)
+        return await super().write(injector, request, serve)

@@ -1,6 +1,6 @@
 """What faults do at their points: the network, the apiserver and the bus of the services.
 
-Each class is a `Strike` for one entry of the catalogue (`kinds.py`).
+Each class is a `Strike` for one entry of the catalogue (`catalogue.py`).
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,9 +11,9 @@ from flotilla_common.bus.subjects import kube_stream
 from flotilla_common.installed import published
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.simulation.apiserver.wire import ONE_WAY, Request
-from tests.simulation.bus.faults import FINE, Fate, Passage, Way
+from tests.simulation.bus.faults import UNDISTURBED, Hop, Treatment, Way
 from tests.simulation.perturbation.fault import Fault
-from tests.simulation.perturbation.saboteur import Saboteur
+from tests.simulation.perturbation.fault_injector import FaultInjector
 from tests.simulation.world import RESTART_SECONDS, World
 
 T = TypeVar("T")
@@ -37,48 +37,48 @@ BLACKOUT_SECONDS = 11.0
 """How long the bus is away: longer than services wait before they list and watch by themselves."""
 
 
-class Passive:
+class NoEffect:
     """A strike that does nothing; kinds override what they are about."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        del saboteur, request
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        del injector, request
         return await serve()
 
-    def event(self, saboteur: Saboteur, request: Request) -> None:
-        del saboteur, request
+    def event(self, injector: FaultInjector, request: Request) -> None:
+        del injector, request
 
-    def moment(self, saboteur: Saboteur) -> None:
-        del saboteur
+    def moment(self, injector: FaultInjector) -> None:
+        del injector
 
-    async def call(self, saboteur: Saboteur, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
-        del saboteur, agent
+    async def call(self, injector: FaultInjector, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
+        del injector, agent
         return await serve()
 
-    def report(self, saboteur: Saboteur, agent: str) -> Fate:
-        del saboteur, agent
-        return FINE
+    def report(self, injector: FaultInjector, agent: str) -> Treatment:
+        del injector, agent
+        return UNDISTURBED
 
 
-class Crash(Passive):
+class Crash(NoEffect):
     """The process dies as its request leaves, or as the reply comes back. It is started again soon."""
 
     before = False
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         if self.before:
-            self.end(saboteur, request.writer)
+            self.end(injector, request.writer)
             raise Unreachable("the sender is dead", sent=False)
-        await saboteur.world.clock.sleep(ONE_WAY)
+        await injector.world.clock.sleep(ONE_WAY)
         reply = await serve()
-        self.end(saboteur, request.writer)
+        self.end(injector, request.writer)
         return reply
 
-    def end(self, saboteur: Saboteur, writer: str) -> None:
+    def end(self, injector: FaultInjector, writer: str) -> None:
         """kill -9, and a restart."""
-        world, process = saboteur.world, saboteur.world.processes[writer]
+        world, process = injector.world, injector.world.processes[writer]
         process.crash()
         world.loop.call_later(RESTART_SECONDS, lambda: process.alive or process.start(), context=Context())
 
@@ -87,53 +87,53 @@ class CrashBefore(Crash):
     before = True
 
 
-class LateWebhook(Passive):
+class LateWebhook(NoEffect):
     """The replica of the webhook does not hear for seconds what becomes of what it remembers."""
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        saboteur.hold(request.writer, "", HOLD_SECONDS)
-        await saboteur.world.clock.sleep(ONE_WAY)
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        injector.hold(request.writer, "", HOLD_SECONDS)
+        await injector.world.clock.sleep(ONE_WAY)
         return await serve()
 
 
 class OldView(Crash):
     """The process dies after its write and starts again from a bus that has not heard of it yet."""
 
-    def end(self, saboteur: Saboteur, writer: str) -> None:
-        saboteur.hold("watcher-0", "", FAILOVER_SECONDS + HOLD_SECONDS)
-        super().end(saboteur, writer)
+    def end(self, injector: FaultInjector, writer: str) -> None:
+        injector.hold("watcher-0", "", FAILOVER_SECONDS + HOLD_SECONDS)
+        super().end(injector, writer)
 
 
 class Straggle(Crash):
     """The process dies, and its last request arrives only when its successor has been at work for a while."""
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        self.end(saboteur, request.writer)
-        await saboteur.world.clock.sleep(FAILOVER_SECONDS + STRAGGLE_SECONDS)
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        self.end(injector, request.writer)
+        await injector.world.clock.sleep(FAILOVER_SECONDS + STRAGGLE_SECONDS)
         return await serve()
 
 
-class Pause(Passive):
+class Pause(NoEffect):
     """The process stands still (SIGSTOP) as its request leaves, until long after its lease ran out."""
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        process = saboteur.world.processes[request.writer]
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        process = injector.world.processes[request.writer]
         process.pause()
-        saboteur.world.loop.call_later(PAUSE_SECONDS, process.resume)
-        await saboteur.world.clock.sleep(ONE_WAY)
+        injector.world.loop.call_later(PAUSE_SECONDS, process.resume)
+        await injector.world.clock.sleep(ONE_WAY)
         return await serve()
 
 
-class Lose(Passive):
+class Lose(NoEffect):
     """The connection breaks: before the request arrives, or (`served`) before the reply does."""
 
     served = False
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        await saboteur.world.clock.sleep(ONE_WAY)
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        await injector.world.clock.sleep(ONE_WAY)
         if self.served:
             await serve()
-        await saboteur.world.clock.sleep(ONE_WAY)
+        await injector.world.clock.sleep(ONE_WAY)
         raise Unreachable(f"{request.verb} {request.resource.plural}: connection reset by peer")
 
 
@@ -141,16 +141,16 @@ class LoseReply(Lose):
     served = True
 
 
-class Refuse(Passive):
+class Refuse(NoEffect):
     """The apiserver answers with an error, without having done anything or (`served`) after it did."""
 
     code, reason, retry_after, served = 409, "Conflict", 0.0, False
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        await saboteur.world.clock.sleep(ONE_WAY)
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        await injector.world.clock.sleep(ONE_WAY)
         if self.served:
             await serve()
-        await saboteur.world.clock.sleep(ONE_WAY)
+        await injector.world.clock.sleep(ONE_WAY)
         raise ApiError(self.code, self.reason, f"simulated: {self.reason}", self.retry_after)
 
 
@@ -166,95 +166,95 @@ class TimeOut(Refuse):
     code, reason, served = 504, "Timeout", True
 
 
-class Hold(Passive):
+class Hold(NoEffect):
     """The watcher's events of one resource stay back while everything else goes on."""
 
-    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        saboteur.hold("watcher-0", self.fault.resource, HOLD_SECONDS)
-        await saboteur.world.clock.sleep(ONE_WAY)
+    async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        injector.hold("watcher-0", self.fault.resource, HOLD_SECONDS)
+        await injector.world.clock.sleep(ONE_WAY)
         reply = await serve()
-        await saboteur.world.clock.sleep(ONE_WAY)
+        await injector.world.clock.sleep(ONE_WAY)
         return reply
 
-    def moment(self, saboteur: Saboteur) -> None:
-        saboteur.hold("watcher-0", self.fault.resource, HOLD_SECONDS)
+    def moment(self, injector: FaultInjector) -> None:
+        injector.hold("watcher-0", self.fault.resource, HOLD_SECONDS)
 
 
-class Expire(Passive):
+class Expire(NoEffect):
     """The watch's history is gone: 410 instead of an event."""
 
-    def event(self, saboteur: Saboteur, request: Request) -> None:
+    def event(self, injector: FaultInjector, request: Request) -> None:
         raise ApiError(410, "Expired", "simulated: too old resource version")
 
 
-class Cut(Passive):
+class Cut(NoEffect):
     """The watch breaks off before an event."""
 
-    def event(self, saboteur: Saboteur, request: Request) -> None:
+    def event(self, injector: FaultInjector, request: Request) -> None:
         raise Unreachable("simulated: connection reset by peer")
 
 
-class Stall(Passive):
+class Stall(NoEffect):
     """The service's follow of one stream stands still, and its heartbeats go on: nobody tells it."""
 
-    def moment(self, saboteur: Saboteur) -> None:
+    def moment(self, injector: FaultInjector) -> None:
         resource = next(one for one in published() if one.plural == self.fault.resource)
-        for leader in leaders(saboteur.world):
-            saboteur.world.bus.stall(leader, kube_stream(resource).name)
+        for leader in leaders(injector.world):
+            injector.world.bus.stall(leader, kube_stream(resource).name)
 
 
-class Repeat(Passive):
+class Repeat(NoEffect):
     """From its point on, for a moment, the bus delivers everything twice, late, or not at all."""
 
-    unruly = Fate(times=2)
+    unruly = Treatment(times=2)
 
-    def fate(self, passage: Passage) -> Fate:
+    def treatment(self, hop: Hop) -> Treatment:
         """Of deliveries only: publishes are acknowledged."""
-        return self.unruly if passage.way is Way.DELIVER else FINE
+        return self.unruly if hop.way is Way.DELIVER else UNDISTURBED
 
-    def moment(self, saboteur: Saboteur) -> None:
-        bus, usual = saboteur.world.bus, saboteur.world.bus.faults
+    def moment(self, injector: FaultInjector) -> None:
+        bus, usual = injector.world.bus, injector.world.bus.faults
         bus.faults = self
-        saboteur.world.loop.call_later(UNRULY_SECONDS, setattr, bus, "faults", usual)
+        injector.world.loop.call_later(UNRULY_SECONDS, setattr, bus, "faults", usual)
 
 
 class Delay(Repeat):
-    unruly = Fate(delay=2.0)
+    unruly = Treatment(delay=2.0)
 
 
 class LoseMessages(Repeat):
-    unruly = Fate(times=0)
+    unruly = Treatment(times=0)
 
 
-class Wipe(Passive):
+class Wipe(NoEffect):
     """The bus loses everything."""
 
-    def moment(self, saboteur: Saboteur) -> None:
-        saboteur.world.bus.wipe()
+    def moment(self, injector: FaultInjector) -> None:
+        injector.world.bus.wipe()
 
 
 class CrashWatcher(Crash):
     """The watcher dies when the bus has a message of it."""
 
-    def moment(self, saboteur: Saboteur) -> None:
-        self.end(saboteur, "watcher-0")
+    def moment(self, injector: FaultInjector) -> None:
+        self.end(injector, "watcher-0")
 
 
 class CrashLeader(Crash):
     """The leaders die before a user's action."""
 
-    def moment(self, saboteur: Saboteur) -> None:
-        for leader in leaders(saboteur.world):
-            self.end(saboteur, leader)
+    def moment(self, injector: FaultInjector) -> None:
+        for leader in leaders(injector.world):
+            self.end(injector, leader)
 
 
-class KillBus(Passive):
+class KillBus(NoEffect):
     """The bus dies, for ever or (`back`) for a while."""
 
     back = False
 
-    def moment(self, saboteur: Saboteur) -> None:
-        world = saboteur.world
+    def moment(self, injector: FaultInjector) -> None:
+        world = injector.world
         world.bus.kill()
         if self.back:
             world.loop.call_later(BLACKOUT_SECONDS, world.bus.revive)

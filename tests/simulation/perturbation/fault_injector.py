@@ -18,7 +18,7 @@ from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import FOLLOW
 from tests.simulation.apiserver.store import Backup
 from tests.simulation.apiserver.wire import Delivery, PlainWire, Request, Wire
-from tests.simulation.bus.faults import FINE, Fate, Passage, Way
+from tests.simulation.bus.faults import UNDISTURBED, Hop, Treatment, Way
 from tests.simulation.history import Version
 from tests.simulation.loop import SimulatedClock, SimulatedLoop
 from tests.simulation.nodes.agent import NAME as AGENTS
@@ -48,52 +48,52 @@ LEASES = (
 """Leases whose renewals are points, by parts of their names: on the others nothing else depends than on these."""
 
 
-class Strike(Protocol):
+class Effect(Protocol):
     """What a kind of fault does at its point."""
 
-    async def write(self, saboteur: "Saboteur", request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+    async def write(self, injector: "FaultInjector", request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         """Instead of carrying the request."""
         ...
 
-    def event(self, saboteur: "Saboteur", request: Request) -> None:
+    def event(self, injector: "FaultInjector", request: Request) -> None:
         """Before the event is delivered; may raise what ends the watch."""
         ...
 
-    def moment(self, saboteur: "Saboteur") -> None:
+    def moment(self, injector: "FaultInjector") -> None:
         """At a message or a step."""
         ...
 
-    async def call(self, saboteur: "Saboteur", agent: str, serve: Callable[[], Awaitable[T]]) -> T:
+    async def call(self, injector: "FaultInjector", agent: str, serve: Callable[[], Awaitable[T]]) -> T:
         """Instead of an agent's call to its runtime."""
         ...
 
-    def report(self, saboteur: "Saboteur", agent: str) -> Fate:
+    def report(self, injector: "FaultInjector", agent: str) -> Treatment:
         """What becomes of an agent's report."""
         ...
 
 
-class Saboteur:
+class FaultInjector:
     """The network and the ears of one run. Unarmed it only writes the points down."""
 
     def __init__(self) -> None:
-        self.strikes: list[float] = []  # when, in fake seconds
+        self.injected: list[float] = []  # when, in fake seconds
         self.points: list[Point] = []
-        self.stem: Callable[[Point], Strike | None] | None = None
+        self.stem: Callable[[Point], Effect | None] | None = None
         """Asked at every point what is to happen there, instead of what was armed."""
-        self._targets: dict[tuple[Place, str, int], Strike] = {}
+        self._targets: dict[tuple[Place, str, int], Effect] = {}
         self._world: World | None = None
         self._counts: Counter[tuple[Place, str]] = Counter()
         self._renewed: dict[tuple[str, str], float] = {}  # by process and lease: when the world had changed by then
         self._socket = PlainSocket()
-        self._deaf: set[str] = set()
+        self._losing_replies: set[str] = set()
         self._after_marker: dict[str, Callable[[], None]] = {}  # by the marker's subject
         self._restoring: asyncio.TimerHandle | None = None
         self._queued: dict[str, float] = {}  # until when requests of a process are not carried out
         self._held: dict[tuple[str, str], float] = {}  # until when events stay back, by process and resource
 
-    def arm(self, place: Place, writer: str, number: int, strike: Strike) -> None:
+    def arm(self, place: Place, writer: str, number: int, effect: Effect) -> None:
         """Strike at this point."""
-        self._targets[(place, writer, number)] = strike
+        self._targets[(place, writer, number)] = effect
 
     @property
     def world(self) -> World:
@@ -111,34 +111,34 @@ class Saboteur:
 
     async def carry(self, agent: str, method: str, serve: Callable[[], Awaitable[T]]) -> T:
         """The way between an agent and its runtime."""
-        strike = self._reached(Place.CALL, agent, method) if self._world is not None else None
-        return await (self._socket.carry(agent, method, serve) if strike is None else strike.call(self, agent, serve))
+        effect = self._reached(Place.CALL, agent, method) if self._world is not None else None
+        return await (self._socket.carry(agent, method, serve) if effect is None else effect.call(self, agent, serve))
 
-    def fate(self, passage: Passage) -> Fate:
+    def treatment(self, hop: Hop) -> Treatment:
         """The bus asks what becomes of a message, where there are agents: they may lose reports, or answers."""
-        if not passage.client.startswith(AGENTS):
-            return FINE
-        if passage.way is Way.LIVE and passage.client in self._deaf and f".{passage.client}." in passage.subject:
-            self._deaf.remove(passage.client)
-            return Fate(times=0)
-        if passage.way is Way.ASK and f".{FOLLOW}." not in passage.subject:
-            strike = self._reached(Place.REPORT, passage.client, passage.subject.split(".")[3])
-            return FINE if strike is None else strike.report(self, passage.client)
-        return FINE
+        if not hop.client.startswith(AGENTS):
+            return UNDISTURBED
+        if hop.way is Way.LIVE and hop.client in self._losing_replies and f".{hop.client}." in hop.subject:
+            self._losing_replies.remove(hop.client)
+            return Treatment(times=0)
+        if hop.way is Way.ASK and f".{FOLLOW}." not in hop.subject:
+            effect = self._reached(Place.REPORT, hop.client, hop.subject.split(".")[3])
+            return UNDISTURBED if effect is None else effect.report(self, hop.client)
+        return UNDISTURBED
 
-    def deafen(self, agent: str) -> None:
+    def lose_next_reply(self, agent: str) -> None:
         """The next answer to this agent is lost."""
-        self._deaf.add(agent)
+        self._losing_replies.add(agent)
 
     def wire(self, writer: str) -> Wire:
         """The way between a writer and the apiserver."""
         clock = SimulatedClock(cast("SimulatedLoop", asyncio.get_running_loop()))
-        return SabotagedWire(self, PlainWire(clock), clock) if ours(writer) else PlainWire(clock)
+        return FaultyWire(self, PlainWire(clock), clock) if ours(writer) else PlainWire(clock)
 
     def step(self) -> None:
         """The scenario's next step is about to be played."""
-        if strike := self._reached(Place.STEP, "", ""):
-            strike.moment(self)
+        if effect := self._reached(Place.STEP, "", ""):
+            effect.moment(self)
 
     def hold(self, writer: str, resource: str, seconds: float) -> None:
         """Keep watch events of a resource (all, if it is empty) back from a process."""
@@ -180,10 +180,10 @@ class Saboteur:
 
     def _restore(self, backup: Backup) -> None:
         self._restoring = None
-        self.strikes.append(self.world.loop.time())
+        self.injected.append(self.world.loop.time())
         self.world.restore(backup)
 
-    def writes(self, request: Request) -> Strike | None:
+    def writes(self, request: Request) -> Effect | None:
         """A write of ours leaves: what is to be done to it, if this is the point."""
         if self._world is None or not request.writes:
             return None
@@ -203,53 +203,53 @@ class Saboteur:
         """A watch event is about to reach a process of ours; may raise what ends the watch."""
         if self._world is None:
             return
-        if strike := self._reached(Place.EVENT, request.writer, request.resource.plural):
-            strike.event(self, request)
+        if effect := self._reached(Place.EVENT, request.writer, request.resource.plural):
+            effect.event(self, request)
 
     def _message(self, _: int, message: Message) -> None:
         if not message.subject.startswith(OBJECTS) or message.subject.count(".") < OBJECT_DOTS:
             if (waiting := self._after_marker.pop(message.subject, None)) is not None:
-                self._strike_soon(waiting)
+                self._inject_soon(waiting)
             return  # why, act, or a marker
-        if strike := self._reached(Place.MESSAGE, "", message.subject.split(".")[3]):
-            self._strike_soon(partial(strike.moment, self))
+        if effect := self._reached(Place.MESSAGE, "", message.subject.split(".")[3]):
+            self._inject_soon(partial(effect.moment, self))
 
     def after_marker(self, resource: Resource, call: Callable[[], None]) -> None:
         """Call it when the bus has stored the next marker of the resource."""
         self._after_marker[kube_marker(resource)] = call
 
-    def _strike_soon(self, call: Callable[[], None]) -> None:
+    def _inject_soon(self, call: Callable[[], None]) -> None:
         """The server is in the middle of storing a message; what happens to it comes right after."""
         self.world.loop.call_soon(call, context=Context())
 
-    def _reached(self, place: Place, writer: str, resource: str) -> Strike | None:
+    def _reached(self, place: Place, writer: str, resource: str) -> Effect | None:
         number = self._counts[(place, writer)]
         self._counts[(place, writer)] += 1
         point = Point(place, writer, number, resource)
         self.points.append(point)
-        strike = self.stem(point) if self.stem else self._targets.get((place, writer, number))
-        if strike is not None:
-            self.strikes.append(self.world.loop.time())
-        return strike
+        effect = self.stem(point) if self.stem else self._targets.get((place, writer, number))
+        if effect is not None:
+            self.injected.append(self.world.loop.time())
+        return effect
 
 
-class SabotagedWire:
+class FaultyWire:
     """The network of one process."""
 
-    def __init__(self, saboteur: Saboteur, plain: PlainWire, clock: SimulatedClock) -> None:
-        self._saboteur = saboteur
+    def __init__(self, injector: FaultInjector, plain: PlainWire, clock: SimulatedClock) -> None:
+        self._injector = injector
         self._plain = plain
         self._clock = clock
 
     async def carry(self, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        strike = self._saboteur.writes(request)
-        if strike is not None:
-            return await strike.write(self._saboteur, request, serve)
-        return await self._plain.carry(request, lambda: self._saboteur.queued(request, serve))
+        effect = self._injector.writes(request)
+        if effect is not None:
+            return await effect.write(self._injector, request, serve)
+        return await self._plain.carry(request, lambda: self._injector.queued(request, serve))
 
     async def deliver(self, request: Request, delivery: Delivery) -> bool:
         if delivery.event.type != "BOOKMARK":
-            self._saboteur.receives(request)
-        while (rest := self._saboteur.held(request.writer, request.resource.plural) - self._clock.monotonic()) > 0:
+            self._injector.receives(request)
+        while (rest := self._injector.held(request.writer, request.resource.plural) - self._clock.monotonic()) > 0:
             await self._clock.sleep(rest)
         return await self._plain.deliver(request, delivery)
