@@ -15,7 +15,7 @@ from tests.simulation.apiserver import errors
 from tests.simulation.apiserver.paths import parse
 from tests.simulation.apiserver.server import VERSION, ApiServer
 from tests.simulation.apiserver.wire import PlainWire, Request, Wire
-from tests.simulation.apiserver.writing import Reply
+from tests.simulation.apiserver.write_handler import Reply
 from tests.simulation.history import Call
 
 T = TypeVar("T")

@@ -20,10 +20,10 @@ from tests.simulation.apiserver.json_patch import PatchError
 from tests.simulation.apiserver.kinds.base import Kind, without_nulls
 from tests.simulation.apiserver.kinds.custom import CustomKind
 from tests.simulation.apiserver.kinds.registry import builtin
-from tests.simulation.apiserver.reading import Reader
+from tests.simulation.apiserver.read_handler import ReadHandler
 from tests.simulation.apiserver.store import Store
 from tests.simulation.apiserver.wire import Delivery
-from tests.simulation.apiserver.writing import Reply, Where, Writer
+from tests.simulation.apiserver.write_handler import Reply, Where, WriteHandler
 from tests.simulation.history import History
 
 VERSION = "v1.36.3"
@@ -40,8 +40,8 @@ class ApiServer:
         self.clock = clock
         self.history = history
         self.store = Store(clock, history)
-        self._reader = Reader(self.store, clock)
-        self._writer = Writer(self.store, clock, admission)
+        self._reader = ReadHandler(self.store, clock)
+        self._writer = WriteHandler(self.store, clock, admission)
         self._kinds = {(kind.resource.group, kind.resource.plural): kind for kind in builtin()}
 
     @property

@@ -12,10 +12,10 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import WatchEvent
-from tests.simulation.apiserver.log import Event, EventLog
+from tests.simulation.apiserver.event_log import Event, EventLog
 from tests.simulation.history import History, Version
 
-Place = tuple[str, str]
+ObjectKey = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
 RESTORER = "etcd"
@@ -47,10 +47,10 @@ class Table:
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
-        self.objects: dict[Place, Stored] = {}
+        self.objects: dict[ObjectKey, Stored] = {}
         self.log = EventLog()
 
-    def in_order(self, namespace: str = "") -> list[tuple[Place, Stored]]:
+    def in_order(self, namespace: str = "") -> list[tuple[ObjectKey, Stored]]:
         """All objects, or those of one namespace, by namespace and name."""
         found = [item for item in self.objects.items() if not namespace or item[0][0] == namespace]
         return sorted(found, key=lambda item: item[0])
@@ -60,7 +60,7 @@ class Backup(msgspec.Struct, frozen=True):
     """All objects at one revision, by resource."""
 
     revision: int
-    objects: dict[str, dict[Place, Stored]]
+    objects: dict[str, dict[ObjectKey, Stored]]
 
 
 class Store:
@@ -94,7 +94,7 @@ class Store:
         digest = hashlib.md5(b"name-%d" % self._identities, usedforsecurity=False).digest()
         return "".join(_SUFFIX[byte % len(_SUFFIX)] for byte in digest[:5])
 
-    def put(self, table: Table, place: Place, document: Json, writer: str) -> Stored:
+    def put(self, table: Table, place: ObjectKey, document: Json, writer: str) -> Stored:
         """Commit a new version of an object."""
         before = table.objects.get(place)
         stored = self._version(document)
@@ -103,7 +103,7 @@ class Store:
         self._tell(table, place, writer, before, stored, event)
         return stored
 
-    def remove(self, table: Table, place: Place, document: Json, writer: str) -> Stored:
+    def remove(self, table: Table, place: ObjectKey, document: Json, writer: str) -> Stored:
         """Commit the end of an object; `document` is its last state. Returns it with the revision of its end."""
         before = table.objects.pop(place)
         last = self._version(document)
@@ -156,12 +156,18 @@ class Store:
         return Stored(document | {"metadata": metadata}, self.revision)
 
     def _tell(
-        self, table: Table, place: Place, writer: str, before: Stored | None, after: Stored | None, event: WatchEvent
+        self,
+        table: Table,
+        place: ObjectKey,
+        writer: str,
+        before: Stored | None,
+        after: Stored | None,
+        event: WatchEvent,
     ) -> None:
         table.log.append(Event(self.revision, self._clock.monotonic(), *place, event))
         self._commit(table, place, writer, before, after)
 
-    def _commit(self, table: Table, place: Place, writer: str, before: Stored | None, after: Stored | None) -> None:
+    def _commit(self, table: Table, place: ObjectKey, writer: str, before: Stored | None, after: Stored | None) -> None:
         verb = "delete" if after is None else "update" if before else "create"
         self._history.commit(
             Version(

@@ -15,7 +15,7 @@ from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
-from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.history import Version
 from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
@@ -41,10 +41,10 @@ class Actor:
         self.api = SimulatedApi(server, writer, wire)
         self.resource = resource
         self._loop = asyncio.get_running_loop()
-        self._due: dict[Place, tuple[str, asyncio.TimerHandle]] = {}
-        self._working: dict[Place, asyncio.Task[None]] = {}
+        self._due: dict[ObjectKey, tuple[str, asyncio.TimerHandle]] = {}
+        self._working: dict[ObjectKey, asyncio.Task[None]] = {}
 
-    def next_step(self, place: Place, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
         """What to do about the object as it is stored; None for nothing, until it changes."""
         raise NotImplementedError
 
@@ -53,12 +53,12 @@ class Actor:
         """Something is under way or due."""
         return bool(self._due or self._working)
 
-    def stored(self, place: Place, resource: Resource | None = None) -> Json | None:
+    def stored(self, place: ObjectKey, resource: Resource | None = None) -> Json | None:
         """An object as it is stored now."""
         found = self.server.store.table(resource or self.resource).objects.get(place)
         return found.document if found else None
 
-    def all(self, resource: Resource | None = None) -> Iterable[tuple[Place, Json]]:
+    def all(self, resource: Resource | None = None) -> Iterable[tuple[ObjectKey, Json]]:
         """All stored objects of a resource, in order. Strangers stay as they were made."""
         table = self.server.store.table(resource or self.resource)
         found = ((place, stored.document) for place, stored in table.in_order())
@@ -73,7 +73,7 @@ class Actor:
         for place, _ in self.all():
             self.touch(place)
 
-    def touch(self, place: Place) -> None:
+    def touch(self, place: ObjectKey) -> None:
         """Look at the object again."""
         if place in self._working:
             return  # it is looked at when that is done
@@ -88,18 +88,18 @@ class Actor:
         if step is not None:
             self._plan(place, step.name, step.delay)
 
-    def _plan(self, place: Place, name: str, delay: float) -> None:
+    def _plan(self, place: ObjectKey, name: str, delay: float) -> None:
         """Nothing that belongs to a process may be inherited: what kills it must not stop the cluster."""
         self._due[place] = name, self._loop.call_later(delay, self._start, place, context=Context())
 
-    def _start(self, place: Place) -> None:
+    def _start(self, place: ObjectKey) -> None:
         del self._due[place]
         document = self.stored(place)
         step = self.next_step(place, document) if document is not None else None
         if step is not None:
             self._working[place] = self._loop.create_task(self._work(place, step), context=Context())
 
-    async def _work(self, place: Place, step: Step) -> None:
+    async def _work(self, place: ObjectKey, step: Step) -> None:
         failed = False
         try:
             await step.act()

@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.resources import CLAIM, CONFIG_MAP, NODE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.server import ApiServer
-from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.garbage import GarbageCollector
 from tests.simulation.cluster.jobs import Jobs
@@ -120,7 +120,7 @@ class Cluster:
         elif resource == CONFIG_MAP:
             self.kubelets.see_config_map(place)
 
-    def _see_pod(self, place: Place, version: Version) -> None:
+    def _see_pod(self, place: ObjectKey, version: Version) -> None:
         self.kubelets.touch(place)
         self.scheduler.touch(place)
         self.lost_pods.touch(place)

@@ -9,7 +9,7 @@ from flotilla_common.model.deletion import FOREGROUND, ORPHAN
 from flotilla_common.model.garbage import Do, Due, Graph, Object
 from flotilla_common.model.store import owners_of
 from tests.simulation.apiserver.server import ApiServer
-from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.actor import Actor, Step
 from tests.simulation.cluster.pace import Pace
@@ -62,11 +62,11 @@ class _Collector(Actor):
         super().__init__(collector.server, "gc", resource, wire)
         self._all = collector
 
-    def next_step(self, place: Place, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
         due = self._all.due(document)
         return None if due is None else Step(due.do, self._all.pace.collect, lambda: self._do(due, place, document))
 
-    async def _do(self, due: Due, place: Place, document: Json) -> None:
+    async def _do(self, due: Due, place: ObjectKey, document: Json) -> None:
         metadata = document["metadata"]
         match due.do:
             case Do.DELETE:
@@ -88,11 +88,11 @@ class _Collector(Actor):
                 kept = [one for one in owners_of(document) if one["uid"] != uid]
                 await self._set(resource, other, document["metadata"], ownerReferences=kept)
 
-    async def _drop_finalizer(self, place: Place, metadata: Json, finalizer: str) -> None:
+    async def _drop_finalizer(self, place: ObjectKey, metadata: Json, finalizer: str) -> None:
         kept = [name for name in metadata["finalizers"] if name != finalizer]
         await self._set(self.resource, place, metadata, finalizers=kept)
 
-    async def _set(self, resource: Resource, place: Place, metadata: Json, **members: object) -> None:
+    async def _set(self, resource: Resource, place: ObjectKey, metadata: Json, **members: object) -> None:
         changed = {key: value or None for key, value in members.items()}
         body = {"metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]} | changed}
         await self.api.patch(resource, *place, msgspec.json.encode(body), PatchType.MERGE)

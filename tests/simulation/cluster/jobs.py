@@ -10,7 +10,7 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import JOB, POD
 from flotilla_common.control.plan import Json, PatchType
 from tests.simulation.apiserver.server import ApiServer
-from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.actor import Actor, Step
 from tests.simulation.cluster.pace import Pace
@@ -37,7 +37,7 @@ class Jobs(Actor):
                 if owner["kind"] == JOB.kind:
                     self.touch((version.namespace, owner["name"]))
 
-    def next_step(self, place: Place, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
         status, spec = document["status"], document["spec"]
         if "deletionTimestamp" in document["metadata"] or spec["suspend"]:
             return None
@@ -59,7 +59,7 @@ class Jobs(Actor):
         living = [phase for phase in phases if phase in ("Pending", "Running")]
         return {"active": len(living), "succeeded": phases.count("Succeeded"), "failed": phases.count("Failed")}
 
-    async def _count(self, place: Place, job: Json) -> None:
+    async def _count(self, place: ObjectKey, job: Json) -> None:
         now, counted = rfc3339(self.clock.now()), self._counted(job)
         status: Json = {"startTime": job["status"].get("startTime", now), **counted}
         if end := _end(job, counted):
@@ -69,7 +69,7 @@ class Jobs(Actor):
         body = msgspec.json.encode({"status": status})
         await self.api.patch(JOB, *place, body, PatchType.MERGE, subresource="status")
 
-    async def _create(self, place: Place, job: Json) -> None:
+    async def _create(self, place: ObjectKey, job: Json) -> None:
         metadata, template = job["metadata"], job["spec"]["template"]
         owner = {"apiVersion": JOB.api_version, "kind": JOB.kind, "name": metadata["name"], "uid": metadata["uid"]}
         own = {
@@ -79,7 +79,7 @@ class Jobs(Actor):
         body = {"apiVersion": POD.api_version, "kind": POD.kind, "metadata": template["metadata"] | own}
         await self.api.create(POD, place[0], msgspec.json.encode(body | {"spec": template["spec"]}))
 
-    async def _expire(self, place: Place) -> None:
+    async def _expire(self, place: ObjectKey) -> None:
         await self.api.delete_with(JOB, *place, {"propagationPolicy": "Background"})
 
 

@@ -17,7 +17,7 @@ from flotilla_common.control.plan import Json, PatchType
 from flotilla_common.model import containers, kubelet
 from flotilla_common.model.containers import statuses_of
 from tests.simulation.apiserver.server import ApiServer
-from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster import ephemeral
 from tests.simulation.cluster.actor import Actor, Step
@@ -55,7 +55,7 @@ class Kubelets(Actor):
         """Seconds that a report is under way: what it says is of the pod as it was when it left."""
         self._addresses = 0
 
-    def next_step(self, place: Place, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
         metadata, spec, status = document["metadata"], document["spec"], member(document, "status")
         node = spec.get("nodeName")
         if not node or node in self.dead or self.stored(("", node), NODE) is None:
@@ -68,14 +68,14 @@ class Kubelets(Actor):
             return Step("start", self.pace.start, lambda: self._report(place, self._started))
         return self._watch_over(place, document)
 
-    def _wind_down(self, place: Place, pod: Json) -> Step | None:
+    def _wind_down(self, place: ObjectKey, pod: Json) -> Step | None:
         """A job's pod is over, as somebody has said: what still runs is stopped."""
         job = pod["spec"].get("restartPolicy", "Always") != "Always"
         if job and any(map(_runs, statuses_of(pod).values())):
             return Step("wind down", self.pace.stop, lambda: self._report(place, self._wound_down))
         return None
 
-    def _watch_over(self, place: Place, pod: Json) -> Step | None:
+    def _watch_over(self, place: ObjectKey, pod: Json) -> Step | None:
         told = statuses_of(pod)
         wrong = [one for one in mappings(pod["spec"]["containers"]) if self._runs_wrong(pod, one, told)]
         if any(_runs(told[one["name"]]) for one in wrong):
@@ -114,14 +114,14 @@ class Kubelets(Actor):
         found = self.stored((pod["metadata"]["namespace"], reference["name"]), CONFIG_MAP)
         return reference["key"] not in member(found or {}, "data")
 
-    def see_config_map(self, place: Place) -> None:
+    def see_config_map(self, place: ObjectKey) -> None:
         """Look again at the pods whose containers may wait for a key of it."""
         for (namespace, name), pod in self.all():
             references = (one for container in mappings(pod["spec"]["containers"]) for one in _key_refs(container))
             if any((namespace, reference["name"]) == place for reference in references):
                 self.touch((namespace, name))
 
-    def _end(self, place: Place, pod: Json) -> Step | None:
+    def _end(self, place: ObjectKey, pod: Json) -> Step | None:
         metadata = pod["metadata"]
         if not kubelet.has_ended(pod):
             asked = metadata.get("annotations", {}).get(STOP_ANNOTATION)
@@ -132,10 +132,10 @@ class Kubelets(Actor):
             return Step("remove", 0, lambda: self._remove(place, metadata["uid"]))
         return None  # only finalizers keep it
 
-    async def _remove(self, place: Place, uid: str) -> None:
+    async def _remove(self, place: ObjectKey, uid: str) -> None:
         await self.api.delete_with(POD, *place, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
 
-    async def _report(self, place: Place, change: Callable[[Json, datetime], Json]) -> None:
+    async def _report(self, place: ObjectKey, change: Callable[[Json, datetime], Json]) -> None:
         pod = self.stored(place)
         if pod is None:
             return

@@ -6,13 +6,13 @@ from flotilla_common.api.resources import NAMESPACE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.kinds.base import Kind
 from tests.simulation.apiserver.server import ApiServer
-from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.actor import Actor, Step
 from tests.simulation.cluster.pace import Pace
 from tests.simulation.history import Version
 
-_Content = tuple[Kind, Place, Json]
+_Content = tuple[Kind, ObjectKey, Json]
 
 
 class Namespaces(Actor):
@@ -29,7 +29,7 @@ class Namespaces(Actor):
         elif version.after is None and version.namespace:
             self.touch(("", version.namespace))
 
-    def next_step(self, place: Place, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
         if "deletionTimestamp" not in document["metadata"]:
             return None
         content = self._content(place[1])
@@ -47,14 +47,14 @@ class Namespaces(Actor):
         """Pods go first; nothing that they may need goes before they are gone."""
         return [one for one in content if one[0].resource == POD] or content
 
-    async def _empty(self, place: Place) -> None:
+    async def _empty(self, place: ObjectKey) -> None:
         for kind, (namespace, name), document in self._next(self._content(place[1])):
             metadata = document["metadata"]
             if "deletionTimestamp" not in metadata:
                 options: Json = {"propagationPolicy": "Background", "preconditions": {"uid": metadata["uid"]}}
                 await self.api.delete_with(kind.resource, namespace, name, options)
 
-    async def _finalize(self, place: Place, document: Json) -> None:
+    async def _finalize(self, place: ObjectKey, document: Json) -> None:
         unheld: Json = {"spec": {}}
         body = document | unheld
         await self.api.replace(NAMESPACE, "", place[1], msgspec.json.encode(body), "finalize")

@@ -12,7 +12,7 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control.plan import Json, PatchType
 from tests.simulation.apiserver.server import ApiServer
-from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.actor import Actor, Step
 from tests.simulation.cluster.fitting import UNSCHEDULABLE, repelled_by
@@ -31,7 +31,7 @@ class Nodes(Actor):
         self.pace = pace
         self._dead = dead
 
-    def next_step(self, place: Place, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
         lost, ready = place[1] in self._dead, _ready(document)
         if lost and ready != "Unknown":
             return Step("lose", self.pace.node_silence, lambda: self._mark(place[1], "Unknown"))
@@ -59,7 +59,7 @@ class LostPods(Actor):
         super().__init__(server, "nodes", POD, wire)
         self.pace = pace
 
-    def next_step(self, place: Place, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
         name, uid = document["spec"].get("nodeName"), document["metadata"]["uid"]
         if not name:
             return None
@@ -75,13 +75,13 @@ class LostPods(Actor):
             return Step("evict", pause, lambda: self._delete(place, uid, {}))
         return None
 
-    async def _mark(self, place: Place, uid: str) -> None:
+    async def _mark(self, place: ObjectKey, uid: str) -> None:
         now = rfc3339(self.clock.now())
         condition = {"type": "Ready", "status": "False", "lastTransitionTime": now}
         body = msgspec.json.encode({"metadata": {"uid": uid}, "status": {"conditions": [condition]}})
         await self.api.patch(POD, *place, body, PatchType.STRATEGIC, subresource="status")
 
-    async def _delete(self, place: Place, uid: str, options: Json) -> None:
+    async def _delete(self, place: ObjectKey, uid: str, options: Json) -> None:
         await self.api.delete_with(POD, *place, options | {"preconditions": {"uid": uid}})
 
 

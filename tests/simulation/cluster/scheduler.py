@@ -9,7 +9,7 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CLAIM, NODE, POD
 from flotilla_common.control.plan import Json, PatchType
 from tests.simulation.apiserver.server import ApiServer
-from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.actor import Actor, Step
 from tests.simulation.cluster.fitting import lacks, repelled_by, selects
@@ -26,7 +26,7 @@ class Scheduler(Actor):
         super().__init__(server, "scheduler", POD, wire)
         self.pace = pace
 
-    def next_step(self, place: Place, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
         metadata, spec = document["metadata"], document["spec"]
         finished = member(document, "status").get("phase") in ("Succeeded", "Failed")
         if spec.get("nodeName") or "deletionTimestamp" in metadata or finished or spec.get("schedulingGates"):
@@ -59,12 +59,12 @@ class Scheduler(Actor):
                     return False
         return True
 
-    async def _bind(self, place: Place, node: str) -> None:
+    async def _bind(self, place: ObjectKey, node: str) -> None:
         namespace, name = place
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"name": node}}
         await self.api.raw("POST", POD.path(namespace, name, "binding"), msgspec.json.encode(body))
 
-    async def _complain(self, place: Place, uid: str, why: str) -> None:
+    async def _complain(self, place: ObjectKey, uid: str, why: str) -> None:
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
         condition["lastTransitionTime"] = rfc3339(self.clock.now())
         body = msgspec.json.encode({"metadata": {"uid": uid}, "status": {"conditions": [condition]}})

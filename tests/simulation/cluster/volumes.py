@@ -6,7 +6,7 @@ from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Json, PatchType
 from flotilla_common.model import claims
 from tests.simulation.apiserver.server import ApiServer
-from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.actor import Actor, Step
 from tests.simulation.cluster.pace import Pace
@@ -28,7 +28,7 @@ class Volumes(Actor):
             for name in claims.used_by(version.before):
                 self.touch((version.namespace, name))
 
-    def next_step(self, place: Place, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
         if "deletionTimestamp" in document["metadata"]:
             after = claims.released(document) if self._is_released(document) else document
             return None if after == document else Step("let go", self.pace.collect, lambda: self._let_go(place, after))
@@ -39,13 +39,13 @@ class Volumes(Actor):
         pods = self.server.store.table(POD).objects.values()
         return claims.is_released(claim, (stored.document for stored in pods))
 
-    async def _bind(self, place: Place, after: Json) -> None:
+    async def _bind(self, place: ObjectKey, after: Json) -> None:
         volume = {"spec": {"volumeName": after["spec"]["volumeName"]}}
         await self.api.patch(CLAIM, *place, msgspec.json.encode(volume), PatchType.MERGE)
         bound = {"status": {"conditions": None} | after["status"]}
         await self.api.patch(CLAIM, *place, msgspec.json.encode(bound), PatchType.MERGE, subresource="status")
 
-    async def _let_go(self, place: Place, after: Json) -> None:
+    async def _let_go(self, place: ObjectKey, after: Json) -> None:
         metadata = after["metadata"]
         versioned = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         body = {"metadata": versioned | {"finalizers": metadata["finalizers"] or None}}

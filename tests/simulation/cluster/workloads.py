@@ -14,7 +14,7 @@ from flotilla_common.model.owned_pods import Change
 from flotilla_common.model.statefulsets import of_stateful_set, revision_of
 from flotilla_common.model.store import owners_of
 from tests.simulation.apiserver.server import ApiServer
-from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.actor import Actor, Step
 from tests.simulation.cluster.pace import Pace
@@ -53,7 +53,7 @@ class _Controller(Actor):
         super().__init__(server, "workloads", resource, wire)
         self.pace = pace
 
-    def next_step(self, place: Place, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
         if "deletionTimestamp" in document["metadata"] or not list(self._changes(document)):
             return None
         return Step("act", self.pace.collect, lambda: self._act(document))

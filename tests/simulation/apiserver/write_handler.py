@@ -50,7 +50,7 @@ class Where(msgspec.Struct, frozen=True):
         return self.namespace, self.name
 
 
-class Writer:
+class WriteHandler:
     """Writes of one apiserver."""
 
     def __init__(self, store: Store, clock: Clock, admission: Admission | None) -> None:

@@ -10,10 +10,10 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import Page, WatchEvent
 from flotilla_common.kube.watch import bookmark
-from tests.simulation.apiserver import errors, selecting
+from tests.simulation.apiserver import errors, list_selectors
+from tests.simulation.apiserver.event_log import EventLog
 from tests.simulation.apiserver.kinds.base import Kind
-from tests.simulation.apiserver.log import EventLog
-from tests.simulation.apiserver.store import Place, Store, Stored
+from tests.simulation.apiserver.store import ObjectKey, Store, Stored
 from tests.simulation.apiserver.wire import Delivery
 
 BOOKMARK_SECONDS = 60.0
@@ -40,7 +40,7 @@ class _Rest(msgspec.Struct, frozen=True):
     items: list[Stored]
 
 
-class Reader:
+class ReadHandler:
     """Reads of one apiserver."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -70,8 +70,8 @@ class Reader:
 
     def _selected(self, kind: Kind, namespace: str, labels: str, fields: str) -> _Rest:
         found = [stored for _, stored in self._store.table(kind.resource).in_order(namespace)]
-        tests = [selecting.label_test(labels)] if labels else []
-        tests += [selecting.field_test(fields, kind.fields)] if fields else []
+        tests = [list_selectors.label_test(labels)] if labels else []
+        tests += [list_selectors.field_test(fields, kind.fields)] if fields else []
         for test in tests:
             found = [stored for stored in found if test(stored.document)]
         return _Rest(self._store.revision, found)
@@ -97,7 +97,9 @@ class Reader:
         that what it needs next is forgotten. ApiError 410 once it is accepted, as the real one."""
         return self._follow(self._store.table(kind.resource).log, (namespace, name), revision, timeout)
 
-    async def _follow(self, log: EventLog, wanted: Place, revision: int, timeout: float) -> AsyncGenerator[Delivery]:
+    async def _follow(
+        self, log: EventLog, wanted: ObjectKey, revision: int, timeout: float
+    ) -> AsyncGenerator[Delivery]:
         if revision < log.floor:
             raise errors.expired(f"too old resource version: {revision} ({log.floor})")
         ends = self._clock.monotonic() + timeout
