@@ -24,7 +24,7 @@ RETRY_SECONDS = 0.1
 """An actor whose write fails tries again after this time."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class Action(msgspec.Struct, frozen=True):
     """The next thing to do about one object."""
 
     name: str
@@ -44,7 +44,7 @@ class Actor:
         self._due: dict[ObjectKey, tuple[str, asyncio.TimerHandle]] = {}
         self._working: dict[ObjectKey, asyncio.Task[None]] = {}
 
-    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Action | None:
         """What to do about the object as it is stored; None for nothing, until it changes."""
         raise NotImplementedError
 
@@ -99,7 +99,7 @@ class Actor:
         if step is not None:
             self._working[place] = self._loop.create_task(self._work(place, step), context=Context())
 
-    async def _work(self, place: ObjectKey, step: Step) -> None:
+    async def _work(self, place: ObjectKey, step: Action) -> None:
         failed = False
         try:
             await step.act()

@@ -9,12 +9,12 @@ from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
+from tests.simulation.cluster.durations import Durations
 from tests.simulation.cluster.garbage import GarbageCollector
 from tests.simulation.cluster.jobs import Jobs
 from tests.simulation.cluster.kubelet import Kubelets
 from tests.simulation.cluster.namespaces import Namespaces
 from tests.simulation.cluster.nodes import LostPods, Nodes
-from tests.simulation.cluster.pace import Pace
 from tests.simulation.cluster.scheduler import Scheduler
 from tests.simulation.cluster.volumes import Volumes
 from tests.simulation.cluster.workloads import Workloads
@@ -28,23 +28,23 @@ class Cluster:
     """Everybody but us. Must be made inside the running loop."""
 
     def __init__(
-        self, server: ApiServer, *, pace: Pace | None = None, wire: Callable[[str], Wire] | None = None
+        self, server: ApiServer, *, durations: Durations | None = None, wire: Callable[[str], Wire] | None = None
     ) -> None:
         self.server = server
-        pace = pace or Pace()
+        durations = durations or Durations()
 
         def carried(writer: str) -> Wire | None:
             return wire(writer) if wire else None
 
-        self.kubelets = Kubelets(server, pace, carried("kubelet"))
-        self.scheduler = Scheduler(server, pace, carried("scheduler"))
-        self.nodes = Nodes(server, pace, self.kubelets.dead, carried("nodes"))
-        self.lost_pods = LostPods(server, pace, carried("nodes"))
-        self.namespaces = Namespaces(server, pace, carried("namespaces"))
-        self.volumes = Volumes(server, pace, carried("volumes"))
-        self.jobs = Jobs(server, pace, carried("jobcontroller"))
-        self.workloads = Workloads(server, pace, carried("workloads"))
-        self.garbage = GarbageCollector(server, pace, carried("gc"))
+        self.kubelets = Kubelets(server, durations, carried("kubelet"))
+        self.scheduler = Scheduler(server, durations, carried("scheduler"))
+        self.nodes = Nodes(server, durations, self.kubelets.dead, carried("nodes"))
+        self.lost_pods = LostPods(server, durations, carried("nodes"))
+        self.namespaces = Namespaces(server, durations, carried("namespaces"))
+        self.volumes = Volumes(server, durations, carried("volumes"))
+        self.jobs = Jobs(server, durations, carried("jobcontroller"))
+        self.workloads = Workloads(server, durations, carried("workloads"))
+        self.garbage = GarbageCollector(server, durations, carried("gc"))
         self._paced = (
             *(self.kubelets, self.scheduler, self.nodes, self.lost_pods),
             *(self.namespaces, self.volumes, self.jobs, *self.workloads.actors),
@@ -88,11 +88,11 @@ class Cluster:
         self.kubelets.broken_images.discard(image)
         self.kubelets.touch_all()
 
-    def set_pace(self, pace: Pace) -> None:
+    def set_pace(self, durations: Durations) -> None:
         """Everything that begins from now on takes other times."""
         for actor in self._paced:
-            actor.pace = pace
-        self.garbage.pace = pace
+            actor.durations = durations
+        self.garbage.durations = durations
 
     def _touch_node(self, name: str) -> None:
         self.nodes.touch(("", name))

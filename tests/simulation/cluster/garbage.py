@@ -11,18 +11,18 @@ from flotilla_common.model.store import owners_of
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
-from tests.simulation.cluster.actor import Actor, Step
-from tests.simulation.cluster.pace import Pace
+from tests.simulation.cluster.actor import Action, Actor
+from tests.simulation.cluster.durations import Durations
 from tests.simulation.history import Version
 
 
 class GarbageCollector(Graph):
     """One collector per resource."""
 
-    def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
+    def __init__(self, server: ApiServer, durations: Durations, wire: Wire | None = None) -> None:
         super().__init__()
         self.server = server
-        self.pace = pace
+        self.durations = durations
         self._wire = wire
         self._collectors: dict[str, _Collector] = {}
 
@@ -62,9 +62,11 @@ class _Collector(Actor):
         super().__init__(collector.server, "gc", resource, wire)
         self._all = collector
 
-    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Action | None:
         due = self._all.due(document)
-        return None if due is None else Step(due.do, self._all.pace.collect, lambda: self._do(due, place, document))
+        return (
+            None if due is None else Action(due.do, self._all.durations.collect, lambda: self._do(due, place, document))
+        )
 
     async def _do(self, due: Due, place: ObjectKey, document: Json) -> None:
         metadata = document["metadata"]

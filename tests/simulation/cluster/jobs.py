@@ -12,8 +12,8 @@ from flotilla_common.control.plan import Json, PatchType
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
-from tests.simulation.cluster.actor import Actor, Step
-from tests.simulation.cluster.pace import Pace
+from tests.simulation.cluster.actor import Action, Actor
+from tests.simulation.cluster.durations import Durations
 from tests.simulation.history import Version
 
 ENDS = {"Complete": "CompletionsReached", "Failed": "BackoffLimitExceeded"}
@@ -23,9 +23,9 @@ ENDS = {"Complete": "CompletionsReached", "Failed": "BackoffLimitExceeded"}
 class Jobs(Actor):
     """Runs Jobs."""
 
-    def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
+    def __init__(self, server: ApiServer, durations: Durations, wire: Wire | None = None) -> None:
         super().__init__(server, "jobcontroller", JOB, wire)
-        self.pace = pace
+        self.durations = durations
 
     def see(self, version: Version) -> None:
         """A Job changed, or a pod of one."""
@@ -37,18 +37,18 @@ class Jobs(Actor):
                 if owner["kind"] == JOB.kind:
                     self.touch((version.namespace, owner["name"]))
 
-    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Action | None:
         status, spec = document["status"], document["spec"]
         if "deletionTimestamp" in document["metadata"] or spec["suspend"]:
             return None
         if any(one["type"] in ENDS for one in mappings(status.get("conditions"))):
             ttl = spec.get("ttlSecondsAfterFinished")
-            return None if ttl is None else Step("expire", ttl, lambda: self._expire(place))
+            return None if ttl is None else Action("expire", ttl, lambda: self._expire(place))
         counted = self._counted(document)
         if any(status.get(key) != value for key, value in counted.items()):
-            return Step("count", self.pace.collect, lambda: self._count(place, document))
+            return Action("count", self.durations.collect, lambda: self._count(place, document))
         if not counted["active"]:
-            return Step("create", self.pace.collect, lambda: self._create(place, document))
+            return Action("create", self.durations.collect, lambda: self._create(place, document))
         return None
 
     def _counted(self, job: Json) -> Json:

@@ -20,8 +20,8 @@ from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster import ephemeral
-from tests.simulation.cluster.actor import Actor, Step
-from tests.simulation.cluster.pace import Pace
+from tests.simulation.cluster.actor import Action, Actor
+from tests.simulation.cluster.durations import Durations
 
 STOP_ANNOTATION = "simulation.flotilla.dev/stop-seconds"
 """How long the pod's containers take to stop, at most its grace period."""
@@ -43,9 +43,9 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 class Kubelets(Actor):
     """All kubelets; those of nodes that are `dead` or not there do nothing."""
 
-    def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
+    def __init__(self, server: ApiServer, durations: Durations, wire: Wire | None = None) -> None:
         super().__init__(server, "kubelet", POD, wire)
-        self.pace = pace
+        self.durations = durations
         self.dead: set[str] = set()
         self.broken_images: set[str] = set()
         """Images that cannot be pulled."""
@@ -55,7 +55,7 @@ class Kubelets(Actor):
         """Seconds that a report is under way: what it says is of the pod as it was when it left."""
         self._addresses = 0
 
-    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Action | None:
         metadata, spec, status = document["metadata"], document["spec"], member(document, "status")
         node = spec.get("nodeName")
         if not node or node in self.dead or self.stored(("", node), NODE) is None:
@@ -65,32 +65,32 @@ class Kubelets(Actor):
         if kubelet.has_ended(document):
             return self._wind_down(place, document)
         if not status.get("podIP"):
-            return Step("start", self.pace.start, lambda: self._report(place, self._started))
+            return Action("start", self.durations.start, lambda: self._report(place, self._started))
         return self._watch_over(place, document)
 
-    def _wind_down(self, place: ObjectKey, pod: Json) -> Step | None:
+    def _wind_down(self, place: ObjectKey, pod: Json) -> Action | None:
         """A job's pod is over, as somebody has said: what still runs is stopped."""
         job = pod["spec"].get("restartPolicy", "Always") != "Always"
         if job and any(map(_runs, statuses_of(pod).values())):
-            return Step("wind down", self.pace.stop, lambda: self._report(place, self._wound_down))
+            return Action("wind down", self.durations.stop, lambda: self._report(place, self._wound_down))
         return None
 
-    def _watch_over(self, place: ObjectKey, pod: Json) -> Step | None:
+    def _watch_over(self, place: ObjectKey, pod: Json) -> Action | None:
         told = statuses_of(pod)
         wrong = [one for one in mappings(pod["spec"]["containers"]) if self._runs_wrong(pod, one, told)]
         if any(_runs(told[one["name"]]) for one in wrong):
-            return Step("kill", self.pace.kill, lambda: self._report(place, self._killed))
+            return Action("kill", self.durations.kill, lambda: self._report(place, self._killed))
         if any(not self._obstacle(pod, one) for one in wrong):
-            return Step("restart", self.pace.restart, lambda: self._report(place, self._restarted))
+            return Action("restart", self.durations.restart, lambda: self._report(place, self._restarted))
         if _exits(pod):
-            return Step("exit", self.pace.complete, lambda: self._report(place, self._exited))
+            return Action("exit", self.durations.complete, lambda: self._report(place, self._exited))
         if _is_unobserved(pod):
-            return Step("observe", self.pace.readiness, lambda: self._report(place, kubelet.observed))
+            return Action("observe", self.durations.readiness, lambda: self._report(place, kubelet.observed))
         if due := ephemeral.next_of(pod, self._unpullable):
-            pause = self.pace.start if due == ephemeral.START else self.pace.complete
-            return Step(due, pause, lambda: self._report(place, self._looked_into))
+            pause = self.durations.start if due == ephemeral.START else self.durations.complete
+            return Action(due, pause, lambda: self._report(place, self._looked_into))
         if COMPLETE_ANNOTATION in member(pod, "metadata", "annotations"):
-            return Step("complete", self.pace.complete, lambda: self._report(place, kubelet.ended))
+            return Action("complete", self.durations.complete, lambda: self._report(place, kubelet.ended))
         return None
 
     def _runs_wrong(self, pod: Json, container: Json, told: dict[str, Json]) -> bool:
@@ -121,15 +121,15 @@ class Kubelets(Actor):
             if any((namespace, reference["name"]) == place for reference in references):
                 self.touch((namespace, name))
 
-    def _end(self, place: ObjectKey, pod: Json) -> Step | None:
+    def _end(self, place: ObjectKey, pod: Json) -> Action | None:
         metadata = pod["metadata"]
         if not kubelet.has_ended(pod):
             asked = metadata.get("annotations", {}).get(STOP_ANNOTATION)
             grace = metadata.get("deletionGracePeriodSeconds", 0)
-            delay = min(float(asked) if asked else self.pace.stop, grace)
-            return Step(f"stop within {grace}", delay, lambda: self._report(place, kubelet.ended))
+            delay = min(float(asked) if asked else self.durations.stop, grace)
+            return Action(f"stop within {grace}", delay, lambda: self._report(place, kubelet.ended))
         if metadata.get("deletionGracePeriodSeconds"):
-            return Step("remove", 0, lambda: self._remove(place, metadata["uid"]))
+            return Action("remove", 0, lambda: self._remove(place, metadata["uid"]))
         return None  # only finalizers keep it
 
     async def _remove(self, place: ObjectKey, uid: str) -> None:

@@ -8,8 +8,8 @@ from tests.simulation.apiserver.kinds.base import Kind
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
-from tests.simulation.cluster.actor import Actor, Step
-from tests.simulation.cluster.pace import Pace
+from tests.simulation.cluster.actor import Action, Actor
+from tests.simulation.cluster.durations import Durations
 from tests.simulation.history import Version
 
 _Content = tuple[Kind, ObjectKey, Json]
@@ -18,9 +18,9 @@ _Content = tuple[Kind, ObjectKey, Json]
 class Namespaces(Actor):
     """Ends namespaces."""
 
-    def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
+    def __init__(self, server: ApiServer, durations: Durations, wire: Wire | None = None) -> None:
         super().__init__(server, "namespaces", NAMESPACE, wire)
-        self.pace = pace
+        self.durations = durations
 
     def see(self, version: Version) -> None:
         """A namespace changed, or something in one went."""
@@ -29,14 +29,14 @@ class Namespaces(Actor):
         elif version.after is None and version.namespace:
             self.touch(("", version.namespace))
 
-    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Action | None:
         if "deletionTimestamp" not in document["metadata"]:
             return None
         content = self._content(place[1])
         if not content:
-            return Step("finalize", self.pace.collect, lambda: self._finalize(place, document))
+            return Action("finalize", self.durations.collect, lambda: self._finalize(place, document))
         if any("deletionTimestamp" not in one["metadata"] for _, _, one in self._next(content)):
-            return Step("empty", self.pace.collect, lambda: self._empty(place))
+            return Action("empty", self.durations.collect, lambda: self._empty(place))
         return None
 
     def _content(self, namespace: str) -> list[_Content]:

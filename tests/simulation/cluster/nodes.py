@@ -14,9 +14,9 @@ from flotilla_common.control.plan import Json, PatchType
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
-from tests.simulation.cluster.actor import Actor, Step
-from tests.simulation.cluster.fitting import UNSCHEDULABLE, repelled_by
-from tests.simulation.cluster.pace import Pace
+from tests.simulation.cluster.actor import Action, Actor
+from tests.simulation.cluster.durations import Durations
+from tests.simulation.cluster.node_fit import UNSCHEDULABLE, repelled_by
 
 UNREACHABLE, NOT_READY = "node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"
 OWN_TAINTS = (UNREACHABLE, NOT_READY, UNSCHEDULABLE)
@@ -26,20 +26,20 @@ OWN_TAINTS = (UNREACHABLE, NOT_READY, UNSCHEDULABLE)
 class Nodes(Actor):
     """Marks nodes lost and found, and taints them by what is wrong with them."""
 
-    def __init__(self, server: ApiServer, pace: Pace, dead: set[str], wire: Wire | None = None) -> None:
+    def __init__(self, server: ApiServer, durations: Durations, dead: set[str], wire: Wire | None = None) -> None:
         super().__init__(server, "nodes", NODE, wire)
-        self.pace = pace
+        self.durations = durations
         self._dead = dead
 
-    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Action | None:
         lost, ready = place[1] in self._dead, _ready(document)
         if lost and ready != "Unknown":
-            return Step("lose", self.pace.node_silence, lambda: self._mark(place[1], "Unknown"))
+            return Action("lose", self.durations.node_silence, lambda: self._mark(place[1], "Unknown"))
         if not lost and ready == "Unknown":
-            return Step("find", self.pace.collect, lambda: self._mark(place[1], "True"))
+            return Action("find", self.durations.collect, lambda: self._mark(place[1], "True"))
         taints = _tainted(document)
         if taints != list(mappings(document["spec"].get("taints"))):
-            return Step("taint", self.pace.collect, lambda: self._taint(place[1], taints))
+            return Action("taint", self.durations.collect, lambda: self._taint(place[1], taints))
         return None
 
     async def _mark(self, name: str, ready: str) -> None:
@@ -55,24 +55,26 @@ class Nodes(Actor):
 class LostPods(Actor):
     """The pods of nodes that are lost or removed, and those that do not tolerate what their node has become."""
 
-    def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
+    def __init__(self, server: ApiServer, durations: Durations, wire: Wire | None = None) -> None:
         super().__init__(server, "nodes", POD, wire)
-        self.pace = pace
+        self.durations = durations
 
-    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Action | None:
         name, uid = document["spec"].get("nodeName"), document["metadata"]["uid"]
         if not name:
             return None
         node = self.stored(("", name), NODE)
         if node is None:
-            return Step("remove", self.pace.orphaned_pods, lambda: self._delete(place, uid, {"gracePeriodSeconds": 0}))
+            return Action(
+                "remove", self.durations.orphaned_pods, lambda: self._delete(place, uid, {"gracePeriodSeconds": 0})
+            )
         if _ready(node) == "Unknown" and _ready(document) == "True":
-            return Step("mark", self.pace.collect, lambda: self._mark(place, uid))
+            return Action("mark", self.durations.collect, lambda: self._mark(place, uid))
         taints = repelled_by(document["spec"], node, ("NoExecute",))
         if taints and "deletionTimestamp" not in document["metadata"]:
             forgiven = all(taint["key"] in OWN_TAINTS for taint in taints)
-            pause = self.pace.eviction if forgiven else self.pace.collect
-            return Step("evict", pause, lambda: self._delete(place, uid, {}))
+            pause = self.durations.eviction if forgiven else self.durations.collect
+            return Action("evict", pause, lambda: self._delete(place, uid, {}))
         return None
 
     async def _mark(self, place: ObjectKey, uid: str) -> None:

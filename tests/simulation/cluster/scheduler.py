@@ -11,9 +11,9 @@ from flotilla_common.control.plan import Json, PatchType
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
-from tests.simulation.cluster.actor import Actor, Step
-from tests.simulation.cluster.fitting import lacks, repelled_by, selects
-from tests.simulation.cluster.pace import Pace
+from tests.simulation.cluster.actor import Action, Actor
+from tests.simulation.cluster.durations import Durations
+from tests.simulation.cluster.node_fit import lacks, repelled_by, selects
 
 MOST_PODS = 110
 """Pods on a node that does not say how many it takes."""
@@ -22,21 +22,21 @@ MOST_PODS = 110
 class Scheduler(Actor):
     """Binds pods to nodes."""
 
-    def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
+    def __init__(self, server: ApiServer, durations: Durations, wire: Wire | None = None) -> None:
         super().__init__(server, "scheduler", POD, wire)
-        self.pace = pace
+        self.durations = durations
 
-    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Action | None:
         metadata, spec = document["metadata"], document["spec"]
         finished = member(document, "status").get("phase") in ("Succeeded", "Failed")
         if spec.get("nodeName") or "deletionTimestamp" in metadata or finished or spec.get("schedulingGates"):
             return None
         node, why = self._choose(document)
         if node:
-            return Step("bind", self.pace.schedule, lambda: self._bind(place, node))
+            return Action("bind", self.durations.schedule, lambda: self._bind(place, node))
         if any(one.get("reason") == "Unschedulable" for one in mappings(member(document, "status").get("conditions"))):
             return None
-        return Step("complain", self.pace.schedule, lambda: self._complain(place, metadata["uid"], why))
+        return Action("complain", self.durations.schedule, lambda: self._complain(place, metadata["uid"], why))
 
     def _choose(self, pod: Json) -> tuple[str, str]:
         """The name of the node; if there is none, why not."""

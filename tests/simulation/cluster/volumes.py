@@ -8,17 +8,17 @@ from flotilla_common.model import claims
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
-from tests.simulation.cluster.actor import Actor, Step
-from tests.simulation.cluster.pace import Pace
+from tests.simulation.cluster.actor import Action, Actor
+from tests.simulation.cluster.durations import Durations
 from tests.simulation.history import Version
 
 
 class Volumes(Actor):
     """Looks after claims; the volumes themselves are of no interest to anybody here."""
 
-    def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
+    def __init__(self, server: ApiServer, durations: Durations, wire: Wire | None = None) -> None:
         super().__init__(server, "volumes", CLAIM, wire)
-        self.pace = pace
+        self.durations = durations
 
     def see(self, version: Version) -> None:
         """A claim changed, or a pod that may have used one went or finished."""
@@ -28,12 +28,18 @@ class Volumes(Actor):
             for name in claims.used_by(version.before):
                 self.touch((version.namespace, name))
 
-    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Action | None:
         if "deletionTimestamp" in document["metadata"]:
             after = claims.released(document) if self._is_released(document) else document
-            return None if after == document else Step("let go", self.pace.collect, lambda: self._let_go(place, after))
+            return (
+                None
+                if after == document
+                else Action("let go", self.durations.collect, lambda: self._let_go(place, after))
+            )
         after = claims.bound(document)
-        return None if after == document else Step("bind", self.pace.bind_claim, lambda: self._bind(place, after))
+        return (
+            None if after == document else Action("bind", self.durations.bind_claim, lambda: self._bind(place, after))
+        )
 
     def _is_released(self, claim: Json) -> bool:
         pods = self.server.store.table(POD).objects.values()

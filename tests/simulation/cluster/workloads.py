@@ -16,8 +16,8 @@ from flotilla_common.model.store import owners_of
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
-from tests.simulation.cluster.actor import Actor, Step
-from tests.simulation.cluster.pace import Pace
+from tests.simulation.cluster.actor import Action, Actor
+from tests.simulation.cluster.durations import Durations
 from tests.simulation.history import Version
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -27,9 +27,9 @@ REVISION = "deployment.kubernetes.io/revision"
 class Workloads:
     """All three."""
 
-    def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
-        of_kind = {resource: _Controller(server, pace, resource, wire) for resource in (DEPLOYMENT, REPLICA_SET)}
-        self._actors = {**of_kind, BUILT_IN_STATEFUL_SET: _StatefulSets(server, pace, BUILT_IN_STATEFUL_SET, wire)}
+    def __init__(self, server: ApiServer, durations: Durations, wire: Wire | None = None) -> None:
+        of_kind = {resource: _Controller(server, durations, resource, wire) for resource in (DEPLOYMENT, REPLICA_SET)}
+        self._actors = {**of_kind, BUILT_IN_STATEFUL_SET: _StatefulSets(server, durations, BUILT_IN_STATEFUL_SET, wire)}
 
     @property
     def actors(self) -> Iterable["_Controller"]:
@@ -49,14 +49,14 @@ class Workloads:
 class _Controller(Actor):
     """Looks after the objects of one kind."""
 
-    def __init__(self, server: ApiServer, pace: Pace, resource: Resource, wire: Wire | None) -> None:
+    def __init__(self, server: ApiServer, durations: Durations, resource: Resource, wire: Wire | None) -> None:
         super().__init__(server, "workloads", resource, wire)
-        self.pace = pace
+        self.durations = durations
 
-    def next_step(self, place: ObjectKey, document: Json) -> Step | None:
+    def next_step(self, place: ObjectKey, document: Json) -> Action | None:
         if "deletionTimestamp" in document["metadata"] or not list(self._changes(document)):
             return None
-        return Step("act", self.pace.collect, lambda: self._act(document))
+        return Action("act", self.durations.collect, lambda: self._act(document))
 
     async def _act(self, document: Json) -> None:
         for resource, before, after in self._changes(document):
@@ -105,8 +105,8 @@ class _Controller(Actor):
 class _StatefulSets(_Controller):
     """Remembers the templates that its sets have had, where the real one makes ControllerRevisions."""
 
-    def __init__(self, server: ApiServer, pace: Pace, resource: Resource, wire: Wire | None) -> None:
-        super().__init__(server, pace, resource, wire)
+    def __init__(self, server: ApiServer, durations: Durations, resource: Resource, wire: Wire | None) -> None:
+        super().__init__(server, durations, resource, wire)
         self._templates: dict[str, dict[str, Json]] = {}  # by uid, then by name; the present one last
 
     def see(self, version: Version) -> None:

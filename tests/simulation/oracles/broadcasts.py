@@ -15,7 +15,7 @@ from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.resources import EVENT, NODE, POD
 from flotilla_common.control.plan import Json
-from tests.simulation.cluster.fitting import lacks, repelled_by, selects
+from tests.simulation.cluster.node_fit import lacks, repelled_by, selects
 from tests.simulation.oracles.node_history import Timeline, node_of
 from tests.simulation.oracles.view import Commit, View, Workload
 

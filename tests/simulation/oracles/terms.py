@@ -13,7 +13,7 @@ from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Json
-from tests.simulation.cluster.fitting import HARD, repelled_by, selects
+from tests.simulation.cluster.node_fit import HARD, repelled_by, selects
 
 
 class Numbered(msgspec.Struct, frozen=True, kw_only=True):

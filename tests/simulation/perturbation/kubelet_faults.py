@@ -43,6 +43,6 @@ class HalfBegun(CrashBefore):
 
     async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         kubelets, loop = injector.world.cluster.kubelets, injector.world.loop
-        usual, kubelets.pace = kubelets.pace, replace(kubelets.pace, readiness=SLOW_SECONDS)
+        usual, kubelets.durations = kubelets.durations, replace(kubelets.durations, readiness=SLOW_SECONDS)
         loop.call_later(SLOW_FOR_SECONDS, setattr, kubelets, "pace", usual)
         return await super().write(injector, request, serve)

@@ -6,9 +6,9 @@ from flotilla_common.api.crds import manifests
 from flotilla_common.api.resources import NAMESPACE
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
+from tests.simulation.cluster.durations import Durations
 from tests.simulation.cluster.garbage import GarbageCollector
 from tests.simulation.cluster.namespaces import Namespaces
-from tests.simulation.cluster.pace import Pace
 from tests.simulation.cluster.volumes import Volumes
 from tests.simulation.contract.apiserver.bench import Bench, Play, Scene, encode
 from tests.simulation.contract.apiserver.deletes import DeleteContract
@@ -33,7 +33,11 @@ async def _on_a_server(loop: SimulatedLoop, scene: Scene) -> None:
     server = ApiServer(SimulatedClock(loop), history)
     for manifest in manifests():
         server.define(manifest)
-    for controller in (GarbageCollector(server, Pace()), Namespaces(server, Pace()), Volumes(server, Pace())):
+    for controller in (
+        GarbageCollector(server, Durations()),
+        Namespaces(server, Durations()),
+        Volumes(server, Durations()),
+    ):
         history.listeners.append(controller.see)
     api = SimulatedApi(server, "user")
     for name in ("default", "scene"):

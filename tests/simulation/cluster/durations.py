@@ -7,7 +7,7 @@ everything half-done.
 import msgspec
 
 
-class Pace(msgspec.Struct, frozen=True, kw_only=True):
+class Durations(msgspec.Struct, frozen=True, kw_only=True):
     schedule: float = 0.02
     start: float = 0.2  # from the binding to running containers
     kill: float = 0.05  # a container whose definition changed stops
