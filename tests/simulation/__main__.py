@@ -23,7 +23,7 @@ from tests.simulation.perturbation.play import run
 from tests.simulation.perturbation.sweep import Tally, problems_of, sweep
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.scenario import Scenario
-from tests.simulation.trace import tell
+from tests.simulation.trace import format_history
 
 
 def replay(words: Sequence[str]) -> int:
@@ -33,7 +33,7 @@ def replay(words: Sequence[str]) -> int:
     scenario, faults, seed = _meant(words)
     outcome, injector, history = run(scenario, faults, seed=seed)
     marks = dict(zip(injector.injected, map(str, faults), strict=False))
-    for line in tell(history, marks=marks):
+    for line in format_history(history, marks=marks):
         print(line)
     problems = list(outcome.problems)
     if len(faults) == 1 and seed is None:
@@ -47,7 +47,7 @@ def replay(words: Sequence[str]) -> int:
 def replay_in_passes(name: str, cut: str) -> int:
     """Play one scenario again in passes of this sort and tell all of it."""
     _, history = run_in_passes(every_scenario()[name], CUTS[cut])
-    for line in tell(history):
+    for line in format_history(history):
         print(line)
     problems = problems_of_cuts(name, [cut]).get(cut, [])
     print("\n".join(["WRONG:", *problems]) if problems else "nothing is wrong")

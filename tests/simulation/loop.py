@@ -48,7 +48,7 @@ class Domain:
     def __init__(self, name: str) -> None:
         self.name = name
         self.state = State.RUNNING
-        self.set_aside: list[Step] = []
+        self.set_aside: list[Timer] = []
 
     @property
     def dead(self) -> bool:
@@ -71,7 +71,7 @@ def current_domain() -> Domain | None:
     return DOMAIN.get(None)
 
 
-class Step(asyncio.TimerHandle):
+class Timer(asyncio.TimerHandle):
     """A callback that waits for its turn."""
 
     __slots__ = ("args", "callback", "context", "due")
@@ -103,8 +103,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.unhandled: list[BaseException] = []
         self._order = order
         self._time = 0.0
-        self._queue: deque[Step] = deque()
-        self._timers: list[tuple[float, int, Step]] = []
+        self._queue: deque[Timer] = deque()
+        self._timers: list[tuple[float, int, Timer]] = []
         self._made = 0  # timers, tasks: what is made earlier comes first
         self._moved_at = 0  # the step at which time moved last
         self._tasks: list[SimulatedTask[Any]] = []
@@ -118,7 +118,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_soon(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        step = Step(callback, args, copy_context() if context is None else context, self._time)
+        step = Timer(callback, args, copy_context() if context is None else context, self._time)
         self._queue.append(step)
         return step
 
@@ -127,7 +127,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_at(
         self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        step = Step(callback, args, copy_context() if context is None else context, when)
+        step = Timer(callback, args, copy_context() if context is None else context, when)
         self._made += 1
         heapq.heappush(self._timers, (when, self._made, step))
         return step
@@ -211,9 +211,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             _mix(queue, self._order)
 
 
-def _mix(queue: deque[Step], order: random.Random) -> None:
+def _mix(queue: deque[Timer], order: random.Random) -> None:
     """Interleave the domains' steps at random; within a domain they keep their order."""
-    lanes: dict[Domain | None, deque[Step]] = {}
+    lanes: dict[Domain | None, deque[Timer]] = {}
     turns: list[Domain | None] = []
     for step in queue:
         domain = step.context.get(DOMAIN)

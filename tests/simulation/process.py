@@ -25,7 +25,7 @@ GRACE_SECONDS = 30.0
 """What Kubernetes gives a pod to end by itself."""
 
 
-class Site(Protocol):
+class Host(Protocol):
     """Where processes run."""
 
     @property
@@ -57,13 +57,13 @@ class Process:
     """One replica of a service. `name` is its name as a writer; each incarnation has an identity of its own."""
 
     def __init__(
-        self, site: Site, name: str, service: Service, *, skew: float = 0.0, inbox_prefix: str = "_INBOX"
+        self, host: Host, name: str, service: Service, *, skew: float = 0.0, inbox_prefix: str = "_INBOX"
     ) -> None:
         self.name = name
         self.skew = skew
         self.incarnation = 0
         self.alive = False
-        self._site = site
+        self._host = host
         self._service = service
         self._inbox_prefix = inbox_prefix
         self._domain = Domain(name)
@@ -109,7 +109,7 @@ class Process:
         self.alive, self._stopping = True, False
         self._domain = Domain(self.identity)
         self._variables = self._domain.context()
-        self._task = self._site.loop.create_task(self._main(self._context()), context=self._variables)
+        self._task = self._host.loop.create_task(self._main(self._context()), context=self._variables)
         self._task.add_done_callback(self._ended, context=Variables())
 
     def crash(self) -> None:
@@ -132,33 +132,33 @@ class Process:
     def pause(self) -> None:
         """SIGSTOP."""
         if self.alive and not self.paused:
-            self._paused_at = self._site.loop.time()
+            self._paused_at = self._host.loop.time()
             self._domain.state = State.PAUSED
 
     def resume(self) -> None:
         """SIGCONT."""
         if self.paused:
-            loop = self._site.loop
+            loop = self._host.loop
             loop.call_soon(self.bus.slept, loop.time() - self._paused_at, context=self._variables)
             loop.resume(self._domain)
 
     def _context(self) -> Context:
         """What `run_services` would give the service, with everything that leaves it simulated."""
-        site, identity = self._site, self.identity
-        entropy = SeededEntropy(f"{site.seed} {identity}")
+        host, identity = self._host, self.identity
+        entropy = SeededEntropy(f"{host.seed} {identity}")
         origin = entropy.uniform(1e3, 1e6)  # monotonic clocks of different processes have nothing in common
-        clock = SimulatedClock(site.loop, skew=self.skew, origin=origin)
+        clock = SimulatedClock(host.loop, skew=self.skew, origin=origin)
         self.health = Health()
         self.health.ready(self._service.name, ok=False, why="starting")
         self._bus = SimulatedBus(
-            site.loop, site.bus, self.name, clock, self._variables, inbox_prefix=self._inbox_prefix
+            host.loop, host.bus, self.name, clock, self._variables, inbox_prefix=self._inbox_prefix
         )
-        self._wire = ProcessWire(site.wire(self.name), site.loop, self._domain)
+        self._wire = ProcessWire(host.wire(self.name), host.loop, self._domain)
         return Context(
             service=self._service.name,
-            settings=site.settings,
-            gates=site.settings.gates(),
-            api=site.client(self.name, self._wire),
+            settings=host.settings,
+            gates=host.settings.gates(),
+            api=host.client(self.name, self._wire),
             bus=self._bus,
             clock=clock,
             entropy=entropy,
@@ -179,7 +179,7 @@ class Process:
         self.alive = False
         error = None if task.cancelled() else task.exception()
         if not self._stopping or error is not None:
-            self._site.failed(self, error)
+            self._host.failed(self, error)
 
 
 class ProcessWire:

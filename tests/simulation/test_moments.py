@@ -6,7 +6,7 @@ from tests.simulation.perturbation.play import run
 from tests.simulation.scenarios.manifests import cloneset, image, running, spec
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.steps import Sleep
-from tests.simulation.trace import tell
+from tests.simulation.trace import format_history
 
 MOMENTS = [*(number * 0.01 for number in range(25)), *(0.21 + number * 0.0005 for number in range(40))]
 """Fake seconds after the user asked for the pod: from when it is made until it runs, and closely when it starts."""
@@ -22,4 +22,4 @@ def test_an_update_in_place_as_a_pod_starts(moment: float) -> None:
         exact=False,
     )
     outcome, _, history = run(scenario)
-    assert not outcome.problems, "\n".join([*outcome.problems, *tell(history)])
+    assert not outcome.problems, "\n".join([*outcome.problems, *format_history(history)])

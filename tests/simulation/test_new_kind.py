@@ -13,7 +13,7 @@ from tests.sample.controller import Snapshot
 from tests.simulation.perturbation.play import run
 from tests.simulation.perturbation.sweep import sweep_unit, units
 from tests.simulation.scenarios import every_scenario
-from tests.simulation.trace import tell
+from tests.simulation.trace import format_history
 
 __all__ = ["added"]
 
@@ -27,7 +27,7 @@ def test_its_scenarios_are_found(added: Kind) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_its_scenarios_end_well(name: str, added: Kind) -> None:
     outcome, _, history = run(every_scenario()[name])
-    assert not outcome.problems, "\n".join([*outcome.problems, *tell(history)])
+    assert not outcome.problems, "\n".join([*outcome.problems, *format_history(history)])
 
 
 @pytest.mark.parametrize("name", NAMES)

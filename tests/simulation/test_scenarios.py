@@ -4,13 +4,13 @@ import pytest
 
 from tests.simulation.perturbation.play import run, undisturbed
 from tests.simulation.scenarios import every_scenario
-from tests.simulation.trace import tell
+from tests.simulation.trace import format_history
 
 
 @pytest.mark.parametrize("name", every_scenario())
 def test_scenario(name: str) -> None:
     outcome, history = undisturbed(name)
-    assert not outcome.problems, "\n".join([*outcome.problems, *tell(history)])
+    assert not outcome.problems, "\n".join([*outcome.problems, *format_history(history)])
 
 
 def test_the_same_run_makes_the_same_history() -> None:

@@ -20,7 +20,7 @@ _DULL = (
 )
 
 
-def tell(history: History, since: int = 0, marks: Mapping[float, str] | None = None) -> Iterator[str]:
+def format_history(history: History, since: int = 0, marks: Mapping[float, str] | None = None) -> Iterator[str]:
     """The versions from number `since` on, refused and unanswered writes, and `marks` (texts by time), in order."""
     versions = history.versions[since:]
     began = versions[0].at if versions else 0.0

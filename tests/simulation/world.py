@@ -49,7 +49,7 @@ from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.nodes.agent import agent_of
 from tests.simulation.nodes.machine import Machine, PlainSocket, Socket
 from tests.simulation.process import Process
-from tests.simulation.uneven import UnevenBus, UnevenWire
+from tests.simulation.variable_latency import VariableLatencyBus, VariableLatencyWire
 
 T = TypeVar("T")
 
@@ -139,8 +139,8 @@ class World:
         self.clock = SimulatedClock(loop)
         self.history = History()
         self.server = ApiServer(self.clock, self.history)
-        self._dice = random.Random(f"{seed} network") if uneven else None
-        self.bus = Server(loop, UnevenBus(self._dice) if self._dice else None)
+        self._rng = random.Random(f"{seed} network") if uneven else None
+        self.bus = Server(loop, VariableLatencyBus(self._rng) if self._rng else None)
         self.failures: list[tuple[str, BaseException | None]] = []
         self.restored = False
         self._wire = wire
@@ -175,7 +175,7 @@ class World:
         """The network between a writer and the apiserver."""
         if self._wire is not None:
             return self._wire(writer)
-        return UnevenWire(self.clock, self._dice) if self._dice else PlainWire(self.clock)
+        return VariableLatencyWire(self.clock, self._rng) if self._rng else PlainWire(self.clock)
 
     def _bus_of(self, webhook: str) -> Bus:
         return SimulatedBus(self.loop, self.bus, webhook, self.clock, Context())

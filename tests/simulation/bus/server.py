@@ -14,7 +14,7 @@ from flotilla_common.bus import jetstream
 from flotilla_common.bus.interface import BusError, Delivery, Message, StreamSpec, StreamState
 from tests.simulation.bus.connection import Connection
 from tests.simulation.bus.faults import UNDISTURBED, Faults, Hop, Treatment, Way
-from tests.simulation.bus.pushed import Pushed
+from tests.simulation.bus.push_consumer import PushConsumer
 from tests.simulation.bus.stream import Stream, matches
 from tests.simulation.loop import EPOCH, SimulatedLoop
 
@@ -65,7 +65,7 @@ class Server:
         self._connections: list[Connection] = []
         self._consumers: list[Consumer] = []
         self._lives: list[Live] = []
-        self._pushed: list[Pushed] = []
+        self._pushed: list[PushConsumer] = []
         self._outside = Context()
         self._routes: dict[str, Stream | None] = {}  # by subject, as long as there are the same streams
         self._passages = 0
@@ -168,7 +168,7 @@ class Server:
         stream = self.stream(name)
         resumed = bool(created) and stream.created == created and stream.last_sequence >= after
         self._pushed = [one for one in self._pushed if (one.stream, one.reader) != (stream, reader)]
-        pushed = Pushed(self, stream, reader, filters, inbox, after if resumed else None)
+        pushed = PushConsumer(self, stream, reader, filters, inbox, after if resumed else None)
         self._pushed.append(pushed)
         pushed.go_on(self._loop.time())
         self._loop.call_later(jetstream.DELIVERY_HEARTBEAT_SECONDS, self._beat, pushed, context=self._outside)
@@ -267,7 +267,7 @@ class Server:
     def _consumers_of(self, client: str, stream: str) -> list[Consumer]:
         return [one for one in self._consumers if one.connection.client == client and one.stream.spec.name == stream]
 
-    def _beat(self, pushed: Pushed) -> None:
+    def _beat(self, pushed: PushConsumer) -> None:
         if pushed not in self._pushed:
             return
         if pushed.beat(self._loop.time()):

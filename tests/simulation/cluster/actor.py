@@ -18,7 +18,7 @@ from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.history import Version
-from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
+from tests.simulation.restored_copies import RESTORED_NAMESPACE
 
 RETRY_SECONDS = 0.1
 """An actor whose write fails tries again after this time."""
@@ -62,7 +62,7 @@ class Actor:
         """All stored objects of a resource, in order. Strangers stay as they were made."""
         table = self.server.store.table(resource or self.resource)
         found = ((place, stored.document) for place, stored in table.in_order())
-        return [(place, document) for place, document in found if place[0] != NAMESPACE_OF_STRANGERS]
+        return [(place, document) for place, document in found if place[0] != RESTORED_NAMESPACE]
 
     def see(self, version: Version) -> None:
         """An object changed."""

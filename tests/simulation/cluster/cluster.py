@@ -19,7 +19,7 @@ from tests.simulation.cluster.scheduler import Scheduler
 from tests.simulation.cluster.volumes import Volumes
 from tests.simulation.cluster.workloads import Workloads
 from tests.simulation.history import Version
-from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
+from tests.simulation.restored_copies import RESTORED_NAMESPACE
 
 ZONES = 3
 
@@ -99,7 +99,7 @@ class Cluster:
         self.kubelets.touch_all()
 
     def _see(self, version: Version) -> None:
-        if version.namespace == NAMESPACE_OF_STRANGERS:
+        if version.namespace == RESTORED_NAMESPACE:
             return
         resource, place = version.resource, (version.namespace, version.name)
         self.garbage.see(version)

@@ -72,30 +72,30 @@ class BroadcastScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="abou
 
 def draw_for_broadcasts(seed: int) -> BroadcastScript:
     """The script of a seed."""
-    dice = random.Random(seed)
-    members = draw_members(dice, ACTIONS, lambda: _document(dice), SERVICE, RESOURCES)
+    rng = random.Random(seed)
+    members = draw_members(rng, ACTIONS, lambda: _document(rng), SERVICE, RESOURCES)
     return msgspec.convert({"about": "broadcasts", "seed": seed, **members}, type=BroadcastScript)
 
 
-def _document(dice: random.Random) -> Json:
+def _document(rng: random.Random) -> Json:
     return broadcastjob(
         pods={"nodeSelector": POOL},
-        parallelism=dice.choice((1, 2, 4, "50%")),
+        parallelism=rng.choice((1, 2, 4, "50%")),
         completionPolicy={"type": "Never"},
-        failurePolicy={"type": dice.choice(("Continue", "Pause"))},
+        failurePolicy={"type": rng.choice(("Continue", "Pause"))},
     )
 
 
 ACTIONS: Sequence[Callable[[random.Random], Step]] = (
     *(some_node, some_node, some_node, some_node, some_node, some_node),
-    lambda dice: end_pod(dice.choice(NODES), dice.choice((0, 3))),
-    lambda dice: end_pod(dice.choice(NODES), 3),
-    lambda dice: RemovePod(node=dice.choice(NODES)),
-    lambda dice: RemovePod(node=dice.choice(NODES)),
-    lambda dice: changed(paused=dice.random() < 0.5),
-    lambda dice: changed(parallelism=dice.choice((0, 1, 3, "30%"))),
-    lambda dice: changed(failurePolicy={"type": dice.choice(("Continue", "Pause"))}),
-    lambda dice: LoseNode(node=dice.choice(NODES)),
+    lambda rng: end_pod(rng.choice(NODES), rng.choice((0, 3))),
+    lambda rng: end_pod(rng.choice(NODES), 3),
+    lambda rng: RemovePod(node=rng.choice(NODES)),
+    lambda rng: RemovePod(node=rng.choice(NODES)),
+    lambda rng: changed(paused=rng.random() < 0.5),
+    lambda rng: changed(parallelism=rng.choice((0, 1, 3, "30%"))),
+    lambda rng: changed(failurePolicy={"type": rng.choice(("Continue", "Pause"))}),
+    lambda rng: LoseNode(node=rng.choice(NODES)),
     lambda _: ReturnNodes(nodes=NODES),
 )
 """What a user, or fate, may do next."""

@@ -64,32 +64,32 @@ def as_they_were() -> Sequence[Step]:
 
 def draw_for_daemons(seed: int) -> DaemonScript:
     """The script of a seed."""
-    dice = random.Random(seed)
-    members = draw_members(dice, ACTIONS, lambda: _document(dice), SERVICE, RESOURCES)
+    rng = random.Random(seed)
+    members = draw_members(rng, ACTIONS, lambda: _document(rng), SERVICE, RESOURCES)
     return msgspec.convert({"about": "daemonsets", "seed": seed, **members}, type=DaemonScript)
 
 
-def _document(dice: random.Random) -> Json:
-    surges = dice.random() < 0.3
+def _document(rng: random.Random) -> Json:
+    surges = rng.random() < 0.3
     return daemonset(
         nodes={"nodeSelector": POOL},
-        strategy="OnDelete" if dice.random() < 0.1 else "RollingUpdate",
-        policy="Standard" if surges else dice.choice(("Standard", "InPlaceIfPossible", "InPlaceIfPossible")),
-        top={"revisionHistoryLimit": dice.choice((0, 1, 10))},
-        maxUnavailable=0 if surges else dice.choice((1, 1, 2, "40%")),
-        maxSurge=dice.choice((1, 2, "50%")) if surges else 0,
-        partition=dice.choice((0, 0, 0, 1, "50%")),
+        strategy="OnDelete" if rng.random() < 0.1 else "RollingUpdate",
+        policy="Standard" if surges else rng.choice(("Standard", "InPlaceIfPossible", "InPlaceIfPossible")),
+        top={"revisionHistoryLimit": rng.choice((0, 1, 10))},
+        maxUnavailable=0 if surges else rng.choice((1, 1, 2, "40%")),
+        maxSurge=rng.choice((1, 2, "50%")) if surges else 0,
+        partition=rng.choice((0, 0, 0, 1, "50%")),
     )
 
 
-def _image(dice: random.Random) -> Step:
-    return image(dice.choice(IMAGES))
+def _image(rng: random.Random) -> Step:
+    return image(rng.choice(IMAGES))
 
 
-def some_node(dice: random.Random) -> Step:
+def some_node(rng: random.Random) -> Step:
     """Something happens to a node, if it is there."""
-    node = dice.choice(NODES)
-    change = dice.choice(
+    node = rng.choice(NODES)
+    change = rng.choice(
         (
             *(Remove(name=node, kind="Node"), Remove(name=node, kind="Node"), AddNode(name=node, labels=POOL)),
             *(relabelled(node, pool="other"), relabelled(node, **POOL), relabelled(node, **RING)),
@@ -103,13 +103,13 @@ def some_node(dice: random.Random) -> Step:
 ACTIONS: Sequence[Callable[[random.Random], Step]] = (
     *(_image, _image, _image, _image),
     *(some_node, some_node, some_node, some_node, some_node, some_node),
-    lambda dice: rolling(partition=dice.choice((0, 1, 2, "30%", "50%"))),
-    lambda dice: rolling(paused=dice.random() < 0.5),
-    lambda dice: rolling(selector=dice.choice((None, {"matchLabels": RING}))),
-    lambda dice: IfItCan(step=rolling(rollingUpdateType=dice.choice(("Standard", "InPlaceIfPossible")))),
-    lambda dice: RemovePod(node=dice.choice(NODES)),
-    lambda dice: ChangePod(node=dice.choice(NODES), patch={"status": {"phase": "Failed"}}, subresource="status"),
-    lambda dice: LoseNode(node=dice.choice(NODES)),
+    lambda rng: rolling(partition=rng.choice((0, 1, 2, "30%", "50%"))),
+    lambda rng: rolling(paused=rng.random() < 0.5),
+    lambda rng: rolling(selector=rng.choice((None, {"matchLabels": RING}))),
+    lambda rng: IfItCan(step=rolling(rollingUpdateType=rng.choice(("Standard", "InPlaceIfPossible")))),
+    lambda rng: RemovePod(node=rng.choice(NODES)),
+    lambda rng: ChangePod(node=rng.choice(NODES), patch={"status": {"phase": "Failed"}}, subresource="status"),
+    lambda rng: LoseNode(node=rng.choice(NODES)),
     lambda _: ReturnNodes(nodes=NODES),
 )
 """What a user, or fate, may do next."""

@@ -99,30 +99,30 @@ class NodeScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", t
 
 def draw_for_nodes(seed: int) -> NodeScript:
     """The script of a seed."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     steps: list[Step] = []
-    for number in range(dice.randint(2, MOST_STEPS)):
-        steps.append(dice.choice(ACTIONS)(dice, number))
-        if dice.random() < 0.6:
-            steps.append(Sleep(seconds=dice.choice((0.002, 0.01, 0.05, 0.3, 1.0, 3.0))))
-    faults = [_fault(dice) for _ in range(dice.randint(0, MOST_FAULTS))]
+    for number in range(rng.randint(2, MOST_STEPS)):
+        steps.append(rng.choice(ACTIONS)(rng, number))
+        if rng.random() < 0.6:
+            steps.append(Sleep(seconds=rng.choice((0.002, 0.01, 0.05, 0.3, 1.0, 3.0))))
+    faults = [_fault(rng) for _ in range(rng.randint(0, MOST_FAULTS))]
     drawn = {"about": "nodes", "seed": seed, "steps": msgspec.to_builtins(steps), "faults": msgspec.to_builtins(faults)}
     return msgspec.convert(drawn, type=NodeScript)
 
 
-def _fault(dice: random.Random) -> Fault:
+def _fault(rng: random.Random) -> Fault:
     kinds = sorted(
         name
         for name, kind in FAULT_KINDS.items()
         if kind.swept and not (kind.ends_channel or kind.setting.skew or kind.redone)  # a node cannot take back a stop
     )
-    name = dice.choice(kinds)
+    name = rng.choice(kinds)
     kind = FAULT_KINDS[name]
-    service = dice.choice(kind.services).replace(CONTROLLERS, "jobs")
+    service = rng.choice(kind.services).replace(CONTROLLERS, "jobs")
     resources = _resources(kind)
-    number = f"-{dice.randint(1, len(NODES))}" if service == "agent" else "-0"
+    number = f"-{rng.randint(1, len(NODES))}" if service == "agent" else "-0"
     writer = f"{service}{number}" if service else ""
-    return Fault(name, writer, dice.randrange(NUMBERS[kind.place]), dice.choice(resources) if resources else "")
+    return Fault(name, writer, rng.randrange(NUMBERS[kind.place]), rng.choice(resources) if resources else "")
 
 
 def _resources(kind: FaultKind) -> Sequence[str]:
@@ -131,29 +131,29 @@ def _resources(kind: FaultKind) -> Sequence[str]:
     return copied() if kind.per_copied else ()
 
 
-def _job(dice: random.Random, _: int) -> Step:
-    nodes = dice.sample(NODES, dice.randint(1, len(NODES)))
-    image = dice.choice((ONE, ONE, TWO, THREE))
-    return IfItCan(step=Create(document=job(*nodes, name=_name(dice), image=image, parallelism=dice.randint(1, 3))))
+def _job(rng: random.Random, _: int) -> Step:
+    nodes = rng.sample(NODES, rng.randint(1, len(NODES)))
+    image = rng.choice((ONE, ONE, TWO, THREE))
+    return IfItCan(step=Create(document=job(*nodes, name=_name(rng), image=image, parallelism=rng.randint(1, 3))))
 
 
-def _change(dice: random.Random, _: int) -> Step:
-    change = dice.choice(({"image": TWO}, {"image": ONE}, {"parallelism": 3}, {"parallelism": 1}))
-    return IfItCan(step=Change(patch={"spec": change}, name=_name(dice), kind="ImagePullJob"))
+def _change(rng: random.Random, _: int) -> Step:
+    change = rng.choice(({"image": TWO}, {"image": ONE}, {"parallelism": 3}, {"parallelism": 1}))
+    return IfItCan(step=Change(patch={"spec": change}, name=_name(rng), kind="ImagePullJob"))
 
 
-def _restart(dice: random.Random, number: int) -> Step:
+def _restart(rng: random.Random, number: int) -> Step:
     strategies: Sequence[Json] = ({}, {}, {"forceRecreate": True}, {"unreadyGracePeriodSeconds": 1})
-    return IfItCan(step=Restart(name=f"restart-{number}", nth=dice.randrange(PODS), strategy=dice.choice(strategies)))
+    return IfItCan(step=Restart(name=f"restart-{number}", nth=rng.randrange(PODS), strategy=rng.choice(strategies)))
 
 
-def _node(dice: random.Random, _: int) -> Step:
-    broken = (ONE,) if dice.random() < 0.3 else ()
-    return SetNode(node=dice.choice(NODES), pull_seconds=dice.choice((0.01, 0.2, 1.0, 3.0)), broken=broken)
+def _node(rng: random.Random, _: int) -> Step:
+    broken = (ONE,) if rng.random() < 0.3 else ()
+    return SetNode(node=rng.choice(NODES), pull_seconds=rng.choice((0.01, 0.2, 1.0, 3.0)), broken=broken)
 
 
-def _name(dice: random.Random) -> str:
-    return dice.choice(("pull", "second"))
+def _name(rng: random.Random) -> str:
+    return rng.choice(("pull", "second"))
 
 
 ACTIONS: Sequence[Callable[[random.Random, int], Step]] = (
@@ -161,13 +161,13 @@ ACTIONS: Sequence[Callable[[random.Random, int], Step]] = (
     _job,
     _job,
     _change,
-    lambda dice, _: IfItCan(step=Remove(name=_name(dice), kind="ImagePullJob")),
+    lambda rng, _: IfItCan(step=Remove(name=_name(rng), kind="ImagePullJob")),
     _restart,
     _restart,
     _restart,
-    lambda dice, _: RemovePod(nth=dice.randrange(PODS)),
+    lambda rng, _: RemovePod(nth=rng.randrange(PODS)),
     _node,
-    lambda dice, _: StopAgent(node=dice.choice(NODES)),
-    lambda dice, _: StartAgent(node=dice.choice(NODES)),
+    lambda rng, _: StopAgent(node=rng.choice(NODES)),
+    lambda rng, _: StartAgent(node=rng.choice(NODES)),
 )
 """What a user, or fate, may do next."""

@@ -75,13 +75,13 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="
 
 def draw(seed: int) -> Script:
     """The script of a seed."""
-    dice = random.Random(seed)
-    members = draw_members(dice, ACTIONS, lambda: _document(dice), "cloneset", RESOURCES)
+    rng = random.Random(seed)
+    members = draw_members(rng, ACTIONS, lambda: _document(rng), "cloneset", RESOURCES)
     return msgspec.convert({"about": "clonesets", "seed": seed, **members}, type=Script)
 
 
 def draw_members(
-    dice: random.Random,
+    rng: random.Random,
     actions: Sequence[Callable[[random.Random], Step]],
     document: Callable[[], Json],
     service: str,
@@ -89,11 +89,11 @@ def draw_members(
 ) -> Json:
     """Steps, faults and the workload."""
     steps: list[Step] = []
-    for _ in range(dice.randint(1, MOST_STEPS)):
-        steps.append(dice.choice(actions)(dice))
-        if dice.random() < 0.6:
-            steps.append(Sleep(seconds=dice.choice((0.002, 0.01, 0.05, 0.3, 1.0, 3.0))))
-    faults = [_fault(dice, service, resources) for _ in range(dice.randint(0, MOST_FAULTS))]
+    for _ in range(rng.randint(1, MOST_STEPS)):
+        steps.append(rng.choice(actions)(rng))
+        if rng.random() < 0.6:
+            steps.append(Sleep(seconds=rng.choice((0.002, 0.01, 0.05, 0.3, 1.0, 3.0))))
+    faults = [_fault(rng, service, resources) for _ in range(rng.randint(0, MOST_FAULTS))]
     return {
         "document": document(),
         "steps": msgspec.to_builtins(steps),
@@ -101,42 +101,42 @@ def draw_members(
     }
 
 
-def _document(dice: random.Random) -> Json:
-    policy = dice.choice(("ReCreate", "InPlaceIfPossible", "InPlaceIfPossible", "InPlaceOnly"))
-    surge = 0 if policy == "InPlaceOnly" else dice.choice((0, 0, 1, 2))
+def _document(rng: random.Random) -> Json:
+    policy = rng.choice(("ReCreate", "InPlaceIfPossible", "InPlaceIfPossible", "InPlaceOnly"))
+    surge = 0 if policy == "InPlaceOnly" else rng.choice((0, 0, 1, 2))
     return cloneset(
-        dice.randint(1, MOST_REPLICAS),
+        rng.randint(1, MOST_REPLICAS),
         policy=policy,
-        claims=dice.random() < 0.3,
-        scale={"enablePVCReuse": True} if dice.random() < 0.3 else {},
-        maxUnavailable=dice.choice((0, 1, "40%") if surge else (1, 2, "40%")),
+        claims=rng.random() < 0.3,
+        scale={"enablePVCReuse": True} if rng.random() < 0.3 else {},
+        maxUnavailable=rng.choice((0, 1, "40%") if surge else (1, 2, "40%")),
         maxSurge=surge,
-        partition=dice.choice((0, 0, 1, "50%")),
+        partition=rng.choice((0, 0, 1, "50%")),
     )
 
 
-def _fault(dice: random.Random, controller: str, resources: Sequence[str]) -> Fault:
-    name = dice.choice(sorted(name for name, kind in FAULT_KINDS.items() if kind.drawn))
+def _fault(rng: random.Random, controller: str, resources: Sequence[str]) -> Fault:
+    name = rng.choice(sorted(name for name, kind in FAULT_KINDS.items() if kind.drawn))
     kind = FAULT_KINDS[name]
     most = {Place.WRITE: WRITES, Place.EVENT: EVENTS, Place.MESSAGE: MESSAGES, Place.STEP: MOST_STEPS}[kind.place]
-    service = dice.choice(kind.services).replace(CONTROLLERS, controller)
-    resource = dice.choice(resources) if kind.per_resource else ""
-    return Fault(name, f"{service}-0" if service else "", dice.randrange(most), resource)
+    service = rng.choice(kind.services).replace(CONTROLLERS, controller)
+    resource = rng.choice(resources) if kind.per_resource else ""
+    return Fault(name, f"{service}-0" if service else "", rng.randrange(most), resource)
 
 
 ACTIONS: Sequence[Callable[[random.Random], Step]] = (
-    lambda dice: spec(replicas=dice.randint(0, MOST_REPLICAS)),
-    lambda dice: spec(replicas=dice.randint(1, MOST_REPLICAS)),
-    lambda dice: image(dice.choice(IMAGES)),
-    lambda dice: image(dice.choice(IMAGES)),
-    lambda dice: image(dice.choice(IMAGES)),
-    lambda dice: rolling(partition=dice.choice((0, 1, 2, "30%", "50%"))),
-    lambda dice: rolling(paused=dice.random() < 0.5),
-    lambda dice: RemovePod(nth=dice.randint(0, 4)),
-    lambda dice: label(dice.randint(0, 4), **{"apps.kruise.io/specified-delete": "true"}),
-    lambda dice: NamePodsToDelete(nths=(dice.randint(0, 4),)),
-    lambda dice: ChangePod(nth=dice.randint(0, 4), patch={"status": {"phase": "Failed"}}, subresource="status"),
-    lambda dice: LoseNode(nth=dice.randint(0, 4)),
+    lambda rng: spec(replicas=rng.randint(0, MOST_REPLICAS)),
+    lambda rng: spec(replicas=rng.randint(1, MOST_REPLICAS)),
+    lambda rng: image(rng.choice(IMAGES)),
+    lambda rng: image(rng.choice(IMAGES)),
+    lambda rng: image(rng.choice(IMAGES)),
+    lambda rng: rolling(partition=rng.choice((0, 1, 2, "30%", "50%"))),
+    lambda rng: rolling(paused=rng.random() < 0.5),
+    lambda rng: RemovePod(nth=rng.randint(0, 4)),
+    lambda rng: label(rng.randint(0, 4), **{"apps.kruise.io/specified-delete": "true"}),
+    lambda rng: NamePodsToDelete(nths=(rng.randint(0, 4),)),
+    lambda rng: ChangePod(nth=rng.randint(0, 4), patch={"status": {"phase": "Failed"}}, subresource="status"),
+    lambda rng: LoseNode(nth=rng.randint(0, 4)),
     lambda _: ReturnNodes(),
 )
 """What a user, or fate, may do next."""

@@ -38,40 +38,40 @@ class SetScript(Script, frozen=True, kw_only=True, tag="statefulsets"):
 
 def draw_for_sets(seed: int) -> SetScript:
     """The script of a seed."""
-    dice = random.Random(seed)
-    members = draw_members(dice, ACTIONS, lambda: _document(dice), SERVICE, RESOURCES)
+    rng = random.Random(seed)
+    members = draw_members(rng, ACTIONS, lambda: _document(rng), SERVICE, RESOURCES)
     return msgspec.convert({"about": "statefulsets", "seed": seed, **members}, type=SetScript)
 
 
-def _document(dice: random.Random) -> Json:
-    ordered = dice.random() < 0.5
-    policy: Json = {name: dice.choice(("Retain", "Delete")) for name in ("whenScaled", "whenDeleted")}
-    more: Json = {} if ordered else {"maxUnavailable": dice.choice((1, 2, "40%"))}
-    if not ordered and dice.random() < 0.3:
+def _document(rng: random.Random) -> Json:
+    ordered = rng.random() < 0.5
+    policy: Json = {name: rng.choice(("Retain", "Delete")) for name in ("whenScaled", "whenDeleted")}
+    more: Json = {} if ordered else {"maxUnavailable": rng.choice((1, 2, "40%"))}
+    if not ordered and rng.random() < 0.3:
         more["unorderedUpdate"] = {}
     return statefulset(
-        dice.randint(1, MOST_REPLICAS),
+        rng.randint(1, MOST_REPLICAS),
         ordered=ordered,
-        policy=dice.choice(("ReCreate", "InPlaceIfPossible", "InPlaceOnly")),
-        claims=policy if dice.random() < 0.5 else None,
-        scale=2 if not ordered and dice.random() < 0.3 else None,
-        partition=dice.choice((0, 0, 1, 2)),
+        policy=rng.choice(("ReCreate", "InPlaceIfPossible", "InPlaceOnly")),
+        claims=policy if rng.random() < 0.5 else None,
+        scale=2 if not ordered and rng.random() < 0.3 else None,
+        partition=rng.choice((0, 0, 1, 2)),
         **more,
     )
 
 
 ACTIONS: Sequence[Callable[[random.Random], Step]] = (
-    lambda dice: spec(replicas=dice.randint(0, MOST_REPLICAS)),
-    lambda dice: spec(replicas=dice.randint(1, MOST_REPLICAS)),
-    lambda dice: image(dice.choice(IMAGES)),
-    lambda dice: image(dice.choice(IMAGES)),
-    lambda dice: spec(reserveOrdinals=dice.choice(([], [0], [1], ["1-2"]))),
-    lambda dice: rolling(partition=dice.choice((0, 1, 2))),
-    lambda dice: rolling(paused=dice.random() < 0.5),
-    lambda dice: RemovePod(nth=dice.randint(0, 4)),
-    lambda dice: label(dice.randint(0, 4), **{"apps.kruise.io/specified-delete": "true"}),
-    lambda dice: ChangePod(nth=dice.randint(0, 4), patch={"status": {"phase": "Failed"}}, subresource="status"),
-    lambda dice: LoseNode(nth=dice.randint(0, 4)),
+    lambda rng: spec(replicas=rng.randint(0, MOST_REPLICAS)),
+    lambda rng: spec(replicas=rng.randint(1, MOST_REPLICAS)),
+    lambda rng: image(rng.choice(IMAGES)),
+    lambda rng: image(rng.choice(IMAGES)),
+    lambda rng: spec(reserveOrdinals=rng.choice(([], [0], [1], ["1-2"]))),
+    lambda rng: rolling(partition=rng.choice((0, 1, 2))),
+    lambda rng: rolling(paused=rng.random() < 0.5),
+    lambda rng: RemovePod(nth=rng.randint(0, 4)),
+    lambda rng: label(rng.randint(0, 4), **{"apps.kruise.io/specified-delete": "true"}),
+    lambda rng: ChangePod(nth=rng.randint(0, 4), patch={"status": {"phase": "Failed"}}, subresource="status"),
+    lambda rng: LoseNode(nth=rng.randint(0, 4)),
     lambda _: ReturnNodes(),
 )
 """What a user, or fate, may do next."""

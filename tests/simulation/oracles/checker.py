@@ -11,8 +11,8 @@ from tests.simulation.oracles import availability, fencing, lifecycle, ownership
 from tests.simulation.oracles.flapping import Flapping
 from tests.simulation.oracles.unready_pods import UnreadyPods
 from tests.simulation.oracles.view import VISIBILITY_LAG, Commit, View, ours
+from tests.simulation.restored_copies import RESTORED_NAMESPACE
 from tests.simulation.scenarios import every_rule
-from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
 
 Rule = Callable[[View, Commit], Iterator[str]]
 
@@ -61,7 +61,7 @@ class Checker:
 
     def take(self, version: Version) -> None:
         """One version more."""
-        if version.namespace == NAMESPACE_OF_STRANGERS:
+        if version.namespace == RESTORED_NAMESPACE:
             if ours(version.writer):
                 self.breaches.append(Breach(version, "is a write on a stranger of another namespace"))
             return

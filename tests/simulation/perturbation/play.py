@@ -17,11 +17,11 @@ from tests.simulation.oracles.view import VISIBILITY_LAG, ours
 from tests.simulation.perturbation.catalogue import Setting, arm, outage, setting_of, visibility_lag
 from tests.simulation.perturbation.fault import Fault, Point
 from tests.simulation.perturbation.fault_injector import FaultInjector
+from tests.simulation.restored_copies import RestoredCopies
 from tests.simulation.scenarios import every_rule, every_scenario
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.sight import Sight
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Stage, Stalled
-from tests.simulation.strangers import Strangers
 from tests.simulation.world import SETTINGS, Unsettled, World, services, simulate
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Run:
         self._world = world
         self._stage = Stage(world, Sight(world.history), scenario.kind)
         self._checker = Checker(EPOCH)
-        Strangers(world.server)
+        RestoredCopies(world.server)
         self._problems: list[str] = []
         self._faults: Sequence[Fault] = ()
         self.points: Sequence[Point] = ()

@@ -13,7 +13,7 @@ from flotilla_common.installed import published
 from tests.simulation.apiserver.wire import ONE_WAY, Request
 from tests.simulation.perturbation.fault_injector import FaultInjector
 from tests.simulation.perturbation.service_faults import NoEffect, leaders
-from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
+from tests.simulation.restored_copies import RESTORED_NAMESPACE
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class SlipIn(NoEffect):
         world = injector.world
         held = world.bus.stream(subjects.kube_stream(resource).name).newest_of_each(">", world.loop.time())
         stored = (one for one in held if one.headers.get(subjects.OP) in (subjects.ADDED, subjects.MODIFIED))
-        hidden = next((one for one in stored if f".{NAMESPACE_OF_STRANGERS}." not in one.subject), None)
+        hidden = next((one for one in stored if f".{RESTORED_NAMESPACE}." not in one.subject), None)
         if hidden is not None:
             headers = dict(hidden.headers) | {subjects.EPOCH: FORMER_EPOCH}
             world.bus.publish(hidden.subject, hidden.data, headers, None, None)

@@ -246,11 +246,11 @@ def test_what_still_waits_in_a_task_group_is_buried() -> None:
 
 
 def test_entropy_depends_on_its_seed_alone() -> None:
-    def dice(seed: str) -> tuple[float, str]:
+    def rng(seed: str) -> tuple[float, str]:
         entropy = SeededEntropy(seed)
         return entropy.uniform(0, 10), entropy.token()
 
-    assert dice("a") == dice("a") != dice("b")
+    assert rng("a") == rng("a") != rng("b")
 
 
 def test_awaiting_outside_of_a_domain_from_within_it() -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.resources import CLAIM, POD, REVISION
-from tests.simulation.strangers import NAMESPACE_OF_STRANGERS, RESTORER
+from tests.simulation.restored_copies import RESTORED_NAMESPACE, RESTORER
 from tests.unit.simulation.tape import OWNER, Tape
 
 Story = Callable[[Tape], object]
@@ -298,7 +298,7 @@ def test_what_is_right_passes(settings: dict[str, Any], story: Story) -> None:
 def test_nobody_may_write_on_a_stranger_of_another_namespace() -> None:
     tape = three()
     tape.delete("a", by="user")
-    made = msgspec.structs.replace(tape.versions[-1], namespace=NAMESPACE_OF_STRANGERS, writer=RESTORER)
+    made = msgspec.structs.replace(tape.versions[-1], namespace=RESTORED_NAMESPACE, writer=RESTORER)
     tape.versions.append(made)
     assert tape.breaches() == []
     tape.versions.append(msgspec.structs.replace(made, writer="cloneset-0"))

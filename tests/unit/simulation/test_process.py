@@ -21,7 +21,7 @@ from tests.simulation.loop import EPOCH, SimulatedClock, SimulatedLoop, run
 from tests.simulation.process import Process
 
 
-class Site:
+class Host:
     """An apiserver, a bus, and no cluster."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
@@ -65,42 +65,42 @@ async def write_every_second(context: Context) -> None:
         await write(context, f"{context.replica}-end")
 
 
-Scene = Callable[[Site, Process], Awaitable[None]]
+Scene = Callable[[Host, Process], Awaitable[None]]
 
 
-def play(scene: Scene, work: Callable[[Context], Awaitable[None]] = write_every_second, skew: float = 0.0) -> Site:
+def play(scene: Scene, work: Callable[[Context], Awaitable[None]] = write_every_second, skew: float = 0.0) -> Host:
     """A process `p` in a site, and what happens to it."""
 
-    async def main(loop: SimulatedLoop) -> Site:
-        site = Site(loop)
-        process = Process(site, "p", Service("toy", work), skew=skew)
+    async def main(loop: SimulatedLoop) -> Host:
+        host = Host(loop)
+        process = Process(host, "p", Service("toy", work), skew=skew)
         process.start()
-        await scene(site, process)
-        return site
+        await scene(host, process)
+        return host
 
     return run(main)
 
 
 def test_a_crash_ends_it_at_once_without_a_last_word() -> None:
-    async def scene(site: Site, process: Process) -> None:
+    async def scene(host: Host, process: Process) -> None:
         await asyncio.sleep(1.5)
         process.crash()
         await asyncio.sleep(10)
         assert not process.alive
         assert process.bus.connected is False
 
-    site = play(scene)
-    assert (site.written, site.failures) == (["p-1-1", "p-1-2"], [])
+    host = play(scene)
+    assert (host.written, host.failures) == (["p-1-1", "p-1-2"], [])
 
 
 def test_a_stop_lets_it_say_its_last_word() -> None:
-    async def scene(site: Site, process: Process) -> None:
+    async def scene(host: Host, process: Process) -> None:
         await asyncio.sleep(1.5)
         await process.stop()
         assert not process.alive
 
-    site = play(scene)
-    assert (site.written, site.failures) == (["p-1-1", "p-1-2", "p-1-end"], [])
+    host = play(scene)
+    assert (host.written, host.failures) == (["p-1-1", "p-1-2", "p-1-end"], [])
 
 
 def test_a_process_that_does_not_stop_is_killed() -> None:
@@ -110,16 +110,16 @@ def test_a_process_that_does_not_stop_is_killed() -> None:
         finally:
             await context.clock.sleep(3600)
 
-    async def scene(site: Site, process: Process) -> None:
+    async def scene(host: Host, process: Process) -> None:
         await asyncio.sleep(1)
         await process.stop()
-        assert (process.alive, site.loop.time()) == (False, 31)
+        assert (process.alive, host.loop.time()) == (False, 31)
 
     play(scene, stubborn)
 
 
 def test_a_fresh_incarnation_has_another_identity() -> None:
-    async def scene(_: Site, process: Process) -> None:
+    async def scene(_: Host, process: Process) -> None:
         await asyncio.sleep(0.5)
         process.crash()
         process.start()
@@ -132,9 +132,9 @@ def test_a_fresh_incarnation_has_another_identity() -> None:
 
 @pytest.mark.parametrize("hurt", [Process.crash, Process.pause], ids=["crash", "pause"])
 def test_a_request_that_has_left_arrives_whatever_becomes_of_its_sender(hurt: Callable[[Process], None]) -> None:
-    async def scene(site: Site, process: Process) -> None:
+    async def scene(host: Host, process: Process) -> None:
         await asyncio.sleep(1 + 2 * ONE_WAY + ONE_WAY / 2)  # the second write is on its way
-        assert site.written == ["p-1-1"]
+        assert host.written == ["p-1-1"]
         hurt(process)
         await asyncio.sleep(10)
 
@@ -142,16 +142,16 @@ def test_a_request_that_has_left_arrives_whatever_becomes_of_its_sender(hurt: Ca
 
 
 def test_a_paused_process_stands_still_and_goes_on_where_it_was() -> None:
-    async def scene(site: Site, process: Process) -> None:
+    async def scene(host: Host, process: Process) -> None:
         await asyncio.sleep(1.5)
         process.pause()
         process.pause()
         await asyncio.sleep(100)
-        assert len(site.written) == 2
+        assert len(host.written) == 2
         process.resume()
         process.resume()
         await asyncio.sleep(0.5)
-        assert site.written == ["p-1-1", "p-1-2", "p-1-3"]
+        assert host.written == ["p-1-1", "p-1-2", "p-1-3"]
 
     play(scene)
 
@@ -160,7 +160,7 @@ def test_a_service_that_fails_is_reported() -> None:
     async def fail(_: Context) -> None:
         raise ValueError("as planned")
 
-    async def scene(site: Site, process: Process) -> None:
+    async def scene(host: Host, process: Process) -> None:
         await asyncio.sleep(1)
         assert not process.alive
 
@@ -176,7 +176,7 @@ def test_clocks_may_be_wrong_and_monotonic_time_is_private() -> None:
         seen.append(context.clock.monotonic())
         await context.clock.sleep(3600)
 
-    async def scene(site: Site, process: Process) -> None:
+    async def scene(host: Host, process: Process) -> None:
         await asyncio.sleep(1)
 
     play(scene, look, skew=-3600)
@@ -194,12 +194,12 @@ def test_a_request_without_an_answer_times_out() -> None:
             outcomes.append(str(error))
         await context.clock.sleep(3600)
 
-    async def scene(site: Site, process: Process) -> None:
+    async def scene(host: Host, process: Process) -> None:
         process.crash()
-        site.one_way = 3600.0
+        host.one_way = 3600.0
         process.start()
         await asyncio.sleep(120)
-        assert site.history.calls[-1].outcome == "unreachable"
+        assert host.history.calls[-1].outcome == "unreachable"
 
     play(scene, work)
     assert outcomes == ["create namespaces: timed out"]
@@ -220,7 +220,7 @@ def test_a_long_pause_makes_its_follows_look_again() -> None:
             await context.bus.publish(pod("a"), str(number).encode())
             await context.clock.sleep(1)
 
-    async def scene(site: Site, process: Process) -> None:
+    async def scene(host: Host, process: Process) -> None:
         await asyncio.sleep(1.5)
         process.pause()
         await asyncio.sleep(70)  # beyond what may be resumed

@@ -17,9 +17,9 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.resources import EVENT, LEASE, POD, Resource
 from flotilla_common.kube.interface import ApiError, Unreachable
-from tests.simulation.agents import Agent
 from tests.simulation.apiserver.wire import ONE_WAY, Delivery, Request
 from tests.simulation.history import History
+from tests.simulation.recreate_agent import Agent
 from tests.simulation.scenarios.manifests import cloneset
 from tests.simulation.world import World, simulate
 

@@ -17,7 +17,7 @@ from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.history import Version
 
-NAMESPACE_OF_STRANGERS = "restored"
+RESTORED_NAMESPACE = "restored"
 COPIED = (POD, REVISION, CLAIM)
 """What is copied. The other dependents are workloads themselves, which have controllers in every namespace."""
 
@@ -28,7 +28,7 @@ _LONG_AGO = "2020-01-01T00:00:00Z"
 _NUMBERS = (-1, 1_000_000)
 
 
-class Strangers:
+class RestoredCopies:
     """Makes them as their originals come. Must be made inside the running loop."""
 
     def __init__(self, server: ApiServer) -> None:
@@ -43,7 +43,7 @@ class Strangers:
             return
         owner = _owner_of(original)
         number = self._made[owner, version.resource.id]
-        if owner and version.namespace != NAMESPACE_OF_STRANGERS and number < len(_NUMBERS):
+        if owner and version.namespace != RESTORED_NAMESPACE and number < len(_NUMBERS):
             self._made[owner, version.resource.id] += 1
             # Not at once: everybody is to see the original first.
             self._loop.call_soon(self._make, version, number, context=Context())
@@ -56,7 +56,7 @@ class Strangers:
         elif version.resource == REVISION:
             copy |= {"revision": _NUMBERS[number], "data": _foreign(copy["data"])}
         store = self._server.store
-        store.put(store.table(version.resource), (NAMESPACE_OF_STRANGERS, version.name), copy, RESTORER)
+        store.put(store.table(version.resource), (RESTORED_NAMESPACE, version.name), copy, RESTORER)
 
     def _metadata(self, original: Json, *, leaving: bool) -> Json:
         # SidecarSets are of all namespaces: what they have injected is no stranger to them.
@@ -65,7 +65,7 @@ class Strangers:
         }
         made = original | {
             "annotations": annotations,
-            "namespace": NAMESPACE_OF_STRANGERS,
+            "namespace": RESTORED_NAMESPACE,
             "uid": self._server.store.fresh_uid(),
             "creationTimestamp": _LONG_AGO,
             "finalizers": ["example.com/kept"],

@@ -16,12 +16,12 @@ SLOWEST = 5.0
 other, and for a reply to come after the event of the same write."""
 
 
-class UnevenWire:
+class VariableLatencyWire:
     """A way to the apiserver."""
 
-    def __init__(self, clock: Clock, dice: random.Random) -> None:
+    def __init__(self, clock: Clock, rng: random.Random) -> None:
         self._clock = clock
-        self._dice = dice
+        self._rng = rng
 
     async def carry(self, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         await self._clock.sleep(self._way())
@@ -36,14 +36,14 @@ class UnevenWire:
         return True
 
     def _way(self) -> float:
-        return ONE_WAY * self._dice.uniform(1 / SLOWEST, SLOWEST)
+        return ONE_WAY * self._rng.uniform(1 / SLOWEST, SLOWEST)
 
 
-class UnevenBus:
+class VariableLatencyBus:
     """Ways to and from the bus."""
 
-    def __init__(self, dice: random.Random) -> None:
-        self._dice = dice
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
 
     def treatment(self, hop: Hop) -> Treatment:
-        return Treatment(delay=LATENCY * self._dice.uniform(0, SLOWEST))
+        return Treatment(delay=LATENCY * self._rng.uniform(0, SLOWEST))

@@ -22,7 +22,7 @@ class Post(Protocol):
         ...
 
 
-class Pushed:
+class PushConsumer:
     """One delivery."""
 
     def __init__(
