@@ -16,10 +16,10 @@ class Maps(Frozen):
     exists: bool = True
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        found = len(list(stage.sight.all(CONFIG_MAP, NAMESPACE_NAME)))
+        found = len(list(stage.current.all(CONFIG_MAP, NAMESPACE_NAME)))
         if found != self.count:
             yield f"there are {found} ConfigMaps, not {self.count}"
-        sample = stage.sight.get(kind, NAMESPACE_NAME, name)
+        sample = stage.current.get(kind, NAMESPACE_NAME, name)
         said = sample.get("status", {}).get("size") if sample is not None else None
         if said != (self.count if self.exists else None):
             yield f"the status says {said}"

@@ -32,12 +32,12 @@ class AllDone(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """What is not so."""
-        pods = [msgspec.convert(one, type=Pod) for one in stage.sight.all(POD, NAMESPACE_NAME)]
+        pods = [msgspec.convert(one, type=Pod) for one in stage.current.all(POD, NAMESPACE_NAME)]
         if (nodes := sorted(map(node_of, pods))) != [*NODES]:
             yield f"pods are on {nodes}"
         if going := [pod.metadata.name for pod in pods if pod.active]:
             yield f"{going} have not ended"
-        status: Json = (stage.sight.get(kind, NAMESPACE_NAME, name) or {}).get("status", {})
+        status: Json = (stage.current.get(kind, NAMESPACE_NAME, name) or {}).get("status", {})
         told = status.get("phase"), status.get("desired"), status.get("active")
         if told != ("running", len(NODES), 0) or status["succeeded"] + status["failed"] != len(NODES):
             yield f"the status is {status}"

@@ -54,14 +54,14 @@ class AllAnswered(Frozen):
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """What is not so."""
         del kind
-        for one in stage.sight.all(IMAGE_PULL_JOB, NAMESPACE_NAME):
+        for one in stage.current.all(IMAGE_PULL_JOB, NAMESPACE_NAME):
             if "completionTime" not in one.get("status", {}):
                 yield f"job {one['metadata']['name']} is not over: {one.get('status')}"
-        requests = list(stage.sight.all(RECREATE_REQUEST, NAMESPACE_NAME))
+        requests = list(stage.current.all(RECREATE_REQUEST, NAMESPACE_NAME))
         for one in requests:
             if one.get("status", {}).get("phase") != "Completed":
                 yield f"request {one['metadata']['name']} is not completed: {one.get('status')}"
-        if not all(is_serving(pod) for pod in stage.sight.pods(NAMESPACE_NAME, name)):
+        if not all(is_serving(pod) for pod in stage.current.pods(NAMESPACE_NAME, name)):
             yield "a pod does not serve"
         yield from left_over(stage)
         asked = Counter(one["spec"]["podName"] for one in requests)

@@ -19,8 +19,8 @@ from tests.simulation.perturbation.fault import Fault, Point
 from tests.simulation.perturbation.fault_injector import FaultInjector
 from tests.simulation.restored_copies import RestoredCopies
 from tests.simulation.scenarios import every_rule, every_scenario
+from tests.simulation.scenarios.current_state import CurrentState
 from tests.simulation.scenarios.scenario import Scenario
-from tests.simulation.scenarios.sight import Sight
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Stage, Stalled
 from tests.simulation.world import SETTINGS, Unsettled, World, services, simulate
 
@@ -46,7 +46,7 @@ class Run:
         self._scenario = scenario
         self._injector = injector
         self._world = world
-        self._stage = Stage(world, Sight(world.history), scenario.kind)
+        self._stage = Stage(world, CurrentState(world.history), scenario.kind)
         self._checker = Checker(EPOCH)
         RestoredCopies(world.server)
         self._problems: list[str] = []
@@ -128,7 +128,7 @@ class Run:
         """A change that asks for nothing makes no write, and neither does time."""
         calls = self._world.history.calls
         start = len(calls)
-        if self._stage.sight.get(self._scenario.resource, NAMESPACE_NAME, self._scenario.workload) is not None:
+        if self._stage.current.get(self._scenario.resource, NAMESPACE_NAME, self._scenario.workload) is not None:
             await Change(patch=TOUCH, name=self._scenario.workload).play(self._stage)
         await self._world.clock.sleep(STILL_SECONDS)
         self._problems += [

@@ -18,10 +18,10 @@ from tests.simulation.oracles.node_history import node_of
 from tests.simulation.oracles.terms import Terms
 from tests.simulation.oracles.view import of_kind
 from tests.simulation.oracles.write_budget import WriteBudget
+from tests.simulation.scenarios.current_state import owner_name
 from tests.simulation.scenarios.manifests import template
 from tests.simulation.scenarios.node_steps import WaitStatus
 from tests.simulation.scenarios.scenario import Scenario
-from tests.simulation.scenarios.sight import owner_name
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, ChangePod, Create, Remove, Stage, Step, until
 
 EVERY = 48
@@ -83,7 +83,7 @@ class WaitRunning(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            active = stage.sight.pods(NAMESPACE_NAME, "web")
+            active = stage.current.pods(NAMESPACE_NAME, "web")
             running = sorted(node_of(pod) for pod in active if pod.status.phase == "Running")
             return len(active) == len(running) == self.pods or (bool(self.nodes) and running == [*self.nodes])
 
@@ -96,7 +96,7 @@ class RemoveEndedPod(Step):
     node: str
 
     async def play(self, stage: Stage) -> None:
-        for one in stage.sight.all(POD, NAMESPACE_NAME):
+        for one in stage.current.all(POD, NAMESPACE_NAME):
             pod = msgspec.convert(one, type=Pod)
             if node_of(pod) == self.node and owner_name(pod) == "web":
                 await Remove(name=pod.metadata.name, kind="Pod").play(stage)
@@ -114,11 +114,11 @@ class OnNodes(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
-        found = [msgspec.convert(one, type=Pod) for one in stage.sight.all(POD, NAMESPACE_NAME)]
+        found = [msgspec.convert(one, type=Pod) for one in stage.current.all(POD, NAMESPACE_NAME)]
         pods = sorted((node_of(pod), pod.status.phase) for pod in found if owner_name(pod) == name)
         if pods != sorted(self.pods.items()):
             yield f"pods are {pods}, not {sorted(self.pods.items())}"
-        job = stage.sight.get(kind, NAMESPACE_NAME, name)
+        job = stage.current.get(kind, NAMESPACE_NAME, name)
         if (job is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
         status: Json = (job or {}).get("status", {})

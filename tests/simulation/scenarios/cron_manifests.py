@@ -90,7 +90,7 @@ class WaitRun(Step):
         wanted = rfc3339(EPOCH + timedelta(seconds=moment(self.at)))
 
         def reached() -> bool:
-            found = stage.sight.get(ADVANCED_CRON_JOB, NAMESPACE_NAME, "web") or {}
+            found = stage.current.get(ADVANCED_CRON_JOB, NAMESPACE_NAME, "web") or {}
             last = found.get("status", {}).get("lastScheduleTime", "")
             if self.first and "" < last < wanted:
                 raise Stalled(f"a run of {last} was started, none before {wanted} may be")
@@ -130,7 +130,7 @@ class Ran(Frozen):
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
         found = [
-            one for kind in (JOB, BROADCAST_JOB, IMAGE_LIST_PULL_JOB) for one in stage.sight.all(kind, NAMESPACE_NAME)
+            one for kind in (JOB, BROADCAST_JOB, IMAGE_LIST_PULL_JOB) for one in stage.current.all(kind, NAMESPACE_NAME)
         ]
         own = [one for one in found if one["metadata"].get("ownerReferences")]
         runs = {one["metadata"]["name"]: (one["kind"], end_of(one)) for one in own}
@@ -138,10 +138,10 @@ class Ran(Frozen):
             yield f"the runs are {runs}, not {wanted}"
         if len(found) - len(own) != self.foreign:
             yield f"{len(found) - len(own)} children have no owner, not {self.foreign}"
-        metadata = [one["metadata"] for one in stage.sight.all(POD, NAMESPACE_NAME)]
+        metadata = [one["metadata"] for one in stage.current.all(POD, NAMESPACE_NAME)]
         if loose := [one["name"] for one in metadata if not one.get("ownerReferences")]:
             yield f"nobody owns {loose}"
-        document = stage.sight.get(kind, NAMESPACE_NAME, name)
+        document = stage.current.get(kind, NAMESPACE_NAME, name)
         if (document is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
         status: Json = (document or {}).get("status", {})

@@ -16,8 +16,8 @@ from tests.simulation.oracles.node_history import node_of
 from tests.simulation.oracles.terms import PerNode, Terms
 from tests.simulation.oracles.view import of_kind
 from tests.simulation.oracles.write_budget import WriteBudget
+from tests.simulation.scenarios.current_state import CurrentState, image_of, owner_name
 from tests.simulation.scenarios.scenario import End, Scenario
-from tests.simulation.scenarios.sight import Sight, image_of, owner_name
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Create, Stage, Step, Wait
 from tests.simulation.world import NODES
 
@@ -60,25 +60,25 @@ class OnNodes(End, kw_only=True):
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
         yield from super().problems(stage, name, kind)
-        found = sorted((node_of(pod), image_of(pod)) for pod in stage.sight.pods(NAMESPACE_NAME, name))
+        found = sorted((node_of(pod), image_of(pod)) for pod in stage.current.pods(NAMESPACE_NAME, name))
         if found != sorted(self.nodes.items()):
             yield f"pods are {found}, not {sorted(self.nodes.items())}"
-        document = stage.sight.get(kind, NAMESPACE_NAME, name)
+        document = stage.current.get(kind, NAMESPACE_NAME, name)
         told: Json = (document or {}).get("status", {})
-        for member, value in (status_of(stage.sight, document) if document is not None else {}).items():
+        for member, value in (status_of(stage.current, document) if document is not None else {}).items():
             if told.get(member, 0) != value:
                 yield f"status.{member} is {told.get(member)!r}, not {value!r}"
 
 
-def status_of(sight: Sight, document: Json) -> Json:
+def status_of(current: CurrentState, document: Json) -> Json:
     """What the status must say when everything is at rest (daemonset.md §5)."""
     terms = daemonset_terms(document)
     assert terms.per_node is not None
-    pods = _first_pods(sight, document["metadata"]["name"])
-    nodes = {str(node["metadata"]["name"]): node for node in sight.all(NODE, "")}
+    pods = _first_pods(current, document["metadata"]["name"])
+    nodes = {str(node["metadata"]["name"]): node for node in current.all(NODE, "")}
     wanted = [name for name, node in nodes.items() if terms.per_node.wants(node)]
     first = [pods[name] for name in wanted if name in pods]
-    newest = max(sight.all(REVISION, NAMESPACE_NAME), key=lambda revision: int(revision["revision"]))
+    newest = max(current.all(REVISION, NAMESPACE_NAME), key=lambda revision: int(revision["revision"]))
     available = sum(is_serving(pod) for pod in first)
     return {
         "desiredNumberScheduled": len(wanted),
@@ -93,9 +93,9 @@ def status_of(sight: Sight, document: Json) -> Json:
     }
 
 
-def _first_pods(sight: Sight, owner: str) -> Mapping[str, Pod]:
+def _first_pods(current: CurrentState, owner: str) -> Mapping[str, Pod]:
     """The oldest pod of each node, terminating or not."""
-    pods = [msgspec.convert(found, type=Pod) for found in sight.all(POD, NAMESPACE_NAME)]
+    pods = [msgspec.convert(found, type=Pod) for found in current.all(POD, NAMESPACE_NAME)]
     return {node_of(pod): pod for pod in reversed(pods) if owner_name(pod) == owner}
 
 

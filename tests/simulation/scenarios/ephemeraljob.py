@@ -72,7 +72,7 @@ class WaitPods(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            found = [stage.sight.get(POD, NAMESPACE_NAME, name) or {} for name in self.names]
+            found = [stage.current.get(POD, NAMESPACE_NAME, name) or {} for name in self.names]
             return all(one.get("status", {}).get("phase") == "Running" for one in found)
 
         await until(stage, reached, str(self))
@@ -88,14 +88,14 @@ class Injected(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
-        found = [msgspec.convert(one, type=Pod) for one in stage.sight.all(POD, NAMESPACE_NAME)]
+        found = [msgspec.convert(one, type=Pod) for one in stage.current.all(POD, NAMESPACE_NAME)]
         if (pods := {one.metadata.name: _states(one) for one in found}) != self.pods:
             yield f"pods have {pods}, not {self.pods}"
         if restarted := [
             one.metadata.name for one in found if any(s.restart_count for s in one.status.container_statuses)
         ]:
             yield f"the containers of {restarted} were restarted"
-        job = stage.sight.get(kind, NAMESPACE_NAME, name)
+        job = stage.current.get(kind, NAMESPACE_NAME, name)
         if (job is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
         status: Json = (job or {}).get("status", {})

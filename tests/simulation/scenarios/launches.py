@@ -66,7 +66,7 @@ class Launched(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
-        pods = stage.sight.pods(NAMESPACE_NAME)
+        pods = stage.current.pods(NAMESPACE_NAME)
         if len(pods) != self.pods:
             yield f"there are {len(pods)} pods, not {self.pods}"
         for one in pods:
@@ -77,7 +77,7 @@ class Launched(Frozen):
                 yield f"{title} says {one.metadata.annotations.get(LAUNCH_COMPLETED)}"
             if one.ready != self.serving:
                 yield f"{title} {'does not serve' if self.serving else 'serves'}"
-        maps = stage.sight.all(CONFIG_MAP, NAMESPACE_NAME)
+        maps = stage.current.all(CONFIG_MAP, NAMESPACE_NAME)
         owners = {owner["uid"] for one in maps for owner in one["metadata"].get("ownerReferences", [])}
         if owners != {one.metadata.uid for one in pods}:
             yield f"the ConfigMaps are those of {sorted(owners)}"
@@ -86,7 +86,7 @@ class Launched(Frozen):
 def keys_of(stage: Stage, title: str) -> tuple[str, ...]:
     """The keys of a pod's ConfigMap, sorted."""
     found = msgspec.convert({"metadata": {"name": title}}, Pod)
-    document = stage.sight.get(CONFIG_MAP, NAMESPACE_NAME, launch.barrier_name(found)) or {}
+    document = stage.current.get(CONFIG_MAP, NAMESPACE_NAME, launch.barrier_name(found)) or {}
     return tuple(sorted(document.get("data", {})))
 
 

@@ -75,7 +75,7 @@ class Say(Step):
     stranger: bool = False  # with the uid of a NodeImage that is no more
 
     async def play(self, stage: Stage) -> None:
-        document = stage.sight.get(NODE_IMAGE, "", self.node)
+        document = stage.current.get(NODE_IMAGE, "", self.node)
         if document is None:
             return
         now = stage.world.clock.now() if self.phase in ("Succeeded", "Failed") else None
@@ -98,7 +98,7 @@ class WaitStatus(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            document = stage.sight.get(resource_of(self.kind), NAMESPACE_NAME, self.name)
+            document = stage.current.get(resource_of(self.kind), NAMESPACE_NAME, self.name)
             status: Json = (document or {}).get("status", {})
             enough = all(status.get(member, 0) >= value for member, value in self.least.items())
             return enough and (not self.completed or "completionTime" in status)
@@ -118,7 +118,7 @@ class WaitTag(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            document = stage.sight.get(NODE_IMAGE, "", self.node) or {}
+            document = stage.current.get(NODE_IMAGE, "", self.node) or {}
             spec: Json = document.get("spec", {}).get("images", {}).get(self.image, {})
             status: Json = document.get("status", {}).get("imageStatuses", {}).get(self.image, {})
             asked = any(one["tag"] == self.tag for one in spec.get("tags", ()))

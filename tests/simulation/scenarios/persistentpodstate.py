@@ -38,7 +38,7 @@ class Recorded(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
-        document = stage.sight.get(kind, NAMESPACE_NAME, name)
+        document = stage.current.get(kind, NAMESPACE_NAME, name)
         if (document is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
         states = states_of(document)
@@ -51,7 +51,7 @@ class Recorded(Frozen):
         for member, value in self.spec.items():
             if spec.get(member) != value:
                 yield f"spec.{member} is {spec.get(member)!r}, not {value!r}"
-        pods = stage.sight.pods(NAMESPACE_NAME, "web")
+        pods = stage.current.pods(NAMESPACE_NAME, "web")
         yield from self._misplaced(pods)
         if (found := tuple(pod.metadata.name for pod in pods if INJECTED in pod.metadata.annotations)) != self.returned:
             yield f"bound to where they had been are {found}, not {self.returned}"
@@ -71,7 +71,7 @@ class WaitRecords(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            document = stage.sight.get(PERSISTENT_POD_STATE, NAMESPACE_NAME, self.name) or {}
+            document = stage.current.get(PERSISTENT_POD_STATE, NAMESPACE_NAME, self.name) or {}
             seen = document.get("status", {}).get("observedGeneration")
             newest = document.get("metadata", {}).get("generation", 0)
             return seen == newest and tuple(sorted(states_of(document))) == self.pods
@@ -86,7 +86,7 @@ class WaitKeys(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            document = stage.sight.get(PERSISTENT_POD_STATE, NAMESPACE_NAME, "web") or {}
+            document = stage.current.get(PERSISTENT_POD_STATE, NAMESPACE_NAME, "web") or {}
             return tuple(document.get("spec", {}).get("requiredPersistentTopology", {}).get("keys", ())) == self.keys
 
         await until(stage, reached, str(self))

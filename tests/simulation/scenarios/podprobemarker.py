@@ -68,7 +68,7 @@ class WaitShown(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            found = [stage.sight.get(POD, NAMESPACE_NAME, name) or {} for name in self.names]
+            found = [stage.current.get(POD, NAMESPACE_NAME, name) or {} for name in self.names]
             return all((shown_on(one) or ("", ""))[1] == self.text for one in found)
 
         await until(stage, reached, str(self))
@@ -83,12 +83,12 @@ class Marked(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """Return how the cluster differs from what is expected."""
-        sight = stage.sight
-        pods = list(sight.all(POD, NAMESPACE_NAME))
+        current = stage.current
+        pods = list(current.all(POD, NAMESPACE_NAME))
         if (shown := {one["metadata"]["name"]: shown_on(one) for one in pods if shown_on(one)}) != self.shown:
             yield f"pods show {shown}, not {self.shown}"
         nodes = [
-            msgspec.json.decode(msgspec.json.encode(one), type=NodePodProbe) for one in sight.all(NODE_POD_PROBE, "")
+            msgspec.json.decode(msgspec.json.encode(one), type=NodePodProbe) for one in current.all(NODE_POD_PROBE, "")
         ]
         entries = [entry for node in nodes for entry in node.spec.pod_probes]
         if (probed := {one.name: tuple(probe.name for probe in one.probes) for one in entries}) != self.probed:
@@ -98,7 +98,7 @@ class Marked(Frozen):
         told = {state.name for node in nodes for one in node.status.pod_probe_statuses for state in one.probe_states}
         if stale := told - {name for names in self.probed.values() for name in names}:
             yield f"nodes have results of {stale}"
-        found = sight.get(kind, NAMESPACE_NAME, name)
+        found = current.get(kind, NAMESPACE_NAME, name)
         if (found is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
         if found is not None:

@@ -17,9 +17,9 @@ from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.model.kubelet import is_ready
 from flotilla_common.model.owned_pods import is_active
 from tests.simulation.oracles.budgets import Budgets, final_problems, wanted
+from tests.simulation.scenarios.current_state import image_of
 from tests.simulation.scenarios.manifests import cloneset, running
 from tests.simulation.scenarios.scenario import OFTEN, SELDOM, Scenario
-from tests.simulation.scenarios.sight import image_of
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Create, Remove, Stage, Step, Wait, until
 from tests.simulation.scenarios.workloadspread import deployment, other_image, workload
 
@@ -37,15 +37,15 @@ class Kept(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """Return how the cluster differs from what is expected."""
-        sight = stage.sight
-        documents = [pod for pod in sight.all(POD, NAMESPACE_NAME) if is_active(pod)]
+        current = stage.current
+        documents = [pod for pod in current.all(POD, NAMESPACE_NAME) if is_active(pod)]
         found = Counter(image_of(msgspec.convert(pod, Pod)) for pod in documents)
         if found != Counter(self.pods):
             yield f"pods by image are {dict(found)}, not {self.pods}"
         if unready := [pod["metadata"]["name"] for pod in documents if not is_ready(pod)]:
             yield f"pods are not ready: {unready}"
-        replicas = max(wanted(sight.get(one, NAMESPACE_NAME, "web")) for one in (CLONE_SET, DEPLOYMENT))
-        budgets = {one["metadata"]["name"]: one for one in sight.all(POD_UNAVAILABLE_BUDGET, NAMESPACE_NAME)}
+        replicas = max(wanted(current.get(one, NAMESPACE_NAME, "web")) for one in (CLONE_SET, DEPLOYMENT))
+        budgets = {one["metadata"]["name"]: one for one in current.all(POD_UNAVAILABLE_BUDGET, NAMESPACE_NAME)}
         if budgets.keys() != set(self.budgets):
             yield f"there are budgets {sorted(budgets)}, not {self.budgets}"
         for budget in budgets.values():
@@ -91,7 +91,7 @@ class WaitCounted(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            stored = stage.sight.get(POD_UNAVAILABLE_BUDGET, NAMESPACE_NAME, self.name) or {}
+            stored = stage.current.get(POD_UNAVAILABLE_BUDGET, NAMESPACE_NAME, self.name) or {}
             return stored.get("status", {}).get("unavailableAllowed") == self.allowed
 
         await until(stage, reached, str(self))

@@ -60,8 +60,8 @@ class Pulled(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
-        sight = stage.sight
-        workload = sight.get(kind, NAMESPACE_NAME, name)
+        current = stage.current
+        workload = current.get(kind, NAMESPACE_NAME, name)
         if (workload is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
         status: Json = (workload or {}).get("status", {})
@@ -70,10 +70,10 @@ class Pulled(Frozen):
                 yield f"status.{member} is {status.get(member)!r}, not {value!r}"
         if workload is not None and ("completionTime" in status) != self.completed:
             yield f"{name} has {'not ' if self.completed else ''}completed"
-        jobs = sorted(found["spec"]["image"] for found in sight.all(IMAGE_PULL_JOB, NAMESPACE_NAME))
+        jobs = sorted(found["spec"]["image"] for found in current.all(IMAGE_PULL_JOB, NAMESPACE_NAME))
         if self.jobs is not None and jobs != sorted(self.jobs):
             yield f"there are jobs for {jobs}, not for {sorted(self.jobs)}"
-        copies = len(list(sight.all(SECRET, SETTINGS.daemon_config_namespace)))
+        copies = len(list(current.all(SECRET, SETTINGS.daemon_config_namespace)))
         if copies != self.copies:
             yield f"there are {copies} copies of secrets, not {self.copies}"
         yield from self._of_nodes(stage)
@@ -88,7 +88,7 @@ class Pulled(Frozen):
 
 def left_over(stage: Stage, most: int = 1) -> Iterator[str]:
     """What nodes have of jobs that are gone, and images that came to a node more than `most` times."""
-    living = {found["metadata"]["uid"] for found in stage.sight.all(IMAGE_PULL_JOB, NAMESPACE_NAME)}
+    living = {found["metadata"]["uid"] for found in stage.current.all(IMAGE_PULL_JOB, NAMESPACE_NAME)}
     for image in _images(stage):
         for reference, _, owners in _tasks(image):
             if owners - living:
@@ -100,7 +100,7 @@ def left_over(stage: Stage, most: int = 1) -> Iterator[str]:
 
 
 def _images(stage: Stage) -> list[NodeImage]:
-    return [msgspec.convert(document, type=NodeImage) for document in stage.sight.all(NODE_IMAGE, "")]
+    return [msgspec.convert(document, type=NodeImage) for document in stage.current.all(NODE_IMAGE, "")]
 
 
 def _tasks(image: NodeImage) -> Iterator[tuple[str, str, set[str]]]:

@@ -31,17 +31,17 @@ class Distributed(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
-        document = stage.sight.get(kind, "", name)
+        document = stage.current.get(kind, "", name)
         if (document is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
         for namespace in _namespaces(stage):
-            found = stage.sight.get(CONFIG_MAP, namespace, NAME)
+            found = stage.current.get(CONFIG_MAP, namespace, NAME)
             if namespace in self.theirs:
                 uid = "" if document is None else document["metadata"]["uid"]
                 if found is None or controller(found) == uid != "" or found["data"] != THEIRS["data"]:
                     yield f"somebody else's object in {namespace} is {found}"
                 continue
-            wanted = document is not None and targets(document, namespace, stage.sight.get(NAMESPACE, "", namespace))
+            wanted = document is not None and targets(document, namespace, stage.current.get(NAMESPACE, "", namespace))
             if (found is not None) != wanted:
                 yield f"{namespace} has {'no' if wanted else 'a'} copy"
             if found is not None and document is not None and not equal(found, document):
@@ -103,10 +103,10 @@ class WaitCopies(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            found = {name: stage.sight.get(CONFIG_MAP, name, NAME) for name in _namespaces(stage)}
+            found = {name: stage.current.get(CONFIG_MAP, name, NAME) for name in _namespaces(stage)}
             copies = [name for name, one in found.items() if one is not None and controller(one)]
             right = all((found[name] or {}).get("data") == {"k": self.value} for name in copies)
-            status: Json = (stage.sight.get(RESOURCE_DISTRIBUTION, "", NAME) or {}).get("status", {})
+            status: Json = (stage.current.get(RESOURCE_DISTRIBUTION, "", NAME) or {}).get("status", {})
             counted = self.desired is None or status.get("desired", 0) == self.desired
             return right and counted and sorted(copies) == sorted(self.namespaces)
 
@@ -120,7 +120,7 @@ class WaitCounted(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            document = stage.sight.get(RESOURCE_DISTRIBUTION, "", NAME) or {}
+            document = stage.current.get(RESOURCE_DISTRIBUTION, "", NAME) or {}
             status: Json = document.get("status", {})
             seen = status.get("observedGeneration") == document.get("metadata", {}).get("generation")
             return seen and status.get("desired", 0) == self.desired
@@ -198,7 +198,7 @@ async def _if_it_exists(call: Awaitable[bytes]) -> None:
 
 
 def _namespaces(stage: Stage) -> list[str]:
-    return [name for kind, _, name in list(stage.sight.objects) if kind == NAMESPACE]
+    return [name for kind, _, name in list(stage.current.objects) if kind == NAMESPACE]
 
 
 SCENARIOS = (

@@ -34,7 +34,7 @@ class WaitRestarted(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            requests = stage.sight.all(RECREATE_REQUEST, NAMESPACE_NAME)
+            requests = stage.current.all(RECREATE_REQUEST, NAMESPACE_NAME)
             return all(one.get("status", {}).get("phase") == "Completed" for one in requests)
 
         await until(stage, reached, str(self))
@@ -48,14 +48,14 @@ class Restarted(Frozen):
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
         del kind
-        pods = stage.sight.pods(NAMESPACE_NAME, name)
+        pods = stage.current.pods(NAMESPACE_NAME, name)
         stopped = [pod for machine in stage.world.machines.values() for pod, _ in machine.stops]
         stops = tuple(stopped.count(pod.metadata.name) for pod in pods)
         if stops != self.stops:
             yield f"containers were stopped {stops} times, not {self.stops}"
         if not all(is_serving(pod) for pod in pods):
             yield "a pod does not serve"
-        for request in stage.sight.all(RECREATE_REQUEST, NAMESPACE_NAME):
+        for request in stage.current.all(RECREATE_REQUEST, NAMESPACE_NAME):
             states = request.get("status", {}).get("containerRecreateStates", ())
             told = request.get("status", {}).get("phase"), [(one["phase"], one.get("isKilled")) for one in states]
             if told != ("Completed", [("Succeeded", True)]):

@@ -7,7 +7,7 @@ from typing import Protocol
 from flotilla_common.api.resources import CLAIM, POD, REVISION, Resource
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.workload.predicates import is_serving
-from tests.simulation.scenarios.sight import image_of
+from tests.simulation.scenarios.current_state import image_of
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Stage, Step, resource_of
 from tests.simulation.world import CALM_SECONDS
 
@@ -34,8 +34,8 @@ class End(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
-        sight = stage.sight
-        pods = sight.pods(NAMESPACE_NAME, name)
+        current = stage.current
+        pods = current.pods(NAMESPACE_NAME, name)
         if (images := dict(Counter(map(image_of, pods)))) != {image: n for image, n in self.pods.items() if n}:
             yield f"pods by image are {images}, not {self.pods}"
         if self.names is not None and (names := tuple(sorted(pod.metadata.name for pod in pods))) != self.names:
@@ -45,13 +45,13 @@ class End(Frozen):
             yield f"{serving} pods serve, not {wanted}"
         counts = ((CLAIM, self.claims), (REVISION, self.revisions))
         for resource, count in counts:
-            found = len(list(sight.all(resource, NAMESPACE_NAME)))
+            found = len(list(current.all(resource, NAMESPACE_NAME)))
             if count is not None and found != count:
                 yield f"there are {found} {resource.plural}, not {count}"
-        loose = sum(not found["metadata"].get("ownerReferences") for found in sight.all(POD, NAMESPACE_NAME))
+        loose = sum(not found["metadata"].get("ownerReferences") for found in current.all(POD, NAMESPACE_NAME))
         if loose != self.loose:
             yield f"{loose} pods have no owner, not {self.loose}"
-        workload = sight.get(kind, NAMESPACE_NAME, name)
+        workload = current.get(kind, NAMESPACE_NAME, name)
         if (workload is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
         status: Json = (workload or {}).get("status", {})

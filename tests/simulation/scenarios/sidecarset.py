@@ -80,11 +80,11 @@ class WaitSidecars(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            document = stage.sight.get(SIDECAR_SET, "", "side") or {}
+            document = stage.current.get(SIDECAR_SET, "", "side") or {}
             status: Json = document.get("status", {})
             if status.get("observedGeneration") != document.get("metadata", {}).get("generation"):
                 return False
-            found = images_of(stage.sight.pods(NAMESPACE_NAME, "web"))
+            found = images_of(stage.current.pods(NAMESPACE_NAME, "web"))
             enough = not self.image or found[self.image] >= self.times
             counts = status.get("matchedPods", 0), status.get("updatedPods", 0)
             return counts[0] >= self.matched and counts[1] >= self.updated and enough
@@ -104,19 +104,19 @@ class Rolled(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
-        pods = stage.sight.pods(NAMESPACE_NAME, "web")
+        pods = stage.current.pods(NAMESPACE_NAME, "web")
         if (found := images_of(pods)) != self.sidecars:
             yield f"sidecars are {dict(found)}, not {self.sidecars}"
         if (serving := sum(map(is_serving, pods))) != self.serving:
             yield f"{serving} pods serve, not {self.serving}"
-        document = stage.sight.get(kind, "", name)
+        document = stage.current.get(kind, "", name)
         if (document is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
         status: Json = (document or {}).get("status", {})
         members = ("matchedPods", "updatedPods", "readyPods", "updatedReadyPods")
         if (counts := tuple(status.get(member, 0) for member in members)) != self.counts:
             yield f"counts are {counts}, not {self.counts}"
-        revisions = list(stage.sight.all(REVISION, SYSTEM))
+        revisions = list(stage.current.all(REVISION, SYSTEM))
         if self.revisions is not None and len(revisions) != self.revisions:
             yield f"there are {len(revisions)} revisions, not {self.revisions}"
         said = Counter(one.message for pod in pods if (one := pod.conditions.get(keys.SIDECAR_SET_UPGRADABLE)))

@@ -26,7 +26,7 @@ class Untied(Step):
     """Until no claim is to go with a pod."""
 
     async def play(self, stage: Stage) -> None:
-        claims = stage.sight
+        claims = stage.current
         await until(stage, lambda: not any(map(_is_tied, claims.all(CLAIM, NAMESPACE_NAME))), str(self))
 
 
@@ -36,7 +36,7 @@ class Marked(End):
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
         yield from super().problems(stage, name, kind)
-        for claim in stage.sight.all(CLAIM, NAMESPACE_NAME):
+        for claim in stage.current.all(CLAIM, NAMESPACE_NAME):
             if "marked" not in claim["metadata"].get("labels", {}):
                 yield f"{claim['metadata']['name']} is another claim"
 

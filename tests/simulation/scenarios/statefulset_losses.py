@@ -27,7 +27,7 @@ class StillThere(End):
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
         yield from super().problems(stage, name, kind)
-        for pod in stage.sight.pods(NAMESPACE_NAME, name):
+        for pod in stage.current.pods(NAMESPACE_NAME, name):
             if "marked" not in pod.metadata.labels:
                 yield f"{pod.metadata.name} is another pod"
 

@@ -31,7 +31,7 @@ from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.workload.predicates import is_serving
 from tests.simulation.nodes.machine import Machine
 from tests.simulation.process import Process
-from tests.simulation.scenarios.sight import Sight, image_of
+from tests.simulation.scenarios.current_state import CurrentState, image_of
 
 NAMESPACE_NAME = "shop"
 PATIENCE = 120.0
@@ -98,7 +98,7 @@ class Stage(msgspec.Struct, frozen=True):
     """Where steps are played, and the kind of the workload that they are about."""
 
     world: World
-    sight: Sight
+    current: CurrentState
     kind: str
 
     def resource(self, kind: str) -> Resource:
@@ -107,7 +107,7 @@ class Stage(msgspec.Struct, frozen=True):
 
     def pod(self, nth: int, owner: str, node: str = "") -> Pod | None:
         """The nth-oldest active pod of a workload, from 0; of those on a node if it is named."""
-        pods = [pod for pod in self.sight.pods(NAMESPACE_NAME, owner) if node in ("", pod.spec.node_name)]
+        pods = [pod for pod in self.current.pods(NAMESPACE_NAME, owner) if node in ("", pod.spec.node_name)]
         return pods[nth] if nth < len(pods) else None
 
 
@@ -227,7 +227,7 @@ class ChangePods(Step):
     owner: str = "web"
 
     async def play(self, stage: Stage) -> None:
-        for pod in stage.sight.pods(NAMESPACE_NAME, self.owner):
+        for pod in stage.current.pods(NAMESPACE_NAME, self.owner):
             if self.state in ("", pod.state):
                 await _while_it_exists(Change(patch=self.patch, name=pod.metadata.name, kind="Pod"), stage)
 
@@ -316,7 +316,7 @@ class WaitGone(Step):
 
     async def play(self, stage: Stage) -> None:
         resource = stage.resource(self.kind)
-        await until(stage, lambda: stage.sight.get(resource, _namespace(resource), self.name) is None, str(self))
+        await until(stage, lambda: stage.current.get(resource, _namespace(resource), self.name) is None, str(self))
 
 
 class Wait(Step):
@@ -337,7 +337,7 @@ class Wait(Step):
         def reached() -> bool:
             if self.observed and not self._seen(stage):
                 return False
-            pods = stage.sight.pods(NAMESPACE_NAME, self.owner)
+            pods = stage.current.pods(NAMESPACE_NAME, self.owner)
             if sum(map(_is_begun, pods)) < self.begun:
                 return False
             fitting = [pod for pod in pods if self.image in ("", image_of(pod)) and self.state in ("", pod.state)]
@@ -347,7 +347,7 @@ class Wait(Step):
         await until(stage, reached, str(self))
 
     def _seen(self, stage: Stage) -> bool:
-        workload = stage.sight.get(stage.resource(""), NAMESPACE_NAME, self.owner)
+        workload = stage.current.get(stage.resource(""), NAMESPACE_NAME, self.owner)
         if workload is None:
             return False
         return workload.get("status", {}).get("observedGeneration") == workload["metadata"]["generation"]
@@ -366,7 +366,7 @@ async def until(stage: Stage, condition: Callable[[], bool], what: str) -> None:
     """Wait for what is described as `what`. Stalled."""
     try:
         async with asyncio.timeout(PATIENCE):
-            await stage.sight.until(condition)
+            await stage.current.until(condition)
     except TimeoutError:
         raise Stalled(f"{what} did not come") from None
 

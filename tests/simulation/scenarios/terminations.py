@@ -46,7 +46,7 @@ class WaitEnded(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            found = stage.sight.get(POD, NAMESPACE_NAME, "web") or {}
+            found = stage.current.get(POD, NAMESPACE_NAME, "web") or {}
             containers = mappings(member(found, "status").get("containerStatuses"))
             return bool(containers) and not any("running" in one["state"] for one in containers) and _told(stage)
 
@@ -54,7 +54,7 @@ class WaitEnded(Step):
 
 
 def _told(stage: Stage) -> bool:
-    requests = stage.sight.all(RECREATE_REQUEST, NAMESPACE_NAME)
+    requests = stage.current.all(RECREATE_REQUEST, NAMESPACE_NAME)
     states = [mappings(member(one, "status").get("containerRecreateStates")) for one in requests]
     return bool(states) and all(of_one and all(one.get("isKilled") for one in of_one) for of_one in states)
 
@@ -67,7 +67,7 @@ class Ended(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
-        found = stage.sight.get(POD, NAMESPACE_NAME, name)
+        found = stage.current.get(POD, NAMESPACE_NAME, name)
         if found is None:
             yield "the pod is gone"
             return
@@ -76,7 +76,7 @@ class Ended(Frozen):
             yield f"the pod is {pod.status.phase}, not {self.phase}"
         if running := [one.name for one in pod.status.container_statuses if one.state.running]:
             yield f"{running} still run"
-        requests = list(stage.sight.all(RECREATE_REQUEST, NAMESPACE_NAME))
+        requests = list(stage.current.all(RECREATE_REQUEST, NAMESPACE_NAME))
         asked = tuple(one["name"] for request in requests for one in request["spec"]["containers"])
         if asked != self.asked:
             yield f"asked to end {asked}, not {self.asked}"

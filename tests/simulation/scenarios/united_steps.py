@@ -10,7 +10,7 @@ from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.workload.predicates import is_serving
 from tests.simulation.oracles.united import TEMPLATES
-from tests.simulation.scenarios.sight import image_of
+from tests.simulation.scenarios.current_state import image_of
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Remove, Stage, Step, until
 
 
@@ -92,14 +92,14 @@ class WaitRevisions(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            return len(list(stage.sight.all(REVISION, NAMESPACE_NAME))) >= self.count
+            return len(list(stage.current.all(REVISION, NAMESPACE_NAME))) >= self.count
 
         await until(stage, reached, str(self))
 
 
 def children(stage: Stage, subset: str) -> list[tuple[str, str]]:
     """Kind and name of the workloads of a subset, oldest first."""
-    found = [(kind, one) for kind in TEMPLATES for one in stage.sight.all(kind, NAMESPACE_NAME)]
+    found = [(kind, one) for kind in TEMPLATES for one in stage.current.all(kind, NAMESPACE_NAME)]
     return [
         (kind.kind, one["metadata"]["name"])
         for kind, one in found
@@ -109,5 +109,5 @@ def children(stage: Stage, subset: str) -> list[tuple[str, str]]:
 
 def pods_of(stage: Stage, subset: str = "") -> list[Pod]:
     """The active pods of a subset, or of all, oldest first."""
-    pods = [pod for pod in stage.sight.pods(NAMESPACE_NAME) if SUBSET_LABEL in pod.metadata.labels]
+    pods = [pod for pod in stage.current.pods(NAMESPACE_NAME) if SUBSET_LABEL in pod.metadata.labels]
     return [pod for pod in pods if subset in ("", pod.metadata.labels[SUBSET_LABEL])]

@@ -18,10 +18,10 @@ from tests.simulation.oracles.copies import controller
 from tests.simulation.oracles.terms import Terms
 from tests.simulation.oracles.united import TEMPLATES, SubsetWorkloads
 from tests.simulation.oracles.united_end import FinalState, final_problems
+from tests.simulation.scenarios.current_state import image_of
 from tests.simulation.scenarios.manifests import template
 from tests.simulation.scenarios.node_steps import WaitStatus
 from tests.simulation.scenarios.scenario import OFTEN, SELDOM, Scenario
-from tests.simulation.scenarios.sight import image_of
 from tests.simulation.scenarios.steps import (
     NAMESPACE_NAME,
     BreakImage,
@@ -54,32 +54,32 @@ class Spread(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
-        sight = stage.sight
+        current = stage.current
         found: dict[str, Counter[str]] = {}
-        for pod in sight.pods(NAMESPACE_NAME):
+        for pod in current.pods(NAMESPACE_NAME):
             found.setdefault(pod.metadata.labels.get(SUBSET_LABEL, ""), Counter())[image_of(pod)] += 1
         if (pods := {subset: dict(images) for subset, images in found.items()}) != self.pods:
             yield f"pods are {pods}, not {self.pods}"
-        united = sight.get(kind, NAMESPACE_NAME, name)
+        united = current.get(kind, NAMESPACE_NAME, name)
         if (united is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
         if united is None:
             return
         uid, workloads = (
             united["metadata"]["uid"],
-            [one for kind in TEMPLATES for one in sight.all(kind, NAMESPACE_NAME)],
+            [one for kind in TEMPLATES for one in current.all(kind, NAMESPACE_NAME)],
         )
         own = [one for one in workloads if controller(one) == uid]
         if self.alone and len(own) != len(workloads):
             yield f"{len(workloads) - len(own)} workloads are nobody's"
-        revisions = [one for one in sight.all(REVISION, NAMESPACE_NAME) if controller(one) == uid]
+        revisions = [one for one in current.all(REVISION, NAMESPACE_NAME) if controller(one) == uid]
         if len(revisions) != self.revisions:
             yield f"there are {len(revisions)} revisions, not {self.revisions}"
         yield from final_problems(
             FinalState(
                 united=united,
                 children=own,
-                pods=list(sight.all(POD, NAMESPACE_NAME)),
+                pods=list(current.all(POD, NAMESPACE_NAME)),
                 revisions=revisions,
                 stuck=self.stuck,
                 allocated=self.allocated,

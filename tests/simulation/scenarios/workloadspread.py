@@ -48,11 +48,11 @@ class Placed(Frozen):
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
-        sight = stage.sight
-        spread = sight.get(kind, NAMESPACE_NAME, name)
+        current = stage.current
+        spread = current.get(kind, NAMESPACE_NAME, name)
         if (spread is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
-        pods = list(sight.all(POD, NAMESPACE_NAME))
+        pods = list(current.all(POD, NAMESPACE_NAME))
         active = [pod for pod in pods if is_active(pod)]
         found = Counter((matched_of(pod) or ("", ""))[1] for pod in active)
         if found != Counter(self.subsets):
@@ -64,7 +64,7 @@ class Placed(Frozen):
             yield f"pods are not ready: {unready}"
         if spread is not None:
             resource = resource_of(spread)
-            target = sight.get(resource, NAMESPACE_NAME, spread["spec"]["targetRef"]["name"]) if resource else None
+            target = current.get(resource, NAMESPACE_NAME, spread["spec"]["targetRef"]["name"]) if resource else None
             replicas = target["spec"]["replicas"] if target else 0
             own = _own(stage, target, pods) if replicas else []
             yield from final_problems(FinalState(spread=spread, replicas=replicas, pods=own))
@@ -73,7 +73,7 @@ class Placed(Frozen):
 def _own(stage: Stage, target: Json | None, pods: list[Json]) -> list[Json]:
     """The pods of the workload."""
     uid = (target or {"metadata": {"uid": ""}})["metadata"]["uid"]
-    sets = {one["metadata"]["uid"] for one in stage.sight.all(REPLICA_SET, NAMESPACE_NAME) if controller(one) == uid}
+    sets = {one["metadata"]["uid"] for one in stage.current.all(REPLICA_SET, NAMESPACE_NAME) if controller(one) == uid}
     return [pod for pod in pods if controller(pod) in {uid, *sets}]
 
 
@@ -85,8 +85,8 @@ class WaitPlaced(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            pods = [pod for pod in stage.sight.all(POD, NAMESPACE_NAME) if is_active(pod)]
-            spread = stage.sight.get(WORKLOAD_SPREAD, NAMESPACE_NAME, NAME) or {}
+            pods = [pod for pod in stage.current.all(POD, NAMESPACE_NAME) if is_active(pod)]
+            spread = stage.current.get(WORKLOAD_SPREAD, NAMESPACE_NAME, NAME) or {}
             told = {one["name"]: one["replicas"] for one in mappings(spread.get("status", {}).get("subsetStatuses"))}
             placed = Counter((matched_of(pod) or ("", ""))[1] for pod in pods) == Counter(self.subsets)
             return placed and all(told.get(name, 0) == count for name, count in self.subsets.items() if name)

@@ -14,7 +14,7 @@ from tests.simulation.history import History, Version
 Key = tuple[Resource, str, str]
 
 
-class Sight:
+class CurrentState:
     """The newest version of every object."""
 
     def __init__(self, history: History) -> None:
