@@ -15,8 +15,8 @@ from flotilla_common.api.resources import CONFIG_MAP, CRD, NAMESPACE, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_dev.cluster.admin import admin
-from tests.simulation.contract.apiserver.bench import Bench, Play, Scene, encode, eventually
 from tests.simulation.contract.apiserver.deletes import DeleteContract
+from tests.simulation.contract.apiserver.harness import Exchange, Harness, Play, encode, eventually
 from tests.simulation.contract.apiserver.history import FORGETTABLE, HistoryContract
 from tests.simulation.contract.apiserver.ownership import OwnershipContract
 from tests.simulation.contract.apiserver.patches import CustomPatchContract, PodPatchContract
@@ -53,7 +53,7 @@ def cluster(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def play(runner: asyncio.Runner, cluster: Cluster) -> Play:
-    return lambda scene: runner.run(_in_a_namespace(cluster, scene))
+    return lambda exchange: runner.run(_in_a_namespace(cluster, exchange))
 
 
 async def _define(cluster: Cluster) -> None:
@@ -75,13 +75,13 @@ async def _serves(api: Api, resource: Resource) -> bool:
     return False
 
 
-async def _in_a_namespace(cluster: Cluster, scene: Scene) -> None:
+async def _in_a_namespace(cluster: Cluster, exchange: Exchange) -> None:
     name = f"scene-{next(_numbers)}"
     async with admin(cluster.kubeconfig, SystemClock()) as api:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await api.create(NAMESPACE, "", encode(body))
         await eventually(lambda: _furnished(api, name))
-        await scene(Bench(api, name, partial(_compact, cluster, api, name)))
+        await exchange(Harness(api, name, partial(_compact, cluster, api, name)))
 
 
 async def _compact(cluster: Cluster, api: Api, namespace: str) -> None:

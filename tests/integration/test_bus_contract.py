@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from flotilla_common.bus.nats import NatsBus
-from tests.simulation.contract.bus import BusContract, Play, Scene
+from tests.simulation.contract.bus import BusContract, Exchange, Play
 from tests.simulation.contract.deliveries import DeliveryContract
 from tests.support.broker import Broker, broker
 
@@ -48,8 +48,8 @@ class RealBench:
 
 @pytest.fixture
 def play(tmp_path: Path) -> Play:
-    def play(scene: Scene) -> None:
-        asyncio.run(_on_a_server(tmp_path, scene))
+    def play(exchange: Exchange) -> None:
+        asyncio.run(_on_a_server(tmp_path, exchange))
 
     return play
 
@@ -62,10 +62,10 @@ class TestDeliveries(DeliveryContract):
     """The contract that node agents need."""
 
 
-async def _on_a_server(state_dir: Path, scene: Scene) -> None:
+async def _on_a_server(state_dir: Path, exchange: Exchange) -> None:
     async with broker(state_dir) as nats:
-        bench = RealBench(nats)
+        harness = RealBench(nats)
         try:
-            await scene(bench)
+            await exchange(harness)
         finally:
-            await bench.close()
+            await harness.close()

@@ -24,7 +24,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_dev.cluster.admin import admin
 from flotilla_webhook.conversion import convert
-from tests.simulation.contract.apiserver.bench import eventually
+from tests.simulation.contract.apiserver.harness import eventually
 from tests.support.certificates import Authority
 from tests.support.cluster import control_plane
 from tests.support.random_objects import BOTH, lost, lost_in_storage, random_object

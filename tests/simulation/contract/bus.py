@@ -17,16 +17,16 @@ from flotilla_common.bus.interface import Bus, BusError, Message, PublishRefused
 SPEC = subjects.kube_stream(POD)
 LASTING = StreamSpec(name="lasting", subjects=("lasting.>",), last_value=True)
 LOG = StreamSpec(name="odd", subjects=("odd.>",), last_value=False, max_age_seconds=60, max_bytes=1 << 20)
-PATIENCE = 20.0
+TIMEOUT_SECONDS = 20.0
 """Seconds until what must come counts as missing; the slowest is noticing a server that stands still."""
 
 REPLY_SECONDS = 5.0
 """After so long a reply counts as lost, on a connection that holds."""
 
-LOOK_SECONDS = 0.02
+POLL_SECONDS = 0.02
 
 
-class Bench(Protocol):
+class Harness(Protocol):
     """A server that a test may hurt, and clients of it."""
 
     def bus(self, name: str) -> Bus:
@@ -58,8 +58,8 @@ class Bench(Protocol):
         ...
 
 
-Scene = Callable[[Bench], Awaitable[None]]
-Play = Callable[[Scene], None]
+Exchange = Callable[[Harness], Awaitable[None]]
+Play = Callable[[Exchange], None]
 """Runs a scene on a fresh bench."""
 
 
@@ -86,16 +86,16 @@ def pod(name: str) -> str:
 
 async def eventually(condition: Callable[[], bool]) -> None:
     """Wait until it holds."""
-    for _ in range(int(PATIENCE / LOOK_SECONDS)):
+    for _ in range(int(TIMEOUT_SECONDS / POLL_SECONDS)):
         if condition():
             return
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
     raise TimeoutError
 
 
-async def with_stream(bench: Bench, name: str = "one") -> Bus:
+async def with_stream(harness: Harness, name: str = "one") -> Bus:
     """A client, and the stream of pods."""
-    bus = bench.bus(name)
+    bus = harness.bus(name)
     await bus.ensure_stream(SPEC)
     return bus
 
@@ -104,8 +104,8 @@ class BusContract:
     """To be run for every implementation: a subclass brings the fixture `play`."""
 
     def test_a_follow_begins_with_the_last_message_of_each_subject(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, reader = await with_stream(bench), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, reader = await with_stream(harness), Reader()
             for number in range(10):
                 await bus.publish(pod(f"p{number % 3}"), str(number).encode(), {"rv": str(number)})
             follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
@@ -118,11 +118,11 @@ class BusContract:
             assert (reader.messages[-1].headers["rv"], reader.messages[-1].pending) == ("10", 0)
             assert (follow.healthy, reader.resets) == (True, 0)
 
-        play(scene)
+        play(exchange)
 
     def test_every_follow_gets_everything_that_it_asked_for_in_order(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, other = await with_stream(bench), bench.bus("other")
+        async def exchange(harness: Harness) -> None:
+            bus, other = await with_stream(harness), harness.bus("other")
             everything, some, live = Reader(), Reader(), Reader()
             follows = [
                 await other.follow(SPEC.name, ">", everything.messages.append, everything.reset),
@@ -137,11 +137,11 @@ class BusContract:
             assert everything.data == [str(number).encode() for number in range(30)]
             assert some.data == live.data == [str(number).encode() for number in range(1, 30, 2)]
 
-        play(scene)
+        play(exchange)
 
     def test_a_stopped_follow_delivers_nothing_more(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, stopped, going = await with_stream(bench), Reader(), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, stopped, going = await with_stream(harness), Reader(), Reader()
             follow = await bus.follow(SPEC.name, ">", stopped.messages.append, stopped.reset)
             await bus.follow(SPEC.name, ">", going.messages.append, going.reset)
             await bus.publish(pod("a"), b"1")
@@ -152,11 +152,11 @@ class BusContract:
             await eventually(lambda: len(going.messages) == 2)
             assert stopped.data == [b"1"]
 
-        play(scene)
+        play(exchange)
 
     def test_a_stream_that_does_not_exist_yet_is_waited_for(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, reader = bench.bus("one"), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, reader = harness.bus("one"), Reader()
             follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
             await asyncio.sleep(0.3)
             assert not follow.healthy
@@ -165,11 +165,11 @@ class BusContract:
             await eventually(lambda: follow.healthy and len(reader.messages) == 1)
             assert reader.resets == 0
 
-        play(scene)
+        play(exchange)
 
     def test_pipelined_messages_are_fenced_one_by_one(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus = await with_stream(bench)
+        async def exchange(harness: Harness) -> None:
+            bus = await with_stream(harness)
             sent = [await bus.send(pod(f"p{number}"), b"x", expect_last_sequence=number) for number in range(50)]
             assert [await one for one in sent] == list(range(1, 51))
             with pytest.raises(PublishRefused):
@@ -183,11 +183,11 @@ class BusContract:
             assert state is not None
             assert state.last_sequence == 52
 
-        play(scene)
+        play(exchange)
 
     def test_what_a_stream_tells_of_itself(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus = await with_stream(bench)
+        async def exchange(harness: Harness) -> None:
+            bus = await with_stream(harness)
             for name in ("a", "b", "a"):
                 await bus.publish(pod(name), name.encode(), {"rv": "5"})
             state = await bus.stream_state(SPEC.name)
@@ -204,11 +204,11 @@ class BusContract:
             with pytest.raises(BusError):
                 await bus.stream_subjects("none")
 
-        play(scene)
+        play(exchange)
 
     def test_a_stream_with_limits_keeps_all_messages_within_them(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, held, nothing = bench.bus("one"), Reader(), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, held, nothing = harness.bus("one"), Reader(), Reader()
             await bus.ensure_stream(LOG)
             for number in range(4):
                 await bus.publish("odd.a", str(number).encode())
@@ -224,11 +224,11 @@ class BusContract:
             assert len(held.messages) == 10
             assert held.messages[-1].sequence == 16
 
-        play(scene)
+        play(exchange)
 
     def test_a_message_with_a_ttl_expires(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, reader = await with_stream(bench), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, reader = await with_stream(harness), Reader()
             await (await bus.send(pod("gone"), b"x", ttl_seconds=1))
             await bus.publish(pod("stays"), b"x")
             assert await bus.get_last(SPEC.name, pod("gone")) is not None
@@ -241,11 +241,11 @@ class BusContract:
             assert state is not None
             assert state.last_sequence == 2
 
-        play(scene)
+        play(exchange)
 
     def test_what_no_stream_takes_and_what_is_too_large_is_refused(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus = await with_stream(bench)
+        async def exchange(harness: Harness) -> None:
+            bus = await with_stream(harness)
             with pytest.raises(BusError, match="no responders"):
                 await bus.publish("nobody.wants.this", b"x")
             with pytest.raises(BusError):
@@ -254,11 +254,11 @@ class BusContract:
                 await bus.publish(pod("a") + " b", b"x")
             assert await bus.publish(pod("small"), b"x") == 1
 
-        play(scene)
+        play(exchange)
 
     def test_requests_are_answered_once_per_queue(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, other, asked = bench.bus("one"), bench.bus("two"), list[bytes]()
+        async def exchange(harness: Harness) -> None:
+            bus, other, asked = harness.bus("one"), harness.bus("two"), list[bytes]()
 
             async def greet(message: Message) -> bytes:
                 asked.append(message.data)
@@ -285,61 +285,61 @@ class BusContract:
             with pytest.raises(BusError, match="no reply"):
                 await other.request("ask.leave", b"", 1)
 
-        play(scene)
+        play(exchange)
 
     def test_live_subscriptions_survive_a_restart_and_miss_what_came_meanwhile(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, reader = bench.bus("one"), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, reader = harness.bus("one"), Reader()
             await bus.subscribe("heartbeat.v1.>", reader.messages.append)
             await eventually(lambda: bus.connected)
             await asyncio.sleep(0.2)
             bus.publish_soon("heartbeat.v1.watcher.a", b"1")
             await eventually(lambda: len(reader.messages) == 1)
-            await bench.kill()
+            await harness.kill()
             await eventually(lambda: not bus.connected)
             bus.publish_soon("heartbeat.v1.watcher.a", b"lost")
-            await bench.start()
+            await harness.start()
             await eventually(lambda: bus.connected)
             bus.publish_soon("heartbeat.v1.watcher.a", b"2")
             await eventually(lambda: len(reader.messages) == 2)
             assert reader.data == [b"1", b"2"]
 
-        play(scene)
+        play(exchange)
 
     def test_a_follow_goes_on_after_a_restart_without_loss_or_repetition(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, reader = await with_stream(bench), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, reader = await with_stream(harness), Reader()
             await bus.ensure_stream(LASTING)
             follow = await bus.follow(LASTING.name, ">", reader.messages.append, reader.reset)
             for number in range(20):
                 await bus.publish(f"lasting.{number}", b"1")
             await eventually(lambda: len(reader.messages) == 20)
             before = await bus.stream_state(LASTING.name)
-            await bench.kill()
+            await harness.kill()
             await eventually(lambda: not follow.healthy)
             with pytest.raises(BusError):
                 await bus.publish("lasting.1", b"2")
             with pytest.raises(BusError):
                 await bus.stream_state(LASTING.name)
-            await bench.start()
+            await harness.start()
             await eventually(lambda: follow.healthy)
             assert before == await bus.stream_state(LASTING.name)
             await bus.publish("lasting.1", b"3")
             await eventually(lambda: reader.data[-1] == b"3")
             assert (len(reader.messages), reader.resets) == (21, 0)
 
-        play(scene)
+        play(exchange)
 
     def test_a_restart_forgets_a_stream_that_is_rebuilt(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, reader = await with_stream(bench), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, reader = await with_stream(harness), Reader()
             await bus.ensure_stream(LASTING)
             follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
             await bus.publish(pod("old"), b"1")
             await eventually(lambda: len(reader.messages) == 1)
-            await bench.kill()
+            await harness.kill()
             await eventually(lambda: not bus.connected)
-            await bench.start()
+            await harness.start()
             await eventually(lambda: bus.connected)
             assert await bus.stream_state(LASTING.name) is not None
             assert await bus.stream_state(SPEC.name) is None
@@ -348,28 +348,28 @@ class BusContract:
             await eventually(lambda: follow.healthy and reader.data == [b"2"])
             assert reader.resets == 1
 
-        play(scene)
+        play(exchange)
 
     def test_the_oldest_message_of_a_stream(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus = await with_stream(bench)
+        async def exchange(harness: Harness) -> None:
+            bus = await with_stream(harness)
             for name in ("a", "b", "a"):
                 await bus.publish(pod(name), b"1")
             state = await bus.stream_state(SPEC.name)
             assert state is not None
             assert (state.first_sequence, state.last_sequence) == (2, 3)
 
-        play(scene)
+        play(exchange)
 
     def test_a_wiped_stream_is_noticed_and_read_from_its_start(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, reader = await with_stream(bench), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, reader = await with_stream(harness), Reader()
             follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
             await bus.publish(pod("old"), b"1")
             await eventually(lambda: len(reader.messages) == 1)
             before = await bus.stream_state(SPEC.name)
-            await bench.wipe()
-            other = bench.bus("other")
+            await harness.wipe()
+            other = harness.bus("other")
             await other.ensure_stream(SPEC)
             for number in range(5):
                 await other.publish(pod(f"new{number}"), b"2")
@@ -379,65 +379,65 @@ class BusContract:
             assert after is not None
             assert (before.created != after.created, after.last_sequence, reader.resets) == (True, 5, 1)
 
-        play(scene)
+        play(exchange)
 
     def test_a_stream_that_is_removed_and_made_again_is_noticed(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, reader = await with_stream(bench), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, reader = await with_stream(harness), Reader()
             await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
             for number in range(3):
                 await bus.publish(pod(f"old{number}"), b"1")
             await eventually(lambda: len(reader.messages) == 3)
-            await bench.delete_stream(SPEC.name)
+            await harness.delete_stream(SPEC.name)
             await bus.ensure_stream(SPEC)
             await bus.publish(pod("new"), b"2")
             await eventually(lambda: reader.data == [b"2"])
             assert reader.resets == 1
 
-        play(scene)
+        play(exchange)
 
     def test_a_server_that_stands_still_is_survived(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, reader = await with_stream(bench), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, reader = await with_stream(harness), Reader()
             follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
             await eventually(lambda: follow.healthy)
-            await bench.pause()
+            await harness.pause()
             with pytest.raises(BusError):
                 await bus.publish(pod("p"), b"1")  # whether it is stored, nobody knows yet
             await eventually(lambda: not follow.healthy)
-            await bench.resume()
+            await harness.resume()
             await eventually(lambda: follow.healthy)
             await bus.publish(pod("p"), b"2")
             await eventually(lambda: reader.data[-1:] == [b"2"])
             assert reader.resets == 0
 
-        play(scene)
+        play(exchange)
 
     def test_what_was_asked_through_a_broken_connection_fails_at_once(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus = await with_stream(bench)
-            await bench.pause()
+        async def exchange(harness: Harness) -> None:
+            bus = await with_stream(harness)
+            await harness.pause()
             sent = await bus.send(pod("p"), b"1")
-            await bench.kill()
+            await harness.kill()
             with pytest.raises(BusError, match="connection broke"):
                 async with asyncio.timeout(REPLY_SECONDS / 2):
                     await sent
-            await bench.start()
+            await harness.start()
 
-        play(scene)
+        play(exchange)
 
     def test_a_short_standstill_delays_but_loses_nothing(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            bus, reader = await with_stream(bench), Reader()
+        async def exchange(harness: Harness) -> None:
+            bus, reader = await with_stream(harness), Reader()
             follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
             await eventually(lambda: follow.healthy)
-            await bench.pause()
+            await harness.pause()
             sent = await bus.send(pod("p"), b"1")
             await asyncio.sleep(0.5)
             assert bus.connected
             assert not reader.messages
-            await bench.resume()
+            await harness.resume()
             assert await sent == 1
             await eventually(lambda: reader.data == [b"1"])
 
-        play(scene)
+        play(exchange)

@@ -13,7 +13,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.bus import jetstream, subjects
 from flotilla_common.bus.interface import Bus, BusError, Delivery, Follow
 from flotilla_nodeagent.channel.reader import Ended, Heartbeat, Object, read_delivery
-from tests.simulation.contract.bus import Bench, Play, Reader, eventually
+from tests.simulation.contract.bus import Harness, Play, Reader, eventually
 
 SPEC = subjects.node_stream(POD)
 FILTERS = (subjects.node_marker(POD, "n1"), subjects.node_filter("n1", POD))
@@ -63,10 +63,10 @@ class Inbox(Reader):
 class Post:
     """A server with copies for nodes; `bus` is the watcher's client, `agent` that of the one who reads."""
 
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        self.bus: Bus = bench.bus("watcher")
-        self.agent: Bus = bench.bus("agent")
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
+        self.bus: Bus = harness.bus("watcher")
+        self.agent: Bus = harness.bus("agent")
 
     async def store(self, *bodies: bytes, name: str = "", node: str = "n1") -> None:
         """Copies of one pod, or of one per body."""
@@ -101,9 +101,9 @@ class Post:
         return await self.bus.delivering(SPEC.name)
 
 
-async def post(bench: Bench, *bodies: bytes) -> Post:
+async def post(harness: Harness, *bodies: bytes) -> Post:
     """With a stream, and a copy per body."""
-    made = Post(bench)
+    made = Post(harness)
     await made.bus.ensure_stream(SPEC)
     await made.store(*bodies)
     return made
@@ -118,8 +118,8 @@ class DeliveryContract:
         monkeypatch.setattr(jetstream, "DELIVERY_INACTIVE_SECONDS", INACTIVE_SECONDS)
 
     def test_a_delivery_begins_with_the_last_message_of_each_subject(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            it = await post(bench)
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness)
             for number in range(10):
                 await it.store(str(number).encode(), name=f"p{number % 3}")
             reader, _ = await it.listen()
@@ -133,11 +133,11 @@ class DeliveryContract:
             assert [one.message.pending for one in reader.objects] == [2, 1, 0]
             assert [one.message.subject for one in reader.objects] == [copy("p1"), copy("p2"), copy("p0")]
 
-        play(scene)
+        play(exchange)
 
     def test_what_is_published_later_comes_once_and_in_order(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            it = await post(bench, b"a")
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness, b"a")
             reader, _ = await it.listen()
             await it.deliver()
             await it.bus.publish(copy("b"), b"b", {"rv": "7"})
@@ -149,11 +149,11 @@ class DeliveryContract:
             assert reader.objects[1].message.headers["rv"] == "7"
             assert reader.objects[-1].message.pending == 0
 
-        play(scene)
+        play(exchange)
 
     def test_a_delivery_has_what_its_filters_let_through(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            it = await post(bench)
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness)
             await it.store(b"other", node="n2")
             await it.store(b"mine")
             await it.bus.publish(FILTERS[0], b"marker")
@@ -170,11 +170,11 @@ class DeliveryContract:
             assert reader.sequences == [2, 3, 6, 7]
             assert [one.message.pending for one in reader.objects] == [1, 0, 0, 0]
 
-        play(scene)
+        play(exchange)
 
     def test_a_reader_goes_on_from_where_it_was(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            it = await post(bench, b"a", b"b")
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness, b"a", b"b")
             state = await it.bus.stream_state(SPEC.name)
             assert state is not None
             await it.store(b"c", b"d")
@@ -189,11 +189,11 @@ class DeliveryContract:
             await eventually(lambda: len(late.objects) == 1)
             assert (late.bodies, late.numbers, late.sequences) == ([b"e"], [1], [5])
 
-        play(scene)
+        play(exchange)
 
     def test_a_reader_of_another_stream_begins_anew(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            it = await post(bench, b"a", b"b")
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness, b"a", b"b")
             state = await it.bus.stream_state(SPEC.name)
             assert state is not None
             for created, after in (("2020-01-01T00:00:00Z", 1), (state.created, 3)):
@@ -203,14 +203,14 @@ class DeliveryContract:
                 assert reader.bodies == [b"a", b"b"]
                 await follow.stop()
 
-        play(scene)
+        play(exchange)
 
     def test_the_next_delivery_of_a_reader_ends_the_last_one_and_no_others(self, play: Play) -> None:
         """So a node cannot fill the bus with deliveries. What of the last one is on its way still comes, so a reader
         takes a fresh inbox whenever it asks again."""
 
-        async def scene(bench: Bench) -> None:
-            it = await post(bench, b"a")
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness, b"a")
             first, _ = await it.listen()
             second, _ = await it.listen(INBOX + "2")
             other, _ = await it.listen(INBOX + "3")
@@ -225,11 +225,11 @@ class DeliveryContract:
             assert (second.bodies.count(b"b"), first.bodies) == (1, [b"a"])
             assert (other.bodies, other.numbers) == ([b"a", b"b"], [1, 2])
 
-        play(scene)
+        play(exchange)
 
     def test_heartbeats_tell_how_much_was_sent(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            it = await post(bench)
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness)
             reader, _ = await it.listen()
             await it.deliver()
             await eventually(lambda: len(reader.heartbeats) >= 2)
@@ -239,13 +239,13 @@ class DeliveryContract:
             await eventually(lambda: reader.heartbeats[-2:] == [2, 2])
             assert not reader.ended
 
-        play(scene)
+        play(exchange)
 
     def test_a_gap_shows_in_the_next_number_and_in_heartbeats(self, play: Play) -> None:
         """Who listens too late, or not for a moment, is told what was sent and does not get it again."""
 
-        async def scene(bench: Bench) -> None:
-            it = await post(bench, b"a")
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness, b"a")
             stranger, _ = await it.listen(INBOX)  # somebody listens: for the server that is enough
             await it.deliver()
             await eventually(lambda: len(stranger.objects) == 1)
@@ -256,11 +256,11 @@ class DeliveryContract:
             await eventually(lambda: len(reader.objects) == 1)
             assert (reader.bodies, reader.numbers) == ([b"b"], [2])
 
-        play(scene)
+        play(exchange)
 
     def test_a_delivery_waits_for_somebody_who_listens(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            it = await post(bench, b"a")
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness, b"a")
             await it.deliver()
             await it.store(b"b")
             assert await it.delivering() == {INBOX}
@@ -275,11 +275,11 @@ class DeliveryContract:
             await asyncio.sleep(INACTIVE_SECONDS * 1.5)
             assert await it.delivering() == {INBOX}
 
-        play(scene)
+        play(exchange)
 
     def test_what_nobody_listens_to_ends(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            it = await post(bench, b"a")
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness, b"a")
             _, follow = await it.listen()
             await it.deliver()
             await it.deliver(INBOX + "2", reader="n2")
@@ -294,23 +294,23 @@ class DeliveryContract:
             assert reader.messages == []
             assert await it.delivering() == set()
 
-        play(scene)
+        play(exchange)
 
     def test_deliveries_end_with_their_server(self, play: Play) -> None:
         """Their readers are connected again soon, and hear nothing: neither objects nor heartbeats."""
 
-        async def scene(bench: Bench) -> None:
-            it = await post(bench, b"a")
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness, b"a")
             reader, _ = await it.listen()
             before = await it.deliver()
             await eventually(lambda: len(reader.objects) == 1)
-            await bench.kill()
+            await harness.kill()
             await eventually(lambda: not it.bus.connected and not it.agent.connected)
             with pytest.raises(BusError):
                 await it.delivering()
             with pytest.raises(BusError):
                 await it.deliver()
-            await bench.start()
+            await harness.start()
             await eventually(lambda: it.bus.connected and it.agent.connected)
             await it.bus.ensure_stream(SPEC)
             assert await it.delivering() == set()
@@ -324,22 +324,22 @@ class DeliveryContract:
             assert not anew.resumed
             await eventually(lambda: again.bodies == [b"b"])
 
-        play(scene)
+        play(exchange)
 
     @pytest.mark.parametrize("wiped", [True, False], ids=["a wiped bus", "a removed stream"])
     def test_deliveries_end_with_their_stream(self, play: Play, wiped: bool) -> None:
-        async def scene(bench: Bench) -> None:
-            it = await post(bench, b"a")
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness, b"a")
             reader, _ = await it.listen()
             before = await it.deliver()
             await eventually(lambda: len(reader.objects) == 1)
             if wiped:
-                await bench.kill()
+                await harness.kill()
                 await eventually(lambda: not it.bus.connected and not it.agent.connected)
-                await bench.wipe()
+                await harness.wipe()
                 await eventually(lambda: it.bus.connected and it.agent.connected)
             else:
-                await bench.delete_stream(SPEC.name)
+                await harness.delete_stream(SPEC.name)
             with pytest.raises(BusError):
                 await it.delivering()
             with pytest.raises(BusError):
@@ -356,22 +356,22 @@ class DeliveryContract:
             assert (after.created != before.created, after.resumed) == (True, False)
             await eventually(lambda: again.bodies == [b"b", b"c"])
 
-        play(scene)
+        play(exchange)
 
     def test_a_short_standstill_of_the_server_delays_but_loses_nothing(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            it = await post(bench, b"a")
+        async def exchange(harness: Harness) -> None:
+            it = await post(harness, b"a")
             reader, _ = await it.listen()
             await it.deliver()
             await eventually(lambda: len(reader.objects) == 1)
-            await bench.pause()
+            await harness.pause()
             sent = await it.bus.send(copy("b"), b"b")
             await asyncio.sleep(HEARTBEAT_SECONDS)
             assert reader.bodies == [b"a"]
-            await bench.resume()
+            await harness.resume()
             assert await sent == 2
             await eventually(lambda: reader.bodies == [b"a", b"b"])
             await eventually(lambda: reader.heartbeats[-1:] == [2])
             assert reader.numbers == [1, 2]
 
-        play(scene)
+        play(exchange)

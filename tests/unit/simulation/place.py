@@ -8,12 +8,12 @@ from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.cluster.cluster import Cluster
-from tests.simulation.contract.apiserver.bench import STRATEGIC, Bench, encode
+from tests.simulation.contract.apiserver.harness import STRATEGIC, Harness, encode
 from tests.simulation.history import History
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
 
 
-class Place(Bench):
+class Place(Harness):
     """A namespace in a cluster of three nodes."""
 
     def __init__(self, loop: SimulatedLoop) -> None:

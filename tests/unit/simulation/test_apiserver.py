@@ -16,10 +16,10 @@ from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.webhooks import our_webhooks
 from tests.simulation.apiserver.wire import Delivery, PlainWire, Request
-from tests.simulation.contract.apiserver.bench import (
+from tests.simulation.contract.apiserver.harness import (
     JSON_PATCH,
     STATUS,
-    Bench,
+    Harness,
     cloneset,
     config_map,
     encode,
@@ -35,7 +35,7 @@ from tests.support.fake_bus import FakeBus
 T = TypeVar("T")
 
 
-class Plane(Bench):
+class Plane(Harness):
     """An apiserver alone."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
@@ -124,7 +124,7 @@ def test_a_watcher_that_is_too_slow_loses_its_watch(play: Play) -> None:
     async def story(plane: Plane) -> None:
         wire = BadWire(plane.clock)
         slow = Plane.__new__(Plane)
-        Bench.__init__(slow, SimulatedApi(plane.server, "slow", wire), "shop")
+        Harness.__init__(slow, SimulatedApi(plane.server, "slow", wire), "shop")
         wire.held = asyncio.Event()
         async with slow.watching(CONFIG_MAP) as watched:
             await plane.create(CONFIG_MAP, config_map("a"))

@@ -10,8 +10,8 @@ from tests.simulation.cluster.durations import Durations
 from tests.simulation.cluster.garbage import GarbageCollector
 from tests.simulation.cluster.namespaces import Namespaces
 from tests.simulation.cluster.volumes import Volumes
-from tests.simulation.contract.apiserver.bench import Bench, Play, Scene, encode
 from tests.simulation.contract.apiserver.deletes import DeleteContract
+from tests.simulation.contract.apiserver.harness import Exchange, Harness, Play, encode
 from tests.simulation.contract.apiserver.history import HistoryContract
 from tests.simulation.contract.apiserver.ownership import OwnershipContract
 from tests.simulation.contract.apiserver.patches import CustomPatchContract, PodPatchContract
@@ -24,10 +24,10 @@ from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
 
 @pytest.fixture
 def play() -> Play:
-    return lambda scene: run(lambda loop: _on_a_server(loop, scene))
+    return lambda exchange: run(lambda loop: _on_a_server(loop, exchange))
 
 
-async def _on_a_server(loop: SimulatedLoop, scene: Scene) -> None:
+async def _on_a_server(loop: SimulatedLoop, exchange: Exchange) -> None:
     """Around it are the controllers that are part of the contract, and nobody who would run pods."""
     history = History()
     server = ApiServer(SimulatedClock(loop), history)
@@ -46,7 +46,7 @@ async def _on_a_server(loop: SimulatedLoop, scene: Scene) -> None:
     async def forget() -> None:
         server.compact()
 
-    await scene(Bench(api, "scene", forget))
+    await exchange(Harness(api, "scene", forget))
 
 
 class TestCreate(CreateContract): ...

@@ -5,7 +5,7 @@ import pytest
 from flotilla_common.bus.interface import Bus
 from tests.simulation.bus.client import SimulatedBus
 from tests.simulation.bus.server import Server
-from tests.simulation.contract.bus import BusContract, Play, Scene
+from tests.simulation.contract.bus import BusContract, Exchange, Play
 from tests.simulation.contract.deliveries import DeliveryContract
 from tests.simulation.loop import Domain, SimulatedClock, SimulatedLoop, run
 
@@ -41,9 +41,9 @@ class SimulatedBench:
 
 @pytest.fixture
 def play() -> Play:
-    def play(scene: Scene) -> None:
+    def play(exchange: Exchange) -> None:
         async def main(loop: SimulatedLoop) -> None:
-            await scene(SimulatedBench(loop))
+            await exchange(SimulatedBench(loop))
 
         run(main)
 

@@ -28,7 +28,7 @@ class Planned:
         return self._fates.get((hop.way, number), UNDISTURBED)
 
 
-class Bench:
+class Harness:
     """A server, a writer, and a reader that follows all pods."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
@@ -57,163 +57,163 @@ class Bench:
         return b"".join(self.reader.data).decode()
 
 
-def play(scene: Callable[[Bench], Awaitable[None]]) -> None:
+def play(exchange: Callable[[Harness], Awaitable[None]]) -> None:
     async def main(loop: SimulatedLoop) -> None:
-        bench = Bench(loop)
-        await bench.open()
-        await scene(bench)
+        harness = Harness(loop)
+        await harness.open()
+        await exchange(harness)
 
     run(main)
 
 
 def test_a_lost_delivery_shows_in_the_next_one_and_is_read_again() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.server.faults = Planned({(Way.DELIVER, 2): LOST})
-        await bench.write("a", "b")
+    async def exchange(harness: Harness) -> None:
+        harness.server.faults = Planned({(Way.DELIVER, 2): LOST})
+        await harness.write("a", "b")
         await asyncio.sleep(0.01)
-        assert (bench.read, bench.follow.healthy) == ("a", True)  # nobody knows yet
-        await bench.write("c")
+        assert (harness.read, harness.follow.healthy) == ("a", True)  # nobody knows yet
+        await harness.write("c")
         await asyncio.sleep(0.01)
-        assert (bench.read, bench.reader.resets) == ("abc", 0)
+        assert (harness.read, harness.reader.resets) == ("abc", 0)
 
-    play(scene)
+    play(exchange)
 
 
 def test_a_lost_last_delivery_shows_in_a_heartbeat() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.server.faults = Planned({(Way.DELIVER, 1): LOST})
-        await bench.write("a")
+    async def exchange(harness: Harness) -> None:
+        harness.server.faults = Planned({(Way.DELIVER, 1): LOST})
+        await harness.write("a")
         await asyncio.sleep(HEARTBEAT_SECONDS - 0.1)
-        assert bench.read == ""
+        assert harness.read == ""
         await asyncio.sleep(0.2)
-        assert (bench.read, bench.follow.healthy, bench.reader.resets) == ("a", True, 0)
+        assert (harness.read, harness.follow.healthy, harness.reader.resets) == ("a", True, 0)
 
-    play(scene)
+    play(exchange)
 
 
 def test_a_repeated_delivery_is_not_passed_on() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.server.faults = Planned({(Way.DELIVER, 1): TWICE})
-        await bench.write("a", "b")
+    async def exchange(harness: Harness) -> None:
+        harness.server.faults = Planned({(Way.DELIVER, 1): TWICE})
+        await harness.write("a", "b")
         await asyncio.sleep(1)
-        assert (bench.read, bench.reader.resets) == ("ab", 0)
+        assert (harness.read, harness.reader.resets) == ("ab", 0)
 
-    play(scene)
+    play(exchange)
 
 
 def test_a_late_delivery_delays_those_behind_it() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.server.faults = Planned({(Way.DELIVER, 1): LATE})
-        await bench.write("a", "b")
+    async def exchange(harness: Harness) -> None:
+        harness.server.faults = Planned({(Way.DELIVER, 1): LATE})
+        await harness.write("a", "b")
         await asyncio.sleep(0.4)
-        assert bench.read == ""
+        assert harness.read == ""
         await asyncio.sleep(0.2)
-        assert bench.read == "ab"
+        assert harness.read == "ab"
 
-    play(scene)
+    play(exchange)
 
 
 @pytest.mark.parametrize(("way", "stored"), [(Way.PUBLISH, ""), (Way.REPLY, "a")], ids=["message", "acknowledgement"])
 def test_a_publication_that_is_lost_or_whose_acknowledgement_is(way: Way, stored: str) -> None:
-    async def scene(bench: Bench) -> None:
-        bench.server.faults = Planned({(way, 1): LOST})
-        before = bench.loop.time()
+    async def exchange(harness: Harness) -> None:
+        harness.server.faults = Planned({(way, 1): LOST})
+        before = harness.loop.time()
         with pytest.raises(BusError, match="no reply in time"):
-            await bench.write("a")
-        assert bench.loop.time() - before == pytest.approx(5)
-        assert bench.read == stored
+            await harness.write("a")
+        assert harness.loop.time() - before == pytest.approx(5)
+        assert harness.read == stored
 
-    play(scene)
+    play(exchange)
 
 
 def test_a_publication_that_arrives_twice_is_stored_twice_unless_it_is_fenced() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.server.faults = Planned({(Way.PUBLISH, 1): TWICE, (Way.PUBLISH, 2): TWICE})
-        await bench.write("a")
+    async def exchange(harness: Harness) -> None:
+        harness.server.faults = Planned({(Way.PUBLISH, 1): TWICE, (Way.PUBLISH, 2): TWICE})
+        await harness.write("a")
         await asyncio.sleep(0.1)
-        assert bench.read == "aa"
-        assert await (await bench.writer.send(pod("b"), b"b", expect_last_sequence=2)) == 3
+        assert harness.read == "aa"
+        assert await (await harness.writer.send(pod("b"), b"b", expect_last_sequence=2)) == 3
         await asyncio.sleep(0.1)
-        assert bench.read == "aab"
+        assert harness.read == "aab"
         with pytest.raises(PublishRefused):
-            await (await bench.writer.send(pod("c"), b"c", expect_last_sequence=2))
+            await (await harness.writer.send(pod("c"), b"c", expect_last_sequence=2))
 
-    play(scene)
+    play(exchange)
 
 
 def test_a_consumer_that_stalls_in_silence_is_not_noticed() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.server.stall("reader", SPEC.name)
-        await bench.write("a")
+    async def exchange(harness: Harness) -> None:
+        harness.server.stall("reader", SPEC.name)
+        await harness.write("a")
         await asyncio.sleep(600)
-        assert (bench.read, bench.follow.healthy) == ("", True)
-        bench.server.go_on("reader", SPEC.name)
-        await bench.write("b")
+        assert (harness.read, harness.follow.healthy) == ("", True)
+        harness.server.go_on("reader", SPEC.name)
+        await harness.write("b")
         await asyncio.sleep(0.01)
-        assert bench.read == "ab"
+        assert harness.read == "ab"
 
-    play(scene)
+    play(exchange)
 
 
 def test_a_consumer_without_heartbeats_is_replaced() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.server.stall("reader", SPEC.name, noticed=True)
-        await bench.write("a")
+    async def exchange(harness: Harness) -> None:
+        harness.server.stall("reader", SPEC.name, noticed=True)
+        await harness.write("a")
         await asyncio.sleep(SILENCE_SECONDS - 0.1)
-        assert bench.read == ""
+        assert harness.read == ""
         await asyncio.sleep(CHECK_SECONDS + 0.2)
-        assert (bench.read, bench.reader.resets) == ("a", 0)
+        assert (harness.read, harness.reader.resets) == ("a", 0)
 
-    play(scene)
+    play(exchange)
 
 
 def test_what_was_overwritten_during_a_stall_is_skipped() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.server.stall("reader", SPEC.name)
-        await bench.write("a", "b", "a")
-        bench.server.go_on("reader", SPEC.name)
+    async def exchange(harness: Harness) -> None:
+        harness.server.stall("reader", SPEC.name)
+        await harness.write("a", "b", "a")
+        harness.server.go_on("reader", SPEC.name)
         await asyncio.sleep(0.01)
-        assert bench.read == "ba"
+        assert harness.read == "ba"
 
-    play(scene)
+    play(exchange)
 
 
 def test_a_broken_connection_is_made_again_and_reading_goes_on() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.bus.connection.drop()
-        await bench.write("a")
-        assert not bench.follow.healthy
+    async def exchange(harness: Harness) -> None:
+        harness.bus.connection.drop()
+        await harness.write("a")
+        assert not harness.follow.healthy
         await asyncio.sleep(0.3)
-        assert (bench.read, bench.follow.healthy, bench.reader.resets) == ("a", True, 0)
+        assert (harness.read, harness.follow.healthy, harness.reader.resets) == ("a", True, 0)
 
-    play(scene)
+    play(exchange)
 
 
 def test_a_connection_that_stands_still_is_given_up_after_a_while() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.bus.connection.freeze()
-        await bench.write("a")
+    async def exchange(harness: Harness) -> None:
+        harness.bus.connection.freeze()
+        await harness.write("a")
         await asyncio.sleep(SILENCE_SECONDS + CHECK_SECONDS + 1)
-        assert (bench.read, bench.bus.connected, bench.follow.healthy) == ("", True, False)
+        assert (harness.read, harness.bus.connected, harness.follow.healthy) == ("", True, False)
         await asyncio.sleep(10)  # a question that the old connection swallowed is given up first
-        assert (bench.read, bench.bus.connected, bench.reader.resets) == ("a", True, 0)
+        assert (harness.read, harness.bus.connected, harness.reader.resets) == ("a", True, 0)
 
-    play(scene)
+    play(exchange)
 
 
 def test_after_a_long_absence_everything_is_read_again() -> None:
-    async def scene(bench: Bench) -> None:
-        await bench.writer.ensure_stream(LASTING)
+    async def exchange(harness: Harness) -> None:
+        await harness.writer.ensure_stream(LASTING)
         reader = Reader()
-        await bench.bus.follow(LASTING.name, ">", reader.messages.append, reader.reset)
+        await harness.bus.follow(LASTING.name, ">", reader.messages.append, reader.reset)
         for name in ("a", "b"):
-            await bench.writer.publish(f"lasting.{name}", name.encode())
+            await harness.writer.publish(f"lasting.{name}", name.encode())
         await asyncio.sleep(0.01)
         assert (reader.data, reader.resets) == ([b"a", b"b"], 0)
-        bench.server.kill()
+        harness.server.kill()
         await asyncio.sleep(61)
-        bench.server.revive()
+        harness.server.revive()
         await asyncio.sleep(1)
         assert (reader.data, reader.resets) == ([b"a", b"b"], 1)
 
-    play(scene)
+    play(exchange)

@@ -8,7 +8,7 @@ import pytest
 from flotilla_common.api.resources import CLAIM, CONFIG_MAP, NODE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.cluster.kubelet import COMPLETE_ANNOTATION, EXITS_ANNOTATION, STOP_ANNOTATION
-from tests.simulation.contract.apiserver.bench import STRATEGIC, encode, meta
+from tests.simulation.contract.apiserver.harness import STRATEGIC, encode, meta
 from tests.unit.simulation.place import Place, Story, condition, play_in_a_cluster
 
 

@@ -8,7 +8,7 @@ import pytest
 from flotilla_common.api.resources import JOB, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.cluster.kubelet import EXITS_ANNOTATION
-from tests.simulation.contract.apiserver.bench import STRATEGIC, encode
+from tests.simulation.contract.apiserver.harness import STRATEGIC, encode
 from tests.unit.simulation.place import Place, Story, condition, play_in_a_cluster
 
 

@@ -3,7 +3,7 @@
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import ApiError
-from tests.simulation.contract.apiserver.bench import Bench, Play, eventually, pod, refused
+from tests.simulation.contract.apiserver.harness import Harness, Play, eventually, pod, refused
 
 QUOTA = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
@@ -17,39 +17,39 @@ def _sized(name: str, cpu: str) -> Json:
 
 class QuotaContract:
     def test_what_a_quota_refuses(self, play: Play) -> None:
-        async def scene(bench: Bench) -> None:
-            await bench.create(POD, _sized("a", "100m"))
+        async def exchange(harness: Harness) -> None:
+            await harness.create(POD, _sized("a", "100m"))
             hard = {"pods": "2", "requests.cpu": "1"}
-            await bench.create(QUOTA, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
-            await eventually(lambda: _counted(bench))
-            error = await refused(bench.create(POD, pod("silent")))
+            await harness.create(QUOTA, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
+            await eventually(lambda: _counted(harness))
+            error = await refused(harness.create(POD, pod("silent")))
             assert (error.code, error.reason) == (403, "Forbidden")
             assert (
                 error.message
                 == 'pods "silent" is forbidden: failed quota: few: must specify requests.cpu for: aux,main'
             )
-            error = await refused(bench.create(POD, _sized("big", "900m")))
+            error = await refused(harness.create(POD, _sized("big", "900m")))
             told = "requested: requests.cpu=1800m, used: requests.cpu=200m, limited: requests.cpu=1"
             assert error.message == f'pods "big" is forbidden: exceeded quota: few, {told}'
-            await bench.create(POD, _sized("b", "100m"))
-            error = await refused(bench.create(POD, _sized("c", "100m")))
+            await harness.create(POD, _sized("b", "100m"))
+            error = await refused(harness.create(POD, _sized("c", "100m")))
             told = "requested: pods=1, used: pods=2, limited: pods=2"
             assert (error.code, error.message) == (403, f'pods "c" is forbidden: exceeded quota: few, {told}')
-            await bench.delete(POD, "b")
-            await eventually(lambda: _accepted(bench, "c"))
+            await harness.delete(POD, "b")
+            await eventually(lambda: _accepted(harness, "c"))
 
-        play(scene)
+        play(exchange)
 
 
-async def _counted(bench: Bench) -> bool:
+async def _counted(harness: Harness) -> bool:
     """A quota refuses everything until its use has been counted."""
-    return "used" in (await bench.get(QUOTA, "few")).get("status", {})
+    return "used" in (await harness.get(QUOTA, "few")).get("status", {})
 
 
-async def _accepted(bench: Bench, name: str) -> bool:
+async def _accepted(harness: Harness, name: str) -> bool:
     """Room comes back some time after an object went."""
     try:
-        await bench.create(POD, _sized(name, "100m"))
+        await harness.create(POD, _sized(name, "100m"))
     except ApiError:
         return False
     return True

@@ -18,15 +18,15 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
-PATIENCE = 20.0
+TIMEOUT_SECONDS = 20.0
 """Seconds until what must come counts as missing: the real garbage collector takes its time with new kinds."""
 
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 _numbers = count()
 
 
-class Bench:
+class Harness:
     """One scene's namespace. The CloneSet CRD is served, without admission by our webhook. `forget` compacts the
     apiserver's history up to the present."""
 
@@ -137,8 +137,8 @@ async def _done(value: bool) -> bool:
     return value
 
 
-Scene = Callable[[Bench], Awaitable[None]]
-Play = Callable[[Scene], None]
+Exchange = Callable[[Harness], Awaitable[None]]
+Play = Callable[[Exchange], None]
 """Runs a scene in a fresh namespace."""
 
 
@@ -161,10 +161,10 @@ async def refused(request: Awaitable[object]) -> ApiError:
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
     """Wait until it holds."""
-    for _ in range(int(PATIENCE / LOOK_SECONDS)):
+    for _ in range(int(TIMEOUT_SECONDS / POLL_SECONDS)):
         if await condition():
             return
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
     raise TimeoutError
 
 
