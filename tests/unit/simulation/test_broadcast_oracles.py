@@ -7,14 +7,14 @@ import pytest
 
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, NAME_LABEL, UID_LABEL
 from flotilla_common.api.resources import NODE, POD
-from tests.unit.simulation.tape import OWNER, Json, Tape
+from tests.unit.simulation.history_builder import OWNER, HistoryBuilder, Json
 
 ROOM = {"cpu": "4", "pods": "110"}
 DONE = {"phase": "completed", "conditions": [{"type": "Complete", "message": "done"}]}
 FAILED = {"phase": "failed", "conditions": [{"type": "Failed", "message": "failed"}]}
 
 
-class BroadcastTape(Tape):
+class BroadcastHistoryBuilder(HistoryBuilder):
     """A job `web` on nodes n1, n2 and n3."""
 
     kind = BROADCAST_JOB
@@ -59,23 +59,23 @@ class BroadcastTape(Tape):
         return self._stored[(self.kind, "web")]
 
 
-Story = Callable[[BroadcastTape], object]
+Story = Callable[[BroadcastHistoryBuilder], object]
 
 
-def three(tape: BroadcastTape) -> None:
+def three(history: BroadcastHistoryBuilder) -> None:
     for name in ("n1-a", "n2-a", "n3-a"):
-        tape.pod(name)
+        history.pod(name)
 
 
-def all_done(tape: BroadcastTape) -> None:
-    three(tape)
+def all_done(history: BroadcastHistoryBuilder) -> None:
+    three(history)
     for name in ("n1-a", "n2-a", "n3-a"):
-        tape.ends(name)
-    tape.says(**DONE)
+        history.ends(name)
+    history.says(**DONE)
 
 
-def told(tape: BroadcastTape) -> list[str]:
-    return [breach.partition("): ")[2] for breach in tape.breaches()]
+def told(history: BroadcastHistoryBuilder) -> list[str]:
+    return [breach.partition("): ")[2] for breach in history.breaches()]
 
 
 @pytest.mark.parametrize(
@@ -85,31 +85,31 @@ def told(tape: BroadcastTape) -> list[str]:
         pytest.param({}, all_done, [], id="all done"),
         pytest.param(
             {},
-            lambda tape: (tape.pod("n1-a"), tape.ends("n1-a"), tape.pod("n1-b")),
+            lambda history: (history.pod("n1-a"), history.ends("n1-a"), history.pod("n1-b")),
             ["makes a pod beside n1-a on n1"],
             id="beside one that has ended",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.pod("n1-a"), tape.gone("n1-a"), tape.pod("n1-b")),
+            lambda history: (history.pod("n1-a"), history.gone("n1-a"), history.pod("n1-b")),
             [],
             id="after one that a user deleted",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.node("n1", "NoSchedule"), tape.pod("n1-a")),
+            lambda history: (history.node("n1", "NoSchedule"), history.pod("n1-a")),
             ["makes a pod for 'n1', which does not take it"],
             id="on a tainted node",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.node("n1", "NoSchedule"), tape.pod("n1-a", after=0.01)),
+            lambda history: (history.node("n1", "NoSchedule"), history.pod("n1-a", after=0.01)),
             [],
             id="on a node that has just been tainted",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.node("n1", room={"cpu": "1", "pods": "110"}), tape.pod("n1-a")),
+            lambda history: (history.node("n1", room={"cpu": "1", "pods": "110"}), history.pod("n1-a")),
             ["makes a pod for 'n1', which does not take it"],
             id="where there is no room",
         ),
@@ -121,86 +121,98 @@ def told(tape: BroadcastTape) -> list[str]:
         ),
         pytest.param(
             {"parallelism": 2},
-            lambda tape: (tape.pod("n1-a"), tape.pod("n2-a"), tape.ends("n1-a"), tape.pod("n3-a")),
+            lambda history: (history.pod("n1-a"), history.pod("n2-a"), history.ends("n1-a"), history.pod("n3-a")),
             [],
             id="as many as may",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.asks(paused=True), tape.pod("n1-a")),
+            lambda history: (history.asks(paused=True), history.pod("n1-a")),
             ["makes a pod for a job that is paused"],
             id="paused",
         ),
-        pytest.param({}, lambda tape: (tape.asks(paused=True), tape.pod("n1-a", after=0.01)), [], id="just paused"),
+        pytest.param(
+            {}, lambda history: (history.asks(paused=True), history.pod("n1-a", after=0.01)), [], id="just paused"
+        ),
         pytest.param(
             {"failurePolicy": {"type": "Pause"}},
-            lambda tape: (tape.pod("n1-a"), tape.ends("n1-a", "Failed"), tape.pod("n2-a")),
+            lambda history: (history.pod("n1-a"), history.ends("n1-a", "Failed"), history.pod("n2-a")),
             ["makes a pod though one has failed"],
             id="after a failure",
         ),
         pytest.param(
             {"failurePolicy": {"type": "Continue"}},
-            lambda tape: (tape.pod("n1-a"), tape.ends("n1-a", "Failed"), tape.pod("n2-a")),
+            lambda history: (history.pod("n1-a"), history.ends("n1-a", "Failed"), history.pod("n2-a")),
             [],
             id="however pods end",
         ),
         pytest.param(
             {},
-            lambda tape: (all_done(tape), tape.node("n4"), tape.pod("n4-a")),
+            lambda history: (all_done(history), history.node("n4"), history.pod("n4-a")),
             ["makes a pod for a job that is over"],
             id="after the end",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.pod("n1-a"), tape.delete("n1-a")),
+            lambda history: (history.pod("n1-a"), history.delete("n1-a")),
             ["deletes the pod of n1 without a reason"],
             id="taken away",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.pod("n1-a"), tape.node("n1", cordoned=True), tape.delete("n1-a")),
+            lambda history: (history.pod("n1-a"), history.node("n1", cordoned=True), history.delete("n1-a")),
             [],
             id="taken away from a cordoned node",
         ),
         pytest.param(
             {},
-            lambda tape: (three(tape), tape.ends("n1-a", "Failed"), tape.delete("n2-a"), tape.says(**FAILED)),
+            lambda history: (
+                three(history),
+                history.ends("n1-a", "Failed"),
+                history.delete("n2-a"),
+                history.says(**FAILED),
+            ),
             [],
             id="failed",
         ),
         pytest.param(
             {},
-            lambda tape: (three(tape), tape.ends("n1-a", "Failed"), tape.ends("n2-a"), tape.delete("n2-a")),
+            lambda history: (
+                three(history),
+                history.ends("n1-a", "Failed"),
+                history.ends("n2-a"),
+                history.delete("n2-a"),
+            ),
             ["deletes the pod of n2 without a reason"],
             id="one that has succeeded goes with the failure",
         ),
         pytest.param(
             {},
-            lambda tape: (three(tape), tape.says(**FAILED)),
+            lambda history: (three(history), history.says(**FAILED)),
             ["fails without a reason"],
             id="failed for nothing",
         ),
         pytest.param(
             {},
-            lambda tape: (three(tape), tape.ends("n1-a"), tape.ends("n3-a"), tape.says(**DONE)),
+            lambda history: (three(history), history.ends("n1-a"), history.ends("n3-a"), history.says(**DONE)),
             ["is over, though n2 is not done"],
             id="completed too early",
         ),
         pytest.param(
             {},
-            lambda tape: (all_done(tape), tape.says(**DONE, succeeded=2)),
+            lambda history: (all_done(history), history.says(**DONE, succeeded=2)),
             ["changes the status of a job that is over"],
             id="another status in the end",
         ),
         pytest.param(
             {"completionPolicy": {"ttlSecondsAfterFinished": 60}},
-            lambda tape: (all_done(tape), tape.remove(BROADCAST_JOB, "web")),
+            lambda history: (all_done(history), history.remove(BROADCAST_JOB, "web")),
             ["deletes a job before its time has come"],
             id="deleted too early",
         ),
     ],
 )
 def test_broadcasts(settings: Json, play: Story, expected: list[str]) -> None:
-    tape = BroadcastTape(**settings)
-    play(tape)
-    assert told(tape) == expected
+    history = BroadcastHistoryBuilder(**settings)
+    play(history)
+    assert told(history) == expected

@@ -13,11 +13,11 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.budgets import Budgets, final_problems
-from tests.unit.simulation.object_tape import Json, ObjectTape
+from tests.unit.simulation.object_history_builder import Json, ObjectHistoryBuilder
 
 US, USER, KUBELET = "policy-0", "user", "kubelet"
 COUNTED = {"observedGeneration": 1, "totalReplicas": 3, "desiredAvailable": 2, "currentAvailable": 3}
-Story = Callable[["BudgetTape"], object]
+Story = Callable[["BudgetHistoryBuilder"], object]
 
 
 def pod_of(name: str, *, ready: bool = True, **metadata: Any) -> Json:
@@ -27,7 +27,7 @@ def pod_of(name: str, *, ready: bool = True, **metadata: Any) -> Json:
     return {"metadata": meta | metadata, "status": {"phase": "Running", "conditions": conditions}}
 
 
-class BudgetTape(ObjectTape):
+class BudgetHistoryBuilder(ObjectHistoryBuilder):
     """Three pods, of which one may go. A second passes before each change."""
 
     def __init__(self) -> None:
@@ -109,11 +109,11 @@ STORIES: dict[str, tuple[Story, str]] = {
 @pytest.mark.parametrize("name", STORIES)
 def test_a_story(name: str) -> None:
     story, breach = STORIES[name]
-    tape = BudgetTape()
-    assert tape.breaches == []
-    story(tape)
-    assert len(tape.breaches) == (1 if breach else 0), tape.breaches
-    assert not breach or breach in tape.breaches[0]
+    history = BudgetHistoryBuilder()
+    assert history.breaches == []
+    story(history)
+    assert len(history.breaches) == (1 if breach else 0), history.breaches
+    assert not breach or breach in history.breaches[0]
 
 
 @pytest.mark.parametrize(

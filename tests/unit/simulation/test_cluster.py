@@ -9,7 +9,7 @@ from flotilla_common.api.resources import CLAIM, CONFIG_MAP, NODE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.cluster.kubelet import COMPLETE_ANNOTATION, EXITS_ANNOTATION, STOP_ANNOTATION
 from tests.simulation.contract.apiserver.harness import STRATEGIC, encode, meta
-from tests.unit.simulation.place import Place, Story, condition, play_in_a_cluster
+from tests.unit.simulation.cluster_harness import ClusterHarness, Story, condition, play_in_a_cluster
 
 
 @pytest.fixture
@@ -18,26 +18,26 @@ def play() -> Callable[[Story], None]:
 
 
 def test_a_pod_starts(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        pods = [await place.pod(name) for name in "abcd"]
+    async def story(cluster: ClusterHarness) -> None:
+        pods = [await cluster.pod(name) for name in "abcd"]
         assert [pod["spec"]["nodeName"] for pod in pods] == ["node-1", "node-2", "node-3", "node-1"]
         assert {condition(pods[0], kind) for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")} == {
             "True"
         }
         assert len({pod["status"]["podIP"] for pod in pods}) == 4
-        assert place.states("a") == [("", "", 0, "Pending"), ("nginx:1", "True", 0, "Running")]
+        assert cluster.states("a") == [("", "", 0, "Pending"), ("nginx:1", "True", 0, "Running")]
 
     play(story)
 
 
 def test_a_new_image_restarts_the_container(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        old = (await place.pod())["status"]["containerStatuses"][0]
-        new = (await place.image("nginx:2"))["status"]["containerStatuses"][0]
+    async def story(cluster: ClusterHarness) -> None:
+        old = (await cluster.pod())["status"]["containerStatuses"][0]
+        new = (await cluster.image("nginx:2"))["status"]["containerStatuses"][0]
         assert (new["image"], new["restartCount"]) == ("nginx:2", 1)
         assert old["imageID"] != new["imageID"]
         assert old["containerID"] != new["containerID"]
-        assert place.states()[1:] == [
+        assert cluster.states()[1:] == [
             ("nginx:1", "True", 0, "Running"),
             ("", "False", 0, "Running"),
             ("nginx:2", "True", 1, "Running"),
@@ -47,51 +47,51 @@ def test_a_new_image_restarts_the_container(play: Callable[[Story], None]) -> No
 
 
 def test_readiness_follows_the_gates(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        pod = await place.pod(spec={"readinessGates": [{"conditionType": "Mine"}]})
+    async def story(cluster: ClusterHarness) -> None:
+        pod = await cluster.pod(spec={"readinessGates": [{"conditionType": "Mine"}]})
         assert (condition(pod, "Ready"), condition(pod, "ContainersReady")) == ("False", "True")
         for status in ("True", "False"):
             mine = {"status": {"conditions": [{"type": "Mine", "status": status}]}}
-            await place.patch(POD, "web", mine, STRATEGIC, "status")
-            await place.rest()
-            assert condition(await place.get(POD, "web"), "Ready") == status
+            await cluster.patch(POD, "web", mine, STRATEGIC, "status")
+            await cluster.rest()
+            assert condition(await cluster.get(POD, "web"), "Ready") == status
 
     play(story)
 
 
 def test_a_container_dies(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        await place.pod()
-        place.cluster.crash_container("shop", "web", "main")
-        await place.rest()
-        assert place.states()[2:] == [("", "False", 0, "Running"), ("nginx:1", "True", 1, "Running")]
+    async def story(cluster: ClusterHarness) -> None:
+        await cluster.pod()
+        cluster.cluster.crash_container("shop", "web", "main")
+        await cluster.rest()
+        assert cluster.states()[2:] == [("", "False", 0, "Running"), ("nginx:1", "True", 1, "Running")]
 
     play(story)
 
 
 def test_an_image_that_cannot_be_pulled(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        place.cluster.broken_images.add("nginx:broken")
-        await place.pod()
-        assert condition(await place.image("nginx:broken"), "Ready") == "False"
-        assert place.states()[-1] == ("", "False", 0, "Running")
-        assert condition(await place.image("nginx:2"), "Ready") == "True"
-        assert place.states()[-1] == ("nginx:2", "True", 1, "Running")
-        pending = await place.pod("new", spec={"containers": [{"name": "main", "image": "nginx:broken"}]})
+    async def story(cluster: ClusterHarness) -> None:
+        cluster.cluster.broken_images.add("nginx:broken")
+        await cluster.pod()
+        assert condition(await cluster.image("nginx:broken"), "Ready") == "False"
+        assert cluster.states()[-1] == ("", "False", 0, "Running")
+        assert condition(await cluster.image("nginx:2"), "Ready") == "True"
+        assert cluster.states()[-1] == ("nginx:2", "True", 1, "Running")
+        pending = await cluster.pod("new", spec={"containers": [{"name": "main", "image": "nginx:broken"}]})
         assert pending["status"]["phase"] == "Pending"
-        place.cluster.mend_image("nginx:broken")
-        await place.rest()
-        assert place.states("new")[-1] == ("nginx:broken", "True", 0, "Running")
+        cluster.cluster.mend_image("nginx:broken")
+        await cluster.rest()
+        assert cluster.states("new")[-1] == ("nginx:broken", "True", 0, "Running")
 
     play(story)
 
 
 def test_a_deleted_pod_ends(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        await place.pod()
-        await place.delete(POD, "web")
-        await place.rest()
-        assert place.states()[-2:] == [("", "False", 0, "Succeeded"), ("", "gone", 0, "")]
+    async def story(cluster: ClusterHarness) -> None:
+        await cluster.pod()
+        await cluster.delete(POD, "web")
+        await cluster.rest()
+        assert cluster.states()[-2:] == [("", "False", 0, "Succeeded"), ("", "gone", 0, "")]
 
     play(story)
 
@@ -102,20 +102,20 @@ def test_a_deleted_pod_ends(play: Callable[[Story], None]) -> None:
     ids=["takes its time", "is killed in the end", "is forced"],
 )
 def test_a_slow_end(play: Callable[[Story], None], wanted: str, grace: int, seconds: float) -> None:
-    async def story(place: Place) -> None:
-        await place.pod(annotations={STOP_ANNOTATION: wanted})
-        started = place.clock.monotonic()
-        await place.delete(POD, "web", {"gracePeriodSeconds": grace})
-        await place.rest()
-        assert place.states()[-1][1] == "gone"
-        assert place.history.versions[-1].at - started == pytest.approx(seconds, abs=0.02)
+    async def story(cluster: ClusterHarness) -> None:
+        await cluster.pod(annotations={STOP_ANNOTATION: wanted})
+        started = cluster.clock.monotonic()
+        await cluster.delete(POD, "web", {"gracePeriodSeconds": grace})
+        await cluster.rest()
+        assert cluster.states()[-1][1] == "gone"
+        assert cluster.history.versions[-1].at - started == pytest.approx(seconds, abs=0.02)
 
     play(story)
 
 
 def test_a_pod_that_succeeds(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        pod = await place.pod(annotations={COMPLETE_ANNOTATION: ""})
+    async def story(cluster: ClusterHarness) -> None:
+        pod = await cluster.pod(annotations={COMPLETE_ANNOTATION: ""})
         assert pod["status"]["phase"] == "Succeeded"
 
     play(story)
@@ -132,9 +132,9 @@ def test_a_pod_that_succeeds(play: Callable[[Story], None]) -> None:
 def test_a_container_that_ends_by_itself(
     policy: str, exits: dict[str, int], phase: str, states: list[str], play: Callable[[Story], None]
 ) -> None:
-    async def story(place: Place) -> None:
+    async def story(cluster: ClusterHarness) -> None:
         annotations = {EXITS_ANNOTATION: encode(exits).decode()}
-        pod = await place.pod(annotations=annotations, spec={"restartPolicy": policy})
+        pod = await cluster.pod(annotations=annotations, spec={"restartPolicy": policy})
         assert pod["status"]["phase"] == phase
         assert [state for one in pod["status"]["containerStatuses"] for state in one["state"]] == states
 
@@ -142,87 +142,87 @@ def test_a_container_that_ends_by_itself(
 
 
 def test_a_container_that_waits_for_a_key(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
+    async def story(cluster: ClusterHarness) -> None:
         reference = {"name": "keys", "key": "go"}
         env = [{"name": "GO", "valueFrom": {"configMapKeyRef": reference}}]
-        pod = await place.pod(spec={"containers": [{"name": "main", "image": "one", "env": env}]})
+        pod = await cluster.pod(spec={"containers": [{"name": "main", "image": "one", "env": env}]})
         (status,) = pod["status"]["containerStatuses"]
         assert status["state"] == {"waiting": {"reason": "CreateContainerConfigError"}}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "keys"}, "data": {"go": "true"}}
-        await place.api.create(CONFIG_MAP, "shop", encode(body))
-        await place.rest()
-        (status,) = (await place.get(POD, "web"))["status"]["containerStatuses"]
+        await cluster.api.create(CONFIG_MAP, "shop", encode(body))
+        await cluster.rest()
+        (status,) = (await cluster.get(POD, "web"))["status"]["containerStatuses"]
         assert "running" in status["state"]
 
     play(story)
 
 
 def test_a_lost_node(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        await place.pod()
-        place.cluster.lose_node("node-1")
-        await place.rest()
-        lost = await place.get(POD, "web")
+    async def story(cluster: ClusterHarness) -> None:
+        await cluster.pod()
+        cluster.cluster.lose_node("node-1")
+        await cluster.rest()
+        lost = await cluster.get(POD, "web")
         assert "deletionTimestamp" in meta(lost)
         assert condition(lost, "Ready") == "False"
-        assert condition(await place.get(NODE, "node-1"), "Ready") == "Unknown"
-        assert (await place.pod("other"))["spec"]["nodeName"] == "node-2"
-        place.cluster.return_node("node-1")
-        await place.rest()
-        assert not await place.exists(POD, "web")
-        assert condition(await place.get(NODE, "node-1"), "Ready") == "True"
+        assert condition(await cluster.get(NODE, "node-1"), "Ready") == "Unknown"
+        assert (await cluster.pod("other"))["spec"]["nodeName"] == "node-2"
+        cluster.cluster.return_node("node-1")
+        await cluster.rest()
+        assert not await cluster.exists(POD, "web")
+        assert condition(await cluster.get(NODE, "node-1"), "Ready") == "True"
 
     play(story)
 
 
 def test_a_node_that_is_back_in_time(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        await place.pod()
-        place.cluster.lose_node("node-1")
-        await place.clock.sleep(2)
-        assert condition(await place.get(POD, "web"), "Ready") == "False"
-        place.cluster.return_node("node-1")
-        await place.rest()
-        assert condition(await place.get(POD, "web"), "Ready") == "True"
+    async def story(cluster: ClusterHarness) -> None:
+        await cluster.pod()
+        cluster.cluster.lose_node("node-1")
+        await cluster.clock.sleep(2)
+        assert condition(await cluster.get(POD, "web"), "Ready") == "False"
+        cluster.cluster.return_node("node-1")
+        await cluster.rest()
+        assert condition(await cluster.get(POD, "web"), "Ready") == "True"
 
     play(story)
 
 
 def test_a_node_that_is_removed(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        await place.pod()
-        place.cluster.lose_node("node-1")
-        await place.delete(NODE, "node-1")
-        await place.rest()
-        assert not await place.exists(POD, "web")
+    async def story(cluster: ClusterHarness) -> None:
+        await cluster.pod()
+        cluster.cluster.lose_node("node-1")
+        await cluster.delete(NODE, "node-1")
+        await cluster.rest()
+        assert not await cluster.exists(POD, "web")
 
     play(story)
 
 
 def test_a_pod_waits_for_its_claim(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
+    async def story(cluster: ClusterHarness) -> None:
         volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-        pod = await place.pod(spec={"volumes": [volume]})
+        pod = await cluster.pod(spec={"volumes": [volume]})
         assert condition(pod, "PodScheduled") == "False"
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-        await place.create(CLAIM, {"metadata": {"name": "data"}, "spec": spec})
-        await place.rest()
-        assert (await place.get(CLAIM, "data"))["status"]["phase"] == "Bound"
-        assert condition(await place.get(POD, "web"), "Ready") == "True"
+        await cluster.create(CLAIM, {"metadata": {"name": "data"}, "spec": spec})
+        await cluster.rest()
+        assert (await cluster.get(CLAIM, "data"))["status"]["phase"] == "Bound"
+        assert condition(await cluster.get(POD, "web"), "Ready") == "True"
 
     play(story)
 
 
 def test_a_full_cluster(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
+    async def story(cluster: ClusterHarness) -> None:
         for name in ("node-2", "node-3"):
-            await place.patch(NODE, name, {"spec": {"unschedulable": True}})
-        await place.patch(NODE, "node-1", {"status": {"allocatable": {"pods": "1"}}}, subresource="status")
-        await place.pod("one")
-        assert condition(await place.pod("two"), "PodScheduled") == "False"
-        await place.delete(POD, "one")
-        await place.rest()
-        assert (await place.get(POD, "two"))["spec"]["nodeName"] == "node-1"
+            await cluster.patch(NODE, name, {"spec": {"unschedulable": True}})
+        await cluster.patch(NODE, "node-1", {"status": {"allocatable": {"pods": "1"}}}, subresource="status")
+        await cluster.pod("one")
+        assert condition(await cluster.pod("two"), "PodScheduled") == "False"
+        await cluster.delete(POD, "one")
+        await cluster.rest()
+        assert (await cluster.get(POD, "two"))["spec"]["nodeName"] == "node-1"
 
     play(story)
 
@@ -236,9 +236,9 @@ def pinned(node: str, **more: Any) -> Json:
 
 
 def test_a_pod_that_demands_a_node(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        assert (await place.pod("third", spec=pinned("node-3")))["spec"]["nodeName"] == "node-3"
-        waiting = await place.pod("fourth", spec=pinned("node-4"))
+    async def story(cluster: ClusterHarness) -> None:
+        assert (await cluster.pod("third", spec=pinned("node-3")))["spec"]["nodeName"] == "node-3"
+        waiting = await cluster.pod("fourth", spec=pinned("node-4"))
         assert "nodeName" not in waiting["spec"]
         (scheduled,) = (one for one in waiting["status"]["conditions"] if one["type"] == "PodScheduled")
         assert scheduled["message"] == "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
@@ -247,36 +247,36 @@ def test_a_pod_that_demands_a_node(play: Callable[[Story], None]) -> None:
 
 
 def test_a_cordoned_node(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        await place.patch(NODE, "node-1", {"spec": {"unschedulable": True}})
-        await place.rest()
-        (taint,) = (await place.get(NODE, "node-1"))["spec"]["taints"]
+    async def story(cluster: ClusterHarness) -> None:
+        await cluster.patch(NODE, "node-1", {"spec": {"unschedulable": True}})
+        await cluster.rest()
+        (taint,) = (await cluster.get(NODE, "node-1"))["spec"]["taints"]
         assert (taint["key"], taint["effect"]) == ("node.kubernetes.io/unschedulable", "NoSchedule")
-        assert "nodeName" not in (await place.pod("plain", spec=pinned("node-1")))["spec"]
+        assert "nodeName" not in (await cluster.pod("plain", spec=pinned("node-1")))["spec"]
         tolerations = [{"key": taint["key"], "operator": "Exists", "effect": "NoSchedule"}]
-        daemon = await place.pod("daemon", spec=pinned("node-1", tolerations=tolerations))
+        daemon = await cluster.pod("daemon", spec=pinned("node-1", tolerations=tolerations))
         assert daemon["spec"]["nodeName"] == "node-1"
-        await place.patch(NODE, "node-1", {"spec": {"unschedulable": False}})
-        await place.rest()
-        assert "taints" not in (await place.get(NODE, "node-1"))["spec"]
-        assert (await place.get(POD, "plain"))["spec"]["nodeName"] == "node-1"
+        await cluster.patch(NODE, "node-1", {"spec": {"unschedulable": False}})
+        await cluster.rest()
+        assert "taints" not in (await cluster.get(NODE, "node-1"))["spec"]
+        assert (await cluster.get(POD, "plain"))["spec"]["nodeName"] == "node-1"
 
     play(story)
 
 
 def test_who_does_not_tolerate_a_taint_is_evicted(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
+    async def story(cluster: ClusterHarness) -> None:
         tolerations = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}]
-        await place.pod("daemon", spec=pinned("node-1", tolerations=tolerations))
-        place.cluster.lose_node("node-1")
-        await place.rest()
-        lost = await place.get(POD, "daemon")
+        await cluster.pod("daemon", spec=pinned("node-1", tolerations=tolerations))
+        cluster.cluster.lose_node("node-1")
+        await cluster.rest()
+        lost = await cluster.get(POD, "daemon")
         assert "deletionTimestamp" not in meta(lost)
         assert condition(lost, "Ready") == "False"
-        place.cluster.return_node("node-1")
-        await place.rest()
-        await place.patch(NODE, "node-1", {"spec": {"taints": [{"key": "mine", "effect": "NoExecute"}]}})
-        await place.rest()
-        assert not await place.exists(POD, "daemon")
+        cluster.cluster.return_node("node-1")
+        await cluster.rest()
+        await cluster.patch(NODE, "node-1", {"spec": {"taints": [{"key": "mine", "effect": "NoExecute"}]}})
+        await cluster.rest()
+        assert not await cluster.exists(POD, "daemon")
 
     play(story)

@@ -9,7 +9,7 @@ from flotilla_common.api.resources import JOB, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.cluster.kubelet import EXITS_ANNOTATION
 from tests.simulation.contract.apiserver.harness import STRATEGIC, encode
-from tests.unit.simulation.place import Place, Story, condition, play_in_a_cluster
+from tests.unit.simulation.cluster_harness import ClusterHarness, Story, condition, play_in_a_cluster
 
 
 @pytest.fixture
@@ -18,9 +18,9 @@ def play() -> Callable[[Story], None]:
 
 
 def test_a_container_that_ends_otherwise_the_next_time(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
+    async def story(cluster: ClusterHarness) -> None:
         annotations = {EXITS_ANNOTATION: encode({"main": [1, 0]}).decode()}
-        pod = await place.pod(annotations=annotations, spec={"restartPolicy": "OnFailure"})
+        pod = await cluster.pod(annotations=annotations, spec={"restartPolicy": "OnFailure"})
         (status,) = pod["status"]["containerStatuses"]
         assert (pod["status"]["phase"], status["restartCount"]) == ("Succeeded", 1)
 
@@ -36,13 +36,13 @@ def test_a_container_that_ends_otherwise_the_next_time(play: Callable[[Story], N
     ],
 )
 def test_an_ephemeral_container(container: Json, state: Json, play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        place.cluster.broken_images.add("nginx:broken")
-        before = await place.pod()
+    async def story(cluster: ClusterHarness) -> None:
+        cluster.cluster.broken_images.add("nginx:broken")
+        before = await cluster.pod()
         patch = {"spec": {"ephemeralContainers": [{"name": "dbg", "image": "busybox:1"} | container]}}
-        await place.patch(POD, "web", patch, STRATEGIC, "ephemeralcontainers")
-        await place.rest()
-        pod = await place.get(POD, "web")
+        await cluster.patch(POD, "web", patch, STRATEGIC, "ephemeralcontainers")
+        await cluster.rest()
+        pod = await cluster.get(POD, "web")
         (status,) = pod["status"]["ephemeralContainerStatuses"]
         assert {name: one.get("exitCode") for name, one in status["state"].items()} == state
         assert pod["status"]["containerStatuses"] == before["status"]["containerStatuses"]
@@ -52,15 +52,15 @@ def test_an_ephemeral_container(container: Json, state: Json, play: Callable[[St
 
 
 def test_an_image_of_an_ephemeral_container_that_can_be_pulled_again(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        place.cluster.broken_images.add("busybox:1")
-        await place.pod()
+    async def story(cluster: ClusterHarness) -> None:
+        cluster.cluster.broken_images.add("busybox:1")
+        await cluster.pod()
         patch = {"spec": {"ephemeralContainers": [{"name": "dbg", "image": "busybox:1"}]}}
-        await place.patch(POD, "web", patch, STRATEGIC, "ephemeralcontainers")
-        await place.rest()
-        place.cluster.mend_image("busybox:1")
-        await place.rest()
-        (status,) = (await place.get(POD, "web"))["status"]["ephemeralContainerStatuses"]
+        await cluster.patch(POD, "web", patch, STRATEGIC, "ephemeralcontainers")
+        await cluster.rest()
+        cluster.cluster.mend_image("busybox:1")
+        await cluster.rest()
+        (status,) = (await cluster.get(POD, "web"))["status"]["ephemeralContainerStatuses"]
         assert "running" in status["state"]
 
     play(story)
@@ -79,22 +79,22 @@ def once(name: str, exits: object, **spec: Any) -> Json:
     ids=["completed", "failed", "failed twice"],
 )
 def test_a_job(code: int, limit: int, end: str, pods: int, play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        await place.create(JOB, once("job", code, backoffLimit=limit))
-        await place.rest()
-        status = (await place.get(JOB, "job"))["status"]
+    async def story(cluster: ClusterHarness) -> None:
+        await cluster.create(JOB, once("job", code, backoffLimit=limit))
+        await cluster.rest()
+        status = (await cluster.get(JOB, "job"))["status"]
         assert [one["type"] for one in status["conditions"]] == [end]
         assert (status["active"], status["succeeded"] + status["failed"]) == (0, pods)
-        assert len(await place.names(POD)) == pods
+        assert len(await cluster.names(POD)) == pods
 
     play(story)
 
 
 def test_a_job_that_is_over_for_a_while(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        await place.create(JOB, once("job", 0, ttlSecondsAfterFinished=2))
-        await place.rest()
-        assert not await place.exists(JOB, "job")
-        assert not await place.names(POD)
+    async def story(cluster: ClusterHarness) -> None:
+        await cluster.create(JOB, once("job", 0, ttlSecondsAfterFinished=2))
+        await cluster.rest()
+        assert not await cluster.exists(JOB, "job")
+        assert not await cluster.names(POD)
 
     play(story)

@@ -7,15 +7,15 @@ import pytest
 
 from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION
 from flotilla_common.api.resources import CONFIG_MAP, NAMESPACE
-from tests.unit.simulation.tape import US, Json, Tape
+from tests.unit.simulation.history_builder import US, HistoryBuilder, Json
 
 CONTROL = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "ResourceDistribution", "name": "r", "uid": "r"}
 OURS: Json = CONTROL | {"controller": True}
 QUERY = {"matchLabels": {"team": "one"}}
-Story = Callable[["CopyTape"], object]
+Story = Callable[["CopyHistoryBuilder"], object]
 
 
-class CopyTape(Tape):
+class CopyHistoryBuilder(HistoryBuilder):
     """Namespace `n`, which ResourceDistribution `r` names, has label `team=one`. Writes of copies are ours."""
 
     def __init__(self) -> None:
@@ -46,8 +46,8 @@ class CopyTape(Tape):
         self.remove(CONFIG_MAP, "s", by=by)
 
 
-def theirs(tape: CopyTape, owner: Json | None = None) -> None:
-    tape.copy("theirs", by="user", owner=owner)
+def theirs(history: CopyHistoryBuilder, owner: Json | None = None) -> None:
+    history.copy("theirs", by="user", owner=owner)
 
 
 BROKEN: dict[str, tuple[Story, str]] = {
@@ -126,14 +126,14 @@ SOUND: dict[str, Story] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_breaks_a_rule(name: str) -> None:
     story, text = BROKEN[name]
-    tape = CopyTape()
-    story(tape)
-    breaches = tape.breaches()
+    history = CopyHistoryBuilder()
+    story(history)
+    breaches = history.breaches()
     assert [text in breach for breach in breaches] == [True], breaches
 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_what_breaks_none(name: str) -> None:
-    tape = CopyTape()
-    SOUND[name](tape)
-    assert tape.breaches() == []
+    history = CopyHistoryBuilder()
+    SOUND[name](history)
+    assert history.breaches() == []

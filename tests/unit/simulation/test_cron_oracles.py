@@ -10,14 +10,14 @@ from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.resources import JOB, LEASE, Resource
 from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.crons import Crons
-from tests.unit.simulation.object_tape import Json, ObjectTape
+from tests.unit.simulation.object_history_builder import Json, ObjectHistoryBuilder
 
 
 def time_of(seconds: float) -> str:
     return f"{EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
 
 
-class CronTape(ObjectTape):
+class CronHistoryBuilder(ObjectHistoryBuilder):
     """A history of the AdvancedCronJob `web`, which is made at midnight and runs each minute. Somebody holds the lease,
     and renews it each second."""
 
@@ -61,73 +61,90 @@ class CronTape(ObjectTape):
         self.put(resource, name, body, by=by, at=self.at + 0.1 if at is None else at)
 
 
-Story = Callable[[CronTape], object]
+Story = Callable[[CronHistoryBuilder], object]
 
 
-def first(tape: CronTape) -> None:
+def first(history: CronHistoryBuilder) -> None:
     """The first run is started in time."""
-    tape.until(60)
-    tape.starts(60)
+    history.until(60)
+    history.starts(60)
 
 
-def both(tape: CronTape) -> None:
+def both(history: CronHistoryBuilder) -> None:
     """So is the second."""
-    first(tape)
-    tape.until(120)
-    tape.starts(120)
+    first(history)
+    history.until(120)
+    history.starts(120)
 
 
 @pytest.mark.parametrize(
     ("settings", "play", "expected"),
     [
-        pytest.param({}, lambda tape: (both(tape), tape.until(150)), [], id="each minute"),
-        pytest.param({}, lambda tape: tape.until(70), ["the run of 00:01:00 has not been started"], id="not started"),
+        pytest.param({}, lambda history: (both(history), history.until(150)), [], id="each minute"),
+        pytest.param(
+            {}, lambda history: history.until(70), ["the run of 00:01:00 has not been started"], id="not started"
+        ),
         pytest.param(
             {},
-            lambda tape: (tape.until(30), tape.until(170, served=False), tape.starts(120), tape.until(179)),
+            lambda history: (
+                history.until(30),
+                history.until(170, served=False),
+                history.starts(120),
+                history.until(179),
+            ),
             [],
             id="nobody was there",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.until(30), tape.until(170, served=False), tape.until(171), tape.starts(60)),
+            lambda history: (
+                history.until(30),
+                history.until(170, served=False),
+                history.until(171),
+                history.starts(60),
+            ),
             ["starts the run of 00:01:00, though later ones are due"],
             id="not the latest",
         ),
         pytest.param(
             {"startingDeadlineSeconds": 10},
-            lambda tape: (tape.until(30), tape.until(100, served=False), tape.until(110)),
+            lambda history: (history.until(30), history.until(100, served=False), history.until(110)),
             [],
             id="too late",
         ),
         pytest.param(
             {"startingDeadlineSeconds": 10},
-            lambda tape: (tape.until(30), tape.until(100, served=False), tape.until(101), tape.starts(60)),
+            lambda history: (
+                history.until(30),
+                history.until(100, served=False),
+                history.until(101),
+                history.starts(60),
+            ),
             ["starts the run of 00:01:00 after its deadline"],
             id="started too late",
         ),
         pytest.param(
             {},
-            lambda tape: (first(tape), tape.removes(60, by="user"), tape.starts(60)),
+            lambda history: (first(history), history.removes(60, by="user"), history.starts(60)),
             ["starts the run of 00:01:00 twice"],
             id="twice, though the first is gone",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.until(60), tape.starts(60, name="web-x")),
+            lambda history: (history.until(60), history.starts(60, name="web-x")),
             ["is called web-x, though it is the run of 00:01:00"],
             id="another name",
         ),
         pytest.param(
             {},
-            lambda tape: (first(tape), tape.starts(90)),
+            lambda history: (first(history), history.starts(90)),
             ["starts a run of 00:01:30 at 00:01:00", "starts a run of 00:01:30, when none is due"],
             id="not due",
         ),
-        pytest.param({"paused": True}, lambda tape: tape.until(100), [], id="paused"),
+        pytest.param({"paused": True}, lambda history: history.until(100), [], id="paused"),
         pytest.param(
             {"paused": True},
-            lambda tape: (tape.until(60), tape.starts(60)),
+            lambda history: (history.until(60), history.starts(60)),
             ["starts a run of what is paused"],
             id="started though paused",
         ),
@@ -139,7 +156,7 @@ def both(tape: CronTape) -> None:
         ),
         pytest.param(
             {"concurrencyPolicy": "Forbid"},
-            lambda tape: (first(tape), tape.until(150), tape.ends(60), tape.starts(120)),
+            lambda history: (first(history), history.until(150), history.ends(60), history.starts(120)),
             [],
             id="behind another",
         ),
@@ -151,37 +168,42 @@ def both(tape: CronTape) -> None:
         ),
         pytest.param(
             {"concurrencyPolicy": "Replace"},
-            lambda tape: (first(tape), tape.until(120), tape.removes(60), tape.starts(120)),
+            lambda history: (first(history), history.until(120), history.removes(60), history.starts(120)),
             [],
             id="replaced",
         ),
         pytest.param(
             {},
-            lambda tape: (first(tape), tape.removes(60)),
+            lambda history: (first(history), history.removes(60)),
             ["deletes web-1767225660, which is at work"],
             id="taken away",
         ),
         pytest.param(
             {"failedJobsHistoryLimit": 1},
-            lambda tape: (first(tape), tape.ends(60, "Failed"), tape.removes(60)),
+            lambda history: (first(history), history.ends(60, "Failed"), history.removes(60)),
             ["deletes web-1767225660, one of 1 that were failed"],
             id="forgotten",
         ),
         pytest.param(
             {"failedJobsHistoryLimit": 1},
-            lambda tape: (both(tape), tape.ends(60, "Failed"), tape.ends(120, "Failed"), tape.removes(60)),
+            lambda history: (
+                both(history),
+                history.ends(60, "Failed"),
+                history.ends(120, "Failed"),
+                history.removes(60),
+            ),
             [],
             id="one too many",
         ),
         pytest.param(
             {},
-            lambda tape: (both(tape), tape.asks(last=120, by="jobs-0"), tape.asks(last=60, by="jobs-0")),
+            lambda history: (both(history), history.asks(last=120, by="jobs-0"), history.asks(last=60, by="jobs-0")),
             ["lastScheduleTime goes back by 60 s"],
             id="time goes back",
         ),
     ],
 )
 def test_crons(settings: Json, play: Story, expected: list[str]) -> None:
-    tape = CronTape(**settings)
-    play(tape)
-    assert tape.breaches == expected
+    history = CronHistoryBuilder(**settings)
+    play(history)
+    assert history.breaches == expected

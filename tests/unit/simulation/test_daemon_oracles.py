@@ -7,10 +7,10 @@ import pytest
 
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control.plan import Json
-from tests.unit.simulation.daemon_tape import DaemonTape
+from tests.unit.simulation.daemon_history_builder import DaemonHistoryBuilder
 
 SEEN: Json = {"observedGeneration": 2}
-Story = Callable[[DaemonTape], object]
+Story = Callable[[DaemonHistoryBuilder], object]
 ONE: Json = {"maxUnavailable": 1}
 SURGE: Json = {"maxSurge": 1}
 IN_PLACE: Json = {"rollingUpdateType": "InPlaceIfPossible", **ONE}
@@ -18,50 +18,50 @@ PROGRESSIVE: Json = {"top": {"scaleStrategy": {"partitionedScaling": True}}, **O
 CANARY: Json = {"selector": {"matchLabels": {"ring": "canary"}}, **ONE}
 
 
-def three(**settings: Json) -> DaemonTape:
-    tape = DaemonTape(**settings)
-    tape.revision("web-a", 1, "one")
-    tape.pods("n1-a", "n2-a", "n3-a")
-    return tape
+def three(**settings: Json) -> DaemonHistoryBuilder:
+    history = DaemonHistoryBuilder(**settings)
+    history.revision("web-a", 1, "one")
+    history.pods("n1-a", "n2-a", "n3-a")
+    return history
 
 
-def newer(tape: DaemonTape) -> None:
+def newer(history: DaemonHistoryBuilder) -> None:
     """The template has changed."""
-    tape.revision("web-b", 2, "two")
+    history.revision("web-b", 2, "two")
 
 
-def taken(tape: DaemonTape, *names: str, after: float = 1.0) -> None:
+def taken(history: DaemonHistoryBuilder, *names: str, after: float = 1.0) -> None:
     """The template has changed, and we delete pods."""
-    newer(tape)
+    newer(history)
     for name in names:
-        tape.delete(name, after=after)
+        history.delete(name, after=after)
 
 
-def fail(tape: DaemonTape, name: str) -> None:
-    tape.pod(name, by="kubelet", after=0.1, phase="Failed", ready=False)
+def fail(history: DaemonHistoryBuilder, name: str) -> None:
+    history.pod(name, by="kubelet", after=0.1, phase="Failed", ready=False)
 
 
-def fails_again(tape: DaemonTape, *, after: float, meanwhile: Callable[..., None] | None = None) -> None:
+def fails_again(history: DaemonHistoryBuilder, *, after: float, meanwhile: Callable[..., None] | None = None) -> None:
     """A pod fails, and so does the one that comes then."""
-    fail(tape, "n1-a")
-    tape.delete("n1-a", after=0.1)
-    tape.remove(POD, "n1-a", by="kubelet", after=0.1)
-    tape.pods("n1-a2")
-    fail(tape, "n1-a2")
+    fail(history, "n1-a")
+    history.delete("n1-a", after=0.1)
+    history.remove(POD, "n1-a", by="kubelet", after=0.1)
+    history.pods("n1-a2")
+    fail(history, "n1-a2")
     if meanwhile is not None:
         meanwhile(after=0.01)
-    tape.delete("n1-a2", after=after)
+    history.delete("n1-a2", after=after)
 
 
-def in_place(tape: DaemonTape, name: str, *, after: float = 1.0) -> None:
+def in_place(history: DaemonHistoryBuilder, name: str, *, after: float = 1.0) -> None:
     """A pod of the first revision is taken out of service and updated."""
-    tape.pod(name, after=after, gate="False", ready=False)
-    tape.pod(name, after=0.002, gate="False", ready=False, revision="web-b", image="two", runs="one")
+    history.pod(name, after=after, gate="False", ready=False)
+    history.pod(name, after=0.002, gate="False", ready=False, revision="web-b", image="two", runs="one")
 
 
-def not_ready(tape: DaemonTape, *names: str) -> None:
+def not_ready(history: DaemonHistoryBuilder, *names: str) -> None:
     for name in names:
-        tape.pod(name, by="kubelet", after=0.1, ready=False)
+        history.pod(name, by="kubelet", after=0.1, ready=False)
 
 
 BROKEN: dict[str, tuple[Json, Story, str]] = {
@@ -181,10 +181,10 @@ BROKEN: dict[str, tuple[Json, Story, str]] = {
 
 @pytest.mark.parametrize(("settings", "story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
 def test_what_breaks_a_rule_is_found(settings: Json, story: Story, text: str) -> None:
-    tape = three(**settings)
-    assert tape.breaches() == []
-    story(tape)
-    assert any(text in breach for breach in tape.breaches()), tape.breaches()
+    history = three(**settings)
+    assert history.breaches() == []
+    story(history)
+    assert any(text in breach for breach in history.breaches()), history.breaches()
 
 
 INNOCENT: dict[str, tuple[Json, Story]] = {
@@ -268,6 +268,6 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
 
 @pytest.mark.parametrize(("settings", "story"), [pytest.param(*row, id=name) for name, row in INNOCENT.items()])
 def test_what_is_right_passes(settings: Json, story: Story) -> None:
-    tape = three(**settings)
-    story(tape)
-    assert tape.breaches() == []
+    history = three(**settings)
+    story(history)
+    assert history.breaches() == []

@@ -8,12 +8,12 @@ import pytest
 from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB
 from flotilla_common.api.resources import POD, Resource
 from tests.simulation.oracles.ephemerals import Ephemerals
-from tests.unit.simulation.object_tape import Json, ObjectTape
+from tests.unit.simulation.object_history_builder import Json, ObjectHistoryBuilder
 
 OVER = {"phase": "Succeeded", "completionTime": "2026-01-01T00:00:03Z"}
 
 
-class EphemeralTape(ObjectTape):
+class EphemeralHistoryBuilder(ObjectHistoryBuilder):
     """A history of the job `web` and of pods, a second between two changes."""
 
     def __init__(self, **spec: Any) -> None:
@@ -52,84 +52,95 @@ class EphemeralTape(ObjectTape):
         self.put(resource, name, body, by=by, at=self.at + after)
 
 
-Story = Callable[[EphemeralTape], object]
+Story = Callable[[EphemeralHistoryBuilder], object]
 
 
-def two(tape: EphemeralTape) -> None:
+def two(history: EphemeralHistoryBuilder) -> None:
     """Two pods, and the first has a container of the job."""
-    tape.pod("a")
-    tape.pod("b")
-    tape.inject("a")
+    history.pod("a")
+    history.pod("b")
+    history.inject("a")
 
 
 @pytest.mark.parametrize(
     ("settings", "play", "expected"),
     [
         pytest.param(
-            {}, lambda tape: (two(tape), tape.pod("a", code=0, dbg="web"), tape.inject("b")), [], id="in turn"
+            {},
+            lambda history: (two(history), history.pod("a", code=0, dbg="web"), history.inject("b")),
+            [],
+            id="in turn",
         ),
         pytest.param(
-            {}, lambda tape: (two(tape), tape.inject("b")), ["is the 2th pod at work, 1 may be"], id="two at once"
+            {},
+            lambda history: (two(history), history.inject("b")),
+            ["is the 2th pod at work, 1 may be"],
+            id="two at once",
         ),
-        pytest.param({"parallelism": 2}, lambda tape: (two(tape), tape.inject("b")), [], id="two at once may be"),
+        pytest.param(
+            {"parallelism": 2}, lambda history: (two(history), history.inject("b")), [], id="two at once may be"
+        ),
         pytest.param(
             {"parallelism": 2, "replicas": 1},
-            lambda tape: (two(tape), tape.inject("b")),
+            lambda history: (two(history), history.inject("b")),
             ["is the 2th pod of the job, which wants 1"],
             id="one too many",
         ),
         pytest.param(
             {"parallelism": 2},
-            lambda tape: (two(tape), tape.inject("a", "more")),
+            lambda history: (two(history), history.inject("a", "more")),
             ["gets containers of one job twice"],
             id="twice",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.pod("c", app="other"), tape.inject("c")),
+            lambda history: (history.pod("c", app="other"), history.inject("c")),
             ["gets containers of a job that does not choose it"],
             id="not chosen",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.pod("a"), tape.job(paused=True), tape.inject("a")),
+            lambda history: (history.pod("a"), history.job(paused=True), history.inject("a")),
             ["gets containers of a job that is paused"],
             id="paused",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.pod("a"), tape.job(by="jobs-0", status=OVER), tape.inject("a")),
+            lambda history: (history.pod("a"), history.job(by="jobs-0", status=OVER), history.inject("a")),
             ["gets containers of a job that is over"],
             id="over",
         ),
         pytest.param(
             {},
-            lambda tape: (tape.pod("a"), tape.gone(by="user"), tape.inject("a")),
+            lambda history: (history.pod("a"), history.gone(by="user"), history.inject("a")),
             ["gets containers of a job that does not exist"],
             id="gone",
         ),
-        pytest.param({}, lambda tape: tape.pod("a", by="kubelet", dbg="another"), [], id="of somebody else"),
+        pytest.param({}, lambda history: history.pod("a", by="kubelet", dbg="another"), [], id="of somebody else"),
         pytest.param(
             {},
-            lambda tape: (tape.job(by="jobs-0", status=OVER), tape.job(by="jobs-0", status=OVER | {"failed": 1})),
+            lambda history: (
+                history.job(by="jobs-0", status=OVER),
+                history.job(by="jobs-0", status=OVER | {"failed": 1}),
+            ),
             ["changes the status of a job that is over"],
             id="another status in the end",
         ),
         pytest.param(
             {"ttlSecondsAfterFinished": 60},
-            lambda tape: (tape.job(by="jobs-0", status=OVER), tape.gone()),
+            lambda history: (history.job(by="jobs-0", status=OVER), history.gone()),
             ["deletes a job before its time has come"],
             id="deleted too early",
         ),
         pytest.param(
             {"ttlSecondsAfterFinished": 0},
-            lambda tape: (tape.job(by="jobs-0", status=OVER), tape.gone()),
+            lambda history: (history.job(by="jobs-0", status=OVER), history.gone()),
             [],
             id="deleted in time",
         ),
     ],
 )
 def test_ephemerals(settings: Json, play: Story, expected: list[str]) -> None:
-    tape = EphemeralTape(**settings)
-    play(tape)
-    assert tape.breaches == expected
+    history = EphemeralHistoryBuilder(**settings)
+    play(history)
+    assert history.breaches == expected

@@ -6,12 +6,12 @@ import pytest
 
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.resources import CONFIG_MAP, POD
-from tests.unit.simulation.tape import US, Json, Tape
+from tests.unit.simulation.history_builder import US, HistoryBuilder, Json
 
 SIDECAR = {"name": "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "value": "true"}
 
 
-class PodTape(Tape):
+class PodHistoryBuilder(HistoryBuilder):
     """A pod `p` of nobody, with containers `a` (priority 0) and `b` (10) that wait for keys; or a job's pod."""
 
     def launch(self, *, a: str = "", b: str = "", uid: str = "u1", after: float = 1.0) -> None:
@@ -50,7 +50,7 @@ class PodTape(Tape):
         self.put(RECREATE_REQUEST, f"sidecar-termination-{uid}", {"spec": {}}, by=US)
 
 
-Story = Callable[[PodTape], object]
+Story = Callable[[PodHistoryBuilder], object]
 BROKEN: dict[str, tuple[Story, str]] = {
     "the lower priority first": (lambda t: (t.launch(), t.launch(a="made")), "a starts before b has been ready"),
     "before the higher one is ready": (
@@ -77,9 +77,9 @@ BROKEN: dict[str, tuple[Story, str]] = {
 
 @pytest.mark.parametrize(("story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
 def test_what_breaks_a_rule_is_found(story: Story, text: str) -> None:
-    tape = PodTape()
-    story(tape)
-    (breach,) = tape.breaches()
+    history = PodHistoryBuilder()
+    story(history)
+    (breach,) = history.breaches()
     assert text in breach
 
 
@@ -96,6 +96,6 @@ KEPT: dict[str, Story] = {
 
 @pytest.mark.parametrize("story", KEPT.values(), ids=KEPT)
 def test_what_nearly_breaks_one_is_not(story: Story) -> None:
-    tape = PodTape()
-    story(tape)
-    assert tape.breaches() == []
+    history = PodHistoryBuilder()
+    story(history)
+    assert history.breaches() == []

@@ -6,10 +6,10 @@ import pytest
 
 from flotilla_common.api.resources import POD
 from tests.simulation.oracles.probe_results import TYPE, ProbeResults
-from tests.unit.simulation.object_tape import Json, ObjectTape
+from tests.unit.simulation.object_history_builder import Json, ObjectHistoryBuilder
 
 
-class MarkTape(ObjectTape):
+class MarkHistoryBuilder(ObjectHistoryBuilder):
     """A history of the pod `a`, a second between two changes."""
 
     def __init__(self) -> None:
@@ -26,42 +26,48 @@ class MarkTape(ObjectTape):
         self.put(POD, name, {"metadata": metadata, "status": {"conditions": conditions}}, by=by, at=self.at + 1.0)
 
 
-Story = Callable[[MarkTape], object]
+Story = Callable[[MarkHistoryBuilder], object]
 
 
-def right(tape: MarkTape) -> None:
-    tape.pod("", "False")
-    tape.pod("1 players")
-    tape.pod("2 players", "False")
-    tape.pod("2 others", "False")
-    tape.pod("3 players")
+def right(history: MarkHistoryBuilder) -> None:
+    history.pod("", "False")
+    history.pod("1 players")
+    history.pod("2 players", "False")
+    history.pod("2 others", "False")
+    history.pod("3 players")
 
 
 RIGHT: list[Story] = [
     right,
-    lambda tape: (right(tape), tape.pod("", "False", name="b")),
-    lambda tape: (right(tape), tape.pod("1 players", by="user")),
-    lambda tape: (tape.pod("1 players"), tape.pod("1 players", by="kubelet")),
+    lambda history: (right(history), history.pod("", "False", name="b")),
+    lambda history: (right(history), history.pod("1 players", by="user")),
+    lambda history: (history.pod("1 players"), history.pod("1 players", by="kubelet")),
 ]
 WRONG: list[tuple[Story, str]] = [
-    (lambda tape: (right(tape), tape.pod("2 players", "False")), "shows 2 players after the result with number 3"),
-    (lambda tape: (right(tape), tape.pod("", "False")), "shows nothing after the result with number 3"),
-    (lambda tape: (tape.pod("1 players"), tape.pod("2 players", idle=False)), "has label idle False"),
-    (lambda tape: (tape.pod("1 players"), tape.pod("2 players", "False", idle=True)), "has label idle True"),
-    (lambda tape: (tape.pod("1 players"), tape.pod("1 players")), "is written, and shows what it showed before"),
+    (
+        lambda history: (right(history), history.pod("2 players", "False")),
+        "shows 2 players after the result with number 3",
+    ),
+    (lambda history: (right(history), history.pod("", "False")), "shows nothing after the result with number 3"),
+    (lambda history: (history.pod("1 players"), history.pod("2 players", idle=False)), "has label idle False"),
+    (lambda history: (history.pod("1 players"), history.pod("2 players", "False", idle=True)), "has label idle True"),
+    (
+        lambda history: (history.pod("1 players"), history.pod("1 players")),
+        "is written, and shows what it showed before",
+    ),
 ]
 
 
 @pytest.mark.parametrize("story", RIGHT)
 def test_what_is_right(story: Story):
-    tape = MarkTape()
-    story(tape)
-    assert tape.breaches == []
+    history = MarkHistoryBuilder()
+    story(history)
+    assert history.breaches == []
 
 
 @pytest.mark.parametrize(("story", "problem"), WRONG)
 def test_what_is_wrong(story: Story, problem: str):
-    tape = MarkTape()
-    story(tape)
-    (found,) = tape.breaches
+    history = MarkHistoryBuilder()
+    story(history)
+    (found,) = history.breaches
     assert problem in str(found)

@@ -8,9 +8,9 @@ import pytest
 
 from flotilla_common.api.resources import CLAIM, POD, REVISION
 from tests.simulation.restored_copies import RESTORED_NAMESPACE, RESTORER
-from tests.unit.simulation.tape import OWNER, Tape
+from tests.unit.simulation.history_builder import OWNER, HistoryBuilder
 
-Story = Callable[[Tape], object]
+Story = Callable[[HistoryBuilder], object]
 HOOKS = {
     "lifecycle": {
         "preDelete": {"labelsHandler": {"hold": "delete"}},
@@ -21,17 +21,17 @@ HOOKS = {
 KEEP = {"scaleStrategy": {"enablePVCReuse": True}}
 
 
-def three(**settings: Any) -> Tape:
-    tape = Tape(**{"maxUnavailable": 1, **settings})
-    tape.revision("web-1", 1, "one")
-    tape.pods("a", "b", "c")
-    return tape
+def three(**settings: Any) -> HistoryBuilder:
+    history = HistoryBuilder(**{"maxUnavailable": 1, **settings})
+    history.revision("web-1", 1, "one")
+    history.pods("a", "b", "c")
+    return history
 
 
-def update(tape: Tape, name: str, **change: Any) -> None:
+def update(history: HistoryBuilder, name: str, **change: Any) -> None:
     """An in-place update as it should be."""
-    tape.pod(name, gate="False", ready=False)
-    tape.pod(
+    history.pod(name, gate="False", ready=False)
+    history.pod(
         name,
         **{
             "gate": "False",
@@ -43,31 +43,31 @@ def update(tape: Tape, name: str, **change: Any) -> None:
             "runs": "one",
         },
     )
-    tape.pod(name, by="kubelet", gate="False", ready=False, state="Updating", revision="web-2", image="two")
-    tape.pod(name, gate="True", ready=False, state="Updating", revision="web-2", image="two")
-    tape.pod(name, gate="True", ready=False, revision="web-2", image="two")
-    tape.pod(name, by="kubelet", revision="web-2", image="two")
+    history.pod(name, by="kubelet", gate="False", ready=False, state="Updating", revision="web-2", image="two")
+    history.pod(name, gate="True", ready=False, state="Updating", revision="web-2", image="two")
+    history.pod(name, gate="True", ready=False, revision="web-2", image="two")
+    history.pod(name, by="kubelet", revision="web-2", image="two")
 
 
-def roll(tape: Tape, *names: str) -> None:
-    tape.revision("web-2", 2, "two")
+def roll(history: HistoryBuilder, *names: str) -> None:
+    history.revision("web-2", 2, "two")
     for name in names:
-        update(tape, name)
+        update(history, name)
 
 
 def test_a_right_life_breaks_nothing() -> None:
-    tape = three(partition=1, top=KEEP)
-    tape.claim("a")
-    roll(tape, "a", "b")
-    tape.spec(replicas=2)
-    tape.delete("a")
-    tape.remove(POD, "a", by="kubelet")
-    tape.remove(CLAIM, "data-a")
-    tape.delete("b", by="user")
-    tape.remove(POD, "b", by="kubelet")
-    tape.pods("d")
-    tape.end()
-    assert tape.breaches() == []
+    history = three(partition=1, top=KEEP)
+    history.claim("a")
+    roll(history, "a", "b")
+    history.spec(replicas=2)
+    history.delete("a")
+    history.remove(POD, "a", by="kubelet")
+    history.remove(CLAIM, "data-a")
+    history.delete("b", by="user")
+    history.remove(POD, "b", by="kubelet")
+    history.pods("d")
+    history.end()
+    assert history.breaches() == []
 
 
 BROKEN: dict[str, tuple[dict[str, Any], Story, str]] = {
@@ -225,10 +225,10 @@ BROKEN: dict[str, tuple[dict[str, Any], Story, str]] = {
 
 @pytest.mark.parametrize(("settings", "story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
 def test_what_breaks_a_rule_is_found(settings: dict[str, Any], story: Story, text: str) -> None:
-    tape = three(**settings)
-    assert tape.breaches() == []
-    story(tape)
-    assert any(text in breach for breach in tape.breaches()), tape.breaches()
+    history = three(**settings)
+    assert history.breaches() == []
+    story(history)
+    assert any(text in breach for breach in history.breaches()), history.breaches()
 
 
 INNOCENT: dict[str, tuple[dict[str, Any], Story]] = {
@@ -290,27 +290,27 @@ INNOCENT: dict[str, tuple[dict[str, Any], Story]] = {
 
 @pytest.mark.parametrize(("settings", "story"), [pytest.param(*row, id=name) for name, row in INNOCENT.items()])
 def test_what_is_right_passes(settings: dict[str, Any], story: Story) -> None:
-    tape = three(**settings)
-    story(tape)
-    assert tape.breaches() == []
+    history = three(**settings)
+    story(history)
+    assert history.breaches() == []
 
 
 def test_nobody_may_write_on_a_stranger_of_another_namespace() -> None:
-    tape = three()
-    tape.delete("a", by="user")
-    made = msgspec.structs.replace(tape.versions[-1], namespace=RESTORED_NAMESPACE, writer=RESTORER)
-    tape.versions.append(made)
-    assert tape.breaches() == []
-    tape.versions.append(msgspec.structs.replace(made, writer="cloneset-0"))
-    assert "a stranger of another namespace" in tape.breaches()[0]
+    history = three()
+    history.delete("a", by="user")
+    made = msgspec.structs.replace(history.versions[-1], namespace=RESTORED_NAMESPACE, writer=RESTORER)
+    history.versions.append(made)
+    assert history.breaches() == []
+    history.versions.append(msgspec.structs.replace(made, writer="cloneset-0"))
+    assert "a stranger of another namespace" in history.breaches()[0]
 
 
 def test_availability_counts_from_min_ready_seconds_on() -> None:
-    tape = three(top={"minReadySeconds": 5})
-    tape.pod("a", by="kubelet", since="2026-03-01T00:00:00Z")
-    tape.pod("b", by="kubelet", since="2026-03-01T00:00:00Z")
-    tape.pod("c", by="kubelet", since="2026-03-01T00:00:08Z", after=10)
-    tape.delete("c")  # ready, not available: no loss
-    assert tape.breaches() == []
-    tape.delete("a")
-    assert "1 are left, 2 must be" in tape.breaches()[0]
+    history = three(top={"minReadySeconds": 5})
+    history.pod("a", by="kubelet", since="2026-03-01T00:00:00Z")
+    history.pod("b", by="kubelet", since="2026-03-01T00:00:00Z")
+    history.pod("c", by="kubelet", since="2026-03-01T00:00:08Z", after=10)
+    history.delete("c")  # ready, not available: no loss
+    assert history.breaches() == []
+    history.delete("a")
+    assert "1 are left, 2 must be" in history.breaches()[0]

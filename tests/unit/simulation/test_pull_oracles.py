@@ -17,7 +17,7 @@ Json = dict[str, Any]
 ALL_DONE = {"desired": 2, "succeeded": 2, "completionTime": "2026-01-01T00:00:09Z", "message": "job has completed"}
 
 
-class Tape:
+class HistoryBuilder:
     """A history of one job and two nodes, a second between two changes."""
 
     def __init__(self, parallelism: int = 1) -> None:
@@ -67,35 +67,35 @@ class Tape:
 
 
 def test_a_right_life_breaks_nothing() -> None:
-    tape = Tape()
+    history = HistoryBuilder()
     for name in ("one", "two"):
-        tape.node(name, asked=True)
-        tape.status(active=1)
-        tape.node(name, "Pulling", asked=True)
-        tape.node(name, "Succeeded", asked=True)
-    tape.status(**ALL_DONE)
-    assert tape.breaches == []
+        history.node(name, asked=True)
+        history.status(active=1)
+        history.node(name, "Pulling", asked=True)
+        history.node(name, "Succeeded", asked=True)
+    history.status(**ALL_DONE)
+    assert history.breaches == []
 
 
 def test_as_many_nodes_as_may() -> None:
-    tape = Tape(parallelism=2)
-    tape.node("one", asked=True)
-    tape.node("two", asked=True)
-    assert tape.breaches == []
+    history = HistoryBuilder(parallelism=2)
+    history.node("one", asked=True)
+    history.node("two", asked=True)
+    assert history.breaches == []
 
 
 def test_too_many_nodes_at_once() -> None:
-    tape = Tape()
-    tape.node("one", "Pulling", asked=True)
-    tape.node("two", asked=True)
-    assert tape.breaches == ["has 2 nodes pull at once (one, two), 1 may"]
+    history = HistoryBuilder()
+    history.node("one", "Pulling", asked=True)
+    history.node("two", asked=True)
+    assert history.breaches == ["has 2 nodes pull at once (one, two), 1 may"]
 
 
 def test_a_node_of_an_earlier_round_is_still_at_it() -> None:
-    tape = Tape()
-    tape.node("one", "Succeeded", asked=True, version=1, said=0)
-    tape.node("two", asked=True)
-    assert tape.breaches == ["has 2 nodes pull at once (one, two), 1 may"]
+    history = HistoryBuilder()
+    history.node("one", "Succeeded", asked=True, version=1, said=0)
+    history.node("two", asked=True)
+    assert history.breaches == ["has 2 nodes pull at once (one, two), 1 may"]
 
 
 @pytest.mark.parametrize(
@@ -107,17 +107,19 @@ def test_a_node_of_an_earlier_round_is_still_at_it() -> None:
     ],
 )
 def test_a_job_that_is_over_too_early(phase: str, expected: Sequence[str]) -> None:
-    tape = Tape(parallelism=2)
-    tape.node("one", "Succeeded", asked=True)
-    tape.node("two", phase, asked=bool(phase))
-    tape.status(**ALL_DONE)
-    assert tape.breaches == expected
+    history = HistoryBuilder(parallelism=2)
+    history.node("one", "Succeeded", asked=True)
+    history.node("two", phase, asked=bool(phase))
+    history.status(**ALL_DONE)
+    assert history.breaches == expected
 
 
 def test_a_job_that_is_given_up_leaves_nodes_undone() -> None:
-    tape = Tape()
-    tape.status(desired=2, failed=2, completionTime="2026-01-01T00:00:09Z", message="job exceeds activeDeadlineSeconds")
-    assert tape.breaches == []
+    history = HistoryBuilder()
+    history.status(
+        desired=2, failed=2, completionTime="2026-01-01T00:00:09Z", message="job exceeds activeDeadlineSeconds"
+    )
+    assert history.breaches == []
 
 
 @pytest.mark.parametrize(
@@ -128,25 +130,25 @@ def test_a_job_that_is_given_up_leaves_nodes_undone() -> None:
     ],
 )
 def test_counts_that_do_not_add_up(status: Json, expected: str) -> None:
-    tape = Tape(parallelism=2)
+    history = HistoryBuilder(parallelism=2)
     for name in ("one", "two"):
-        tape.node(name, "Succeeded", asked=True)
-    tape.status(**status)
-    assert tape.breaches == [expected]
+        history.node(name, "Succeeded", asked=True)
+    history.status(**status)
+    assert history.breaches == [expected]
 
 
 def test_what_is_over_stays() -> None:
-    tape = Tape(parallelism=2)
+    history = HistoryBuilder(parallelism=2)
     for name in ("one", "two"):
-        tape.node(name, "Succeeded", asked=True)
-    tape.status(**ALL_DONE)
-    tape.status(**{**ALL_DONE, "succeeded": 1, "failed": 1})
-    assert tape.breaches == ["changes the status of a job that is over"]
+        history.node(name, "Succeeded", asked=True)
+    history.status(**ALL_DONE)
+    history.status(**{**ALL_DONE, "succeeded": 1, "failed": 1})
+    assert history.breaches == ["changes the status of a job that is over"]
 
 
 def test_a_final_phase_is_final() -> None:
-    tape = Tape()
-    tape.node("one", "Failed", asked=True)
-    tape.node("one", "Succeeded", asked=True, version=1)
-    tape.node("one", "Pulling", asked=True, version=1)
-    assert tape.breaches == ["says Pulling of nginx:1, which was Succeeded already"]
+    history = HistoryBuilder()
+    history.node("one", "Failed", asked=True)
+    history.node("one", "Succeeded", asked=True, version=1)
+    history.node("one", "Pulling", asked=True, version=1)
+    assert history.breaches == ["says Pulling of nginx:1, which was Succeeded already"]

@@ -6,15 +6,15 @@ import pytest
 
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
-from tests.unit.simulation.set_tape import SetTape
-from tests.unit.simulation.tape import OWNER, US, Json
+from tests.unit.simulation.history_builder import OWNER, US, Json
+from tests.unit.simulation.set_history_builder import SetHistoryBuilder
 
 TARGET = {"apiVersion": STATEFUL_SET.api_version, "kind": STATEFUL_SET.kind, "name": "web"}
 CONTROLLED = {"metadata": {"ownerReferences": [OWNER | {"kind": STATEFUL_SET.kind}]}}
-Story = Callable[["RecordTape"], object]
+Story = Callable[["RecordHistoryBuilder"], object]
 
 
-class RecordTape(SetTape):
+class RecordHistoryBuilder(SetHistoryBuilder):
     """Records of the StatefulSet's two pods, in a PersistentPodState that it asks for."""
 
     def __init__(self) -> None:
@@ -58,10 +58,10 @@ BROKEN: dict[str, tuple[Story, str]] = {
 
 @pytest.mark.parametrize(("story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
 def test_what_breaks_the_rule_is_found(story: Story, text: str) -> None:
-    tape = RecordTape()
-    assert tape.breaches() == []
-    story(tape)
-    assert any(text in breach for breach in tape.breaches()), tape.breaches()
+    history = RecordHistoryBuilder()
+    assert history.breaches() == []
+    story(history)
+    assert any(text in breach for breach in history.breaches()), history.breaches()
 
 
 INNOCENT: dict[str, Story] = {
@@ -90,6 +90,6 @@ CLEAN: Json = {"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"
 
 @pytest.mark.parametrize("story", INNOCENT.values(), ids=INNOCENT.keys())
 def test_what_is_right_passes(story: Story) -> None:
-    tape = RecordTape()
-    story(tape)
-    assert tape.breaches() == []
+    history = RecordHistoryBuilder()
+    story(history)
+    assert history.breaches() == []

@@ -8,9 +8,9 @@ import pytest
 from flotilla_common.api.keys import POD_NAME_LABEL
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Json
-from tests.unit.simulation.set_tape import SetTape
+from tests.unit.simulation.set_history_builder import SetHistoryBuilder
 
-Story = Callable[[SetTape], object]
+Story = Callable[[SetHistoryBuilder], object]
 CHOSEN = {"apps.kruise.io/specified-delete": "true"}
 RECREATE: Json = {"podUpdatePolicy": "ReCreate"}
 PARALLEL: Json = {"ordered": False, **RECREATE}
@@ -19,28 +19,28 @@ KEPT: Json = {"claims": {"whenScaled": "Retain", "whenDeleted": "Retain"}}
 HOOK: Json = {"top": {"lifecycle": {"preNormal": {"labelsHandler": {"checked": "yes"}}}}}
 
 
-def three(**settings: Any) -> SetTape:
-    tape = SetTape(**settings)
-    tape.revision("web-a", 1, "one")
-    tape.pods("web-0", "web-1", "web-2", revision="web-a", labels={"checked": "yes"})
-    return tape
+def three(**settings: Any) -> SetHistoryBuilder:
+    history = SetHistoryBuilder(**settings)
+    history.revision("web-a", 1, "one")
+    history.pods("web-0", "web-1", "web-2", revision="web-a", labels={"checked": "yes"})
+    return history
 
 
-def again(tape: SetTape, name: str, **change: Any) -> None:
+def again(history: SetHistoryBuilder, name: str, **change: Any) -> None:
     """A pod is deleted by us, and comes back."""
-    tape.delete(name)
-    tape.remove(POD, name, by="kubelet")
-    tape.pods(name, **{"revision": "web-b", "image": "two", **change})
+    history.delete(name)
+    history.remove(POD, name, by="kubelet")
+    history.pods(name, **{"revision": "web-b", "image": "two", **change})
 
 
-def update(tape: SetTape, *names: str) -> None:
-    tape.revision("web-b", 2, "two")
+def update(history: SetHistoryBuilder, *names: str) -> None:
+    history.revision("web-b", 2, "two")
     for name in names:
-        again(tape, name)
+        again(history, name)
 
 
-def fail(tape: SetTape, name: str) -> None:
-    tape.pod(name, by="kubelet", phase="Failed", ready=False, revision="web-a")
+def fail(history: SetHistoryBuilder, name: str) -> None:
+    history.pod(name, by="kubelet", phase="Failed", ready=False, revision="web-a")
 
 
 BROKEN: dict[str, tuple[Json, Story, str]] = {
@@ -177,10 +177,10 @@ BROKEN: dict[str, tuple[Json, Story, str]] = {
 
 @pytest.mark.parametrize(("settings", "story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
 def test_what_breaks_a_rule_is_found(settings: Json, story: Story, text: str) -> None:
-    tape = three(**settings)
-    assert tape.breaches() == []
-    story(tape)
-    assert any(text in breach for breach in tape.breaches()), tape.breaches()
+    history = three(**settings)
+    assert history.breaches() == []
+    story(history)
+    assert any(text in breach for breach in history.breaches()), history.breaches()
 
 
 INNOCENT: dict[str, tuple[Json, Story]] = {
@@ -274,6 +274,6 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
 
 @pytest.mark.parametrize(("settings", "story"), [pytest.param(*row, id=name) for name, row in INNOCENT.items()])
 def test_what_is_right_passes(settings: Json, story: Story) -> None:
-    tape = three(**settings)
-    story(tape)
-    assert tape.breaches() == []
+    history = three(**settings)
+    story(history)
+    assert history.breaches() == []

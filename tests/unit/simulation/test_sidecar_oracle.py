@@ -8,15 +8,15 @@ import pytest
 
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import POD, REVISION
-from tests.unit.simulation.tape import US, Json, Tape
+from tests.unit.simulation.history_builder import US, HistoryBuilder, Json
 
 HASH, INJECTED = "kruise.io/sidecarset-hash", "kruise.io/sidecarset-injected-list"
 CONDITION = "SidecarSetUpgradable"
 HOT = {"upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "idle"}}
-Story = Callable[["SidecarTape"], object]
+Story = Callable[["SidecarHistoryBuilder"], object]
 
 
-class SidecarTape(Tape):
+class SidecarHistoryBuilder(HistoryBuilder):
     """The pods a, b and c, which belong to nobody, have been injected with SidecarSet `side` at p1, which wants p2 by
     now, one after the other. Writes are ours unless `by` says otherwise."""
 
@@ -113,9 +113,9 @@ def remembering(name: str) -> str:
     return record.decode()
 
 
-def choosing(tape: SidecarTape, **strategy: Any) -> None:
-    tape.strategy |= strategy
-    tape.side("p2")
+def choosing(history: SidecarHistoryBuilder, **strategy: Any) -> None:
+    history.strategy |= strategy
+    history.side("p2")
 
 
 BROKEN: dict[str, tuple[Story, str]] = {
@@ -184,10 +184,10 @@ BROKEN: dict[str, tuple[Story, str]] = {
 
 @pytest.mark.parametrize(("story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
 def test_what_breaks_the_rule_is_found(story: Story, text: str) -> None:
-    tape = SidecarTape()
-    assert tape.breaches() == []
-    story(tape)
-    assert any(text in breach for breach in tape.breaches()), tape.breaches()
+    history = SidecarHistoryBuilder()
+    assert history.breaches() == []
+    story(history)
+    assert any(text in breach for breach in history.breaches()), history.breaches()
 
 
 INNOCENT: dict[str, Story] = {
@@ -249,23 +249,23 @@ INNOCENT: dict[str, Story] = {
 
 @pytest.mark.parametrize("story", [pytest.param(story, id=name) for name, story in INNOCENT.items()])
 def test_what_nearly_breaks_it_is_not(story: Story) -> None:
-    tape = SidecarTape()
-    story(tape)
-    assert tape.breaches() == []
+    history = SidecarHistoryBuilder()
+    story(history)
+    assert history.breaches() == []
 
 
 def test_sidecars_change_while_their_pods_are_in_service() -> None:
     """They are not what the readiness gate of an update in place is about."""
-    tape = SidecarTape()
-    tape.pods("x")
-    document = tape._stored[POD, "x"]
+    history = SidecarHistoryBuilder()
+    history.pods("x")
+    document = history._stored[POD, "x"]
 
     def with_sidecar(image: str) -> Json:
         sidecar = {"name": "proxy", "image": image, "env": [{"name": "IS_INJECTED", "value": "true"}]}
         return document | {"spec": document["spec"] | {"containers": [*document["spec"]["containers"], sidecar]}}
 
-    tape.put(POD, "x", with_sidecar("p1"), by="user")
-    tape.put(POD, "x", with_sidecar("p2"))
-    assert tape.breaches() == []
-    tape.pod("x", image="two")
-    assert any("while the pod is in service" in breach for breach in tape.breaches())
+    history.put(POD, "x", with_sidecar("p1"), by="user")
+    history.put(POD, "x", with_sidecar("p2"))
+    assert history.breaches() == []
+    history.pod("x", image="two")
+    assert any("while the pod is in service" in breach for breach in history.breaches())

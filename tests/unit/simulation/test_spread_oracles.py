@@ -15,7 +15,7 @@ from flotilla_common.api.resources import POD
 from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.spread_end import FinalState, final_problems
 from tests.simulation.oracles.spreads import Spreads
-from tests.unit.simulation.object_tape import Json, ObjectTape
+from tests.unit.simulation.object_history_builder import Json, ObjectHistoryBuilder
 
 US, WEBHOOK, USER, CLONES = "topology-0", "webhook-1", "user", "cloneset-0"
 MATCHED, COST = "apps.kruise.io/matched-workloadspread", "controller.kubernetes.io/pod-deletion-cost"
@@ -23,7 +23,7 @@ A, B = {"name": "a", "maxReplicas": 2}, {"name": "b"}
 NO_NODE = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
 MARKED = [{"type": "Schedulable", "status": "False"}]
 OWNER = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web", "uid": "web", "controller": True}
-Story = Callable[["SpreadTape"], object]
+Story = Callable[["SpreadHistoryBuilder"], object]
 
 
 def pod_of(name: str, subset: str, *, uid: str = "", cost: str = "", spread: str = "spread", **metadata: Any) -> Json:
@@ -34,7 +34,7 @@ def pod_of(name: str, subset: str, *, uid: str = "", cost: str = "", spread: str
     return {"metadata": meta | metadata, "spec": {}, "status": {"phase": "Running", "conditions": NO_NODE}}
 
 
-class SpreadTape(ObjectTape):
+class SpreadHistoryBuilder(ObjectHistoryBuilder):
     """WorkloadSpread `spread` of the CloneSet `web`: two pods at most in a, any number in b. A second passes before
     each change."""
 
@@ -79,9 +79,9 @@ class SpreadTape(ObjectTape):
         self.put(POD, name, None, by=by, at=self.at + after)
 
 
-def two(tape: SpreadTape) -> None:
-    tape.pod("p", "a")
-    tape.pod("q", "a")
+def two(history: SpreadHistoryBuilder) -> None:
+    history.pod("p", "a")
+    history.pod("q", "a")
 
 
 BROKEN: dict[str, tuple[Story, str]] = {
@@ -172,16 +172,16 @@ SOUND: dict[str, Story] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_breaks_a_rule(name: str) -> None:
     story, text = BROKEN[name]
-    tape = SpreadTape()
-    story(tape)
-    assert [text in breach for breach in tape.breaches] == [True], tape.breaches
+    history = SpreadHistoryBuilder()
+    story(history)
+    assert [text in breach for breach in history.breaches] == [True], history.breaches
 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_what_breaks_none(name: str) -> None:
-    tape = SpreadTape()
-    SOUND[name](tape)
-    assert tape.breaches == []
+    history = SpreadHistoryBuilder()
+    SOUND[name](history)
+    assert history.breaches == []
 
 
 def at_rest() -> dict[str, Any]:

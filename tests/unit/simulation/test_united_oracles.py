@@ -12,12 +12,12 @@ from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.resources import POD
 from tests.simulation.oracles.united import SubsetWorkloads
 from tests.simulation.oracles.united_end import FinalState, final_problems
-from tests.unit.simulation.object_tape import Json, ObjectTape
+from tests.unit.simulation.object_history_builder import Json, ObjectHistoryBuilder
 
 US, USER, CLONES = "topology-0", "user", "cloneset-0"
 SUBSET, REVISION = "apps.kruise.io/subset-name", "apps.kruise.io/controller-revision-hash"
 SELECTOR = {"matchLabels": {"app": "web"}}
-Story = Callable[["UnitedTape"], object]
+Story = Callable[["UnitedHistoryBuilder"], object]
 
 
 def reference(kind: str, name: str) -> Json:
@@ -40,7 +40,7 @@ def ready_pod(child: str, number: int, *, revision: str = "web-1", ready: bool =
     return {"metadata": metadata, "spec": {}, "status": status}
 
 
-class UnitedTape(ObjectTape):
+class UnitedHistoryBuilder(ObjectHistoryBuilder):
     """UnitedDeployment `web` of CloneSets `web-a` and `web-b`, with two ready pods each. A second passes before each
     change."""
 
@@ -206,16 +206,16 @@ SOUND: dict[str, Story] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_breaks_a_rule(name: str) -> None:
     story, text = BROKEN[name]
-    tape = UnitedTape()
-    story(tape)
-    assert [text in breach for breach in tape.breaches] == [True], tape.breaches
+    history = UnitedHistoryBuilder()
+    story(history)
+    assert [text in breach for breach in history.breaches] == [True], history.breaches
 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_what_breaks_none(name: str) -> None:
-    tape = UnitedTape()
-    SOUND[name](tape)
-    assert tape.breaches == []
+    history = UnitedHistoryBuilder()
+    SOUND[name](history)
+    assert history.breaches == []
 
 
 def child_at_rest(subset: str) -> Json:

@@ -1,4 +1,4 @@
-"""Hand-made histories of a DaemonSet `web` on nodes `n1`, `n2`, …, as `tape.py` makes them of a CloneSet.
+"""Hand-made histories of a DaemonSet `web` on nodes `n1`, `n2`, …, as `history_builder.py` makes them of a CloneSet.
 
 tape = DaemonTape(maxUnavailable=1)
 tape.pods("n1-a", "n2-a")              # on their nodes
@@ -10,12 +10,12 @@ from typing import Any
 
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.resources import NODE, POD
-from tests.unit.simulation.tape import OWNER, US, Json, Tape
+from tests.unit.simulation.history_builder import OWNER, US, HistoryBuilder, Json
 
 POOL = "pool"
 
 
-class DaemonTape(Tape):
+class DaemonHistoryBuilder(HistoryBuilder):
     """Three nodes of pool `web`, which the pods demand."""
 
     kind = DAEMON_SET

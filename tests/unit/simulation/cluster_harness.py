@@ -13,7 +13,7 @@ from tests.simulation.history import History
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
 
 
-class Place(Harness):
+class ClusterHarness(Harness):
     """A namespace in a cluster of three nodes."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
@@ -67,15 +67,15 @@ def condition(document: Json, kind: str) -> str:
     return next((one["status"] for one in document["status"].get("conditions", []) if one["type"] == kind), "")
 
 
-Story = Callable[[Place], Awaitable[None]]
+Story = Callable[[ClusterHarness], Awaitable[None]]
 
 
 def play_in_a_cluster(story: Story) -> None:
     """Play it in a new place."""
 
     async def main(loop: SimulatedLoop) -> None:
-        place = Place(loop)
-        await place.begin()
-        await story(place)
+        cluster = ClusterHarness(loop)
+        await cluster.begin()
+        await story(cluster)
 
     run(main)

@@ -1,4 +1,4 @@
-"""Hand-made histories of a StatefulSet `web`, as `tape.py` makes them of a CloneSet.
+"""Hand-made histories of a StatefulSet `web`, as `history_builder.py` makes them of a CloneSet.
 
 tape = SetTape(replicas=3)
 tape.pods("web-0", "web-1", "web-2")
@@ -11,10 +11,10 @@ from typing import Any
 from flotilla_common.api import keys
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import CLAIM
-from tests.unit.simulation.tape import OWNER, Json, Tape
+from tests.unit.simulation.history_builder import OWNER, HistoryBuilder, Json
 
 
-class SetTape(Tape):
+class SetHistoryBuilder(HistoryBuilder):
     """In order, unless `ordered` says otherwise. `claims`: the retention policy, which a claim `data` comes with."""
 
     kind = STATEFUL_SET

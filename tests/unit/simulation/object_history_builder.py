@@ -12,7 +12,7 @@ Json = dict[str, Any]
 Rule = Callable[[View, Commit], Iterable[str]]
 
 
-class ObjectTape:
+class ObjectHistoryBuilder:
     """A history in namespace `shop`. Uids are names."""
 
     def __init__(self, rule: Rule) -> None:

@@ -22,7 +22,7 @@ STATE = "lifecycle.apps.kruise.io/state"
 INSTANCE = "apps.kruise.io/cloneset-instance-id"
 
 
-class Tape:
+class HistoryBuilder:
     """A history in the making; a second passes before each change."""
 
     kind = CLONE_SET
