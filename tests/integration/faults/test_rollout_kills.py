@@ -1,5 +1,7 @@
-"""Rollouts of other workloads under kills and wipes: pods keep their identities, no container restarts twice, budgets
-hold, and not one write is made twice."""
+"""Rollouts of other workloads under kills and wipes.
+
+Pods keep their identities, no container restarts twice, budgets hold, and no write is repeated.
+"""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -149,7 +151,7 @@ def updated(space: Workspace) -> int:
 
 @pytest.fixture
 def story(request: pytest.FixtureRequest, flotilla: Fleet) -> Iterator[Story]:
-    """The story that the test names, in a namespace of its own."""
+    """Yield the story that the test names, in a namespace of its own."""
     title = request.node.nodeid
     if request.param is SidecarRollout:
         with meshed(flotilla.cluster, title) as mesh:

@@ -178,7 +178,7 @@ def test_children_changed_by_hand(space: Workspace) -> None:
 
 
 def test_orphans_are_adopted_and_kept_on_request(space: Workspace) -> None:
-    """E9 and E14: what a deleted UnitedDeployment leaves behind is taken in again with its pods."""
+    """E9 and E14: the children of a deleted UnitedDeployment are adopted again with their pods."""
     space.apply(united(4, "ab"))
     settled(space, 4)
     before = {identity(pod) for pod in space.pods.values()}
