@@ -13,11 +13,11 @@ from flotilla_common.api.core import Node, Pod
 from flotilla_common.workload.pernode import PodFactory
 from flotilla_common.workload.placement import FITS, Fit, Placement
 from flotilla_common.workload.predicates import is_serving
-from flotilla_daemonset.daemonset import manage, rollout, work
-from flotilla_daemonset.daemonset.former import Former
+from flotilla_daemonset.daemonset import manage, pod_actions, rollout
 from flotilla_daemonset.daemonset.manage import _Manage
 from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.pods import Criteria
+from flotilla_daemonset.daemonset.previous_pod import PreviousPod
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
 
 
@@ -96,10 +96,10 @@ def no_time_to_become_available(patch: pytest.MonkeyPatch) -> None:
 def no_back_off(patch: pytest.MonkeyPatch) -> None:
     """A failed pod is replaced at once, however often."""
 
-    def lingers_until(former: Former, now: datetime, generation: int) -> datetime | None:
+    def lingers_until(former: PreviousPod, now: datetime, generation: int) -> datetime | None:
         del former, now, generation
 
-    patch.setattr(Former, "lingers_until", lingers_until)
+    patch.setattr(PreviousPod, "lingers_until", lingers_until)
 
 
 def no_turn_for_the_chosen(patch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def no_turn_for_the_chosen(patch: pytest.MonkeyPatch) -> None:
 
 def no_hook(patch: pytest.MonkeyPatch) -> None:
     """Nobody is asked before a pod goes."""
-    patch.setattr(work, "hooked", nothing)
+    patch.setattr(pod_actions, "hooked", nothing)
 
 
 GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cloneset.cloneset.create import fresh_ids
+from flotilla_cloneset.cloneset.create import new_instance_ids
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod
 from flotilla_common.api.meta import ObjectMeta
@@ -170,12 +170,12 @@ def test_ids_of_free_claims(
 
 def test_fresh_ids() -> None:
     owner = ObjectMeta(uid="uid", resource_version="7")
-    ids = list(islice(fresh_ids(owner, ["a", "b"], ()), 200))
+    ids = list(islice(new_instance_ids(owner, ["a", "b"], ()), 200))
     assert len(set(ids)) == 200
     assert all(len(identity) == 5 and set(identity) <= set(ALPHABET) for identity in ids)
-    assert ids == list(islice(fresh_ids(owner, ["b", "a"], ()), 200))
-    assert ids != list(islice(fresh_ids(ObjectMeta(uid="other", resource_version="7"), ["a", "b"], ()), 200))
-    assert ids[0] not in list(islice(fresh_ids(owner, ["a", "b"], {ids[0]}), 200))
+    assert ids == list(islice(new_instance_ids(owner, ["b", "a"], ()), 200))
+    assert ids != list(islice(new_instance_ids(ObjectMeta(uid="other", resource_version="7"), ["a", "b"], ()), 200))
+    assert ids[0] not in list(islice(new_instance_ids(owner, ["a", "b"], {ids[0]}), 200))
 
 
 def test_a_set_that_is_empty_again_makes_other_names() -> None:

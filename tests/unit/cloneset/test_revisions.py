@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cloneset.cloneset.revisions import choose, in_place_spec
+from flotilla_cloneset.cloneset.revisions import find_revisions, in_place_spec
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.resources import REVISION
@@ -25,7 +25,7 @@ def test_a_taken_over_set_keeps_its_revisions(name: str) -> None:
     owned = decoded(document, CloneSet)
     stored = [openkruise.decoded(one) for one in openkruise.revisions("CloneSet", name)]
     snapshot = CloneSetSnapshot(cloneset=owned, revisions=stored)
-    choice = choose(snapshot, Selector.compile(owned.spec.selector))
+    choice = find_revisions(snapshot, Selector.compile(owned.spec.selector))
     assert choice.writes == ()
     assert choice.update.metadata.name == document["status"]["updateRevision"]
     assert choice.current.metadata.name == document["status"]["currentRevision"]
@@ -33,7 +33,7 @@ def test_a_taken_over_set_keeps_its_revisions(name: str) -> None:
 
 def test_the_claim_templates_of_a_taken_over_set_have_the_hash_that_its_revisions_say() -> None:
     owned = decoded(openkruise.cloneset("clone"), CloneSet)
-    choice = choose(CloneSetSnapshot(cloneset=owned), Selector.compile(owned.spec.selector))
+    choice = find_revisions(CloneSetSnapshot(cloneset=owned), Selector.compile(owned.spec.selector))
     assert choice.update.metadata.name == "clone-54465bc649"
     assert choice.update.metadata.annotations[HASH] == "679419538"
 

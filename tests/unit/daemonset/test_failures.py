@@ -11,7 +11,13 @@ from flotilla_common.api.kinds.daemonset.types import DaemonSet
 from flotilla_common.control.plan import Delete, Patch
 from flotilla_common.mirror.table import Table
 from flotilla_common.workload.pernode import Departed
-from flotilla_daemonset.daemonset.former import FIRST_DELAY, FORGIVEN_AFTER, LONGEST_DELAY, Former, after
+from flotilla_daemonset.daemonset.previous_pod import (
+    FIRST_DELAY,
+    FORGIVEN_AFTER,
+    LONGEST_DELAY,
+    PreviousPod,
+    record_deletion,
+)
 from tests.support.fake_clock import FakeClock
 from tests.testkit.plans import codes, reason
 from tests.unit.daemonset.build import NOW, Builder, ds, node, planned, pod, summary, writes
@@ -34,13 +40,15 @@ def test_a_failed_pod_is_told_of_once() -> None:
 
 
 def test_one_that_fails_again_stays_for_a_while() -> None:
-    former = {"n1": Former(name="d-x", failed_at=NOW - timedelta(seconds=1), delay=timedelta(seconds=4), generation=1)}
-    plan = planned(ds("A"), "1AF 2A", on=2, former=former)
+    previous_pods = {
+        "n1": PreviousPod(name="d-x", failed_at=NOW - timedelta(seconds=1), delay=timedelta(seconds=4), generation=1)
+    }
+    plan = planned(ds("A"), "1AF 2A", on=2, previous_pods=previous_pods)
     assert summary(plan) == []
     assert plan.wake_at == NOW + timedelta(seconds=3)
     assert "WaitingForBackoff" in codes(plan)
     changed = ds("A").stored(observedGeneration=2)
-    assert writes(changed, "1AF 2A", on=2, former=former) == "-1A"
+    assert writes(changed, "1AF 2A", on=2, previous_pods=previous_pods) == "-1A"
 
 
 class Fleet:
@@ -49,18 +57,18 @@ class Fleet:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.sets, self.pods = Table[DaemonSet](), Table[Pod]()
-        self.former = Departed(self.sets, self.pods, self._after)
+        self.previous_pods = Departed(self.sets, self.pods, self._after)
         self.sets.apply(ds().build())
         self.count = 0
 
-    def _after(self, daemonset: DaemonSet, pod: Pod, before: Former | None) -> Former:
-        return after(daemonset, pod, before, self.clock.now())
+    def _after(self, daemonset: DaemonSet, pod: Pod, before: PreviousPod | None) -> PreviousPod:
+        return record_deletion(daemonset, pod, before, self.clock.now())
 
     @property
-    def known(self) -> Mapping[str, Former]:
-        return self.former.of("uid-d")
+    def known(self) -> Mapping[str, PreviousPod]:
+        return self.previous_pods.of("uid-d")
 
-    def goes(self, flags: str = "F") -> Former:
+    def goes(self, flags: str = "F") -> PreviousPod:
         self.count += 1
         one = pod("n1", "A", flags, name=f"d-{self.count}")
         self.pods.apply(one)

@@ -7,10 +7,10 @@ from itertools import islice
 
 import msgspec
 
-from flotilla_cloneset.cloneset.bodies import PodFactory
 from flotilla_cloneset.cloneset.claims import instance_id
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.numbers import Quantities
+from flotilla_cloneset.cloneset.pod_factory import PodFactory
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, POD
@@ -87,7 +87,7 @@ def _ids(context: PlanContext) -> Iterator[str]:
     names = [pod.metadata.name for pod in snapshot.pods]
     every_claim = {instance_id(claim) for claim in snapshot.claims}
     taken = {instance_id(pod) for pod in snapshot.pods} | every_claim | set(reused)
-    yield from filter(usable, fresh_ids(snapshot.cloneset.metadata, [*names, *every_claim], taken))
+    yield from filter(usable, new_instance_ids(snapshot.cloneset.metadata, [*names, *every_claim], taken))
 
 
 def _factory(context: PlanContext, revision: ControllerRevision) -> PodFactory:
@@ -144,7 +144,7 @@ def _failed(what: str, body: Json) -> Event:
     return Event("FailedCreate", f"failed to create {what}: ", after=text, warning=True)
 
 
-def fresh_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
+def new_instance_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
     """Yield endless ids that are not `taken`: the last five characters of the names of a pod and its claims (§4.5).
 
     They look random but are derived from what exists, so that planning the same view twice plans the same names: a plan

@@ -12,7 +12,7 @@ from flotilla_cloneset.cloneset.classification import Classification, Criteria, 
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.numbers import targets
 from flotilla_cloneset.cloneset.podupdate import RECREATE
-from flotilla_cloneset.cloneset.revisions import RECIPE, choose, in_place_spec, record_of, surplus
+from flotilla_cloneset.cloneset.revisions import RECIPE, find_revisions, in_place_spec, record_of, surplus
 from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
@@ -50,7 +50,7 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
     if selector.empty:
         return refused("InvalidSelector", "nothing is done: spec.selector is empty")
     try:
-        revisions = choose(snapshot, selector)
+        revisions = find_revisions(snapshot, selector)
     except ValueError as error:
         return refused("InvalidTemplate", f"nothing is done: spec.template or spec.volumeClaimTemplates: {error}")
     draft = Draft()

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from flotilla_cloneset.cloneset.bodies import revision_labels
 from flotilla_cloneset.cloneset.context import PlanContext
+from flotilla_cloneset.cloneset.pod_factory import revision_labels
 from flotilla_cloneset.cloneset.revisions import RECIPE, in_place_spec
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod

@@ -31,7 +31,7 @@ from flotilla_common.workload.revisions import (
 RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_labels, belongs=belongs)
 
 
-def choose(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
+def find_revisions(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
     """Choose the update and the current revision. Raises ValueError if a template cannot be read."""
     spec, status = snapshot.cloneset.spec, snapshot.cloneset.status
     owner = RevisionOwner(

@@ -6,10 +6,10 @@ moves. Every function returns whether it planned a write.
 
 from collections.abc import Iterable, Sequence
 
-from flotilla_cloneset.cloneset.choose import choose
 from flotilla_cloneset.cloneset.claims import delete_claim, instance_id
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.create import plan_creates
+from flotilla_cloneset.cloneset.deletion_order import pods_to_delete
 from flotilla_cloneset.cloneset.numbers import Quantities, quantities
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import mapping, mappings, text
@@ -147,7 +147,7 @@ def _most_dispensable(context: PlanContext, pods: Sequence[Pod], count: int, old
     new, old = context.pods.groups(context.snapshot.gates.on("PreparingUpdateAsUpdate"))
     spec = mapping(decode_template(context.snapshot.cloneset.spec.template).get("spec"))
     constraints = mappings(spec.get("topologySpreadConstraints"))
-    return choose(
+    return pods_to_delete(
         [pod for pod in new if pod.metadata.uid in among],
         [pod for pod in old if pod.metadata.uid in among],
         count,

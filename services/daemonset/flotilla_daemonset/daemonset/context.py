@@ -12,7 +12,7 @@ from flotilla_common.api.rollout import LifecycleHook
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace import InPlaceContext
-from flotilla_daemonset.daemonset.nodes import NodeState, Survey
+from flotilla_daemonset.daemonset.nodes import NodeState, NodeView
 from flotilla_daemonset.daemonset.numbers import Targets
 from flotilla_daemonset.daemonset.pods import Criteria, Membership
 from flotilla_daemonset.daemonset.revisions import RECIPE, Revisions, hash_of
@@ -27,7 +27,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     selector: Selector
     revisions: Revisions
     members: Membership
-    survey: Survey
+    node_view: NodeView
     criteria: Criteria
     targets: Targets
     disruptions: Disruptions
@@ -40,12 +40,12 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def nodes(self) -> list[NodeState]:
         """The nodes that should have a pod or have one, by name."""
-        return self.survey.nodes
+        return self.node_view.nodes
 
     @property
     def pending(self) -> list[NodeState]:
         """The subset of these nodes whose pod is missing, outdated, not available, or not alone."""
-        return self.survey.pending
+        return self.node_view.pending
 
     @property
     def pre_delete(self) -> LifecycleHook | None:

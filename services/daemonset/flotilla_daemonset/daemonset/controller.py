@@ -21,8 +21,8 @@ from flotilla_common.workload.gathering import (
     watch_revisions,
 )
 from flotilla_common.workload.pernode import Departed
-from flotilla_daemonset.daemonset.former import Former, after
 from flotilla_daemonset.daemonset.plan import plan
+from flotilla_daemonset.daemonset.previous_pod import PreviousPod, record_deletion
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
 
 NAMESAKES = "namesakes"
@@ -58,7 +58,7 @@ class Gatherer:
         self._nodes = wiring.table(NODES)
         self._revisions = wiring.table(REVISIONS)
         self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, DAEMON_SET)
-        self._former = Departed(self._daemonsets, self._pods, self._remember)
+        self._previous_pods = Departed(self._daemonsets, self._pods, self._record_deletion)
         self._clock = wiring.clock
         self.budgets = BudgetsOfPods(wiring)
         self._gates = wiring.gates
@@ -77,7 +77,7 @@ class Gatherer:
             pods=pods,
             orphans=list(self._pods.by_index(ORPHANS, meta.namespace)),
             taken_names=self._pods.names(meta.namespace),
-            former=self._former.of(meta.uid),
+            previous_pods=self._previous_pods.of(meta.uid),
             revisions=self._revisions_of(meta),
             pull_jobs=self._pulls_ahead.of(meta),
             budgets=self.budgets.of(key, pods),
@@ -86,8 +86,8 @@ class Gatherer:
             failures=memory.failures,
         )
 
-    def _remember(self, daemonset: DaemonSet, pod: Pod, before: Former | None) -> Former:
-        return after(daemonset, pod, before, self._clock.now())
+    def _record_deletion(self, daemonset: DaemonSet, pod: Pod, before: PreviousPod | None) -> PreviousPod:
+        return record_deletion(daemonset, pod, before, self._clock.now())
 
     def _revisions_of(self, meta: ObjectMeta) -> list[ControllerRevision]:
         found = (

@@ -11,39 +11,39 @@ from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
+from flotilla_daemonset.daemonset.pod_actions import PodActions
 from flotilla_daemonset.daemonset.pods import is_running, is_specified
 from flotilla_daemonset.daemonset.spare import spared
-from flotilla_daemonset.daemonset.work import Work
 
 
-def plan_manage(context: PlanContext, work: Work, draft: Draft) -> None:
+def plan_manage(context: PlanContext, actions: PodActions, draft: Draft) -> None:
     """Plan what the nodes need."""
-    step = _Manage(context, work, draft)
-    missing = [state for state in context.pending if step.look(state)]
-    for pod in context.survey.lost:
+    step = _Manage(context, actions, draft)
+    missing = [state for state in context.pending if step.visit(state)]
+    for pod in context.node_view.lost:
         if pod.metadata.deletion_timestamp is None:
-            work.delete(pod, Intent.DELETE, "its node does not exist")
+            actions.delete(pod, Intent.DELETE, "its node does not exist")
     for state in _allowed(context, missing, draft):
-        work.create(state.name)
+        actions.create(state.name)
     step.explain()
 
 
 class _Manage:
     """The walk over the nodes, one after the other."""
 
-    def __init__(self, context: PlanContext, work: Work, draft: Draft) -> None:
+    def __init__(self, context: PlanContext, actions: PodActions, draft: Draft) -> None:
         self._context = context
-        self._work = work
+        self._actions = actions
         self._draft = draft
         self._failed: list[Pod] = []  # failed pods that are left alone for a while
 
-    def look(self, state: NodeState) -> bool:
+    def visit(self, state: NodeState) -> bool:
         """Delete excess pods of the node. Return True if it lacks a pod."""
         if not state.pods:
             return state.fit.should_run
         if not state.fit.should_continue:
             for pod in state.living:
-                self._work.delete(pod, Intent.DELETE, f"the node {state.fit.why_not}")
+                self._actions.delete(pod, Intent.DELETE, f"the node {state.fit.why_not}")
             return False
         if len(state.living) == 1 and is_running(state.living[0]):  # nearly always
             return False
@@ -52,7 +52,7 @@ class _Manage:
             self._repair(state.name, pod)
         if not self._context.targets.surging:
             for pod in running[1:]:
-                self._work.delete(pod, Intent.SCALE_IN, "the node has several pods")
+                self._actions.delete(pod, Intent.SCALE_IN, "the node has several pods")
         elif len(running) > 1:
             self._thin_out(running)
         return self._context.targets.surging and not running and state.fit.should_run
@@ -68,19 +68,19 @@ class _Manage:
         if pod.status.phase == "Failed":
             self._replace(node, pod)
         elif pod.state == PREPARING_DELETE:
-            self._work.delete(pod, Intent.DELETE, "released by the preDelete hook")
+            self._actions.delete(pod, Intent.DELETE, "released by the preDelete hook")
 
     def _replace(self, node: str, pod: Pod) -> None:
         context = self._context
-        former = context.snapshot.former.get(node)
+        previous = context.snapshot.previous_pods.get(node)
         generation = context.daemonset.status.observed_generation
-        until = former.lingers_until(context.now, generation) if former is not None else None
+        until = previous.lingers_until(context.now, generation) if previous is not None else None
         if until is not None:
             self._draft.waits.until(until)
             self._failed.append(pod)
             return
-        self._work.delete(pod, Intent.REPLACE, "the pod failed")
-        if self._work.takes(pod) and pod.state != PREPARING_DELETE:  # once, however long the hook holds it
+        self._actions.delete(pod, Intent.REPLACE, "the pod failed")
+        if self._actions.takes(pod) and pod.state != PREPARING_DELETE:  # once, however long the hook holds it
             name = f"{pod.metadata.namespace}/{pod.metadata.name}"
             told = f"Found failed daemon pod {name} on node {node}, will try to kill it"
             self._draft.events.append(Event("FailedDaemonPod", told, warning=True))
@@ -94,13 +94,13 @@ class _Manage:
         new = [pod for pod in running if criteria.is_updated(pod)]
         old = [pod for pod in running if not criteria.is_updated(pod)]
         for pod in (*new[1:], *old[1:]):
-            self._work.delete(pod, Intent.SCALE_IN, "the node has several updated or several old pods")
+            self._actions.delete(pod, Intent.SCALE_IN, "the node has several updated or several old pods")
         if not new or not old:
             return
         if not old[0].ready:
-            self._work.delete(old[0], Intent.SCALE_IN, "it is not ready, and a new pod exists")
+            self._actions.delete(old[0], Intent.SCALE_IN, "it is not ready, and a new pod exists")
         elif criteria.is_available(new[0]):
-            self._work.delete(old[0], Intent.SCALE_IN, f"{new[0].metadata.name} is available")
+            self._actions.delete(old[0], Intent.SCALE_IN, f"{new[0].metadata.name} is available")
         else:
             self._draft.waits.until(criteria.available_at(new[0]))
 
@@ -124,7 +124,7 @@ def _has_first_pod(state: NodeState) -> bool:
     return state.new is not None and not state.messy
 
 
-def plan_specified(context: PlanContext, work: Work, draft: Draft) -> None:
+def plan_specified(context: PlanContext, actions: PodActions, draft: Draft) -> None:
     """Delete the pods labelled for deletion (common.md §2), from the last node on.
 
     Available pods are deleted only while fewer nodes than allowed are without an available pod. Their nodes get new
@@ -135,14 +135,14 @@ def plan_specified(context: PlanContext, work: Work, draft: Draft) -> None:
     if not wanted:
         return
     most = max(context.targets.max_unavailable, 1)  # the spec may leave none (maxSurge, OnDelete)
-    served = sum(_keeps_a_pod(context, state, work) for state in context.nodes)
+    served = sum(_keeps_a_pod(context, state, actions) for state in context.nodes)
     budget = max(most - (context.targets.desired - served), 0)
     late = [pod for pod in wanted if is_serving(pod) and not context.is_available(pod)]
-    _, too_young = spared(context, context.nodes, late, work, needed=context.targets.desired - most)
+    _, too_young = spared(context, context.nodes, late, actions, needed=context.targets.desired - most)
     kept = {pod.metadata.uid for pod in too_young}
     waiting: list[Pod] = []
     for pod in wanted:
-        if work.takes(pod):
+        if actions.takes(pod):
             continue
         if pod.metadata.uid in kept:
             waiting.append(pod)
@@ -152,15 +152,15 @@ def plan_specified(context: PlanContext, work: Work, draft: Draft) -> None:
                 waiting.append(pod)
                 continue
             budget -= 1
-        work.delete(pod, Intent.DELETE, "specified for deletion")
+        actions.delete(pod, Intent.DELETE, "specified for deletion")
     if waiting:
         text = f"{named(waiting)} (specified for deletion) would be unavailable; "
         text += f"maxUnavailable is {most}, {context.targets.desired - served} of {nodes_word(context.targets.desired)}"
         draft.reason(State.WAITING, "WaitingForDeleteBudget", f"{text} have no available pod", waiting)
 
 
-def _keeps_a_pod(context: PlanContext, state: NodeState, work: Work) -> bool:
+def _keeps_a_pod(context: PlanContext, state: NodeState, actions: PodActions) -> bool:
     """Report whether the node should have a pod and keeps an available one after this pass's deletes so far."""
     if state.done:
         return True
-    return state.fit.should_run and any(context.is_available(pod) and not work.takes(pod) for pod in state.living)
+    return state.fit.should_run and any(context.is_available(pod) and not actions.takes(pod) for pod in state.living)

@@ -32,7 +32,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
         return self.pods[0] if self.pods else None
 
 
-class Survey(msgspec.Struct, frozen=True, kw_only=True):
+class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes and pods of a DaemonSet, matched with each other."""
 
     nodes: list[NodeState]  # nodes that should have a pod or have one, by name
@@ -42,7 +42,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     excluded: dict[str, list[str]]  # names of nodes that get no pod, by cause
 
 
-def survey(nodes: Iterable[Node], pods: Collection[Pod], placement: Placement, criteria: Criteria) -> Survey:
+def node_view(nodes: Iterable[Node], pods: Collection[Pod], placement: Placement, criteria: Criteria) -> NodeView:
     """Match pods with nodes. A pod created for no node is ignored."""
     by_node = _by_node(pods)
     found: list[NodeState] = []
@@ -59,7 +59,7 @@ def survey(nodes: Iterable[Node], pods: Collection[Pod], placement: Placement, c
     found.sort(key=lambda state: state.node.metadata.name)
     lost = [pod for left in by_node.values() for pod in left if not pod.spec.node_name]
     pending = [state for state in found if not state.done]
-    return Survey(nodes=found, pending=pending, desired=desired, lost=lost, excluded=excluded)
+    return NodeView(nodes=found, pending=pending, desired=desired, lost=lost, excluded=excluded)
 
 
 def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:

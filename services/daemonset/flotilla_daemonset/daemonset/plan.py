@@ -23,13 +23,14 @@ from flotilla_common.workload.predicates import is_settled
 from flotilla_common.workload.predownload import ImagePulls, is_decided, plan_no_pulls, plan_pulls, plan_removal
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.manage import plan_manage, plan_specified
-from flotilla_daemonset.daemonset.nodes import survey
+from flotilla_daemonset.daemonset.nodes import node_view
 from flotilla_daemonset.daemonset.numbers import targets
-from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, Criteria, is_terminating, sort_out
+from flotilla_daemonset.daemonset.pod_actions import PodActions
+from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, Criteria, classify, is_terminating
 from flotilla_daemonset.daemonset.revisions import (
     RECIPE,
     Revisions,
-    choose,
+    find_revisions,
     forget_duplicates,
     hash_of,
     misplaced,
@@ -41,7 +42,6 @@ from flotilla_daemonset.daemonset.rollout import plan_rollout
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
 from flotilla_daemonset.daemonset.status import Counts, count, plan_status
 from flotilla_daemonset.daemonset.why import explain, is_complete
-from flotilla_daemonset.daemonset.work import Work
 
 SELECTING_ALL = "This DaemonSet is selecting all pods. A non-empty selector is required."
 
@@ -60,7 +60,7 @@ def plan(snapshot: DaemonSetSnapshot, now: datetime) -> Plan:
         return refused("SelectingAll", SELECTING_ALL)
     try:
         placement = Placement.of_daemons(daemonset.spec.template)
-        revisions = choose(daemonset, tuple(snapshot.revisions), selector)
+        revisions = find_revisions(daemonset, tuple(snapshot.revisions), selector)
     except ValueError as error:
         return refused("InvalidTemplate", f"nothing is done: spec.template: {error}")
     context = _survey(snapshot, now, selector, placement, revisions)
@@ -82,21 +82,21 @@ def _survey(
 ) -> PlanContext:
     """Derive the actual and the desired state."""
     meta, spec = snapshot.daemonset.metadata, snapshot.daemonset.spec
-    members = sort_out(snapshot.pods, snapshot.orphans, meta.uid, selector)
+    members = classify(snapshot.pods, snapshot.orphans, meta.uid, selector)
     criteria = Criteria(
         hashes=frozenset(hash_of(revision) for revision in (revisions.update, *revisions.duplicates)),
         generation=meta.annotations.get(GENERATION_ANNOTATION, ""),
         min_ready_seconds=max(spec.min_ready_seconds, 0),
         now=now,
     )
-    found = survey(snapshot.nodes, members.own, placement, criteria)
+    found = node_view(snapshot.nodes, members.own, placement, criteria)
     return PlanContext(
         snapshot=snapshot,
         now=now,
         selector=selector,
         revisions=revisions,
         members=members,
-        survey=found,
+        node_view=found,
         criteria=criteria,
         targets=targets(spec, found.desired),
         disruptions=Disruptions(snapshot.budgets, snapshot.gates, now),
@@ -122,12 +122,12 @@ def _own(context: PlanContext, draft: Draft) -> None:
 
 def _act(context: PlanContext, draft: Draft) -> None:
     """Plan what nodes need and the rolling update; before both, the refresh of the pods that these leave alone."""
-    start, work = len(draft.stages), Work(context, draft)
-    plan_manage(context, work, draft)
-    plan_specified(context, work, draft)
-    work.stage_deletes()
-    plan_rollout(context, work, draft)
-    work.explain()
+    start, actions = len(draft.stages), PodActions(context, draft)
+    plan_manage(context, actions, draft)
+    plan_specified(context, actions, draft)
+    actions.stage_deletes()
+    plan_rollout(context, actions, draft)
+    actions.explain()
     plan_refresh(context, draft, at=start)
 
 

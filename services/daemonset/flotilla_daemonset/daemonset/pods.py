@@ -32,7 +32,7 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
     orphans: list[Pod]  # to be adopted
 
 
-def sort_out(pods: Iterable[Pod], orphans: Iterable[Pod], uid: str, selector: Selector) -> Membership:
+def classify(pods: Iterable[Pod], orphans: Iterable[Pod], uid: str, selector: Selector) -> Membership:
     """Classify pods that refer to the DaemonSet, and pods without a controller."""
     found = Membership(own=[], strays=[], orphans=[])
     question = (uid, str(selector))

@@ -9,16 +9,16 @@ from flotilla_common.workload.inplace import UpdateSpec, calculate
 from flotilla_common.workload.inplace.calculate import hindrances_between
 from flotilla_common.workload.inplace.update import start
 from flotilla_daemonset.daemonset.context import PlanContext
+from flotilla_daemonset.daemonset.pod_actions import PodActions
 from flotilla_daemonset.daemonset.revisions import RECIPE
-from flotilla_daemonset.daemonset.work import Work
 
 
 class Updater:
     """Collects the pods that a pass updates."""
 
-    def __init__(self, context: PlanContext, work: Work, draft: Draft) -> None:
+    def __init__(self, context: PlanContext, actions: PodActions, draft: Draft) -> None:
         self._context = context
-        self._work = work
+        self._actions = actions
         self._draft = draft
         self._most = min(context.targets.burst, MAX_CHAINS_PER_PASS)
         self._chains: list[Chain] = []
@@ -32,7 +32,7 @@ class Updater:
         spec = self._in_place_spec(pod)
         if spec is None:
             self._recreated += 1
-            self._work.recreate(pod)
+            self._actions.recreate(pod)
         elif len(self._chains) < self._most:
             chain = self._start(pod, spec)
             if self._context.disruptions.admits(pod, chain) and self._draft.touch(pod):

@@ -63,7 +63,7 @@ class Revisions(Frozen):
         return self.update.metadata.name
 
 
-def choose(daemonset: DaemonSet, stored: Sequence[ControllerRevision], selector: Selector) -> Revisions:
+def find_revisions(daemonset: DaemonSet, stored: Sequence[ControllerRevision], selector: Selector) -> Revisions:
     """Classify the revisions. Raises ValueError if the template cannot be read."""
     owner = RevisionOwner(
         resource=DAEMON_SET,

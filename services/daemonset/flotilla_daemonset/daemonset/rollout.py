@@ -18,12 +18,12 @@ from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
+from flotilla_daemonset.daemonset.pod_actions import PodActions
 from flotilla_daemonset.daemonset.podupdate import Updater
 from flotilla_daemonset.daemonset.spare import spared
-from flotilla_daemonset.daemonset.work import Work
 
 
-class Reach(msgspec.Struct, frozen=True, kw_only=True):
+class RolloutScope(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes that the rollout may change, and the nodes that it leaves alone (step C)."""
 
     kept: list[NodeState]
@@ -31,22 +31,22 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
     not_selected: list[str]  # nodes with old pods outside rollingUpdate.selector
 
 
-def plan_rollout(context: PlanContext, work: Work, draft: Draft) -> None:
+def plan_rollout(context: PlanContext, actions: PodActions, draft: Draft) -> None:
     """Plan the next steps of the rolling update; nothing while it is paused, or left to the user."""
-    updater = Updater(context, work, draft)
+    updater = Updater(context, actions, draft)
     if not context.targets.on_delete and not context.targets.paused:
-        reach = reach_of(context, work)
+        scope = rollout_scope(context, actions)
         if context.targets.surging:
-            _plan_surge(context, reach.kept, work, draft)
+            _plan_surge(context, scope.kept, actions, draft)
         else:
-            _plan_replacements(context, reach.kept, work, updater, draft)
-        _explain_reach(context, reach, draft)
-    work.stage_creates()
+            _plan_replacements(context, scope.kept, actions, updater, draft)
+        _explain_scope(context, scope, draft)
+    actions.stage_creates()
     updater.stage()
-    work.stage_deletes()
+    actions.stage_deletes()
 
 
-def reach_of(context: PlanContext, work: Work) -> Reach:
+def rollout_scope(context: PlanContext, actions: PodActions) -> RolloutScope:
     """Return the nodes that may be changed.
 
     Nodes that are updated or being updated come first, so that widening partition or selector continues where it stood.
@@ -61,7 +61,7 @@ def reach_of(context: PlanContext, work: Work) -> Reach:
     for state in reversed(nodes):
         if state.new is not None or state.messy:
             updated.append(state)
-        elif _is_leaving(state.old, work):
+        elif _is_leaving(state.old, actions):
             updating.append(state)
         elif selector is None or selector.matches(state.node.metadata.labels):
             candidates.append(state)
@@ -70,7 +70,7 @@ def reach_of(context: PlanContext, work: Work) -> Reach:
     most = max(len(nodes) - context.targets.partition, 0)
     everyone = [*updated, *updating, *candidates]
     behind = min(max(len(everyone) - most, 0), len(candidates))
-    return Reach(kept=everyone[:most], behind_partition=behind, not_selected=not_selected)
+    return RolloutScope(kept=everyone[:most], behind_partition=behind, not_selected=not_selected)
 
 
 def _mapped(context: PlanContext) -> Iterator[NodeState]:
@@ -81,7 +81,7 @@ def _mapped(context: PlanContext) -> Iterator[NodeState]:
 
 
 def _plan_replacements(
-    context: PlanContext, kept: Sequence[NodeState], work: Work, updater: Updater, draft: Draft
+    context: PlanContext, kept: Sequence[NodeState], actions: PodActions, updater: Updater, draft: Draft
 ) -> None:
     """Update old pods in place or delete them (step D): broken ones at once, serving ones within maxUnavailable."""
     unavailable: list[str] = []
@@ -91,14 +91,14 @@ def _plan_replacements(
     for state in kept:
         if state.done:
             continue
-        if state.old is not None and _is_outdated(state, work):
+        if state.old is not None and _is_outdated(state, actions):
             available = context.is_available(state.old)
             (candidates if available else late if is_serving(state.old) else free).append(state.old)
             unavailable += [state.name] * (not available)
         else:
-            unavailable += [state.name] * _lost(context, state, work)
+            unavailable += [state.name] * _lost(context, state, actions)
     budget = max(context.targets.max_unavailable - len(unavailable), 0)
-    young, too_young = spared(context, kept, late, work, needed=len(kept) - context.targets.max_unavailable)
+    young, too_young = spared(context, kept, late, actions, needed=len(kept) - context.targets.max_unavailable)
     for pod in (*free, *young, *islice(candidates, budget)):
         updater.update(pod)
     waiting = [*candidates[budget:], *too_young]
@@ -106,27 +106,27 @@ def _plan_replacements(
         _explain_budget(context, waiting, unavailable, min(budget, len(candidates)), draft)
 
 
-def _lost(context: PlanContext, state: NodeState, work: Work) -> int:
+def _lost(context: PlanContext, state: NodeState, actions: PodActions) -> int:
     """Return how much of maxUnavailable the node uses up, if more than an update of its pod is going on."""
     new, old = state.new, state.old
-    if state.messy or (_is_leaving(new, work) and _is_leaving(old, work)):
+    if state.messy or (_is_leaving(new, actions) and _is_leaving(old, actions)):
         return 1
-    if new is None or not (_is_leaving(new, work) or _is_leaving(old, work)):
+    if new is None or not (_is_leaving(new, actions) or _is_leaving(old, actions)):
         return 1
     return (not context.is_available(new)) + (new.state == PREPARING_DELETE)
 
 
-def _is_outdated(state: NodeState, work: Work) -> bool:
+def _is_outdated(state: NodeState, actions: PodActions) -> bool:
     """Report whether an old pod is all that the node has."""
-    return state.new is None and not _is_leaving(state.old, work) and not state.messy
+    return state.new is None and not _is_leaving(state.old, actions) and not state.messy
 
 
-def _is_leaving(pod: Pod | None, work: Work) -> bool:
+def _is_leaving(pod: Pod | None, actions: PodActions) -> bool:
     """Report whether the pod is absent or on its way out, in this pass at the latest."""
-    return pod is None or pod.state == PREPARING_DELETE or work.takes(pod)
+    return pod is None or pod.state == PREPARING_DELETE or actions.takes(pod)
 
 
-def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, draft: Draft) -> None:
+def _plan_surge(context: PlanContext, kept: Sequence[NodeState], actions: PodActions, draft: Draft) -> None:
     """Start new pods beside old ones (step E) within maxSurge; an old pod is deleted once its new one is available."""
     surging: list[str] = []
     free: list[NodeState] = []
@@ -141,14 +141,14 @@ def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, dra
             continue  # a new pod would not be scheduled there
         elif new is None:
             (candidates if is_serving(old) else free).append(state)
-        elif not context.is_available(new) or _is_leaving(new, work):
+        elif not context.is_available(new) or _is_leaving(new, actions):
             surging.append(state.name)
             draft.waits.until(context.criteria.available_at(new))
         else:
-            work.delete(old, Intent.SCALE_IN, f"{new.metadata.name} is available")
+            actions.delete(old, Intent.SCALE_IN, f"{new.metadata.name} is available")
     budget = max(context.targets.max_surge - len(surging), 0)
     for state in (*free, *islice(candidates, budget)):
-        work.create(state.name)
+        actions.create(state.name)
     if waiting := candidates[budget:]:
         limit = context.targets.max_surge
         text = f"{nodes_word(len(waiting))} to be updated; maxSurge {limit} is used by {named(surging)}"
@@ -166,13 +166,13 @@ def _explain_budget(
     draft.reason(State.WAITING, "WaitingForMaxUnavailable", text, waiting)
 
 
-def _explain_reach(context: PlanContext, reach: Reach, draft: Draft) -> None:
-    if reach.behind_partition:
-        kept, partition = nodes_word(reach.behind_partition), context.targets.partition
+def _explain_scope(context: PlanContext, scope: RolloutScope, draft: Draft) -> None:
+    if scope.behind_partition:
+        kept, partition = nodes_word(scope.behind_partition), context.targets.partition
         updated = sum(state.new is not None for state in context.nodes)
         text = f"{updated} of {nodes_word(context.targets.desired)} updated, partition {partition} keeps {kept} on"
         draft.reason(State.HELD, "PartitionReached", f"{text} older revisions")
-    if reach.not_selected:
-        names, selector = sorted(reach.not_selected), context.targets.nodes
+    if scope.not_selected:
+        names, selector = sorted(scope.not_selected), context.targets.nodes
         text = f"{nodes_word(len(names))} not selected by rollingUpdate.selector {selector}: {named(names)}"
         draft.reason(State.HELD, "NotSelected", text, names)

@@ -12,7 +12,7 @@ from flotilla_common.control.keystate import Key
 from flotilla_common.control.subject import Subject
 from flotilla_common.gates import Gates
 from flotilla_common.workload import gathering
-from flotilla_daemonset.daemonset.former import Former
+from flotilla_daemonset.daemonset.previous_pod import PreviousPod
 
 
 class Options(gathering.Options, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class DaemonSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     pods: Collection[Pod] = ()  # pods of the namespace with an owner reference to the DaemonSet, in any state
     orphans: Collection[Pod] = ()  # pods of the namespace without a controller
     taken_names: Container[str] = ()  # names of all pods of the namespace, with any owner
-    former: Mapping[str, Former] = {}  # by node: the record of its last deleted pod
+    previous_pods: Mapping[str, PreviousPod] = {}  # by node: the record of its last deleted pod
     revisions: Collection[ControllerRevision] = ()  # its own, ones without an owner, and ones of the same name prefix
     pull_jobs: Collection[ImagePullJob] | None = None  # jobs that it controls; None: images are not pulled ahead
     budgets: Mapping[Key, PodUnavailableBudget] = {}  # budgets that its pods name, by namespace and name

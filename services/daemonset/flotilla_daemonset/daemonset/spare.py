@@ -8,11 +8,11 @@ from flotilla_common.workload.predicates import is_serving
 from flotilla_common.workload.serving import Serving
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
-from flotilla_daemonset.daemonset.work import Work
+from flotilla_daemonset.daemonset.pod_actions import PodActions
 
 
 def spared(
-    context: PlanContext, nodes: Iterable[NodeState], late: Sequence[Pod], work: Work, *, needed: int
+    context: PlanContext, nodes: Iterable[NodeState], late: Sequence[Pod], actions: PodActions, *, needed: int
 ) -> tuple[list[Pod], list[Pod]]:
     """Split the `late` pods into (dispensable, needed).
 
@@ -21,7 +21,7 @@ def spared(
     if not late:
         return [], []
     pods = (state.living[0] for state in nodes if state.living)
-    serving = Serving((_ready(context, pod) for pod in pods if is_serving(pod) and not work.takes(pod)), needed)
+    serving = Serving((_ready(context, pod) for pod in pods if is_serving(pod) and not actions.takes(pod)), needed)
     found: list[Pod] = []
     rest: list[Pod] = []
     for pod in late:

@@ -34,7 +34,7 @@ def _pods(context: PlanContext) -> Iterator[Pod]:
             yield state.new
         elif state.fit.should_run and state.living and not _is_served(context, state):
             yield state.living[0]
-    yield from context.survey.lost
+    yield from context.node_view.lost
     yield from (pod for state in context.pending for pod in state.pods if lingers(pod, context.now))
 
 
@@ -72,7 +72,7 @@ def _explain_progress(context: PlanContext, counts: Counts, draft: Draft) -> Non
 
 def _explain_nodes(context: PlanContext, draft: Draft) -> None:
     """Explain which nodes get no pod, and which keep a pod that they would not get now."""
-    explain_excluded(draft, context.survey.excluded)
+    explain_excluded(draft, context.node_view.excluded)
     kept = [state for state in context.pending if not state.fit.should_run]
     if kept:
         causes = "; ".join(f"{state.fit.why_not} ({state.name})" for state in kept[:3])

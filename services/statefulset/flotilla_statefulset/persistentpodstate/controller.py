@@ -25,7 +25,7 @@ from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_statefulset.persistentpodstate.generate import asking_among, asks
 from flotilla_statefulset.persistentpodstate.plan import plan
-from flotilla_statefulset.persistentpodstate.snapshot import Said, StateSnapshot
+from flotilla_statefulset.persistentpodstate.snapshot import ConfirmedRead, StateSnapshot
 from flotilla_statefulset.persistentpodstate.workloads import (
     BuiltInStatefulSet,
     NumberedWorkload,
@@ -92,7 +92,7 @@ class Gatherer:
             STATEFUL_SET: wiring.table(SETS),
         }
         self._missed: dict[str, set[Key]] = {}  # nodes that were not found, with the keys that need them
-        self._looks = Looks(wiring.get, wiring.clock, wiring.again)
+        self._confirm_reads = ConfirmReads(wiring.get, wiring.clock, wiring.again)
         self._custom = CustomKinds(
             lambda: wiring.api,
             NumberedWorkload,
@@ -102,7 +102,7 @@ class Gatherer:
             listener=self._custom_changed,
             changed=self._kind_changed,
         )
-        wiring.beside(self._looks.run)
+        wiring.beside(self._confirm_reads.run)
         wiring.beside(self._custom.run)
 
     def keys(self) -> list[Key]:
@@ -116,7 +116,7 @@ class Gatherer:
         snapshot = StateSnapshot(namespace=key[0], name=key[1], state=state, namesakes=namesakes)
         if state is not None:
             return self._with_target(snapshot, state)
-        self._looks.forget(key)
+        self._confirm_reads.forget(key)
         if not any(asks(one.metadata) for one in namesakes):
             return None
         return msgspec.structs.replace(snapshot, rival=self._rival(key, namesakes))
@@ -128,7 +128,7 @@ class Gatherer:
             snapshot,
             target=target,
             unfollowed=unfollowed,
-            said=self._said(snapshot, state, target, unfollowed),
+            confirmed_read=self._confirmed_read(snapshot, state, target, unfollowed),
             pods=pods,
             nodes=dict(self._nodes_of(pods, (snapshot.namespace, snapshot.name))),
         )
@@ -160,19 +160,19 @@ class Gatherer:
                 return (None if obj is None else self._workload(resource, obj)), ""
         return None, self._custom.trouble((group, kind))
 
-    def _said(
+    def _confirmed_read(
         self, snapshot: StateSnapshot, state: PersistentPodState, target: Workload | None, unfollowed: str
-    ) -> Said | None:
+    ) -> ConfirmedRead | None:
         """Read the workload from the apiserver if its state is about to cause a deletion."""
         controller = controller_of(state.metadata)
         for one in snapshot.namesakes:
             if controller is not None and one.metadata.uid == controller.uid and not asks(one.metadata):
-                return self._looks.of(state, one.resource, one.metadata.name)
+                return self._confirm_reads.of(state, one.resource, one.metadata.name)
         if target is None and not unfollowed and state.status.pod_states:
             group, kind, name = state.spec.target_ref.identity
             resource = next(one for one in self._tables() if (one.group, one.kind) == (group, kind))
-            return self._looks.of(state, resource, name)
-        self._looks.forget((snapshot.namespace, snapshot.name))
+            return self._confirm_reads.of(state, resource, name)
+        self._confirm_reads.forget((snapshot.namespace, snapshot.name))
         return None
 
     def _nodes_of(self, pods: Sequence[Pod], key: Key) -> Iterator[tuple[str, Node]]:
@@ -243,7 +243,7 @@ class Question(NamedTuple):
     version: str
 
 
-class Looks:
+class ConfirmReads:
     """Reads a workload from the apiserver before records or a PersistentPodState are deleted because of it.
 
     A workload and the state of its pods come in different streams, so a mirror may receive one before the other. An
@@ -257,14 +257,14 @@ class Looks:
         self._questions = Questions(self._read, clock, again)
         self.forget, self.run = self._questions.forget, self._questions.run
 
-    def of(self, state: PersistentPodState, resource: Resource, name: str) -> Said | None:
+    def of(self, state: PersistentPodState, resource: Resource, name: str) -> ConfirmedRead | None:
         """Return the apiserver's answer about the workload; None until it arrives, which plans the asking key again."""
         meta = state.metadata
         return self._questions.ask((meta.namespace, meta.name), Question(resource, name, meta.resource_version))
 
-    async def _read(self, key: Key, question: Question) -> Said:
+    async def _read(self, key: Key, question: Question) -> ConfirmedRead:
         found = await found_or_none(self._get(question.resource, key[0], question.name))
-        return Said(None if found is None else metadata_of(found))
+        return ConfirmedRead(None if found is None else metadata_of(found))
 
 
 CONTROLLER = ControllerSpec(

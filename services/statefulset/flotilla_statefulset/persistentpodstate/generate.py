@@ -132,7 +132,7 @@ def _made(snapshot: StateSnapshot, owner: Workload) -> Create:
 
 def _renew(state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
     """Update the generated fields, unless the annotations are unchanged."""
-    spec, said = wanted(owner), source(owner.metadata.annotations)
+    spec, recorded = wanted(owner), source(owner.metadata.annotations)
     assert spec is not None, "only workloads that request a topology get here"
     known = state.metadata.annotations.get(GENERATED_FROM)
     if spec.target_ref.identity != state.spec.target_ref.identity:
@@ -140,9 +140,9 @@ def _renew(state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
         draft.reason(State.STUCK, "GenerationConflict", text)
         return False
     draft.reason(State.NOTE, "Generated", f"follows the annotations of {owner.called}")
-    if known == said or (known is None and _parts(spec) == _parts(state.spec)):
+    if known == recorded or (known is None and _parts(spec) == _parts(state.spec)):
         return False
-    draft.stage([(_patch(state, spec, said),)])
+    draft.stage([(_patch(state, spec, recorded),)])
     return True
 
 
@@ -154,13 +154,13 @@ def _parts(spec: PersistentPodStateSpec) -> tuple[object, ...]:
     )
 
 
-def _patch(state: PersistentPodState, spec: PersistentPodStateSpec, said: str) -> Patch:
+def _patch(state: PersistentPodState, spec: PersistentPodStateSpec, recorded: str) -> Patch:
     """Build the patch of the generated fields."""
     # The target stays: only its version could differ, and that is immutable.
     changed: Json = msgspec.to_builtins(spec)
     parts = ("requiredPersistentTopology", "preferredPersistentTopology", "persistentPodAnnotations")
     body: Json = {
-        "metadata": {"annotations": {GENERATED_FROM: said}},
+        "metadata": {"annotations": {GENERATED_FROM: recorded}},
         "spec": {part: changed.get(part) for part in parts},
     }
     cause = "the annotations of its workload changed"
@@ -172,7 +172,7 @@ def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload,
     controller = controller_of(state.metadata)
     if controller is None or controller.uid != owner.metadata.uid:
         return False
-    found = snapshot.said.found if snapshot.said is not None else None
+    found = snapshot.confirmed_read.found if snapshot.confirmed_read is not None else None
     if found is None or found.uid != owner.metadata.uid or asks(found):
         draft.reason(State.PROGRESSING, "ReadingTarget", f"checking whether {owner.called} still requests it")
         return False

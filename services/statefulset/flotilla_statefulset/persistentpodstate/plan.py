@@ -68,7 +68,7 @@ def _remembered(
         draft.reason(State.STUCK, "TargetNotFollowed", text)
         return None
     if snapshot.target is None:
-        if held and (snapshot.said is None or snapshot.said.found is not None):
+        if held and (snapshot.confirmed_read is None or snapshot.confirmed_read.found is not None):
             text = f"the records are kept: checking whether {what} is gone"
             draft.reason(State.PROGRESSING, "ReadingTarget", text)
             return None

@@ -11,7 +11,7 @@ from flotilla_common.control.subject import Subject
 from flotilla_statefulset.persistentpodstate.workloads import Workload
 
 
-class Said(msgspec.Struct, frozen=True):
+class ConfirmedRead(msgspec.Struct, frozen=True):
     """The apiserver's answer about a workload: its metadata, or None if it does not exist."""
 
     found: ObjectMeta | None
@@ -27,7 +27,7 @@ class StateSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     rival: str = ""  # another PersistentPodState that targets a namesake
     target: Workload | None = None  # the workload that the spec targets
     unfollowed: str = ""  # why workloads of the target's kind are not watched
-    said: Said | None = None  # about the workload that may cause a deletion; None: not answered yet
+    confirmed_read: ConfirmedRead | None = None  # about the workload that may cause a deletion; None: not answered yet
     pods: Collection[Pod] = ()  # pods with an owner reference to the target, in any state
     nodes: Mapping[str, Node] = {}  # nodes of these pods, by name
 

@@ -17,7 +17,7 @@ from flotilla_common.control.writes import create_of, patch_of
 from flotilla_common.gates import Gates
 from flotilla_common.workload.claims import ClaimTemplate, claim_templates, claims_of_revision
 from flotilla_statefulset.ordinals import ordinal_of
-from flotilla_statefulset.statefulset.claimstate import Wanted, wanted_of
+from flotilla_statefulset.statefulset.claim_state import DesiredClaim, desired_claim
 
 CLAIM_PHASE = "claim "
 """The prefix of the phase of a claim's creation; the claim's name follows."""
@@ -50,7 +50,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     owner: StatefulSet
     templates: tuple[ClaimTemplate, ...]
     former: tuple[ClaimTemplate, ...]  # templates that only kept revisions have
-    wanted: Mapping[str, Wanted]  # by template
+    wanted: Mapping[str, DesiredClaim]  # by template
     retention: Retention
     by_ordinal: Mapping[int, Mapping[str, PersistentVolumeClaim]]  # then by template
     of_former: Mapping[int, Mapping[str, PersistentVolumeClaim]]  # then by former template
@@ -81,9 +81,9 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         """Return the names of the ordinal's claims of these templates that are still owned by an earlier pod."""
         if ordinal not in self.tied:
             return []
-        return [one.metadata.name for one in self._of(ordinal, templates) if self._is_tied(one, ordinal)]
+        return [one.metadata.name for one in self._of(ordinal, templates) if self._has_owner(one, ordinal)]
 
-    def misfits(self, ordinal: int, pod: Pod, *, scaled_away: bool) -> list[PersistentVolumeClaim]:
+    def wrongly_owned(self, ordinal: int, pod: Pod, *, scaled_away: bool) -> list[PersistentVolumeClaim]:
         """Return the ordinal's claims whose owner references violate the policy, except the claims of `untied`."""
         if not self.retention.enforced:
             return []
@@ -93,10 +93,10 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
             for claim in self._all(ordinal).values()
             if (claim.metadata.owner_references or wanted != _NOBODY)
             and self._references(claim, pod.metadata.uid) != wanted
-            and (scaled_away or not self._is_tied(claim, ordinal))
+            and (scaled_away or not self._has_owner(claim, ordinal))
         ]
 
-    def tie(self, claim: PersistentVolumeClaim, pod: Pod, *, scaled_away: bool) -> Patch:
+    def set_owner(self, claim: PersistentVolumeClaim, pod: Pod, *, scaled_away: bool) -> Patch:
         """Correct the owner references of a claim, on exactly the version that was read."""
         with_set, with_pod = self._wanted(scaled_away=scaled_away)
         kept = [self._set_reference()] if with_set else []
@@ -105,17 +105,17 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         others = [one for one in claim.metadata.owner_references if one.uid not in mine]
         return _owned_by(claim, pod.metadata.name, others, kept)
 
-    def untied(self, ordinals: Container[int]) -> list[Patch]:
+    def without_owner(self, ordinals: Container[int]) -> list[Patch]:
         """Remove pods from the owners of these ordinals' claims, except claims that are terminating already."""
         return [
-            self._untie(claim, ordinal)
+            self._remove_owner(claim, ordinal)
             for ordinal in sorted(self.tied)
             if ordinal in ordinals
             for claim in self._all(ordinal).values()
-            if self._is_tied(claim, ordinal) and claim.metadata.deletion_timestamp is None
+            if self._has_owner(claim, ordinal) and claim.metadata.deletion_timestamp is None
         ]
 
-    def _untie(self, claim: PersistentVolumeClaim, ordinal: int) -> Patch:
+    def _remove_owner(self, claim: PersistentVolumeClaim, ordinal: int) -> Patch:
         others = [
             one
             for one in claim.metadata.owner_references
@@ -125,7 +125,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
             claim, self._pod_name(ordinal), others, [self._set_reference()] if self.retention.with_set else []
         )
 
-    def _is_tied(self, claim: PersistentVolumeClaim, ordinal: int) -> bool:
+    def _has_owner(self, claim: PersistentVolumeClaim, ordinal: int) -> bool:
         return any(_is_pod(one, self._pod_name(ordinal)) for one in claim.metadata.owner_references)
 
     def _pod_name(self, ordinal: int) -> str:
@@ -216,7 +216,7 @@ def own_claims(
         owner=statefulset,
         templates=templates,
         former=former,
-        wanted={template.name: wanted_of(template) for template in templates},
+        wanted={template.name: desired_claim(template) for template in templates},
         retention=retention,
         by_ordinal=by_ordinal,
         of_former=of_former,

@@ -20,7 +20,7 @@ def plan_condemned(context: PlanContext, draft: Draft) -> bool:
     pods = [(ordinal, context.pods.by_ordinal[ordinal]) for ordinal in context.pods.condemned]
     if not pods:
         return True
-    _tie_leaving(context, pods, draft)
+    _set_owners_of_leaving(context, pods, draft)
     if context.targets.ordered:
         _one(context, pods, draft)
         return False
@@ -53,7 +53,7 @@ def _delete(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> 
     for ordinal, pod in pods:
         if len(chains) >= MAX_CHAINS_PER_PASS:
             break
-        chain = delete_chain(context, pod, Intent.SCALE_IN, CAUSE, before=_ties(context, ordinal, pod))
+        chain = delete_chain(context, pod, Intent.SCALE_IN, CAUSE, before=_owner_patches(context, ordinal, pod))
         if chain and draft.touch(pod):
             chains.append(chain)
             going += [pod] * (pod not in held)
@@ -64,13 +64,16 @@ def _delete(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> 
     draft.stage(chains, slow_start=1 if len(chains) > 1 else 0)
 
 
-def _tie_leaving(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
+def _set_owners_of_leaving(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
     """Plan owner references for the claims of unwanted pods that were deleted from outside."""
     leaving = [(ordinal, pod) for ordinal, pod in pods if traits(pod).terminating]
-    draft.stage([ties for ordinal, pod in leaving if (ties := _ties(context, ordinal, pod))], stop_on_failure=False)
+    draft.stage(
+        [patches for ordinal, pod in leaving if (patches := _owner_patches(context, ordinal, pod))],
+        stop_on_failure=False,
+    )
 
 
-def _ties(context: PlanContext, ordinal: int, pod: Pod) -> Chain:
+def _owner_patches(context: PlanContext, ordinal: int, pod: Pod) -> Chain:
     claims = context.claims
-    misfits = claims.misfits(ordinal, pod, scaled_away=True)
-    return tuple(claims.tie(claim, pod, scaled_away=True) for claim in misfits)
+    wrongly_owned = claims.wrongly_owned(ordinal, pod, scaled_away=True)
+    return tuple(claims.set_owner(claim, pod, scaled_away=True) for claim in wrongly_owned)

@@ -7,9 +7,9 @@ from flotilla_common.control.plan import Chain, Event, Intent, State
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
 from flotilla_common.workload.newpods import CREATES_PER_PASS, creates_of_pass, first_batch
-from flotilla_statefulset.statefulset.bodies import PodFactory
 from flotilla_statefulset.statefulset.claims import pod_not_created
 from flotilla_statefulset.statefulset.context import PlanContext
+from flotilla_statefulset.statefulset.pod_factory import PodFactory
 from flotilla_statefulset.statefulset.pods import traits
 
 PHASE = "create"

@@ -27,14 +27,21 @@ from flotilla_statefulset.ordinals import ordinal_of
 from flotilla_statefulset.statefulset.claims import Claims, own_claims, volumes_fit
 from flotilla_statefulset.statefulset.condemned import plan_condemned
 from flotilla_statefulset.statefulset.context import IN_PLACE_ONLY, RECREATE, PlanContext
-from flotilla_statefulset.statefulset.due import may_be_updated
 from flotilla_statefulset.statefulset.numbers import targets
 from flotilla_statefulset.statefulset.pods import Criteria, Pods, sort_pods
 from flotilla_statefulset.statefulset.replicas import plan_replicas
-from flotilla_statefulset.statefulset.revisions import RECIPE, choose, in_place_spec, orphans, record_of, surplus
+from flotilla_statefulset.statefulset.revisions import (
+    RECIPE,
+    find_revisions,
+    in_place_spec,
+    orphans,
+    record_of,
+    surplus,
+)
 from flotilla_statefulset.statefulset.rollout import plan_update
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
 from flotilla_statefulset.statefulset.status import is_complete, plan_status
+from flotilla_statefulset.statefulset.update_rules import may_be_updated
 from flotilla_statefulset.statefulset.why import explain_progress, explain_unavailable
 
 
@@ -54,7 +61,7 @@ def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
     except ValueError as error:
         return refused("InvalidTemplate", f"nothing is done: spec.volumeClaimTemplates: {error}")
     try:
-        revisions = choose(snapshot, selector)
+        revisions = find_revisions(snapshot, selector)
     except ValueError as error:
         return refused("InvalidTemplate", f"nothing is done: spec.template: {error}")
     draft = Draft()
@@ -140,7 +147,7 @@ def _note_claims(pods: Pods, claims: Claims, criteria: Criteria, *, in_place_onl
     for ordinal, pod in pods.by_ordinal.items():
         if ordinal not in criteria.ordinals:
             continue
-        if claims.misfits(ordinal, pod, scaled_away=False):
+        if claims.wrongly_owned(ordinal, pod, scaled_away=False):
             pods.notable.add(ordinal)
         if pod.revision == criteria.update_revision and not volumes_fit(pod, ordinal, claims):
             (pods.bare if in_place_only else pods.unfit).add(ordinal)
@@ -159,7 +166,7 @@ def _own(context: PlanContext, adopted: list[Pod], draft: Draft) -> None:
     draft.stage(take_in(STATEFUL_SET, meta, POD, adopted))
     for pod in (*adopted, *context.pods.strays):
         draft.touch(pod)
-    draft.stage([(patch,) for patch in context.claims.untied(context.targets.ordinals)], stop_on_failure=False)
+    draft.stage([(patch,) for patch in context.claims.without_owner(context.targets.ordinals)], stop_on_failure=False)
     if adopted:
         draft.reason(State.PROGRESSING, "Adopting", f"adopting {named(adopted)}: they have no controller", adopted)
 

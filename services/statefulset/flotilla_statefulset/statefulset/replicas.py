@@ -13,17 +13,24 @@ from flotilla_common.control.plan import Chain, Event, Intent, State
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.podedit import PodEdit
-from flotilla_statefulset.statefulset.bodies import identity_labels
 from flotilla_statefulset.statefulset.claims import pod_not_created
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.create import PHASE as CREATE
 from flotilla_statefulset.statefulset.create import Creator
 from flotilla_statefulset.statefulset.delete import delete_chain, is_held, keep_chain, recreate_chain
-from flotilla_statefulset.statefulset.due import is_astray, is_broken, is_due, is_left, is_target, must_be_recreated
 from flotilla_statefulset.statefulset.inplace import in_place_chain
+from flotilla_statefulset.statefulset.pod_factory import identity_labels
 from flotilla_statefulset.statefulset.pods import Traits, traits
 from flotilla_statefulset.statefulset.rollout import plan_repair
 from flotilla_statefulset.statefulset.spare import is_proven
+from flotilla_statefulset.statefulset.update_rules import (
+    is_broken,
+    is_due,
+    is_left_to_user,
+    is_off_revision,
+    is_target,
+    must_be_recreated,
+)
 from flotilla_statefulset.statefulset.why import state_of
 
 REPAIR = "repair"
@@ -46,7 +53,7 @@ def plan_replicas(context: PlanContext, draft: Draft) -> bool:
     walk = _Walk(context, draft)
     flow = Flow.NEXT
     for ordinal in sorted({*context.pods.missing, *context.pods.notable}):
-        flow = walk.look(ordinal)
+        flow = walk.visit(ordinal)
         if flow is not Flow.NEXT:
             break
     walk.stage()
@@ -66,7 +73,7 @@ class _Walk:
         self._chains: list[Chain] = []
         self.broken: int | None = None  # the pod that OrderedReady waits for, if an update may repair it
 
-    def look(self, ordinal: int) -> Flow:
+    def visit(self, ordinal: int) -> Flow:
         pod = self._context.pods.by_ordinal.get(ordinal)
         if len(self._chains) >= MAX_CHAINS_PER_PASS:
             return Flow.BREAK
@@ -109,7 +116,7 @@ class _Walk:
         if ordinal in self._context.pods.unavailable:
             self._draft.waits.until(self._context.pods.waiting.get(ordinal))
             if self._context.targets.ordered:
-                if is_left(self._context, ordinal, pod) and pod.metadata.uid not in self._draft.touched:
+                if is_left_to_user(self._context, ordinal, pod) and pod.metadata.uid not in self._draft.touched:
                     return Flow.NEXT
                 self._wait_for(ordinal, pod)
             if (flow := self._charge()) is not Flow.NEXT:
@@ -183,9 +190,9 @@ class _Walk:
     def _repair(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:
         """Repair the pod's identity labels and the owner references of its claims (§4.5.2)."""
         context, claims = self._context, self._context.claims
-        misfits = claims.misfits(ordinal, pod, scaled_away=False)
-        ties = [(claims.tie(claim, pod, scaled_away=False),) for claim in misfits]
-        self._chains += ties
+        wrongly_owned = claims.wrongly_owned(ordinal, pod, scaled_away=False)
+        patches = [(claims.set_owner(claim, pod, scaled_away=False),) for claim in wrongly_owned]
+        self._chains += patches
         if not kind.named and self._draft.touch(pod):
             edit = PodEdit(pod, Intent.UPDATE, "identity of the pod", phase=REPAIR)
             edit.set_labels(identity_labels(context, ordinal))
@@ -211,7 +218,7 @@ class _Walk:
         instead.
         """
         context = self._context
-        is_wrong = is_target(context, ordinal, pod) or is_astray(context, ordinal, pod)
+        is_wrong = is_target(context, ordinal, pod) or is_off_revision(context, ordinal, pod)
         may_be_repaired = is_wrong and is_broken(context, ordinal, pod) and not context.targets.paused
         if may_be_repaired and is_proven(context, missing=False):
             self.broken = ordinal

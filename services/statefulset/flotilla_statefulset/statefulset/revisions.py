@@ -24,7 +24,7 @@ RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_label
 """Pods are on the revision that their label names in full."""
 
 
-def choose(snapshot: StatefulSetSnapshot, selector: Selector) -> RevisionChoice:
+def find_revisions(snapshot: StatefulSetSnapshot, selector: Selector) -> RevisionChoice:
     """Choose the update and the current revision. Raises ValueError if the template cannot be read."""
     spec, status = snapshot.statefulset.spec, snapshot.statefulset.status
     owner = RevisionOwner(

@@ -16,11 +16,11 @@ from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDAT
 from flotilla_common.workload.ordering import sort_by_priority
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.delete import delete_chain, is_held, recreate_chain
-from flotilla_statefulset.statefulset.due import is_astray, is_broken, must_be_recreated
 from flotilla_statefulset.statefulset.inplace import hindrance, in_place_chain
 from flotilla_statefulset.statefulset.pods import traits
-from flotilla_statefulset.statefulset.resize import Growth, ResizeRefused
 from flotilla_statefulset.statefulset.spare import Spare, is_proven
+from flotilla_statefulset.statefulset.update_rules import is_broken, is_off_revision, must_be_recreated
+from flotilla_statefulset.statefulset.volume_expansion import ResizeRefused, VolumeExpansion
 from flotilla_statefulset.statefulset.why import state_of
 
 
@@ -41,16 +41,16 @@ def plan_repair(context: PlanContext, ordinal: int, draft: Draft) -> None:
     walk.stage()
 
 
-def targets_of(context: PlanContext, growth: Growth) -> list[int]:
+def targets_of(context: PlanContext, expansion: VolumeExpansion) -> list[int]:
     """Return, in update order, the ordinals that are outdated or whose claims have to grow (§4.8 step 7)."""
     targets = context.targets
     if targets.unordered_update:
-        return _unordered(context, growth)
-    concerned = {*context.pods.outdated, *growth.incompatible}
+        return _unordered(context, expansion)
+    concerned = {*context.pods.outdated, *expansion.incompatible}
     return sorted((one for one in concerned if targets.ordinals.rank(one) >= targets.partition), reverse=True)
 
 
-def _unordered(context: PlanContext, growth: Growth) -> list[int]:
+def _unordered(context: PlanContext, expansion: VolumeExpansion) -> list[int]:
     """Return the ordinals of an unordered update by priority. Pods already updating or terminating use up places."""
     pods, targets = context.pods, context.targets
     preparing_is_new = context.snapshot.gates.on("PreparingUpdateAsUpdate")
@@ -69,8 +69,8 @@ def _unordered(context: PlanContext, growth: Growth) -> list[int]:
     ordered = sort_by_priority([pods.by_ordinal[one] for one in waiting], strategy)
     places = max(targets.expected_updated - done, 0)
     preparing = [one for one in pods.outdated if is_done(one) and not traits(pods.by_ordinal[one]).terminating]
-    growing = [one for one in growth.incompatible if one not in numbers.values()]
-    return [*growing, *preparing, *(numbers[pod.metadata.uid] for pod in ordered[:places])]
+    expanding = [one for one in expansion.incompatible if one not in numbers.values()]
+    return [*expanding, *preparing, *(numbers[pod.metadata.uid] for pod in ordered[:places])]
 
 
 def _missing_old(context: PlanContext) -> int:
@@ -85,8 +85,8 @@ class _Update:
     def __init__(self, context: PlanContext, draft: Draft) -> None:
         self._context = context
         self._draft = draft
-        self._growth = Growth(context)
-        self._unavailable = context.pods.unavailable | self._growth.unready
+        self._expansion = VolumeExpansion(context)
+        self._unavailable = context.pods.unavailable | self._expansion.unready
         self._used = set(self._unavailable)  # before this pass used any
         self._spare = Spare(context)
         self._deleting: set[int] = set()
@@ -120,7 +120,7 @@ class _Update:
         """Update targets in order while the budget allows; after that, only broken ones."""
         context, rest = self._context, list[Pod]()
         proven = is_proven(context, missing=True)
-        for ordinal in targets_of(context, self._growth):
+        for ordinal in targets_of(context, self._expansion):
             if len(self._chains) >= MAX_CHAINS_PER_PASS:
                 break
             pod = context.pods.by_ordinal[ordinal]
@@ -131,12 +131,12 @@ class _Update:
         if rest:
             self._explain_budget(named(rest), rest)
         for ordinal in context.pods.outdated:
-            if is_astray(context, ordinal, context.pods.by_ordinal[ordinal]):
+            if is_off_revision(context, ordinal, context.pods.by_ordinal[ordinal]):
                 self._recall(ordinal)
 
     def repair(self, ordinal: int) -> None:
         """Update one broken pod out of order."""
-        if is_astray(self._context, ordinal, self._context.pods.by_ordinal[ordinal]):
+        if is_off_revision(self._context, ordinal, self._context.pods.by_ordinal[ordinal]):
             self._recall(ordinal)
         else:
             self._attempt(ordinal)
@@ -191,10 +191,10 @@ class _Update:
         """Advance one target. Raises UpdateRefused or ResizeRefused."""
         pod = self._context.pods.by_ordinal[ordinal]
         kind = traits(pod)
-        if self._growth.on:
-            grown = self._growth.grow(ordinal)
-            self._chains += grown
-            if grown or not self._growth.is_complete(ordinal):
+        if self._expansion.on:
+            expanded = self._expansion.expand(ordinal)
+            self._chains += expanded
+            if expanded or not self._expansion.is_complete(ordinal):
                 self._use(ordinal)
                 self._draft.reason(State.WAITING, "WaitingForVolume", f"the volumes of {pod.metadata.name} grow", [pod])
                 return

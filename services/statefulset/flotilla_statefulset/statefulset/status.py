@@ -14,8 +14,8 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSe
 from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Patch
 from flotilla_common.control.writes import StatusPlan, write_status
+from flotilla_statefulset.statefulset.claim_state import claim_state
 from flotilla_statefulset.statefulset.claims import CLAIM_PHASE, unmade_claim
-from flotilla_statefulset.statefulset.claimstate import claim_state
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.create import PHASE as CREATE
 from flotilla_statefulset.statefulset.replicas import REPAIR

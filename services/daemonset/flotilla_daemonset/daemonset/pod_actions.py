@@ -28,7 +28,7 @@ DELETE = "delete"
 """The phase of deletes, under which the next pass finds the failures of this one."""
 
 
-class Work:
+class PodActions:
     """Collects the creates and deletes of a pass."""
 
     def __init__(self, context: PlanContext, draft: Draft) -> None:
@@ -151,6 +151,6 @@ def pod_factory(context: PlanContext) -> PodFactory:
         scheduler="kubernetes.io/daemonset-controller",
         revision=context.revisions.name,
         taken=snapshot.taken_names,
-        former={node: former.name for node, former in snapshot.former.items()},
+        former={node: former.name for node, former in snapshot.previous_pods.items()},
         seed=context.revisions.hash,
     )

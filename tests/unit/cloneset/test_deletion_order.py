@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from flotilla_cloneset.cloneset.choose import choose, deletion_cost
+from flotilla_cloneset.cloneset.deletion_order import deletion_cost, pods_to_delete
 from flotilla_common.api.core import Pod
 from tests.unit.cloneset.build import LONG_AGO, pod
 
@@ -19,7 +19,7 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def first(*pods: Pod, unavailable: tuple[str, ...] = (), keys: tuple[str, ...] = ()) -> str:
-    (chosen,) = choose(pods, (), 1, 0, unavailable=unavailable, topology_keys=keys, node_labels=ZONES)
+    (chosen,) = pods_to_delete(pods, (), 1, 0, unavailable=unavailable, topology_keys=keys, node_labels=ZONES)
     return chosen.metadata.name.removeprefix("sample-")
 
 
@@ -82,7 +82,9 @@ def test_constraints_weigh_by_the_number_of_their_domains(zoned: int, racked: in
     crowd = {f"z{number}": {"zone": "a", "rack": str(number)} for number in range(zoned)}
     racks = {f"r{number}": {"zone": "b", "rack": "r"} if number == 0 else {"rack": "r"} for number in range(racked)}
     group = [pod(name, node=name) for name in (*crowd, *racks)]
-    (chosen,) = choose(group, (), 1, 0, unavailable=(), topology_keys=("zone", "rack"), node_labels={**crowd, **racks})
+    (chosen,) = pods_to_delete(
+        group, (), 1, 0, unavailable=(), topology_keys=("zone", "rack"), node_labels={**crowd, **racks}
+    )
     assert chosen.metadata.name == f"sample-{expected}"
 
 
@@ -101,25 +103,25 @@ def names(chosen: list[Pod]) -> list[str]:
 
 def test_shares_of_the_groups() -> None:
     new, old = [pod("n2"), pod("n1")], [pod("o2", "o"), pod("o1", "o")]
-    assert names(choose(new, old, 1, 2, unavailable=())) == ["o1"]
-    assert names(choose(new, old[:1], 2, 2, unavailable=())) == ["o2", "n1"]
-    assert names(choose(new, old, 9, 9, unavailable=())) == ["o2", "o1", "n2", "n1"]
-    assert names(choose(new, old, 0, 0, unavailable=())) == []
+    assert names(pods_to_delete(new, old, 1, 2, unavailable=())) == ["o1"]
+    assert names(pods_to_delete(new, old[:1], 2, 2, unavailable=())) == ["o2", "n1"]
+    assert names(pods_to_delete(new, old, 9, 9, unavailable=())) == ["o2", "o1", "n2", "n1"]
+    assert names(pods_to_delete(new, old, 0, 0, unavailable=())) == []
 
 
 def test_a_group_that_goes_as_a_whole_is_not_sorted() -> None:
-    assert names(choose([pod("b"), pod("a")], (), 2, 0, unavailable=())) == ["b", "a"]
+    assert names(pods_to_delete([pod("b"), pod("a")], (), 2, 0, unavailable=())) == ["b", "a"]
 
 
 def test_spread_constraints_hold_for_the_old_group_too() -> None:
     old = [pod("a", "o", node="node-3"), pod("b", "o", node="node-1"), pod("c", "o", node="node-2")]
-    chosen = choose((), old, 1, 1, unavailable=(), topology_keys=("zone",), node_labels=ZONES)
+    chosen = pods_to_delete((), old, 1, 1, unavailable=(), topology_keys=("zone",), node_labels=ZONES)
     assert names(chosen) == ["b"]
 
 
 def test_the_old_group_gives_its_share_first() -> None:
     new, old = [pod("n1"), pod("n2")], [pod("o1", "o"), pod("o2", "o")]
-    names = [chosen.metadata.name for chosen in choose(new, old, 3, 2, unavailable=())]
+    names = [chosen.metadata.name for chosen in pods_to_delete(new, old, 3, 2, unavailable=())]
     assert names == ["sample-o1", "sample-o2", "sample-n1"]
 
 

@@ -21,7 +21,7 @@ NodeLabels = Mapping[str, Mapping[str, str]]
 Key = tuple[float, ...]
 
 
-def choose(
+def pods_to_delete(
     new: Sequence[Pod],
     old: Sequence[Pod],
     count: int,

@@ -17,7 +17,7 @@ FORGIVEN_AFTER = timedelta(minutes=30)
 """The time without failures after which a node's backoff is reset."""
 
 
-class Former(msgspec.Struct, frozen=True, kw_only=True):
+class PreviousPod(msgspec.Struct, frozen=True, kw_only=True):
     """The last deleted pod of a node, and the node's backoff."""
 
     name: str = ""
@@ -41,10 +41,10 @@ class Former(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.delay * 2, LONGEST_DELAY)
 
 
-def after(daemonset: DaemonSet, pod: Pod, before: Former | None, now: datetime) -> Former:
+def record_deletion(daemonset: DaemonSet, pod: Pod, before: PreviousPod | None, now: datetime) -> PreviousPod:
     """Return the record of a deleted pod of the DaemonSet, given the record of the previous pod on its node."""
-    before, name = before or Former(), pod.metadata.name
+    before, name = before or PreviousPod(), pod.metadata.name
     if pod.status.phase != "Failed":
         return msgspec.structs.replace(before, name=name)
     generation = daemonset.status.observed_generation
-    return Former(name=name, failed_at=now, delay=before.next_delay(now, generation), generation=generation)
+    return PreviousPod(name=name, failed_at=now, delay=before.next_delay(now, generation), generation=generation)

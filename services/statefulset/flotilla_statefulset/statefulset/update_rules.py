@@ -18,7 +18,7 @@ def is_due(context: PlanContext, ordinal: int, pod: Pod) -> bool | None:
         return False
     if targets.paused:
         return None
-    if traits(pod).specified or is_astray(context, ordinal, pod):
+    if traits(pod).specified or is_off_revision(context, ordinal, pod):
         return True
     return is_target(context, ordinal, pod) and must_be_recreated(context, ordinal, pod)
 
@@ -31,7 +31,7 @@ def is_broken(context: PlanContext, ordinal: int, pod: Pod) -> bool:
     return not kind.terminating and not kind.finished
 
 
-def is_astray(context: PlanContext, ordinal: int, pod: Pod) -> bool:
+def is_off_revision(context: PlanContext, ordinal: int, pod: Pod) -> bool:
     """Report whether a broken pod that the partition keeps is on neither revision that a new pod could get.
 
     It is deleted, and comes back on the revision that it should have.
@@ -44,7 +44,7 @@ def is_astray(context: PlanContext, ordinal: int, pod: Pod) -> bool:
     return not is_target(context, ordinal, pod)
 
 
-def is_left(context: PlanContext, ordinal: int, pod: Pod) -> bool:
+def is_left_to_user(context: PlanContext, ordinal: int, pod: Pod) -> bool:
     """Report whether a broken pod is not on its desired revision, and only the user may delete it.
 
     This is so with OnDelete, or if the partition was raised above the pod. The rollout does not wait for it.

@@ -3,7 +3,7 @@
 from typing import Any
 
 from flotilla_common.control.plan import Create
-from flotilla_daemonset.daemonset.former import Former
+from flotilla_daemonset.daemonset.previous_pod import PreviousPod
 from flotilla_daemonset.daemonset.snapshot import Options
 from tests.testkit.documents import Json
 from tests.testkit.plans import codes, node_of
@@ -74,7 +74,7 @@ def test_names_are_derived_and_never_those_of_others() -> None:
     assert len(set(names)) == 3
     others = bodies(ds(), on=3, foreign=names)
     assert not {one["metadata"]["name"] for one in others} & set(names)
-    after = body(ds(), former={"n1": Former(name=names[0])})
+    after = body(ds(), previous_pods={"n1": PreviousPod(name=names[0])})
     assert after["metadata"]["name"] != names[0]
 
 

@@ -7,8 +7,8 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, Resource
 from flotilla_common.control.questions import RETRY_SECONDS
 from flotilla_common.kube.interface import ApiError
-from flotilla_statefulset.persistentpodstate.controller import Looks
-from flotilla_statefulset.persistentpodstate.snapshot import Said
+from flotilla_statefulset.persistentpodstate.controller import ConfirmReads
+from flotilla_statefulset.persistentpodstate.snapshot import ConfirmedRead
 from tests.support.fake_clock import FakeClock
 
 
@@ -22,7 +22,7 @@ async def test_questions_are_answered_per_version() -> None:
         ApiError(404, "NotFound", ""),
         b'{"metadata":{"uid":"1"}}',
     ]
-    clock, told = FakeClock(), list[tuple[str, str]]()
+    clock, requeued = FakeClock(), list[tuple[str, str]]()
 
     async def get(resource: Resource, namespace: str, name: str) -> bytes:
         answer = answers.pop(0)
@@ -30,20 +30,20 @@ async def test_questions_are_answered_per_version() -> None:
             raise answer
         return answer
 
-    looks = Looks(get, clock, lambda *key: told.append(key))
+    reads = ConfirmReads(get, clock, lambda *key: requeued.append(key))
 
-    async def ask(version: str) -> Said | None:
-        said = looks.of(state(version), BUILT_IN_STATEFUL_SET, "s")
+    async def ask(version: str) -> ConfirmedRead | None:
+        read = reads.of(state(version), BUILT_IN_STATEFUL_SET, "s")
         for _ in range(20):
             await asyncio.sleep(0)
-        return said
+        return read
 
-    running = asyncio.ensure_future(looks.run())
+    running = asyncio.ensure_future(reads.run())
     assert await ask("1") is None
     assert clock.sleeps == [RETRY_SECONDS]  # the first question met an error
-    assert await ask("1") == Said(None)
+    assert await ask("1") == ConfirmedRead(None)
     assert await ask("2") is None
-    assert await ask("2") == Said(ObjectMeta(uid="1"))
-    assert told == [("n", "p"), ("n", "p")]
+    assert await ask("2") == ConfirmedRead(ObjectMeta(uid="1"))
+    assert requeued == [("n", "p"), ("n", "p")]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

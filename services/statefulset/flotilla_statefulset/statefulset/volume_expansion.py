@@ -10,7 +10,7 @@ from flotilla_common.api.resources import CLAIM
 from flotilla_common.control.plan import Chain, Event, Intent, Patch
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.claims import ClaimTemplate
-from flotilla_statefulset.statefulset.claimstate import claim_state
+from flotilla_statefulset.statefulset.claim_state import claim_state
 from flotilla_statefulset.statefulset.context import PlanContext
 
 PHASE = "resize"
@@ -24,7 +24,7 @@ class ResizeRefused(Exception):
         self.event = event
 
 
-class Growth:
+class VolumeExpansion:
     """The claims of wanted pods that do not match their templates yet."""
 
     def __init__(self, context: PlanContext) -> None:
@@ -42,7 +42,9 @@ class Growth:
     def _survey(self) -> None:
         ordinals, pods = self._context.targets.ordinals, self._context.pods.by_ordinal
         for ordinal in self._context.claims.by_ordinal:
-            states = [claim_state(claim, self._context.claims.wanted[name]) for name, claim in self._living(ordinal)]
+            states = [
+                claim_state(claim, self._context.claims.wanted[name]) for name, claim in self._active_claims(ordinal)
+            ]
             if ordinal in ordinals and not all(state.ready for state in states):
                 self.unready.add(ordinal)
             if ordinal in ordinals and ordinal in pods and not all(state.compatible for state in states):
@@ -51,18 +53,18 @@ class Growth:
     def is_complete(self, ordinal: int) -> bool:
         """Report whether the ordinal's claims match their templates, except for what needs the pod."""
         wanted = self._context.claims.wanted
-        return all(claim_state(claim, wanted[name]).completed for name, claim in self._living(ordinal))
+        return all(claim_state(claim, wanted[name]).completed for name, claim in self._active_claims(ordinal))
 
-    def grow(self, ordinal: int) -> list[Chain]:
+    def expand(self, ordinal: int) -> list[Chain]:
         """Return the writes that expand the ordinal's claims; empty if they are compatible. Raises ResizeRefused."""
-        claims, there = self._context.claims, dict(self._living(ordinal))
+        claims, there = self._context.claims, dict(self._active_claims(ordinal))
         return [
             (self._resize(there[template.name], template, ordinal),)
             for template in claims.templates
             if template.name in there and not claim_state(there[template.name], claims.wanted[template.name]).compatible
         ]
 
-    def _living(self, ordinal: int) -> list[tuple[str, PersistentVolumeClaim]]:
+    def _active_claims(self, ordinal: int) -> list[tuple[str, PersistentVolumeClaim]]:
         """Return the ordinal's claims by template, without terminating ones."""
         mine = self._context.claims.of(ordinal)
         return [(name, claim) for name, claim in mine.items() if claim.metadata.deletion_timestamp is None]

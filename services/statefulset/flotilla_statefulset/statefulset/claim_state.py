@@ -19,7 +19,7 @@ NODE_RESIZES = "FileSystemResizePending"
 _MEMO = "statefulset_claim_state"
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class DesiredClaim(msgspec.Struct, frozen=True):
     """The fields of a template that claims are compared by."""
 
     size: str
@@ -36,20 +36,20 @@ class ClaimState(NamedTuple):
     completed: bool  # nothing is left to do, except perhaps a file system resize by its next pod
 
 
-def wanted_of(template: ClaimTemplate) -> Wanted:
+def desired_claim(template: ClaimTemplate) -> DesiredClaim:
     """Return the comparable fields of the template; the same object as long as the template stays."""
     return _read(msgspec.json.encode(template.document.get("spec")))
 
 
-def claim_state(claim: PersistentVolumeClaim, wanted: Wanted) -> ClaimState:
+def claim_state(claim: PersistentVolumeClaim, wanted: DesiredClaim) -> ClaimState:
     """Compare a claim with its template. The result is cached on the claim."""
-    memo: tuple[Wanted, ClaimState] | None = claim.memo.get(_MEMO)
+    memo: tuple[DesiredClaim, ClaimState] | None = claim.memo.get(_MEMO)
     if memo is None or memo[0] is not wanted:
         memo = claim.memo[_MEMO] = (wanted, _compare(claim, wanted))
     return memo[1]
 
 
-def _compare(claim: PersistentVolumeClaim, wanted: Wanted) -> ClaimState:
+def _compare(claim: PersistentVolumeClaim, wanted: DesiredClaim) -> ClaimState:
     asked = str(claim.spec.resources.requests.get(STORAGE, "0"))
     classes = (claim.spec.storage_class_name, wanted.storage_class)
     same = None in classes or classes[0] == classes[1]
@@ -61,10 +61,10 @@ def _compare(claim: PersistentVolumeClaim, wanted: Wanted) -> ClaimState:
 
 
 @lru_cache(maxsize=1024)
-def _read(spec: bytes) -> Wanted:
+def _read(spec: bytes) -> DesiredClaim:
     document = mapping(read_json(spec, object))
     storage_class = document.get("storageClassName")
-    return Wanted(
+    return DesiredClaim(
         size=str(member(document, "resources", "requests").get(STORAGE, "0")),
         storage_class=str(storage_class) if storage_class is not None else None,
         access_modes=tuple(str(mode) for mode in sequence(document.get("accessModes"))),
