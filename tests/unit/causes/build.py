@@ -12,7 +12,7 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
 
 def ago(seconds: float) -> str:
-    """A moment, as the apiserver writes it."""
+    """Return a moment, as the apiserver writes it."""
     return (NOW - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
@@ -21,7 +21,7 @@ def condition(kind: str, status: str = "True", reason: str = "", message: str = 
 
 
 def waiting(reason: str, message: str = "", *, name: str = "app", restarts: int = 0, last: Json | None = None) -> Json:
-    """The status of a container that waits."""
+    """Return the status of a container that waits."""
     state = {"waiting": {"reason": reason, "message": message}}
     return {"name": name, "ready": False, "restartCount": restarts, "state": state, "lastState": last or {}}
 
@@ -35,7 +35,7 @@ def running(
     started: bool = True,
     last: Any = None,
 ) -> Json:
-    """The status of a container that runs."""
+    """Return the status of a container that runs."""
     return {
         "name": name,
         "ready": ready,
@@ -50,13 +50,13 @@ def running(
 def ended(
     code: int, reason: str = "Error", message: str = "", *, began: float = 40, at: float = 30, **more: Any
 ) -> Json:
-    """The state of a container that ended."""
+    """Return the state of a container that ended."""
     end = {"exitCode": code, "reason": reason, "message": message, "startedAt": ago(began), "finishedAt": ago(at)}
     return {"terminated": end | more}
 
 
 def stopped(state: Json, *, name: str = "app", restarts: int = 0) -> Json:
-    """The status of a container that ended a moment ago."""
+    """Return the status of a container that ended a moment ago."""
     return {"name": name, "ready": False, "restartCount": restarts, "state": state}
 
 
@@ -71,7 +71,7 @@ def pod(
     status: Json | None = None,
     **spec: Any,
 ) -> Pod:
-    """A pod of one container `app` on a node."""
+    """Return a pod of one container `app` on a node."""
     unready = condition("Ready", "False", "ContainersNotReady", "containers with unready status: [app]")
     document = pods_of.pod(
         "web-1",
@@ -89,13 +89,13 @@ def pod(
 
 
 def ready_pod(*more: Json, **arguments: Any) -> Pod:
-    """A pod whose containers are ready, with these conditions besides."""
+    """Return a pod whose containers are ready, with these conditions besides."""
     conditions = [condition("ContainersReady"), *more]
     return pod(running(ready=True), conditions=conditions, **arguments)
 
 
 def event(reason: str, message: str, *, container: str = "", at: float = 20, series: bool = False) -> PodEvent:
-    """An event about the pod."""
+    """Return an event about the pod."""
     seen = {"series": {"lastObservedTime": ago(at)}} if series else {"lastTimestamp": ago(at)}
     path = f"spec.containers{{{container}}}" if container else ""
     document = {"reason": reason, "message": message, "involvedObject": {"fieldPath": path}, **seen}

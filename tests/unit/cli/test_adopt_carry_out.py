@@ -46,7 +46,7 @@ class Remembering(FakeApi):
 
 
 def pod_to_end(api: FakeApi, *, ready: str) -> None:
-    """A pod of the daemon that should have ended after its grace period, and its node."""
+    """Store a pod of the daemon that should have ended after its grace period, and its node."""
     owner = {"kind": "DaemonSet", "name": DAEMON.name, "controller": True}
     meta: Json = {"name": "kruise-daemon-x", "namespace": DAEMON.namespace, "ownerReferences": [owner]}
     meta["deletionTimestamp"] = rfc3339(START + timedelta(seconds=GRACE))

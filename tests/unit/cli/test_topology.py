@@ -106,7 +106,7 @@ def child(resource: Resource, **members: Any) -> Json:
 
 
 def of_deployment(**members: Any) -> FakeApi:
-    """A Deployment in the middle of a rollout."""
+    """Return a Deployment in the middle of a rollout."""
     api, deployment = FakeApi(), child(DEPLOYMENT, **members)
     api.put(UNITED_DEPLOYMENT, UNITED_ONE)
     api.put(DEPLOYMENT, deployment)

@@ -31,7 +31,7 @@ _TOKEN = re.compile(r"(\d+)([on])([!*^]*)(?::(\w+))?")
 
 
 def template(image: str = "nginx:2", **spec: Any) -> Json:
-    """A pod template as admission leaves it."""
+    """Return a pod template as admission leaves it."""
     return {
         "metadata": {"labels": {"app": "sample"}},
         "spec": {"containers": [{"name": "nginx", "image": image, "imagePullPolicy": "Always"}], **spec},
@@ -183,12 +183,12 @@ def claim(identity: str, template_name: str = "data", *, deleting: bool = False)
 
 
 def revisions(old: Json | None = None, new: Json | None = None) -> tuple[ControllerRevision, ...]:
-    """The stored revisions `sample-old` and `sample-new`."""
+    """Return the stored revisions `sample-old` and `sample-new`."""
     return (revision("old", old or template("nginx:1"), 1), revision("new", new or template(), 2))
 
 
 def snapshot(builder: CloneSetBuilder, notation: str | list[Pod] = "", **members: Any) -> CloneSetSnapshot:
-    """A snapshot with both revisions stored."""
+    """Return a snapshot with both revisions stored."""
     gates = members.pop("gates", "")
     if isinstance(gates, str):
         gates = Gates.parse(gates)
@@ -203,7 +203,7 @@ def snapshot(builder: CloneSetBuilder, notation: str | list[Pod] = "", **members
 
 
 def planned(builder: CloneSetBuilder, notation: str | list[Pod] = "", now: datetime = NOW, **members: Any) -> Plan:
-    """The plan of one pass."""
+    """Return the plan of one pass."""
     return plan(snapshot(builder, notation, **members), now)
 
 
@@ -243,14 +243,14 @@ def _describe(chain: tuple[Action, ...]) -> str:
 
 
 def progressing(result: Plan) -> str:
-    """The reason of condition Progressing in the planned status; empty when there is none."""
+    """Return the reason of condition Progressing in the planned status; empty when there is none."""
     assert result.status is not None
     conditions = result.status.body["status"]["conditions"] or []
     return next((item["reason"] for item in conditions if item["type"] == "Progressing"), "")
 
 
 def condition(reason: str, since: datetime, status: str = "True") -> Json:
-    """A stored condition Progressing."""
+    """Return a stored condition Progressing."""
     value = Condition(
         type="Progressing", status=status, reason=reason, last_update_time=since, last_transition_time=since
     )

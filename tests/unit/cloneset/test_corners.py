@@ -30,7 +30,7 @@ GRACE = "apps.kruise.io/inplace-update-grace"
 
 
 def referred(one: Pod) -> Pod:
-    """The pod refers to the CloneSet, which does not control it."""
+    """Return the pod refers to the CloneSet, which does not control it."""
     one.metadata.owner_references[0] = msgspec.structs.replace(one.metadata.owner_references[0], controller=False)
     return one
 

@@ -109,7 +109,7 @@ def test_claims_come_before_their_pod() -> None:
 
 
 def recorded(*names: str) -> tuple[ControllerRevision, ...]:
-    """The revisions, the old one with these claim templates."""
+    """Return the revisions, the old one with these claim templates."""
     before, after = revisions(template("nginx:1"), template())
     before.metadata.annotations.update(claim_record(cloneset().claims(*names).build().spec.volume_claim_templates, {}))
     return before, after

@@ -27,7 +27,7 @@ def job(name: str = "old") -> ImagePullJob:
 
 
 def stored(label: str = "", **content: Any) -> tuple[ControllerRevision, ...]:
-    """The old and the new revision; the new one with a marker label."""
+    """Return the old and the new revision; the new one with a marker label."""
     old, new = revisions(template("nginx:1"), content.get("new") or template("nginx:2"))
     labels = {**new.metadata.labels, **({label: "true"} if label else {})}
     return old, msgspec.structs.replace(new, metadata=msgspec.structs.replace(new.metadata, labels=labels))
@@ -39,7 +39,7 @@ def passed(builder: CloneSetBuilder, **members: Any) -> Plan:
 
 
 def of_pulls(plan: Plan) -> list[Action]:
-    """What the pass does about image pulls."""
+    """Return what the pass does about image pulls."""
     return [
         action
         for action in plan.actions
@@ -49,7 +49,7 @@ def of_pulls(plan: Plan) -> list[Action]:
 
 
 def marker(plan: Plan) -> str:
-    """The label that the pass puts on the revision."""
+    """Return the label that the pass puts on the revision."""
     for action in of_pulls(plan):
         if isinstance(action, Patch):
             return next(iter(action.body["metadata"]["labels"]))

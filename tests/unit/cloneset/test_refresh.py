@@ -14,7 +14,7 @@ from tests.unit.cloneset.world import World
 
 
 def half_started(name: str, side: str = "o") -> Pod:
-    """The first write of an in-place update happened, then the service crashed."""
+    """Return the first write of an in-place update happened, then the service crashed."""
     document = msgspec.to_builtins(pod(name, side, ready=False))
     for condition in document["status"]["conditions"]:
         if condition["type"] == "InPlaceUpdateReady":

@@ -27,12 +27,12 @@ def status(result: Plan) -> dict[str, Any]:
 
 
 def settled(replicas: int) -> CloneSetBuilder:
-    """A CloneSet whose update is complete."""
+    """Return a CloneSet whose update is complete."""
     return cloneset().replicas(replicas).stored(currentRevision="sample-new")
 
 
 def fresh(name: str, *, node: str = "", **members: Any) -> Pod:
-    """A pod as the apiserver returns it from its creation, or with a node."""
+    """Return a pod as the apiserver returns it from its creation, or with a node."""
     made = pod(name, state="PreparingNormal", node=node, ready=False, phase="Pending", **members)
     return Pod(metadata=made.metadata, spec=made.spec)
 

@@ -26,7 +26,7 @@ def surging(most: int | str = "100%") -> CloneSetBuilder:
 
 
 def started(count: int, first: int = 1) -> list[Pod]:
-    """New pods that have become ready just now."""
+    """Return new pods that have become ready just now."""
     return [pod(f"n{number}", ready_since=NOW - timedelta(seconds=1)) for number in range(first, first + count)]
 
 

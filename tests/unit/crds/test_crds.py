@@ -22,7 +22,7 @@ def roots() -> list[Any]:
 
 
 def structural_problem(node: Node, path: str) -> str:
-    """What the apiserver would object to in this node."""
+    """Return the objection of the apiserver to this node."""
     if node.get("x-kubernetes-int-or-string"):
         return "" if node.get("anyOf") == _INT_OR_STRING and "type" not in node else "int-or-string"
     if node.get("type") not in _TYPES:

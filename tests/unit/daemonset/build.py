@@ -31,7 +31,7 @@ _TOKEN = re.compile(r"(\d+)([A-C])([!PFTHDUG-]*)(?:@(\d+))?")
 
 
 def template(letter: str = "B", **spec: Any) -> Json:
-    """The pod template of a revision; their images are all that differs."""
+    """Return the pod template of a revision; their images are all that differs."""
     container = {"name": "main", "image": f"agent:{letter}", "imagePullPolicy": "Always"}
     return {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [container], **spec}}
 
@@ -99,7 +99,7 @@ def ds(update: str = "B") -> Builder:
 
 
 def node(name: str, *, taints: Iterable[str] = (), **labels: str) -> Node:
-    """A node; a taint is `key:effect`, or `key=value:effect`."""
+    """Return a node; a taint is `key:effect`, or `key=value:effect`."""
     document = {
         "metadata": {"name": name, "uid": f"uid-{name}", "labels": {"kubernetes.io/hostname": name, **labels}},
         "spec": {"taints": [_taint(text) for text in taints]},
@@ -119,7 +119,7 @@ def nodes(count: int = 5) -> list[Node]:
 
 
 def pods(text: str) -> list[Pod]:
-    """The pods that the notation says."""
+    """Return the pods that the notation says."""
     found: list[Pod] = []
     for position, token in enumerate(text.split()):
         match = _TOKEN.fullmatch(token)
@@ -219,13 +219,13 @@ def planned(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> P
 
 
 def summary(result: Plan) -> list[str]:
-    """The writes in the notation of the examples: `create n3`, `delete 2A0`, `update 4B1`, `hold 2A0` …"""
+    """Return the writes in the notation of the examples: `create n3`, `delete 2A0`, `update 4B1`, `hold 2A0` …"""
     told = [_told(action) for action in result.actions]
     return [one for one in told if one]
 
 
 def writes(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> str:
-    """The summary of a plan as one line. Pods are named `<node><revision>`."""
+    """Return the summary of a plan as one line. Pods are named `<node><revision>`."""
     return " ".join(summary(planned(builder, found, **more)))
 
 

@@ -40,7 +40,7 @@ def planned(document: Json, gates: str = "") -> Plan:
 
 
 def image(document: Json, value: str) -> Json:
-    """The DaemonSet with another image, as its users give it one."""
+    """Return the DaemonSet with another image, as its users give it one."""
     document["spec"]["template"]["spec"]["containers"][0]["image"] = value
     document["metadata"]["generation"] += 1
     return document

@@ -20,7 +20,7 @@ def jobs(builder: Builder, found: str = OLD, **more: Any) -> list[Json]:
 
 
 def marks(builder: Builder, **more: Any) -> list[str]:
-    """The labels that the revision gets."""
+    """Return the labels that the revision gets."""
     written = planned(builder, OLD, on=3, pull_jobs=[], **more).actions
     bodies = [getattr(one, "body", {}) for one in written if one.resource.kind == "ControllerRevision"]
     return [label for body in bodies for label in body["metadata"]["labels"]]

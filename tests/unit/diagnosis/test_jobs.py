@@ -30,7 +30,7 @@ FORBIDDEN = ApiError(403, "Forbidden", "no")
 
 
 def owned(name: str, uid: str, created: int = 0, **rest: Any) -> Json:
-    """An object that the owner of the uid controls."""
+    """Return an object that the owner of the uid controls."""
     meta = {
         "name": name,
         "namespace": "n",

@@ -63,7 +63,7 @@ async def test_children_and_their_pods(kind: ChildKind) -> None:
 
 
 def child(subset: str, *, replicas: int) -> Json:
-    """A CloneSet with its pods' labels, as the UnitedDeployment wrote it before anybody looked at revisions."""
+    """Return a CloneSet with its pods' labels, as the UnitedDeployment wrote it before anybody looked at revisions."""
     owner = {
         "apiVersion": "apps.kruise.io/v1beta1",
         "kind": "UnitedDeployment",

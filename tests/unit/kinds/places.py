@@ -84,7 +84,7 @@ def conversion_is_kept_right(kind: Kind) -> bool:
 
 
 def view_role(kind: Kind) -> bool:
-    """A kind that holds Secrets is in none."""
+    """Report whether the role for viewing has the kind; one that holds Secrets is in none."""
     found = [rule for rule in rbac.view_role()["rules"] if rule["apiGroups"] == [kind.resource.group]]
     return any(kind.resource.plural in rule["resources"] for rule in found) is not kind.confidential
 
@@ -156,7 +156,7 @@ def planned(kind: Kind) -> bool:
 
 
 def role(kind: Kind) -> bool:
-    """The service's account may read the kind."""
+    """Report whether the service's account may read the kind."""
     name = rbac.account(kind.service)
     objects = rbac.objects()
     roles = [one for one in objects if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", name)]
@@ -169,7 +169,7 @@ def on_the_bus(kind: Kind) -> bool:
 
 
 def mirrors(kind: Kind) -> bool:
-    """The watcher publishes what its controller reads."""
+    """Return the watcher publishes what its controller reads."""
     spec = controllers().get(kind.resource)
     return spec is not None and {watch.resource for watch in spec.all_watches if not watch.direct} <= {*published()}
 
@@ -202,7 +202,7 @@ def folder(kind: Kind) -> bool:
 
 
 def _converts(place: Path) -> bool:
-    """A conversion of a few lines may be in admission.py."""
+    """Report whether there is a conversion; one of a few lines may be in admission.py."""
     own = place / "conversion.py"
     return own.is_file() or " = Conversion(" in (place / "admission.py").read_text(encoding="utf-8")
 

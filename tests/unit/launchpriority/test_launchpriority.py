@@ -20,7 +20,7 @@ CREATED, READY = {"containerID": "c://1"}, {"containerID": "c://1", "ready": Tru
 
 
 def pod(keys: dict[str, str | None], statuses: dict[str, Json] | None = None, node: str = "n1", **metadata: Any) -> Pod:
-    """A pod whose containers wait for these keys (None: for none), and what is known of its containers."""
+    """Return a pod whose containers wait for these keys (None: for none), and what is known of its containers."""
     references = {name: {"configMapKeyRef": {"name": "web-1-barrier", "key": key}} for name, key in keys.items() if key}
     containers = [
         {"name": name, "env": [{"name": "KRUISE_CONTAINER_BARRIER", "valueFrom": references[name]}]}
@@ -43,7 +43,7 @@ def decided(one: Pod, found: Barrier | None = None) -> Plan:
 
 
 def writes(made: Plan) -> list[str]:
-    """What is written, in a few words."""
+    """Return the writes of a plan in a few words."""
     return [said(action) for action in made.actions]
 
 

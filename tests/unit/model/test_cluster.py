@@ -293,7 +293,7 @@ def test_dependents_go_with_their_last_owner():
 
 
 def deleted(policy: str, **reference: Any) -> Stage:
-    """A ReplicaSet with one pod, of which it was asked to go in this way."""
+    """Return a ReplicaSet with one pod, which was asked to go in this way."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": "u"} | reference
     meta = {"name": "set", "namespace": "shop", "uid": "u"}
     stage = Stage(pod(ownerReferences=[owner]), others={REPLICA_SET: [{"metadata": meta, "spec": {"replicas": 1}}]})

@@ -56,7 +56,7 @@ def pod_document(*, gated: bool = True, uid: str = "p1") -> Json:
 
 
 def request_document(*containers: str, name: str = "r", strategy: Json | None = None, **spec: Any) -> Json:
-    """A request for the pod as admission leaves it."""
+    """Return a request for the pod as admission leaves it."""
     contexts = {"app": "containerd://c1", "side": "containerd://c2"}
     labels = {"pod-uid": "p1", "node-name": "n", "active": "true"}
     return {
@@ -109,7 +109,7 @@ class World(Cluster):
         return self.request(name).get("status", {})
 
     def holders(self) -> Json:
-        """The pod's KruisePodReady condition."""
+        """Return the pod's KruisePodReady condition."""
         return next(one for one in self.pod["status"]["conditions"] if one["type"] == "KruisePodReady")
 
     def codes(self) -> list[str]:
@@ -133,7 +133,7 @@ class World(Cluster):
         raise AssertionError(f"never comes to rest: {self.log[begun:]}")
 
     def report(self, *states: RecreateState, phase: str = "", message: str = "", name: str = "r") -> None:
-        """The agent says something, and it is taken in."""
+        """Report states as the agent, and absorb them."""
         told = RecreateReport(uid=f"uid-{name}", phase=phase, message=message, states=list(states) or None)
         self.wiring.reports[name] = told
         self.passes(name=name)
@@ -151,13 +151,13 @@ class World(Cluster):
         return super().write(action)
 
     def restart(self, name: str, identity: str, restarts: int = 1, *, ready: bool = True) -> None:
-        """The kubelet runs a new container."""
+        """Run a new container as the kubelet does."""
         new = status_of(name, identity, restarts, ready=ready, since=stamp(self.now))
         others = [one for one in self.pod["status"]["containerStatuses"] if one["name"] != name]
         self.put("pods", merge(self.pod, {"status": {"containerStatuses": [new, *others]}}))
 
     def stop(self, name: str) -> None:
-        """The container has exited and is not running again yet."""
+        """Let the container exit, which is not running again yet."""
         statuses = self.pod["status"]["containerStatuses"]
         changed = [one | {"ready": False, "state": {"waiting": {}}} if one["name"] == name else one for one in statuses]
         self.put("pods", merge(self.pod, {"status": {"containerStatuses": changed}}))
@@ -166,7 +166,7 @@ class World(Cluster):
         self.vanish(POD, "p")
 
     def delete_request(self, name: str = "r") -> None:
-        """A user deletes it; finalizers hold it."""
+        """Delete the request as a user does; finalizers hold it."""
         self.put(
             "containerrecreaterequests", merge(self.request(name), {"metadata": {"deletionTimestamp": stamp(self.now)}})
         )

@@ -32,7 +32,7 @@ def document(obj: Any) -> Json:
 
 
 def recording(spec: ControllerSpec[Any, Any], key: Key, **objects: list[Any]) -> Recording:
-    """The service knows these objects, by kind; the first one is the recorded one."""
+    """Return the recording of a service that knows these objects; the first one is recorded."""
     made = Recording(planning_of(spec), spec=spec, key=key)
     made.known += [made.kube(kind, document(one)) for kind, several in objects.items() for one in several]
     made.see(*made.known)
@@ -40,7 +40,7 @@ def recording(spec: ControllerSpec[Any, Any], key: Key, **objects: list[Any]) ->
 
 
 def planning_of(spec: ControllerSpec[Any, Any]) -> Planning:
-    """What the service says of its settings in its heartbeat."""
+    """Return the settings in the heartbeat of the service."""
     options = None if spec.options is None else spec.options.of(Settings(), "v1.36.0")
     return Planning(options=msgspec.to_builtins(options) or {})
 
@@ -52,14 +52,14 @@ def change(made: Recording, kind: str, name: str, patch: Json) -> None:
 
 
 def run_pass(made: Recording) -> Plan:
-    """The service plans and writes, and the bus brings what it wrote."""
+    """Return the service plans and writes, and the bus brings what it wrote."""
     subject, plan = made.plan()
     made.heard += made.say(subject, plan)
     return plan
 
 
 def settle(made: Recording) -> None:
-    """It plans until there is nothing more to write."""
+    """Plan until there is nothing more to write."""
     for _ in range(10):
         plan = run_pass(made)
         if not plan.actions and plan.status is None:
@@ -68,7 +68,7 @@ def settle(made: Recording) -> None:
 
 
 async def recorded(made: Recording) -> Bundle:
-    """What `flotilla bundle` makes of it while it happens."""
+    """Return the recording that `flotilla bundle` makes while it happens."""
     assert made.planning is not None
     live = {0.01 * (index + 1): message.message() for index, message in enumerate(made.heard)}
     held = [message.message() for message in made.known]
@@ -76,7 +76,7 @@ async def recorded(made: Recording) -> Bundle:
 
 
 async def steps(made: Recording) -> list[Step]:
-    """The passes planned again from the recording, which holds all that was heard."""
+    """Return the passes planned again from the recording, which holds all that was heard."""
     bundle = await recorded(made)
     assert bundle.header.planning == made.planning
     assert [message.subject for message in bundle.heard] == [message.subject for message in made.heard]
@@ -145,7 +145,7 @@ async def test_a_job_of_a_list_stays_while_the_list_runs():
 
 
 def node_image_recording() -> Recording:
-    """A node that pulls one image for a job, and another node."""
+    """Return a node that pulls one image for a job, and another node."""
     held = build.node_image("n1", [build.tag("J")])
     nodes = [build.node("n1"), build.node("n2")]
     job = build.job(meta={"namespace": "shop"})
@@ -157,7 +157,7 @@ def node_image_recording() -> Recording:
 
 
 def said(phase: str, **members: Any) -> Json:
-    """What the agent of n1 reports about its NodeImage."""
+    """Return the report of the agent of n1 about its NodeImage."""
     entry = build.entry(phase) | members
     return {"uid": "uid-n1", "status": {"imageStatuses": {"nginx": {"tags": [entry]}}}}
 
@@ -236,7 +236,7 @@ async def test_a_job_that_the_recording_lacks_does_not_exist():
 
 
 def request_recording() -> Recording:
-    """A request for one container of a pod; the pod of another name is nobody's business."""
+    """Return a request for one container of a pod; the pod of another name is nobody's business."""
     stranger = pod_document(uid="p9")
     stranger["metadata"]["name"] = "q"
     return recording(

@@ -64,7 +64,7 @@ class Live:
         self.wiring = self.another()
 
     def another(self) -> LiveWiring:
-        """The wiring of another part of the same service."""
+        """Return the wiring of another part of the same service."""
         return LiveWiring(
             self.context,
             self.mirror,

@@ -72,7 +72,7 @@ async def test_a_gate_decides_what_is_watched(on: bool) -> None:
 
 
 def synced(live: Live, *, yes: bool) -> None:
-    """The feed of the optional kind has everything that exists, or lost touch."""
+    """Let the feed of the optional kind have everything that exists, or lose touch."""
     source = live.mirror._feeds[CLAIM]._source
     source.synced = yes
     live.mirror._look()

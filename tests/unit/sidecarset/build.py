@@ -42,7 +42,7 @@ def sidecar(letter: str = "B", name: str = "proxy", **more: Any) -> Json:
 
 
 def hot(letter: str, name: str = "mesh") -> Json:
-    """A sidecar that is injected as two containers; `empty:1` is the image that does nothing."""
+    """Return a sidecar that is injected as two containers; `empty:1` is the image that does nothing."""
     strategy = {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"}
     return sidecar(letter, name, upgradeStrategy=strategy)
 
@@ -114,7 +114,7 @@ def record(hash_: str, name: str = "side", revision: str = "side-1") -> Json:
 
 
 def injected(hash_: str, plain: str, *, names: Iterable[str] = ("side",), revision: str = "side-1") -> dict[str, str]:
-    """The annotations that injection leaves."""
+    """Return the annotations that injection leaves."""
     return {
         HASH: as_json({name: record(hash_, name, revision) for name in names}),
         PLAIN: as_json({name: record(plain, name) for name in names}),
@@ -123,13 +123,13 @@ def injected(hash_: str, plain: str, *, names: Iterable[str] = ("side",), revisi
 
 
 def state(container: str, image_id: str, name: str = "side") -> dict[str, str]:
-    """The annotation of a pod whose sidecar was changed while it ran this image."""
+    """Return the annotation of a pod whose sidecar was changed while it ran this image."""
     last = {container: {"imageID": image_id}}
     return {STATE: as_json({name: {"revision": "r", "updateTimestamp": "t", "lastContainerStatuses": last}})}
 
 
 def pods(text: str, base: Builder | None = None, *, labels: dict[int, dict[str, str]] | None = None) -> list[Pod]:
-    """The pods of this SidecarSet as the notation says them; `labels` by their position."""
+    """Return the pods of this SidecarSet as the notation says them; `labels` by their position."""
     found: list[Pod] = []
     for token in text.split():
         match = _TOKEN.fullmatch(token)
@@ -200,7 +200,7 @@ def hot_pod(
     readies: tuple[bool, bool] = (True, True),
     **more: Any,
 ) -> Pod:
-    """A pod with containers `main`, `mesh-1` and `mesh-2`, by their images (`v:1`). `running`: what the kubelet
+    """Return a pod with containers `main`, `mesh-1` and `mesh-2`, by their images (`v:1`). `running`: what the kubelet
     reports, where it is something else. `versions`: version and versionalt, first container / second one."""
     hashes = hash_annotations({"containers": [hot(hash_of)]})
     version, other = (pair.split("/") for pair in versions.split())
@@ -238,7 +238,7 @@ def hot_pod(
 
 
 def revision(builder: Builder, number: int, name: str = "", *, owned: bool = True, **labels: str) -> ControllerRevision:
-    """The stored revision of what this SidecarSet injects."""
+    """Return the stored revision of what this SidecarSet injects."""
     data = canonical_revision(revision_source(builder.build()))
     name = name or f"side-{revision_hash(data, 0)}"
     document = {
@@ -290,11 +290,11 @@ def pod_patches(result: Plan, subresource: str = "") -> list[Patch]:
 
 
 def updated(result: Plan) -> list[str]:
-    """The names of the pods whose sidecars this plan changes."""
+    """Return the names of the pods whose sidecars this plan changes."""
     return [one.name for one in pod_patches(result) if HASH in one.body["metadata"].get("annotations", {})]
 
 
 def counts(result: Plan) -> tuple[int, int, int, int]:
-    """matched, updated, ready, updatedReady."""
+    """Return matched, updated, ready, updatedReady."""
     numbers = result.numbers
     return numbers["matched"], numbers["updated"], numbers["ready"], numbers["updatedReady"]

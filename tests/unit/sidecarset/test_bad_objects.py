@@ -54,7 +54,7 @@ def test_a_condition_that_says_nothing(text: str) -> None:
 
 
 def without_parts(document: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Json]]:
-    """The document without each of its members, and with each of them null."""
+    """Yield the document without each of its members, and with each of them null."""
     for key, value in document.items():
         rest = {name: other for name, other in document.items() if name != key}
         yield ".".join((*path, key)), rest

@@ -44,7 +44,7 @@ def planned(document: Json, **more: Any) -> Plan:
 
 
 def changed(document: Json, **spec: Any) -> Json:
-    """The SidecarSet as its users change it, with the hashes that its webhook writes."""
+    """Return the SidecarSet as its users change it, with the hashes that its webhook writes."""
     document["spec"] |= spec
     document["metadata"]["annotations"] |= hash_annotations(document["spec"])
     document["metadata"]["generation"] += 1

@@ -11,7 +11,7 @@ from tests.unit.sidecarset.world import World
 
 
 def numbered(number: int) -> Builder:
-    """The spec of that number."""
+    """Return the spec of that number."""
     return Builder([sidecar(f"v{number}")])
 
 

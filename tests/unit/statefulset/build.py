@@ -29,7 +29,7 @@ _TOKEN = re.compile(r"(\d+)([A-C])([!PFSTG*]*)(?::(\w+))?(?:@(\d+))?")
 
 
 def template(letter: str = "B", **spec: Any) -> Json:
-    """The pod template of a revision; their images are all that differs."""
+    """Return the pod template of a revision; their images are all that differs."""
     container = {"name": "main", "image": f"shop:{letter}", "imagePullPolicy": "Always"}
     gates = [{"conditionType": "InPlaceUpdateReady"}]
     return {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [container], "readinessGates": gates, **spec}}
@@ -86,7 +86,7 @@ def sts(replicas: int = 3, update: str = "B") -> Builder:
 
 
 def pods(text: str, *, claims: Iterable[str] = (), labels: dict[int, dict[str, str]] | None = None) -> list[Pod]:
-    """The pods that the notation says, each with these claims as volumes."""
+    """Return the pods that the notation says, each with these claims as volumes."""
     found: list[Pod] = []
     for token in text.split():
         match = _TOKEN.fullmatch(token)
@@ -153,7 +153,7 @@ def claim(
     modes: Iterable[str] = ("ReadWriteOnce",),
     conditions: Iterable[str] = (),
 ) -> PersistentVolumeClaim:
-    """A claim. `owners`: (kind, name, uid)."""
+    """Return a claim. `owners`: (kind, name, uid)."""
     versions = {"StatefulSet": "apps.kruise.io/v1beta1", "Pod": "v1"}
     references = [
         {"apiVersion": versions.get(kind, "v1"), "kind": kind, "name": held, "uid": uid} for kind, held, uid in owners

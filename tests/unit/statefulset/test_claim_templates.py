@@ -46,7 +46,7 @@ def test_a_claim_template_that_is_added_reaches_pods_by_an_update(
 
 
 def recorded(letter: str, number: int, *names: str) -> ControllerRevision:
-    """A revision with these claim templates."""
+    """Return a revision with these claim templates."""
     made = revision(letter, number)
     templates = sts().claims(*names).build().spec.volume_claim_templates
     made.metadata.annotations.update(claim_record(templates, {}))

@@ -49,7 +49,7 @@ def planned(document: Json, gates: str = "") -> Plan:
 
 
 def image(document: Json, value: str) -> Json:
-    """The StatefulSet with another image, as its users give it one."""
+    """Return the StatefulSet with another image, as its users give it one."""
     document["spec"]["template"]["spec"]["containers"][0]["image"] = value
     document["metadata"]["generation"] += 1
     return document

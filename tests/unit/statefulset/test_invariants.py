@@ -35,7 +35,7 @@ def builders(draw: st.DrawFn) -> Builder:
 
 
 def written(result: Plan) -> list[str]:
-    """The pods that are written, each write chain once."""
+    """Return the pods that are written, each write chain once."""
     return [chain[-1].name for stage in result.stages for chain in stage.chains if chain[-1].resource.kind == "Pod"]
 
 

@@ -71,7 +71,7 @@ def decided(one: Pod, node: Node | None = REAL, made: ContainerRecreateRequest |
 
 
 def writes(made: Plan) -> list[str]:
-    """What is written, in a few words."""
+    """Return the writes of a plan in a few words."""
     return [said(action) for action in made.actions]
 
 

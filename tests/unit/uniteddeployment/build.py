@@ -24,7 +24,7 @@ SUBSET = "apps.kruise.io/subset-name"
 
 
 def at(seconds: float) -> str:
-    """A time that many seconds after NOW."""
+    """Return a time that many seconds after NOW."""
     return (NOW + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -53,7 +53,7 @@ class World:
         self.revisions: list[Json] = []
 
     def snapshot(self) -> UnitedDeploymentSnapshot:
-        """What the planner gets."""
+        """Return the snapshot that the planner gets."""
         kinds = {one["kind"] for one in self.workloads}
         return UnitedDeploymentSnapshot(
             owner=msgspec.convert(self.raw(self.owner, UnitedDeployment), UnitedDeployment),
@@ -67,11 +67,11 @@ class World:
 
     @staticmethod
     def raw(document: Json, kind: type[Any]) -> Any:
-        """The document as the type says it."""
+        """Return the document as the type says it."""
         return decoded(document, kind)
 
     def pods_of(self, workload: Json) -> list[Pod]:
-        """The pods of a workload."""
+        """Return the pods of a workload."""
         mine = workload["metadata"]["labels"][SUBSET]
         return [self.raw(pod, Pod) for pod in self.pods if pod["metadata"]["labels"][SUBSET] == mine]
 
@@ -120,7 +120,7 @@ class World:
         return {one["metadata"]["labels"][SUBSET]: one["spec"]["replicas"] for one in self.workloads}
 
     def workload(self, subset: str) -> Json:
-        """The workload of a subset."""
+        """Return the workload of a subset."""
         (found,) = (one for one in self.workloads if one["metadata"]["labels"][SUBSET] == subset)
         return found
 
@@ -130,7 +130,7 @@ class World:
         self.owner["metadata"]["generation"] += 1
 
     def subset_condition(self, name: str) -> Json:
-        """The condition of a subset; empty without one."""
+        """Return the condition of a subset; empty without one."""
         (found,) = (one for one in self.owner["status"]["subsetStatuses"] if one["name"] == name)
         conditions: list[Json] = found.get("conditions", [])
         return conditions[0] if conditions else {}
@@ -173,7 +173,7 @@ def _merge(document: Json, patch: Json) -> None:
 
 
 def template(image: str) -> Json:
-    """The template of a workload."""
+    """Return the template of a workload."""
     pod = {"metadata": {"labels": {"app": "ud"}}, "spec": {"containers": [{"name": "main", "image": image}]}}
     spec = {"selector": {"matchLabels": {"app": "ud"}}, "template": pod}
     return {"metadata": {"labels": {"app": "ud"}}, "spec": spec}
@@ -196,10 +196,10 @@ def pod_of(name: str, labels: Json, *, ready: bool = True, since: float = 0) -> 
 
 
 def codes(made: Plan) -> list[str]:
-    """The codes of the plan's reasons."""
+    """Return the codes of the plan's reasons."""
     return [reason.code for reason in made.reasons]
 
 
 def intents(made: Plan) -> list[str]:
-    """What the plan's writes are for, each with its kind."""
+    """Return the intents of the plan's writes, each with its kind."""
     return [f"{action.intent.value} {action.resource.kind}" for action in made.actions]

@@ -17,7 +17,7 @@ from tests.testkit.apiserver import FakeApi
 def records(
     cluster: FakeApi, bus: FakeBus | None = None, log: Callable[[bytes], None] = lambda _: None
 ) -> BudgetRecords:
-    """What is told of budgets, over a fake cluster and a fake bus."""
+    """Return the records of budgets over a fake cluster and a fake bus."""
     clock = FakeClock()
     journal, events = Journal(bus or FakeBus(), clock, "webhook", "1"), Recorder(cluster.api, clock, Dice(), COMPONENT)
     return BudgetRecords(journal, events, Metrics(CollectorRegistry()), log)

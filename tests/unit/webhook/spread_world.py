@@ -51,14 +51,14 @@ def owner(api_version: str, kind: str, name: str) -> Json:
 
 
 def pod(name: str = "", of: tuple[str, str, str] | None = CLONE_SET, **metadata: Any) -> Json:
-    """A pod; without a name it has only `generateName`."""
+    """Return a pod; without a name it has only `generateName`."""
     named = {"name": name} if name else {"generateName": "web-"}
     owners = {"ownerReferences": [owner(*of)]} if of is not None else {}
     return {"metadata": named | owners | metadata, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
 
 
 def mark(document: Json) -> Json:
-    """What the annotation of a pod says; empty without."""
+    """Return the decoded annotation of a pod; empty without."""
     found: Json = msgspec.json.decode(document["metadata"].get("annotations", {}).get(MATCHED, "{}"))
     return found
 
@@ -86,7 +86,7 @@ class World:
         self.checks = PodChecks(self.cluster.api, [self.spreads.check(), *more_checks], Standing(self.clock))
 
     async def watch(self) -> "World":
-        """The watch has listed what there is."""
+        """List everything as the watch does."""
         await self.spreads.cache.listing()
         for (plural, *_), document in self.cluster.objects.items():
             if plural == WORKLOAD_SPREAD.plural:
@@ -96,13 +96,13 @@ class World:
         return self
 
     def configure(self, white_list: Json) -> None:
-        """What administrators name."""
+        """Store the white list of administrators."""
         data = {"WorkloadSpread_Watch_Custom_Workload_WhiteList": msgspec.json.encode(white_list).decode()}
         metadata = {"namespace": "kruise-system", "name": "kruise-configuration"}
         self.cluster.put(CONFIG_MAP, {"metadata": metadata, "data": data})
 
     async def admission(self, document: Json, *, dry_run: bool = False, namespace: str = NAMESPACE) -> Answer:
-        """The answer to a create."""
+        """Return the answer to a create."""
         request = Request(
             uid="u",
             operation="CREATE",
@@ -114,26 +114,26 @@ class World:
         return await self.pods.mutate(request)
 
     async def create(self, document: Json, **more: Any) -> Json:
-        """The pod as it is stored."""
+        """Return the pod as it is stored."""
         answer = await self.admission(document, **more)
         if not answer.allowed:
             raise AssertionError(f"{answer.code}: {answer.message}")
         return applied(document, answer)
 
     async def places(self, *names: str, of: tuple[str, str, str] = CLONE_SET) -> str:
-        """The subsets of new pods of these names, one letter each; `_` for none."""
+        """Return the subsets of new pods of these names, one letter each; `_` for none."""
         found = [mark(await self.create(pod(name, of))).get("subset", "_") for name in names]
         return "".join(found)
 
     async def delete(self, document: Json, *, dry_run: bool = False) -> Answer:
-        """The answer to a delete."""
+        """Return the answer to a delete."""
         request = Request(
             uid="u", operation="DELETE", namespace=NAMESPACE, old_object=document, dry_run=dry_run, name="?"
         )
         return await self.checks.validate(request)
 
     async def evict(self, document: Json, **options: Any) -> Answer:
-        """The answer to an eviction of a pod that is stored."""
+        """Return the answer to an eviction of a pod that is stored."""
         name = document["metadata"]["name"]
         self.cluster.put(POD, document | {"metadata": document["metadata"] | {"namespace": NAMESPACE}})
         eviction = {"metadata": {"name": name, "namespace": NAMESPACE}, "deleteOptions": options}
@@ -146,7 +146,7 @@ class World:
         return self.cluster.objects[WORKLOAD_SPREAD.plural, NAMESPACE, name]
 
     def book(self, version: str = "versionIgnored", name: str = "ws") -> dict[str, Json]:
-        """The stored book, by subset."""
+        """Return the stored book, by subset."""
         books = self.stored(name).get("status", {}).get("versionedSubsetStatuses", {})
         return {entry["name"]: entry for entry in books.get(version, [])}
 

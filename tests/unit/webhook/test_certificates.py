@@ -68,7 +68,7 @@ def test_problem(bundle: Bundle, host: str, days: int, expected: str) -> None:
 
 
 def with_rsa_keys() -> Bundle:
-    """A bundle like those of other tools: our certificates with RSA keys."""
+    """Return a bundle like those of other tools: our certificates with RSA keys."""
     ca_key, key = (rsa.generate_private_key(65537, 2048) for _ in range(2))
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "theirs")])
 
@@ -149,7 +149,7 @@ async def test_an_empty_secret_is_no_certificate(bundle: Bundle) -> None:
 
 
 def filled(*names: str, bundle: Bundle) -> FakeApi:
-    """A cluster whose Secret somebody else has filled with these keys."""
+    """Return a cluster whose Secret somebody else has filled with these keys."""
     values = {"ca.key": bundle.ca_key, "ca.crt": bundle.ca_cert, "tls.key": bundle.key, "tls.crt": bundle.cert}
     data = {name: base64.b64encode(values[name]).decode() for name in names}
     cluster = FakeApi()
@@ -203,7 +203,7 @@ def test_files_change_all_at_once(tmp_path: Path, bundle: Bundle) -> None:
 
 
 async def shown(port: int) -> bytes:
-    """The certificate that a new connection is shown."""
+    """Return the certificate that a new connection is shown."""
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)

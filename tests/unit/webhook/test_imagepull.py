@@ -14,7 +14,7 @@ from tests.testkit.documents import Json
 
 
 async def ask(verb: str, request: Request, gates: str = "") -> Answer:
-    """The answer of the webhook of the object's kind."""
+    """Return the answer of the webhook of the object's kind."""
     kind = (request.object or {})["kind"].lower()
     return await kind_handlers(tools(FakeApi(), gates))[f"/{verb}-apps-kruise-io-{kind}"](request)
 
@@ -41,7 +41,7 @@ def request(document: Json, old: Json | None = None) -> Request:
 
 
 def result(document: Json, answer: Answer) -> Json:
-    """The document with the answer's patch."""
+    """Return the document with the answer's patch."""
     assert answer.allowed, answer.message
     return jsonpatch.apply_patch(copy.deepcopy(document), [operation.document() for operation in answer.patch])
 

@@ -84,7 +84,7 @@ LONG = (
 
 
 def ending(name: str = "a", **pod: Any) -> Json:
-    """An AdvancedCronJob of Jobs whose pods end."""
+    """Return an AdvancedCronJob of Jobs whose pods end."""
     template = {"spec": {"restartPolicy": "Never", "containers": []} | pod}
     document = cron_job({"jobTemplate": {"spec": {"template": template}}}, concurrencyPolicy="Allow")
     return document | {"metadata": {"name": name, "namespace": "n"}}

@@ -58,7 +58,7 @@ class World:
         self.cluster.put(CONFIG_MAP, {"metadata": metadata, "data": data})
 
     async def admit(self, document: Json) -> Json:
-        """The pod as it is stored."""
+        """Return the pod as it is stored."""
         answer = await self.pods.mutate(create(document))
         assert answer.allowed, answer.message
         return applied(document, answer)

@@ -47,7 +47,7 @@ class Case:
         )
 
     async def delete(self, kind: str, label: str, spec: Json | None = None, **extra: Any) -> str:
-        """The refusal's message; empty if the deletion is allowed."""
+        """Return the refusal's message; empty if the deletion is allowed."""
         metadata = {"name": "x", "uid": "u1", "labels": {LABEL: label}} | extra.pop("metadata", {})
         if kind == CRD.kind:
             self.cluster.put(CRD, {"metadata": {"name": "x", "uid": "u1"}, "spec": DEFINITION})

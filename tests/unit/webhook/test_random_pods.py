@@ -97,7 +97,7 @@ async def chain() -> Chain:
 
 
 async def admit(made: Chain, pod: Json) -> tuple[Json, str]:
-    """The pod as it is stored, or why it is refused."""
+    """Return the pod as it is stored, or why it is refused."""
     request = {
         "uid": "u",
         "operation": "CREATE",

@@ -76,7 +76,7 @@ class Case:
         return await self.mutate(create(document, "ns"))
 
     async def created(self, document: Json) -> Json:
-        """The object as the create call returns it."""
+        """Return the object as the create call returns it."""
         answer = await self.create(document)
         assert answer.allowed, answer.message
         return applied(document, answer)

@@ -45,7 +45,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def installed(**annotations: str) -> FakeApi:
-    """A cluster after an installation."""
+    """Return a cluster after an installation."""
     cluster = FakeApi()
     metadata = {"annotations": annotations} if annotations else {}
     for resource, name, entries in (

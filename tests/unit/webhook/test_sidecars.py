@@ -63,7 +63,7 @@ class World:
         self.cluster.put(REVISION, {"metadata": metadata, "revision": number, "data": {"spec": spec}})
 
     async def watch(self) -> None:
-        """The watch has listed what there is."""
+        """List everything as the watch does."""
         await self.sidecars.cache.listing()
         for (plural, _, name), document in self.cluster.objects.items():
             if plural == SIDECAR_SET.plural:

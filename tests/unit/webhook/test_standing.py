@@ -34,7 +34,7 @@ class World:
         self.pods = PodAdmission([self.states.step()], self.standing)
 
     async def know(self, *namespaces: str) -> None:
-        """The watch has listed a PersistentPodState in each of the namespaces."""
+        """List a PersistentPodState in each of the namespaces."""
         await self.states.namespaces.listing()
         for namespace in namespaces:
             metadata = {"namespace": namespace, "name": "p", "uid": namespace, "resourceVersion": "1"}

@@ -26,13 +26,13 @@ RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_label
 
 
 def in_place(**members: Any) -> InPlaceContext:
-    """What in-place updates depend on, for a workload without hooks."""
+    """Return the context of in-place updates for a workload without hooks."""
     values: dict[str, Any] = {"recipe": RECIPE, "lifecycle": None, "gates": GATES, "server_version": "v1.33.1"}
     return InPlaceContext(**(values | {"now": NOW} | members))
 
 
 def container(name: str = "nginx", image: str = "nginx:alpine", **members: Any) -> Json:
-    """A container of a template as admission leaves it."""
+    """Return a container of a template as admission leaves it."""
     return {
         "name": name,
         "image": image,
@@ -45,7 +45,7 @@ def container(name: str = "nginx", image: str = "nginx:alpine", **members: Any) 
 
 
 def template(*containers: Json, metadata: Json | None = None, **spec: Any) -> Json:
-    """A pod template as admission leaves it."""
+    """Return a pod template as admission leaves it."""
     return {
         "metadata": {"creationTimestamp": None, **({"labels": {"app": "sample"}} if metadata is None else metadata)},
         "spec": {
@@ -66,12 +66,12 @@ def revision(content: Json, name: str = "sample-new", *, number: int = 1, **meta
 
 
 def env_from(name: str, path: str) -> Json:
-    """An env entry that reads the pod's metadata."""
+    """Return an env entry that reads the pod's metadata."""
     return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
 
 
 def barrier(priority: int) -> Json:
-    """The env entry that holds a container back until those of higher priority run."""
+    """Return the env entry that holds a container back until those of higher priority run."""
     reference = {"name": "web-barrier", "key": f"p_{priority}"}
     return {"name": "KRUISE_CONTAINER_BARRIER", "valueFrom": {"configMapKeyRef": reference}}
 
@@ -98,7 +98,7 @@ def pod(
     statuses: list[Json] | None = None,
     **metadata: Any,
 ) -> Pod:
-    """A pod that runs, is ready, and is on revision sample-old."""
+    """Return a pod that runs, is ready, and is on revision sample-old."""
     values: dict[str, str | Json] = {"InPlaceUpdateReady": "True", "ContainersReady": "True", "Ready": "True"}
     values |= conditions or {}
     held = containers or [container()]
@@ -123,13 +123,13 @@ def pod(
 
 
 def patches(chain: Chain) -> list[Patch]:
-    """The chain, which must consist of patches."""
+    """Return the chain, which must consist of patches."""
     assert all(isinstance(action, Patch) for action in chain)
     return [action for action in chain if isinstance(action, Patch)]
 
 
 def conditions_of(patch: Patch) -> dict[str, Json]:
-    """The conditions that a status patch writes, by type."""
+    """Return the conditions that a status patch writes, by type."""
     assert patch.subresource == "status"
     return {item["type"]: item for item in patch.body["status"]["conditions"]}
 
@@ -143,5 +143,5 @@ def annotations_of(patch: Patch) -> Json:
 
 
 def state_in(patch: Patch) -> Json:
-    """The state annotation that a patch writes."""
+    """Return the state annotation that a patch writes."""
     return msgspec.json.decode(annotations_of(patch)[STATE])

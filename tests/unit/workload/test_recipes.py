@@ -39,7 +39,7 @@ ANYTHING = Selector.compile(LabelSelector())
 
 
 def united_data(data: bytes) -> bytes:
-    """A UnitedDeployment stores its whole template, for some kind of child."""
+    """Return a UnitedDeployment stores its whole template, for some kind of child."""
     return go_json({"spec": {"template": {**member(msgspec.json.decode(data), "spec", "template")}}}, sort=True)
 
 

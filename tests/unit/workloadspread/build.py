@@ -22,17 +22,17 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def at(seconds: float) -> str:
-    """A time that many seconds after NOW."""
+    """Return a time that many seconds after NOW."""
     return (NOW + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def subset(name: str, limit: int | str | None = None, **more: Any) -> Json:
-    """A subset."""
+    """Return a subset."""
     return {"name": name} | ({} if limit is None else {"maxReplicas": limit}) | more
 
 
 def spread(*subsets: Json, patience: int = 0, status: Json | None = None, **metadata: Any) -> Json:
-    """A WorkloadSpread of the CloneSet `web`."""
+    """Return a WorkloadSpread of the CloneSet `web`."""
     strategy = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": patience}} if patience else {}
     return {
         "metadata": {"name": "ws", "namespace": "ns", "uid": "u-ws", "generation": 3, "resourceVersion": "7"}
@@ -47,7 +47,7 @@ def spread(*subsets: Json, patience: int = 0, status: Json | None = None, **meta
 
 
 def book(name: str, **members: Any) -> Json:
-    """An entry of a book."""
+    """Return an entry of a book."""
     return {"name": name, "replicas": 0, "missingReplicas": 0} | members
 
 
@@ -61,7 +61,7 @@ def pod(
     stuck: float | None = None,
     **metadata: Any,
 ) -> Json:
-    """A pod; `stuck`: it was created that many seconds before NOW, and finds no node."""
+    """Return a pod; `stuck`: it was created that many seconds before NOW, and finds no node."""
     annotations: Json = dict(metadata.pop("annotations", {}))
     if subset is not None:
         matched = {"name": "ws", "subset": subset} | ({"uid": uid} if uid else {})
@@ -79,12 +79,12 @@ def pod(
 
 
 def node(name: str, taints: Sequence[Json] = (), **labels: str) -> Json:
-    """A node."""
+    """Return a node."""
     return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": list(taints)}}
 
 
 def read(document: Json, kind: type[T]) -> T:
-    """The document as the type says it."""
+    """Return the document as the type says it."""
     return decoded(document, kind)
 
 
@@ -97,7 +97,7 @@ def snapshot(
     target: Target | None = None,
     versions: dict[str, str] | None = None,
 ) -> WorkloadSpreadSnapshot:
-    """What the planner gets; without versions all pods are of the same."""
+    """Return the snapshot that the planner gets; without versions all pods are of the same."""
     typed = [read(one, Pod) for one in pods]
     return WorkloadSpreadSnapshot(
         spread=read(document, WorkloadSpread),
@@ -114,19 +114,19 @@ def planned(document: Json, pods: Sequence[Json] = (), **more: Any) -> Plan:
 
 
 def costs(made: Plan) -> dict[str, int]:
-    """The costs that are written, by name of the pod."""
+    """Return the costs that are written, by name of the pod."""
     return {name: int(cost) for name, cost in annotated(made, COST).items()}
 
 
 def annotated(made: Plan, key: str) -> dict[str, str]:
-    """The values of an annotation that are written, by name of the pod."""
+    """Return the values of an annotation that are written, by name of the pod."""
     bodies: list[tuple[str, Json]] = [(one.name, one.body) for one in made.actions if isinstance(one, Patch)]
     found = ((name, body["metadata"].get("annotations", {}).get(key)) for name, body in bodies)
     return {name: value for name, value in found if value is not None}
 
 
 def entries(made: Plan) -> list[Json]:
-    """The totals of the status that is written."""
+    """Return the totals of the status that is written."""
     assert made.status is not None
     found: list[Json] = made.status.body["status"]["subsetStatuses"]
     return found
