@@ -6,6 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 LIBRARY = ROOT / "libs" / "common" / "flotilla_common"
+SIMULATOR = ROOT / "tests" / "simulation"
 SERVICES = sorted(path.parent for path in ROOT.glob("services/*/README.md"))
 
 _CODE = re.compile(r"`([^`\s]+)`")

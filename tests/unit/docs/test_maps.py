@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.docs import maps
-from tests.unit.docs.maps import LIBRARY, ROOT, SERVICES, named, rows
+from tests.unit.docs.maps import LIBRARY, ROOT, SERVICES, SIMULATOR, named, rows
 
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 MAP = (ROOT / "libs" / "common" / "README.md").read_text(encoding="utf-8")
@@ -27,6 +27,11 @@ def test_files_that_a_service_speaks_of_are_its_own_or_the_librarys(service: Pat
     known |= {f"/{webhook}" for webhook in maps.modules(ROOT / "services" / "webhook" / "flotilla_webhook")}
     names = {name for name in named((service / "README.md").read_text(encoding="utf-8")) if name.endswith(".py")}
     assert {name for name in names if not any(one.endswith(f"/{name}") for one in known)} == set()
+
+
+def test_every_module_of_the_simulator_stands_in_its_table_once():
+    listed = maps.table_of_modules(SIMULATOR / "README.md")
+    assert sorted(listed) == sorted(maps.modules(SIMULATOR))
 
 
 def test_every_service_has_a_table():
