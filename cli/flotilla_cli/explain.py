@@ -21,7 +21,7 @@ from flotilla_cli.published import Why
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.control.plan import Json, Reason
-from flotilla_common.control.wording import nodes_word
+from flotilla_common.control.text import nodes_word
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import ApiError, Unreachable
 

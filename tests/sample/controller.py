@@ -11,11 +11,11 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.assembly import controller_service
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.keystate import Key, Memory
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Chain, Intent, Plan, State
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.control.writes import create_of, delete_of, patch_of, write_status
@@ -58,8 +58,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     child: CloneSet | None
 
     @property
-    def subject(self) -> Subject:
-        return Subject.of(SAMPLES, self.sample.metadata)
+    def subject(self) -> ObjectRef:
+        return ObjectRef.of(SAMPLES, self.sample.metadata)
 
 
 class Gatherer:
@@ -80,24 +80,24 @@ class Gatherer:
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
     """Make what is missing, delete what is too much."""
-    sample, maps, draft = snapshot.sample, snapshot.maps, Draft()
+    sample, maps, builder = snapshot.sample, snapshot.maps, PlanBuilder()
     if sample.metadata.deletion_timestamp is not None:
         return Plan()
     wanted = [f"{sample.metadata.name}-{number}" for number in range(sample.spec.size)]
     missing = [name for name in wanted if name not in maps]
     surplus = [one for name, one in maps.items() if name not in wanted and one.metadata.deletion_timestamp is None]
-    draft.stage([_create(sample, name) for name in missing])
-    draft.stage([(delete_of(CONFIG_MAP, one.metadata, Intent.SCALE_IN, "scale down"),) for one in surplus])
-    draft.stage([_child(sample, snapshot.child)])
+    builder.stage([_create(sample, name) for name in missing])
+    builder.stage([(delete_of(CONFIG_MAP, one.metadata, Intent.SCALE_IN, "scale down"),) for one in surplus])
+    builder.stage([_child(sample, snapshot.child)])
     ready = snapshot.child.status.ready_replicas if snapshot.child is not None else 0
     if ready < (sample.spec.replicas or 0):
         text = f"{ready} of {sample.spec.replicas} pods of CloneSet {sample.metadata.name} are ready"
-        draft.reason(State.WAITING, "WaitingForChildren", text, (sample.metadata.name,))
+        builder.reason(State.WAITING, "WaitingForChildren", text, (sample.metadata.name,))
     if missing:
-        draft.reason(State.PROGRESSING, "Growing", f"{len(missing)} of {len(wanted)} ConfigMaps are missing", missing)
+        builder.reason(State.PROGRESSING, "Growing", f"{len(missing)} of {len(wanted)} ConfigMaps are missing", missing)
     status = {"size": len(maps), "readyReplicas": ready}
     changed = sample.status != Status(size=len(maps), ready_replicas=ready)
-    return draft.plan(status=write_status(SAMPLES, sample.metadata, status, on_version=False) if changed else None)
+    return builder.plan(status=write_status(SAMPLES, sample.metadata, status, on_version=False) if changed else None)
 
 
 def _create(sample: Sample, name: str) -> Chain:

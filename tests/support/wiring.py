@@ -46,7 +46,7 @@ class FakeWiring:
         self.trouble: Exception | None = None  # what reading meets
         self.read_objects: list[Key] = []
         self.gone = True  # does a read confirm that an absent object is gone?
-        self.asked: list[tuple[Key, str]] = []  # (key, uid) of calls of `surely_gone`
+        self.asked: list[tuple[Key, str]] = []  # (key, uid) of calls of `confirm_deleted`
         self.reports: dict[str, Report] = {}  # reports of agents, by the names of the objects
         self.by_name: dict[Resource, FakeNamed] = {}  # what is watched by name
         self.read_names: list[tuple[Resource, str]] = []
@@ -113,7 +113,7 @@ class FakeWiring:
     def again(self, namespace: str, name: str) -> None:
         self.replanned.append((namespace, name))
 
-    def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
+    def confirm_deleted(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
         """Answers at once."""
         self.asked.append((key, uid))
         self.again(*asker)

@@ -11,7 +11,7 @@ import msgspec
 from flotilla_cli.views.kindview import Served
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Reason, State
-from flotilla_common.control.wording import named
+from flotilla_common.control.text import named
 from flotilla_common.workload.causes import Cause, Group
 from flotilla_common.workload.placement import node_of
 

@@ -14,7 +14,7 @@ from flotilla_cli.history.chapters import Pod
 from flotilla_cli.published import Act
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import UPDATES_IN_PLACE, Intent
-from flotilla_common.control.wording import named
+from flotilla_common.control.text import named
 
 WAVES = 8
 """Limit of waves for one kind of work, so that a rollout fits on one screen."""

@@ -15,8 +15,8 @@ from flotilla_cli.history.operations import Operation, Wave, Work
 from flotilla_cli.published import Act, Why
 from flotilla_common.api.discreet import change_text
 from flotilla_common.control.plan import State
-from flotilla_common.control.refusals import FAILED, code_of
-from flotilla_common.control.wording import named
+from flotilla_common.control.text import named
+from flotilla_common.control.write_failures import FAILED, code_of
 
 WISHED = ("replicas", "partition", "maxUnavailable", "maxSurge")
 """Numbers of a decision that come from the spec."""

@@ -12,7 +12,7 @@ from flotilla_cli.published import Act
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import Indexer, Table, version_of
@@ -52,7 +52,7 @@ class RecordedTables:
             intake.drop(decode_head(message.data).metadata)
         return self._changes > before
 
-    def readable(self, subject: Subject) -> bool:
+    def readable(self, subject: ObjectRef) -> bool:
         """Report whether the object's newest version could be decoded; no service plans with an older one."""
         return subject.uid not in self._intakes[subject.resource.id].undecodable
 

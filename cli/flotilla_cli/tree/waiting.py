@@ -8,7 +8,7 @@ from flotilla_cli.tree.workload import Workload
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
 from flotilla_common.control.plan import Reason, State
-from flotilla_common.control.wording import pods_word
+from flotilla_common.control.text import pods_word
 from flotilla_common.workload.causes import Around, Cause, cause_of
 
 

@@ -13,7 +13,7 @@ from flotilla_common.api.meta import LabelSelector, ObjectMeta
 from flotilla_common.api.resources import JOB
 from flotilla_common.kube.interface import Api
 from flotilla_common.workload.causes import Around, Cause, Group
-from flotilla_common.workload.causes.wording import bare
+from flotilla_common.workload.causes.text import bare
 
 _JOB_LABEL = "batch.kubernetes.io/controller-uid"
 _ENDED = ("Complete", "Failed")

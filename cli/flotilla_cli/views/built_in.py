@@ -15,7 +15,7 @@ from flotilla_cli.views.related import pods_of
 from flotilla_common.api.meta import Condition, LabelSelector, Model, ObjectMeta
 from flotilla_common.kube.interface import Api
 from flotilla_common.workload.causes import Around, Cause, Group
-from flotilla_common.workload.causes.wording import bare
+from flotilla_common.workload.causes.text import bare
 
 REPLICA_FAILURE = "ReplicaFailure"
 """The condition of Deployments and ReplicaSets that explains why no pods can be created."""

@@ -9,7 +9,7 @@ from flotilla_cli.views.kindview import KindView, Related, StepChange, Summary
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, ProbeState
 from flotilla_common.api.meta import metadata_of, rfc3339
-from flotilla_common.control.wording import pods_word
+from flotilla_common.control.text import pods_word
 from flotilla_common.kube.interface import Api
 from flotilla_common.workload.causes import Around
 

@@ -12,7 +12,7 @@ from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, PodProbe, ProbeSpec, split
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, ContainerProbe, PodProbeMarker
 from flotilla_common.api.meta import metadata_of
-from flotilla_common.control.wording import pods_word
+from flotilla_common.control.text import pods_word
 from flotilla_common.kube.interface import Api
 
 MOST_PODS = 20

@@ -8,7 +8,7 @@ from flotilla_cli.views.kindview import KindView, Summary
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION, ResourceDistribution, Targets
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.wording import named
+from flotilla_common.control.text import named
 
 
 def resource_distribution(raw: bytes) -> Summary:

@@ -15,7 +15,7 @@ from flotilla_common.api.kinds.sidecarset.records import injected
 from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, SIDECAR_SET, Sidecar, SidecarSet
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import NAMESPACE
-from flotilla_common.control.wording import named
+from flotilla_common.control.text import named
 from flotilla_common.kube.interface import Api
 
 

@@ -25,7 +25,7 @@ from flotilla_common.api.kinds.uniteddeployment.types import (
 from flotilla_common.api.meta import OwnerReference, controller_of, group_of, metadata_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, REPLICA_SET
 from flotilla_common.api.scheduling import NodeSelectorTerm
-from flotilla_common.control.wording import pods_word
+from flotilla_common.control.text import pods_word
 from flotilla_common.kube.interface import Api
 
 _CHILDREN = (CLONE_SET, STATEFUL_SET, BUILT_IN_STATEFUL_SET, DEPLOYMENT)

@@ -25,11 +25,11 @@ from flotilla_common.control.journal import Journal
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.limiter import Limiter
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.spec import ControllerSpec, Gatherer, Part, Responder
-from flotilla_common.control.subject import Subject
 from flotilla_common.kube.installed import until_installed
 from flotilla_common.live import LiveWiring
 from flotilla_common.mirror.intake import OnUndecodable, Undecodable
@@ -192,9 +192,9 @@ class Assembly:
                 return None
             return snapshot
 
-        def subject_of(key: Key) -> Subject | None:
+        def subject_of(key: Key) -> ObjectRef | None:
             obj = wiring.table(spec.primary).get(*key)
-            return None if obj is None else Subject.of(spec.resource, obj.metadata)
+            return None if obj is None else ObjectRef.of(spec.resource, obj.metadata)
 
         async def reread(key: Key) -> None:
             if spec.also_read is not None:

@@ -125,8 +125,8 @@ class LiveWiring:
         """Enqueue objects that change."""
         self.enqueue_on(Trigger[Any](watch, _own_key))
 
-    def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
-        return self._absences.surely_gone(watch.resource, key, uid, asker)
+    def confirm_deleted(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
+        return self._absences.confirm_deleted(watch.resource, key, uid, asker)
 
     def reported(self, obj: Object) -> Report | None:
         return None if self._inbox is None else self._inbox.latest(obj)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from flotilla_common.api.moments import later
-from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Reason, State
-from flotilla_common.control.wording import first_names, named, nodes_word
+from flotilla_common.control.planbuilder import Deadlines
+from flotilla_common.control.text import first_names, named, nodes_word
 
 ANSWERS_WITHIN = timedelta(seconds=10)
 """Time after which an agent without an answer is reported."""
@@ -19,12 +19,12 @@ ANSWERS_WITHIN = timedelta(seconds=10)
 TO_DO = "see that it runs there and reaches the bus"
 
 
-def silent(asked: Mapping[str, datetime], now: datetime, waits: Waits) -> dict[str, datetime]:
+def silent(asked: Mapping[str, datetime], now: datetime, deadlines: Deadlines) -> dict[str, datetime]:
     """Return the nodes that should have answered by now, each with the time of the request.
 
-    `waits` gets the time when the next answer is due.
+    `deadlines` gets the time when the next answer is due.
     """
-    return {name: since for name, since in asked.items() if waits.passed(later(since, ANSWERS_WITHIN), now)}
+    return {name: since for name, since in asked.items() if deadlines.passed(later(since, ANSWERS_WITHIN), now)}
 
 
 def no_agent(nodes: Mapping[str, datetime]) -> Reason:

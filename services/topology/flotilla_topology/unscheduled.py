@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.moments import later
-from flotilla_common.control.draft import Waits
+from flotilla_common.control.planbuilder import Deadlines
 
 
 def is_unscheduled(pod: Pod) -> bool:
@@ -20,7 +20,7 @@ def is_unscheduled(pod: Pod) -> bool:
     )
 
 
-def is_timed_out(pod: Pod, seconds: int, now: datetime, waits: Waits) -> bool:
+def is_timed_out(pod: Pod, seconds: int, now: datetime, deadlines: Deadlines) -> bool:
     """Report whether the pod has been unschedulable for longer than `seconds`.
 
     If there is time left, the next pass is due at its end.
@@ -31,5 +31,5 @@ def is_timed_out(pod: Pod, seconds: int, now: datetime, waits: Waits) -> bool:
     end = later(created, seconds)
     if end < now:
         return True
-    waits.until(end + timedelta(milliseconds=1))  # it must be past that moment
+    deadlines.until(end + timedelta(milliseconds=1))  # it must be past that moment
     return False

@@ -13,8 +13,8 @@ from flotilla_common.api.meta import ObjectMeta, controller_of
 from flotilla_common.api.resources import POD
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.journal import Admission, Journal
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Event
-from flotilla_common.control.subject import Subject
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.podchecks import PodChange
 
@@ -40,7 +40,7 @@ class BudgetRecords(msgspec.Struct, frozen=True):
         """Record a request that was refused because there was no unit; `seconds` is the duration of the answer."""
         user = change.request.user_info.username
         self._publish(change, pod, budget, message, seconds)
-        self.events.record(Subject.of(POD, pod), PREVENTED)
+        self.events.record(ObjectRef.of(POD, pod), PREVENTED)
         self.metrics.budget_requests.labels(change.operation.lower(), "refused").inc()
         self.metrics.budgets.count(_series(pod), user)
         line = {
@@ -67,7 +67,7 @@ class BudgetRecords(msgspec.Struct, frozen=True):
                 changes=[],
                 refusal=refusal,
                 seconds=seconds,
-                owner=Subject(POD_UNAVAILABLE_BUDGET, change.namespace, budget),
+                owner=ObjectRef(POD_UNAVAILABLE_BUDGET, change.namespace, budget),
             ),
         )
 

@@ -20,8 +20,8 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import POD
 from flotilla_common.control.executor import Executor, Report
 from flotilla_common.control.fence import Fence
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Chain, Create, Plan, Stage
-from flotilla_common.control.subject import Subject
 from flotilla_common.workload import newpods
 from tests.simulation.history import History
 from tests.simulation.oracles.outcome import Outcome, differences
@@ -85,7 +85,7 @@ def cut_into(cut: Cut) -> Generator[None]:
     """In here, passes of all services do so much."""
     whole = Executor.run
 
-    async def part(executor: Executor, subject: Subject, plan: Plan, fence: Fence, trace: str) -> Report:
+    async def part(executor: Executor, subject: ObjectRef, plan: Plan, fence: Fence, trace: str) -> Report:
         return await whole(executor, subject, cut.part_of(plan), fence, trace)
 
     with patch.object(Executor, "run", part), patch.object(newpods, "BATCHES_PER_PASS", 10):

@@ -9,7 +9,7 @@ from flotilla_common.api.batch import Job
 from flotilla_common.api.kinds.advancedcronjob.schedule import zone_named
 from flotilla_common.api.kinds.advancedcronjob.types import AdvancedCronJob
 from flotilla_common.control.keystate import Memory
-from flotilla_common.control.refusals import Refusal
+from flotilla_common.control.write_failures import WriteFailure
 from flotilla_common.settings import Settings
 from flotilla_jobs.advancedcronjob.controller import CRON_JOBS, JOBS, Gatherer, options
 from flotilla_jobs.advancedcronjob.run import creation
@@ -124,13 +124,13 @@ def test_what_does_not_exist_is_not_planned():
 @pytest.mark.parametrize(
     ("refusal", "told"),
     [
-        (Refusal("creating Job a-1", "denied"), "creating Job a-1 is refused: denied"),
-        (Refusal("creating Job a-1", "denied", unknown=True), ""),
-        (Refusal("deleting Job a-1", "other"), ""),
-        (Refusal("creating Job a-1", "denied: a-1 already exists"), ""),
+        (WriteFailure("creating Job a-1", "denied"), "creating Job a-1 is refused: denied"),
+        (WriteFailure("creating Job a-1", "denied", unknown=True), ""),
+        (WriteFailure("deleting Job a-1", "other"), ""),
+        (WriteFailure("creating Job a-1", "denied: a-1 already exists"), ""),
     ],
 )
-def test_why_a_child_could_not_be_created(refusal: Refusal, told: str):
+def test_why_a_child_could_not_be_created(refusal: WriteFailure, told: str):
     text = "denied" if refusal.text == "other" else refusal.text
     assert gathered(memory=Memory(failures={"create": text}, refused=(refusal,))).failure == told
 

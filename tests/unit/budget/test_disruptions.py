@@ -13,9 +13,9 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
     PodUnavailableBudget,
 )
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import Patch, Plan
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.watches import Trigger
 from flotilla_common.gates import Gates
 from flotilla_common.workload.budget import Disruptions
@@ -138,9 +138,9 @@ def test_a_pod_that_is_asked_about_twice_takes_budget_once() -> None:
     disruptions = Disruptions(budgets(1), GATES, NOW)
     first, second = pod("a"), pod("b")
     assert [disruptions.may(one, "DELETE") for one in (first, first, second, second)] == [True, True, False, False]
-    draft = Draft()
-    disruptions.stage(draft)
-    assert [reason.objects for reason in draft.reasons] == [("b",)]
+    builder = PlanBuilder()
+    disruptions.stage(builder)
+    assert [reason.objects for reason in builder.reasons] == [("b",)]
 
 
 def test_a_held_pod_is_recreated_under_a_budget_of_one() -> None:

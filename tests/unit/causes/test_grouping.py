@@ -2,8 +2,8 @@
 
 import msgspec
 
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.workload.causes import LOOKED_AT, Cause, explain_pods, grouped, root_cause
 from tests.unit.causes.build import NOW, around, ended, pod, running, waiting
 
@@ -30,21 +30,21 @@ def test_many_pods_are_named_up_to_a_limit() -> None:
 
 
 def test_a_reason_carries_code_and_pods_and_replaces_what_says_less() -> None:
-    draft = Draft()
-    draft.reason(State.WAITING, "WaitingForMaxUnavailable", "web-1", ["web-1"])
-    draft.reason(State.WAITING, "StartError", "web-1", ["web-1"])
-    groups = explain_pods(draft, [pod(waiting("RunContainerError", "exec: no"))], around())
-    assert [(one.code, one.objects) for one in draft.reasons] == [
+    builder = PlanBuilder()
+    builder.reason(State.WAITING, "WaitingForMaxUnavailable", "web-1", ["web-1"])
+    builder.reason(State.WAITING, "StartError", "web-1", ["web-1"])
+    groups = explain_pods(builder, [pod(waiting("RunContainerError", "exec: no"))], around())
+    assert [(one.code, one.objects) for one in builder.reasons] == [
         ("WaitingForMaxUnavailable", ("web-1",)),
         ("StartError", ("web-1",)),
     ]
-    assert draft.reasons[1].message == "web-1: container app cannot be started: exec: no"
-    assert root_cause(groups, {}) == draft.reasons[1].message
+    assert builder.reasons[1].message == "web-1: container app cannot be started: exec: no"
+    assert root_cause(groups, {}) == builder.reasons[1].message
     assert root_cause(groups, {"scale": "exceeded quota"}) == "exceeded quota"
 
 
 def test_what_is_under_way_is_no_root_cause_of_a_rollout_that_takes_too_long() -> None:
-    groups = explain_pods(Draft(), [pod(running())], around())
+    groups = explain_pods(PlanBuilder(), [pod(running())], around())
     assert groups
     assert root_cause(groups, {}) == ""
 
@@ -57,15 +57,15 @@ def test_only_the_first_pods_are_looked_at() -> None:
             looked.append(number)
             yield pod(running())
 
-    explain_pods(Draft(), pods(), around())
+    explain_pods(PlanBuilder(), pods(), around())
     assert len(looked) == LOOKED_AT
 
 
 def test_the_sentence_of_a_service_stays_the_same_while_time_goes_on() -> None:
     """Or each pass would publish another why.v1."""
     crashing = pod(waiting("CrashLoopBackOff", "back-off 40s", restarts=3, last=ended(1)))
-    drafts = [Draft(), Draft()]
-    for draft, later in zip(drafts, (0, 60), strict=True):
+    drafts = [PlanBuilder(), PlanBuilder()]
+    for builder, later in zip(drafts, (0, 60), strict=True):
         known = msgspec.structs.replace(around(), now=NOW.replace(minute=later // 60))
-        explain_pods(draft, [crashing], known)
+        explain_pods(builder, [crashing], known)
     assert drafts[0].reasons == drafts[1].reasons != []

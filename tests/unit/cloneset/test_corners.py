@@ -16,8 +16,8 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, NODE, POD
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.keystate import Memory
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.watches import owned
 from tests.support.wiring import FakeWiring
 from tests.testkit.plans import codes
@@ -109,8 +109,8 @@ def test_a_pod_without_a_revision_gets_no_hash_of_one() -> None:
 
 
 def test_a_pod_is_written_by_one_step() -> None:
-    draft, one = Draft(), pod("a")
-    assert [draft.touch(one), draft.touch(one), draft.touch(pod("b"))] == [True, False, True]
+    builder, one = PlanBuilder(), pod("a")
+    assert [builder.touch(one), builder.touch(one), builder.touch(pod("b"))] == [True, False, True]
 
 
 def test_claims_that_nobody_controls_are_not_ours() -> None:

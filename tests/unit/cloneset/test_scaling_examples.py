@@ -7,8 +7,8 @@ import pytest
 from flotilla_cloneset.cloneset.create import CREATES_PER_PASS
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import Pod
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
 from flotilla_common.control.plan import Create, Delete, Patch
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS
 from tests.testkit.plans import codes
 from tests.unit.cloneset.build import NOW, CloneSetBuilder, claim, cloneset, planned, pod, summary
 

@@ -28,8 +28,8 @@ class Asked:
         self.clock = FakeClock()
         self.check = AbsenceCheck(cast("Mirror", self), self.clock, lambda _, name: self.told.append(name))
 
-    def surely_gone(self, asker: str = "r") -> bool:
-        return self.check.surely_gone(THINGS, POD, "p1", ("ns", asker))
+    def confirm_deleted(self, asker: str = "r") -> bool:
+        return self.check.confirm_deleted(THINGS, POD, "p1", ("ns", asker))
 
     async def settle(self) -> None:
         await asyncio.gather(*self.check._asking.values())
@@ -48,38 +48,38 @@ class Asked:
 
 async def test_gone_is_said_only_after_the_apiserver():
     asked = Asked()
-    assert not asked.surely_gone()
-    assert not asked.surely_gone()
+    assert not asked.confirm_deleted()
+    assert not asked.confirm_deleted()
     await asked.settle()
-    assert (asked.reads, asked.told, asked.surely_gone()) == (1, ["r"], True)
+    assert (asked.reads, asked.told, asked.confirm_deleted()) == (1, ["r"], True)
 
 
 async def test_everybody_who_asked_meanwhile_is_told():
     asked = Asked()
     for asker in ("one", "two", "one"):
-        assert not asked.surely_gone(asker)
+        assert not asked.confirm_deleted(asker)
     await asked.settle()
     assert (asked.reads, asked.told) == (1, ["one", "two"])
 
 
 async def test_a_namesake_is_not_the_pod():
     asked = Asked("p2")
-    asked.surely_gone()
+    asked.confirm_deleted()
     await asked.settle()
-    assert asked.surely_gone()
+    assert asked.confirm_deleted()
 
 
 async def test_a_pod_that_the_mirror_had_not_heard_of_is_not_gone():
     asked = Asked("p1", "p1")
-    asked.surely_gone()
+    asked.confirm_deleted()
     await asked.settle()
-    assert (asked.told, asked.surely_gone()) == (["r"], False)
+    assert (asked.told, asked.confirm_deleted()) == (["r"], False)
     await asked.settle()
 
 
 async def test_it_asks_until_it_is_answered():
     asked = Asked(ApiError(503, "ServiceUnavailable", "later"), Unreachable("timeout"))
-    asked.surely_gone()
+    asked.confirm_deleted()
     await asked.settle()
     assert (asked.reads, asked.clock.sleeps) == (3, [2.0, 2.0])
 
@@ -88,7 +88,7 @@ def test_what_is_held_is_not_asked_for():
     """As an object that is there but cannot be decoded: whoever waits for it would ask again and again."""
     asked = Asked()
     asked.held = "p1"
-    assert not asked.surely_gone()
+    assert not asked.confirm_deleted()
     assert (asked.check._asking, asked.told) == ({}, [])
 
 
@@ -96,7 +96,10 @@ async def test_only_so_many_answers_are_remembered(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(absence, "REMEMBERED", 2)
     asked = Asked()
     for uid in ("p1", "p2", "p3"):
-        asked.check.surely_gone(THINGS, POD, uid, ("ns", "r"))
+        asked.check.confirm_deleted(THINGS, POD, uid, ("ns", "r"))
         await asked.settle()
-    assert [uid for uid in ("p1", "p2", "p3") if asked.check.surely_gone(THINGS, POD, uid, ("ns", "r"))] == ["p2", "p3"]
+    assert [uid for uid in ("p1", "p2", "p3") if asked.check.confirm_deleted(THINGS, POD, uid, ("ns", "r"))] == [
+        "p2",
+        "p3",
+    ]
     await asked.settle()

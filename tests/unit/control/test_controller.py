@@ -16,18 +16,18 @@ from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.limiter import Limiter
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Create, Intent, Patch, PatchType, Plan, Reason, Stage, State
 from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.statusthrottle import INTERVAL
-from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import VersionsWentBack
 from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus, next_due
 
 
 class Snap(msgspec.Struct):
-    subject: Subject
+    subject: ObjectRef
     memory: Memory
 
 
@@ -58,7 +58,7 @@ class Loop:
             name="test-controller",
             resource=CLONE_SET,
             gather=self._gather,
-            subject_of=lambda key: Subject(CLONE_SET, *key, uid="u"),
+            subject_of=lambda key: ObjectRef(CLONE_SET, *key, uid="u"),
             plan=planner,
             reread=self._reread,
             executor=executor,
@@ -73,7 +73,7 @@ class Loop:
     def _gather(self, key: Key, memory: Memory) -> Snap | None:
         if not self.exists:
             return None
-        self.snaps.append(Snap(Subject(CLONE_SET, *key, uid="u"), memory))
+        self.snaps.append(Snap(ObjectRef(CLONE_SET, *key, uid="u"), memory))
         return self.snaps[-1]
 
     async def _reread(self, key: Key) -> None:

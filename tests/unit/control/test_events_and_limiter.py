@@ -9,12 +9,12 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.control.events import BACKLOG, BURST, COMBINED, DISTINCT, LONGEST_REST, REST_SHARE, Recorder
 from flotilla_common.control.limiter import INITIAL, LEAST, LONGEST_PAUSE, MOST, Limiter
 from flotilla_common.control.metrics import EVENTS_DROPPED
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Event
-from flotilla_common.control.subject import Subject
 from tests.support.fake_clock import FakeClock
 from tests.unit.control.fakes import ManualClock, NoChance, ScriptedApi
 
-SUBJECT = Subject(CLONE_SET, "default", "sample", "u", "7", 1)
+SUBJECT = ObjectRef(CLONE_SET, "default", "sample", "u", "7", 1)
 
 
 async def written(*texts: str) -> ScriptedApi:
@@ -85,7 +85,7 @@ async def test_the_oldest_event_makes_room() -> None:
     api = ScriptedApi()
     recorder = Recorder(api, ManualClock(), NoChance(), "cloneset-controller")
     for index in range(BACKLOG + 1):
-        subject = Subject(CLONE_SET, "default", f"sample-{index}", f"u{index}", "7", 1)
+        subject = ObjectRef(CLONE_SET, "default", f"sample-{index}", f"u{index}", "7", 1)
         recorder.record(subject, Event(reason="SuccessfulCreate", message="succeed to create pod"))
     await recorder.flush()
     names = [body["involvedObject"]["name"] for _, _, body in api.requests]

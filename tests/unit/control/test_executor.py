@@ -14,13 +14,13 @@ from flotilla_common.control.executor import Envelope, Executor, Report, classif
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Create, Delete, Event, Intent, OutcomeKind, Patch, Plan, Stage
-from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus
 
 OWNER = "uid-owner"
-SUBJECT = Subject(CLONE_SET, "default", "sample", OWNER)
+SUBJECT = ObjectRef(CLONE_SET, "default", "sample", OWNER)
 
 
 def fence(may_send: Callable[[], bool]) -> Fence:
@@ -100,7 +100,7 @@ async def test_a_wish_to_wait_holds_for_all_objects(world: World) -> None:
     assert refused.retry_after == 7.0
     before = world.clock.elapsed
     await world.executor.run(
-        Subject(CLONE_SET, "default", "other", "uid-other"),
+        ObjectRef(CLONE_SET, "default", "other", "uid-other"),
         Plan(stages=(stage(create("b")),)),
         fence(lambda: True),
         "trace",

@@ -12,10 +12,10 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
 from flotilla_common.control.inbox import StatusReports
 from flotilla_common.control.keystate import Key, Memory
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.kube.interface import Unreachable
@@ -54,7 +54,7 @@ REPORTS: StatusReports[Thing, Said] = StatusReports(
 
 
 class Snap(msgspec.Struct, frozen=True):
-    subject: Subject
+    subject: ObjectRef
     reported: Report | None
     owned: int
     options: Options | None
@@ -77,7 +77,7 @@ class Gatherer:
         if found is None:
             return None
         return Snap(
-            subject=Subject.of(CLONE_SET, found.metadata),
+            subject=ObjectRef.of(CLONE_SET, found.metadata),
             reported=self.wiring.reported(found),
             owned=len(owned(self.pods, CLONE_SET, found.metadata)),
             options=self.options,
@@ -180,11 +180,11 @@ def test_gates_decide_what_was_watched(on: bool) -> None:
 
 async def test_what_is_not_in_the_recording_does_not_exist() -> None:
     wiring = Bench().wiring
-    assert wiring.surely_gone(SETS, KEY, "u", KEY)
+    assert wiring.confirm_deleted(SETS, KEY, "u", KEY)
     bench = Bench()
     bench.put()
-    assert not bench.wiring.surely_gone(SETS, KEY, "u", KEY)
-    assert bench.wiring.surely_gone(SETS, KEY, "another", KEY)
+    assert not bench.wiring.confirm_deleted(SETS, KEY, "u", KEY)
+    assert bench.wiring.confirm_deleted(SETS, KEY, "another", KEY)
     for asked in (wiring.read, wiring.get):
         with pytest.raises(Unreachable, match="a recording has no apiserver"):
             await asked(CLONE_SET, *KEY)

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry
 
 from flotilla_common.control.plan import Plan, Reason, State
-from flotilla_common.control.waiting import MOST_REASONS, WAITING, Waiting, Waits
+from flotilla_common.control.waiting import MOST_REASONS, WAITING, Waiting, WaitingObjects
 from tests.unit.control.fakes import ManualClock
 from tests.unit.control.test_controller import Loop
 
@@ -26,7 +26,7 @@ class Scene:
         self.registry = CollectorRegistry()
         waiting = Waiting(self.registry)
         self.sets, self.jobs = (
-            Waits(kind, self.clock, lambda namespace, name: (namespace, name) not in self.foreign)
+            WaitingObjects(kind, self.clock, lambda namespace, name: (namespace, name) not in self.foreign)
             for kind in ("CloneSet", "BroadcastJob")
         )
         for waits in (self.sets, self.jobs):

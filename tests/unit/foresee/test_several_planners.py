@@ -11,11 +11,11 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import POD, Resource
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.keystate import Key, Memory
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Intent, Plan
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.control.writes import create_of, delete_of, patch_of, write_status
@@ -51,8 +51,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     children: Mapping[str, CloneSet]
 
     @property
-    def subject(self) -> Subject:
-        return Subject.of(FLEETS, self.fleet.metadata)
+    def subject(self) -> ObjectRef:
+        return ObjectRef.of(FLEETS, self.fleet.metadata)
 
 
 class Gatherer:
@@ -78,21 +78,21 @@ def child(fleet: ObjectMeta, name: str, size: int, image: str) -> Json:
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
     """Make, change and delete children; tell how many of their pods are ready."""
-    fleet, children, draft = snapshot.fleet, snapshot.children, Draft()
+    fleet, children, builder = snapshot.fleet, snapshot.children, PlanBuilder()
     meta, spec = fleet.metadata, fleet.spec
     for name, size in spec.sizes.items():
         wanted = child(meta, name, size, spec.image)
         held = children.get(name)
         if held is None:
-            draft.stage([(create_of(CLONE_SET, wanted, Intent.CREATE, "new"),)])
+            builder.stage([(create_of(CLONE_SET, wanted, Intent.CREATE, "new"),)])
         elif held.spec.replicas != size or spec.image.encode() not in bytes(held.spec.template):
             body = {"spec": {"replicas": size, "template": wanted["spec"]["template"]}}
-            draft.stage([(patch_of(CLONE_SET, held.metadata, Intent.UPDATE, "changed", body=body),)])
+            builder.stage([(patch_of(CLONE_SET, held.metadata, Intent.UPDATE, "changed", body=body),)])
     gone = [one for name, one in children.items() if name not in spec.sizes]
-    draft.stage([(delete_of(CLONE_SET, one.metadata, Intent.DELETE, "gone"),) for one in gone])
+    builder.stage([(delete_of(CLONE_SET, one.metadata, Intent.DELETE, "gone"),) for one in gone])
     ready = sum(one.status.ready_replicas for one in children.values())
     status = write_status(FLEETS, meta, {"ready": ready}, on_version=False)
-    return draft.plan(status=None if ready == fleet.status.ready else status)
+    return builder.plan(status=None if ready == fleet.status.ready else status)
 
 
 CONTROLLER = ControllerSpec(

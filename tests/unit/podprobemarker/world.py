@@ -16,7 +16,7 @@ from flotilla_common.clock import ManualClock
 from flotilla_common.control.executor import Report
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Outcome, Plan
-from flotilla_common.control.refusals import with_refusals
+from flotilla_common.control.write_failures import with_write_failures
 from flotilla_common.node.reports import NodePodProbeReport
 from flotilla_policy.nodepodprobe import controller as nodes
 from flotilla_policy.nodepodprobe.plan import plan as plan_node
@@ -161,7 +161,7 @@ class World(Cluster):
     def pass_of_node(self, name: str) -> Plan:
         memory = self._memory.get(name, Memory())
         snapshot = self.node_gatherer.gather(("", name), memory)
-        made = Plan() if snapshot is None else with_refusals(plan_node(snapshot, self.now), memory.refused)
+        made = Plan() if snapshot is None else with_write_failures(plan_node(snapshot, self.now), memory.refused)
         self._carry_out(made, name)
         self.reasons[name] = [reason.code for reason in made.reasons]
         return made
@@ -169,7 +169,7 @@ class World(Cluster):
     def pass_of_marker(self, name: str = "m") -> Plan:
         memory = self._memory.get(name, Memory())
         snapshot = self.marker_gatherer.gather(("ns", name), memory)
-        made = Plan() if snapshot is None else with_refusals(plan_marker(snapshot, self.now), memory.refused)
+        made = Plan() if snapshot is None else with_write_failures(plan_marker(snapshot, self.now), memory.refused)
         self._carry_out(made, name)
         self.reasons[name] = [reason.code for reason in made.reasons]
         return made

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from flotilla_common.api.core import Pod
-from flotilla_common.control.draft import Waits
+from flotilla_common.control.planbuilder import Deadlines
 from flotilla_policy.podunavailablebudget.entries import in_doubt, keep_entries
 from flotilla_policy.podunavailablebudget.plan import plan
 from tests.unit.podunavailablebudget.build import NOW, ago, budget, pod, pods, snapshot, terminating
@@ -43,7 +43,7 @@ def test_an_entry(
 ) -> None:
     given = budget(maxUnavailable=1, status={field: {"a": ago(seconds)}})
     entries = keep_entries(
-        snapshot(given, 1, counted, others, looked_at=frozenset("a") if asked else frozenset()), NOW, Waits()
+        snapshot(given, 1, counted, others, looked_at=frozenset("a") if asked else frozenset()), NOW, Deadlines()
     )
     assert {**entries.disrupted, **entries.unavailable}.keys() == ({"a"} if kept else set())
 

@@ -14,10 +14,10 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.keystate import Key, Memory
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.subject import Subject
 from flotilla_common.node.serving import Sender
 from tests.support.fake_clock import FakeClock
 from tests.testkit.documents import Json
@@ -85,14 +85,14 @@ class Recording:
         for message in messages:
             self._tables.take(message)
 
-    def plan(self, memory: Memory | None = None) -> tuple[Subject, Plan]:
+    def plan(self, memory: Memory | None = None) -> tuple[ObjectRef, Plan]:
         """What the service decides now."""
         decision = self._controller.decide(self.key, memory or Memory(), self.clock.now())
         assert decision is not None
         return decision.subject, decision.plan
 
     def say(
-        self, subject: Subject, plan: Plan, *, outcomes: dict[int, Outcome] | None = None, replica: str = "r1",
+        self, subject: ObjectRef, plan: Plan, *, outcomes: dict[int, Outcome] | None = None, replica: str = "r1",
         words: bool = True, writes: int | None = None,
     ) -> list[Recorded]:  # fmt: skip
         """Publish a pass: its words, and its first `writes` writes; returns what the writes left, not yet published."""

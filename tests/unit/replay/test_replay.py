@@ -17,7 +17,7 @@ from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Outcome, OutcomeKind
-from flotilla_common.control.refusals import refusal_of
+from flotilla_common.control.write_failures import write_failure_of
 from tests.testkit.documents import Json
 from tests.unit.replay.recorder import Recording
 
@@ -177,7 +177,7 @@ def test_a_failure_is_remembered_for_the_next_pass():
     subject, plan = made.plan()
     made.heard += made.say(subject, plan, outcomes={1: refused, 2: refused})
     [first, *_] = [action for stage in plan.stages for (action,) in stage.chains if action.phase]
-    remembered = Memory({"scale": "exceeded quota"}, refused=(refusal_of(first, refused),))
+    remembered = Memory({"scale": "exceeded quota"}, refused=(write_failure_of(first, refused),))
     made.say(*made.plan(remembered), outcomes={0: refused, 1: refused})
     told = steps(made.bundle())
     assert [step.differences for step in told[:2]] == [(), ()]

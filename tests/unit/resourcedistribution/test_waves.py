@@ -2,7 +2,7 @@
 
 import pytest
 
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS
 from tests.unit.resourcedistribution.world import ALL, World
 
 MANY = [f"n-{number:03}" for number in range(MAX_CHAINS_PER_PASS + 50)]

@@ -15,10 +15,10 @@ from flotilla_common.control import spec
 from flotilla_common.control.controller import Controller
 from flotilla_common.control.inbox import StatusReports
 from flotilla_common.control.keystate import Key, Memory
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec, Part, Responder
-from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Answering, Wiring
 from flotilla_common.gates import Gates
@@ -34,7 +34,7 @@ class Thing(Model, frozen=True):
 
 
 class Snap(msgspec.Struct, frozen=True):
-    subject: Subject
+    subject: ObjectRef
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class Gatherer:
 
     def gather(self, key: Key, memory: Memory) -> Snap | None:
         found = self.table.get(*key)
-        return None if found is None else Snap(Subject.of(CLONE_SET, found.metadata))
+        return None if found is None else Snap(ObjectRef.of(CLONE_SET, found.metadata))
 
 
 PARTS: dict[str, Any] = {

@@ -215,9 +215,9 @@ async def test_absence_is_asked_of_the_apiserver_once() -> None:
     live = Live()
     await live.wiring.watch(PLAIN)
     live.wiring.attach(live.woken.controller)
-    assert not live.wiring.surely_gone(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
+    assert not live.wiring.confirm_deleted(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
     await idle()
-    assert live.wiring.surely_gone(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
+    assert live.wiring.confirm_deleted(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
     assert (live.api.asked, live.woken.keys) == ([("get", "clonesets", "ns/a")], [("ns", "asker")])
 
 
@@ -226,11 +226,11 @@ async def test_what_the_mirror_had_not_heard_of_is_taken_in() -> None:
     await live.wiring.watch(PLAIN)
     live.wiring.attach(live.woken.controller)
     live.api.store(CLONE_SET, msgspec.json.decode(msgspec.json.encode(thing("a", 5))))
-    assert not live.wiring.surely_gone(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
+    assert not live.wiring.confirm_deleted(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
     await idle()
     held = live.wiring.table(PLAIN).get("ns", "a")
     assert held is not None
-    assert not live.wiring.surely_gone(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
+    assert not live.wiring.confirm_deleted(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
     assert live.woken.keys == [("ns", "asker")]
 
 

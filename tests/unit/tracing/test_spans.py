@@ -9,8 +9,8 @@ from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.control import spans
 from flotilla_common.control.journal import Admission, Journal
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Create, Delete, Intent, Outcome, OutcomeKind, Patch, Plan, Reason, State
-from flotilla_common.control.subject import Subject
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.tracing.context import SpanContext, change
 from flotilla_watcher.spans import ChangeSpans
@@ -18,7 +18,7 @@ from tests.support.fake_clock import FakeClock
 from tests.unit.control.fakes import SilentBus
 from tests.unit.tracing.collecting import Collected
 
-SUBJECT = Subject(CLONE_SET, "default", "web", "u1", "812", 7)
+SUBJECT = ObjectRef(CLONE_SET, "default", "web", "u1", "812", 7)
 ROOT = change("u1", 7)
 PATCH = Patch(
     resource=POD,

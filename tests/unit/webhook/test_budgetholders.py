@@ -11,8 +11,8 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.subjects import last_why
 from flotilla_common.control.journal import Journal
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Plan, Reason, State
-from flotilla_common.control.subject import Subject
 from flotilla_webhook.budgetholders import MOST_CHARACTERS, REST_SECONDS, WAIT_SECONDS
 from tests.testkit.documents import Json
 from tests.unit.webhook.budget_world import NAMESPACE, NOW, ToldBus, World, budget, pod
@@ -72,7 +72,7 @@ async def test_a_refusal_names_them() -> None:
 async def test_the_controllers_own_record_is_read() -> None:
     """Read, for a refusal, the record that the controller's journal publishes."""
     bus = RecordBus()
-    subject = Subject.of(POD_UNAVAILABLE_BUDGET, ObjectMeta(name="pub", namespace=NAMESPACE, uid="u-pub"))
+    subject = ObjectRef.of(POD_UNAVAILABLE_BUDGET, ObjectMeta(name="pub", namespace=NAMESPACE, uid="u-pub"))
     world = await world_with(bus)
     plan = Plan(reasons=(Reason(State.NOTE, "PodsUnavailable", "1 pod unavailable: web-3 (not ready)"),))
     Journal(bus, world.clock, "policy", "1").why(subject, plan, trace="t")

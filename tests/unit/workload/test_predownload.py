@@ -7,8 +7,8 @@ import pytest
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.meta import LabelSelector, ObjectMeta
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Create, Patch
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.workload.predownload import ImagePulls, is_decided, plan_no_pulls, plan_pulls
 from tests.unit.workload.build import RECIPE, container, revision, template
 
@@ -23,14 +23,14 @@ NEW = of("new", a="a:2", b="b:1")
 
 
 def planned(*old: ControllerRevision, **settings: Any) -> list[Create | Patch]:
-    draft = Draft()
+    builder = PlanBuilder()
     owner = ObjectMeta(name="ads", namespace="ns", uid="u")
     pods = LabelSelector(match_labels={"app": "ads"})
     pulls = ImagePulls(
         resource=DAEMON_SET, metadata=owner, selector=pods, recipe=RECIPE, update=NEW, old=old, **settings
     )
-    plan_pulls(pulls, draft)
-    return [action for stage in draft.stages for (action,) in stage.chains if isinstance(action, Create | Patch)]
+    plan_pulls(pulls, builder)
+    return [action for stage in builder.stages for (action,) in stage.chains if isinstance(action, Create | Patch)]
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_a_revision_says_whether_its_images_were_seen_to(label: str, decided: bo
 
 
 def test_what_is_not_worth_it_is_marked_too() -> None:
-    draft = Draft()
-    plan_no_pulls(NEW, draft)
-    (stage,) = draft.stages
+    builder = PlanBuilder()
+    plan_no_pulls(NEW, builder)
+    (stage,) = builder.stages
     ((mark,),) = stage.chains
     assert isinstance(mark, Patch)
     assert (mark.name, stage.stop_on_failure) == ("ads-new", False)

@@ -36,7 +36,7 @@ class AbsenceCheck:
         self._askers: dict[str, dict[Key, None]] = {}  # keys that wait for the result
         self._log = structlog.get_logger()
 
-    def surely_gone(self, resource: Resource, key: Key, uid: str, asker: Key) -> bool:
+    def confirm_deleted(self, resource: Resource, key: Key, uid: str, asker: Key) -> bool:
         """Report whether the apiserver has confirmed that the object is gone.
 
         If that is not known, it is asked, and all keys that asked meanwhile are planned again afterwards.

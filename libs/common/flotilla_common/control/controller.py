@@ -20,14 +20,14 @@ from flotilla_common.control.executor import Executor, Report
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.keystate import Key, KeyStates, Memory
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Event, Outcome, OutcomeKind, Patch, Plan, Reason, State
 from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
-from flotilla_common.control.refusals import with_refusals
 from flotilla_common.control.shards import Shards, shard_of
 from flotilla_common.control.statusthrottle import StatusThrottle
-from flotilla_common.control.subject import Subject
-from flotilla_common.control.waiting import WAITING, Waits
+from flotilla_common.control.waiting import WAITING, WaitingObjects
+from flotilla_common.control.write_failures import with_write_failures
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.tracing.context import change
@@ -58,7 +58,7 @@ class Snapshot(Protocol):
     """The result of `gather`: at least the object that is planned."""
 
     @property
-    def subject(self) -> Subject: ...
+    def subject(self) -> ObjectRef: ...
 
 
 PASSING_SECONDS = 1.0
@@ -71,7 +71,7 @@ share NodeImages would starve each other, and a used-up quota would keep a pod f
 _PASSING = frozenset({OutcomeKind.CONFLICT, OutcomeKind.THROTTLED})
 S = TypeVar("S", bound=Snapshot)
 Gather = Callable[[Key, Memory], S | None]
-SubjectOf = Callable[[Key], Subject | None]
+SubjectOf = Callable[[Key], ObjectRef | None]
 Planner = Callable[[S, datetime], Plan]
 """Plans one pass, without waiting, clock or random numbers: the same snapshot gives the same plan."""
 Reread = Callable[[Key], Awaitable[None]]
@@ -117,8 +117,8 @@ class Controller(Generic[S]):
         self._entropy = entropy
         self._workers = workers
         self._throttle = StatusThrottle()
-        self._waits = Waits(resource.kind, clock, shards.owns)
-        WAITING.follow(name, self._waits)
+        self._waiting_objects = WaitingObjects(resource.kind, clock, shards.owns)
+        WAITING.follow(name, self._waiting_objects)
         self._log = structlog.get_logger(controller=name)
 
     def enqueue(self, namespace: str, name: str) -> None:
@@ -187,7 +187,7 @@ class Controller(Generic[S]):
                 return "success"
             subject, plan, planning = decided
             self._metrics.planned(planning)
-            self._waits.planned(key, plan.reasons)
+            self._waiting_objects.planned(key, plan.reasons)
             self.queue.hold(key, planning * PLANNING_SHARE)
             with bound_contextvars(trace_id=change(subject.uid, subject.generation).trace_id):
                 said = self._say_why(key, subject, plan, trace)
@@ -205,7 +205,7 @@ class Controller(Generic[S]):
             rest *= SETTLED_REST if plan.settled else 1
             self.queue.hold(key, max(planning * PLANNING_SHARE, rest))
 
-    def _decide(self, key: Key) -> tuple[Subject, Plan, float] | None:
+    def _decide(self, key: Key) -> tuple[ObjectRef, Plan, float] | None:
         """Plan the object; return None when it does not exist. The float is the planning time in seconds.
 
         An object that cannot be gathered or planned gets a reason and an event; other objects are not affected.
@@ -217,7 +217,7 @@ class Controller(Generic[S]):
             if snapshot is None:
                 return None
             subject, started = snapshot.subject, self._clock.monotonic()
-            plan = with_refusals(self._plan(snapshot, self._clock.now()), memory.refused)
+            plan = with_write_failures(self._plan(snapshot, self._clock.now()), memory.refused)
         except Exception as error:
             subject = subject or self._subject_of(key)
             if subject is None:
@@ -226,7 +226,7 @@ class Controller(Generic[S]):
             plan = failed_plan(error)
         return subject, plan, self._clock.monotonic() - started
 
-    def _say_why(self, key: Key, subject: Subject, plan: Plan, trace: str) -> bool:
+    def _say_why(self, key: Key, subject: ObjectRef, plan: Plan, trace: str) -> bool:
         """Publish the reasons if there are any and they changed; return whether they were published."""
         self._log.debug(
             "planned",
@@ -245,7 +245,7 @@ class Controller(Generic[S]):
             self._journal.why(subject, plan, trace=trace)
         return changed
 
-    async def _carry_out(self, key: Key, subject: Subject, plan: Plan, trace: str, fence: Fence) -> Report:
+    async def _carry_out(self, key: Key, subject: ObjectRef, plan: Plan, trace: str, fence: Fence) -> Report:
         """Write the dependents, and the status first, last, or later (see `statusthrottle`)."""
         early, state = None, self._states[key]
         if plan.status is None:
@@ -275,14 +275,14 @@ class Controller(Generic[S]):
             self.queue.add_at(key, due)
         return False
 
-    async def _write_status(self, key: Key, subject: Subject, status: Patch, trace: str, fence: Fence) -> Outcome:
+    async def _write_status(self, key: Key, subject: ObjectRef, status: Patch, trace: str, fence: Fence) -> Outcome:
         self._throttle.written(self._states[key], self._clock.monotonic())
         outcome = await self._executor.single(subject, status, fence, trace)
         if outcome.kind is OutcomeKind.CONFLICT:
             self._throttle.missed(self._states[key], self._clock.monotonic())
         return outcome
 
-    async def _after_status(self, subject: Subject, plan: Plan, trace: str, fence: Fence) -> None:
+    async def _after_status(self, subject: ObjectRef, plan: Plan, trace: str, fence: Fence) -> None:
         """Run the writes on the object itself, unless this pass writes the status.
 
         A status write in between changes the object's version; then the next pass sends them.
@@ -322,7 +322,7 @@ class Controller(Generic[S]):
 
     def _forget(self, key: Key) -> None:
         self.queue.forget(key)
-        self._waits.forget(key)
+        self._waiting_objects.forget(key)
 
 
 def failed_plan(error: Exception) -> Plan:

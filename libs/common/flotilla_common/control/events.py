@@ -15,8 +15,8 @@ import structlog
 from flotilla_common.api.resources import EVENT
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control.metrics import EVENTS_DROPPED
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Event, Json, PatchType
-from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 BURST = 25.0
@@ -77,12 +77,12 @@ class Recorder:
         self._component = component
         self._series: OrderedDict[tuple[str, str, bool], _Series] = OrderedDict()
         self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self._backlog: OrderedDict[_Written, tuple[Subject, Event, str]] = OrderedDict()
+        self._backlog: OrderedDict[_Written, tuple[ObjectRef, Event, str]] = OrderedDict()
         self._wake = asyncio.Event()
         self._stamp = 0
         self._log = structlog.get_logger(component=component)
 
-    def record(self, subject: Subject, event: Event, error: str = "") -> None:
+    def record(self, subject: ObjectRef, event: Event, error: str = "") -> None:
         """Record an event on the object, or on the object that it is `about`. Returns at once."""
         subject = event.about or subject
         text = event.text(error)
@@ -120,7 +120,7 @@ class Recorder:
         while self._backlog:
             await self._write_next()
 
-    def _name(self, subject: Subject) -> str:
+    def _name(self, subject: ObjectRef) -> str:
         """Return a name that sorts after those of earlier events: kubectl lists events of the same second by name."""
         self._stamp = max(int(self._clock.now().timestamp() * 1_000_000), self._stamp + 1)
         return f"{subject.name[:220]}.{self._stamp:x}{self._entropy.token()}"
@@ -152,7 +152,7 @@ class Recorder:
             self._tokens.popitem(last=False)
         return allowed
 
-    async def _write(self, subject: Subject, event: Event, message: str, written: _Written) -> None:
+    async def _write(self, subject: ObjectRef, event: Event, message: str, written: _Written) -> None:
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         written.first = written.first or now
         namespace = subject.namespace or "default"
@@ -169,7 +169,9 @@ class Recorder:
             EVENTS_DROPPED.inc()
             self._log.debug("event not written", object=subject.key, reason=event.reason, error=str(error))
 
-    def _event(self, subject: Subject, event: Event, message: str, written: _Written, namespace: str, now: str) -> Json:
+    def _event(
+        self, subject: ObjectRef, event: Event, message: str, written: _Written, namespace: str, now: str
+    ) -> Json:
         return {
             "apiVersion": "v1",
             "kind": "Event",

@@ -17,10 +17,10 @@ from flotilla_common.control.events import Recorder
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Action, Chain, Create, Delete, Json, Outcome, OutcomeKind, Patch, Plan, Stage
-from flotilla_common.control.refusals import Refusal, refusal_of
 from flotilla_common.control.spans import write_context
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.write_failures import WriteFailure, write_failure_of
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.tracing.context import carried
@@ -51,7 +51,7 @@ class Report:
     def __init__(self) -> None:
         self.counts: dict[OutcomeKind, int] = {}
         self.failures: dict[str, str] = {}  # the first error text by phase
-        self.refused: dict[str, Refusal] = {}  # the first by phase, also of writes without a phase
+        self.refused: dict[str, WriteFailure] = {}  # the first by phase, also of writes without a phase
         self.unknown = False
         self.unconfirmed: list[tuple[Resource, str]] = []  # creates that may or may not have happened
         self.retry_after = 0.0  # the longest time in seconds that the apiserver asked us to wait
@@ -70,7 +70,7 @@ class Report:
                 self.unconfirmed.append((action.resource, action.name))
         self.retry_after = max(self.retry_after, outcome.retry_after)
         if is_failure(outcome):
-            self.refused.setdefault(action.phase, refusal_of(action, outcome))
+            self.refused.setdefault(action.phase, write_failure_of(action, outcome))
             if action.phase:
                 self.failures.setdefault(action.phase, outcome.message)
 
@@ -138,7 +138,7 @@ class Executor:
         """The apiserver's current latency of writes, in seconds."""
         return self._limiter.answer_seconds
 
-    async def run(self, subject: Subject, plan: Plan, fence: Fence, trace: str) -> Report:
+    async def run(self, subject: ObjectRef, plan: Plan, fence: Fence, trace: str) -> Report:
         """Execute the stages, without the status; return when every sent write has a response or timed out."""
         report = Report()
         for event in plan.events:
@@ -150,7 +150,7 @@ class Executor:
                 break
         return report
 
-    async def single(self, subject: Subject, action: Action, fence: Fence, trace: str) -> Outcome:
+    async def single(self, subject: ObjectRef, action: Action, fence: Fence, trace: str) -> Outcome:
         """Execute a single action, such as a status write."""
         outcome = await _Run(self, subject, fence, trace, Report()).action(action, "")
         self.tell(subject, action, outcome)
@@ -193,11 +193,11 @@ class Executor:
                 return _already_ours(action, found, outcome)
         return outcome
 
-    def publish(self, subject: Subject, action: Action, outcome: Outcome, latency: float, trace: str) -> None:
+    def publish(self, subject: ObjectRef, action: Action, outcome: Outcome, latency: float, trace: str) -> None:
         """Publish the outcome on the bus."""
         self._journal.act(subject, action, outcome, latency=latency, trace=trace)
 
-    def tell(self, subject: Subject, action: Action, outcome: Outcome) -> None:
+    def tell(self, subject: ObjectRef, action: Action, outcome: Outcome) -> None:
         """Record the events for users."""
         if outcome.ok and action.on_success is not None:
             self._recorder.record(subject, action.on_success)
@@ -243,7 +243,7 @@ class Executor:
 class _Run:
     """The execution of one plan."""
 
-    def __init__(self, executor: Executor, subject: Subject, fence: Fence, trace: str, report: Report) -> None:
+    def __init__(self, executor: Executor, subject: ObjectRef, fence: Fence, trace: str, report: Report) -> None:
         self._executor = executor
         self._subject = subject
         self._fence = fence

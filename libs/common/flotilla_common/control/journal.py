@@ -15,9 +15,9 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
 from flotilla_common.control.metrics import WriteMetrics
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Action, Create, Delete, Json, Outcome, Patch, Plan
 from flotilla_common.control.spans import pass_context, pass_span, write_context, write_span
-from flotilla_common.control.subject import Subject
 from flotilla_common.tracing.context import Span, SpanContext, Tracer, change
 
 MOST_PODS = 10
@@ -37,7 +37,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[Json]  # `discreet.told_changes`
     refusal: str = ""  # the text, if it was refused
     seconds: float = 0.0  # time until the response
-    owner: Subject | None = None  # the object whose rules were checked, if that is another
+    owner: ObjectRef | None = None  # the object whose rules were checked, if that is another
 
 
 def admission_context(admission: Admission) -> SpanContext:
@@ -87,7 +87,7 @@ class Journal:
         self._writes = WriteMetrics(service)
         self._sent = 0
 
-    def act(self, subject: Subject, action: Action, outcome: Outcome, *, latency: float, trace: str) -> None:
+    def act(self, subject: ObjectRef, action: Action, outcome: Outcome, *, latency: float, trace: str) -> None:
         """Publish a write and its outcome. `latency` is in seconds."""
         self._writes.count(action.resource.kind, action.verb, outcome.kind.value)
         message: Json = {
@@ -121,7 +121,7 @@ class Journal:
 
     def admitted(self, resource: Resource, admission: Admission) -> None:
         """Publish a user's write, admitted or refused."""
-        owner = admission.owner or Subject(resource, admission.namespace, admission.name)
+        owner = admission.owner or ObjectRef(resource, admission.namespace, admission.name)
         message: Json = {
             "at": rfc3339(self._clock),
             "service": self._service,
@@ -148,7 +148,7 @@ class Journal:
             end = self._clock.now()
             self._tracer.record(admission_span(resource, admission, end - timedelta(seconds=admission.seconds), end))
 
-    def why(self, subject: Subject, plan: Plan, *, trace: str) -> None:
+    def why(self, subject: ObjectRef, plan: Plan, *, trace: str) -> None:
         """Publish the reasons, numbers and size of the last plan."""
         message: Json = {
             "kind": subject.resource.kind,
@@ -173,7 +173,7 @@ class Journal:
             subjects.why(subject.resource, subject.namespace, subject.name), msgspec.json.encode(message)
         )
 
-    def passed(self, subject: Subject, plan: Plan, *, trace: str, began: datetime) -> None:
+    def passed(self, subject: ObjectRef, plan: Plan, *, trace: str, began: datetime) -> None:
         """Record the span of a pass that decided or wrote something; for traces only."""
         if self._tracer is not None:
             self._tracer.record(pass_span(subject, trace, plan, began, self._clock.now()))

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.refusals import Refusal
+from flotilla_common.control.write_failures import WriteFailure
 
 K = TypeVar("K", bound=Hashable)
 
@@ -26,7 +26,7 @@ class Memory(msgspec.Struct, frozen=True):
 
     failures: Mapping[str, str] = {}  # error texts by phase
     unconfirmed: tuple[tuple[Resource, str], ...] = ()  # creates of unknown outcome, which are retried before new ones
-    refused: tuple[Refusal, ...] = ()  # failed writes, which are reported in reasons
+    refused: tuple[WriteFailure, ...] = ()  # failed writes, which are reported in reasons
     notes: Mapping[str, str] = {}  # notes of the plan
 
 

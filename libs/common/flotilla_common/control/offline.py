@@ -17,12 +17,12 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.controller import failed_plan
 from flotilla_common.control.inbox import Inbox
 from flotilla_common.control.keystate import Key, Memory
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Plan
-from flotilla_common.control.refusals import with_refusals
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.wiring import Named
+from flotilla_common.control.write_failures import with_write_failures
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, Unreachable
 from flotilla_common.mirror.named import Followed
@@ -55,7 +55,7 @@ class Planning(msgspec.Struct, frozen=True, kw_only=True):
 class Decision(msgspec.Struct, frozen=True):
     """A plan, and the object at the time of planning."""
 
-    subject: Subject
+    subject: ObjectRef
     plan: Plan
 
 
@@ -88,7 +88,7 @@ class OfflineController:
         if snapshot is None:
             return None
         try:
-            return Decision(snapshot.subject, with_refusals(self._spec.plan(snapshot, now), memory.refused))
+            return Decision(snapshot.subject, with_write_failures(self._spec.plan(snapshot, now), memory.refused))
         except Exception as error:  # noqa: BLE001 - as in the controller: the decision is that planning failed
             return Decision(snapshot.subject, failed_plan(error))
 
@@ -158,7 +158,7 @@ class _RecordedWiring:
     async def read_named(self, resource: Resource, name: str) -> None:
         raise Unreachable("a recording has no apiserver", sent=False)
 
-    def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
+    def confirm_deleted(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
         return self.table(watch).by_uid(uid) is None
 
     def reported(self, obj: Object) -> Report | None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, dataclass_transform
 import msgspec
 
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 
 Json = dict[str, Any]
 
@@ -32,7 +32,7 @@ class Event(Frozen, kw_only=False):
     message: str
     warning: bool = False
     after: str = ""
-    about: Subject | None = None
+    about: ObjectRef | None = None
     host: str = ""  # the node, for events that a node agent reports
 
     def text(self, error: str = "") -> str:

@@ -2,23 +2,23 @@
 
 from datetime import datetime
 
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Action, Outcome, Patch, Plan
-from flotilla_common.control.subject import Subject
 from flotilla_common.tracing.context import Span, SpanContext, change
 
 
-def pass_context(subject: Subject, trace: str) -> SpanContext:
+def pass_context(subject: ObjectRef, trace: str) -> SpanContext:
     """Return the context of the pass `trace` over an object: a child of the change to its generation."""
     return change(subject.uid, subject.generation).child(trace)
 
 
-def write_context(subject: Subject, trace: str, action: Action) -> SpanContext:
+def write_context(subject: ObjectRef, trace: str, action: Action) -> SpanContext:
     """Return the context of one write, unique because no pass does the same to the same object twice."""
     names = (action.verb, action.resource.plural, _part(action), action.namespace, action.name)
     return pass_context(subject, trace).child(*names)
 
 
-def pass_span(subject: Subject, trace: str, plan: Plan, start: datetime, end: datetime) -> Span:
+def pass_span(subject: ObjectRef, trace: str, plan: Plan, start: datetime, end: datetime) -> Span:
     """Return the span of a finished pass, with its reasons."""
     return Span(
         name=f"plan {subject.resource.kind}",
@@ -37,7 +37,9 @@ def pass_span(subject: Subject, trace: str, plan: Plan, start: datetime, end: da
     )
 
 
-def write_span(subject: Subject, trace: str, action: Action, outcome: Outcome, start: datetime, end: datetime) -> Span:
+def write_span(
+    subject: ObjectRef, trace: str, action: Action, outcome: Outcome, start: datetime, end: datetime
+) -> Span:
     """Return the span of a write that got a response, or timed out."""
     part = _part(action)
     return Span(
@@ -60,7 +62,7 @@ def write_span(subject: Subject, trace: str, action: Action, outcome: Outcome, s
     )
 
 
-def about(subject: Subject) -> dict[str, str | int | float | list[str]]:
+def about(subject: ObjectRef) -> dict[str, str | int | float | list[str]]:
     """Return the attributes that identify an object."""
     return {
         "k8s.namespace.name": subject.namespace,

@@ -7,9 +7,9 @@ import structlog
 
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.journal import Journal
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Event, Plan, Reason, State
 from flotilla_common.control.shards import Shards
-from flotilla_common.control.subject import Subject
 from flotilla_common.mirror.intake import Undecodable
 
 UNDECODABLE = "Undecodable"
@@ -23,7 +23,7 @@ def report(found: Undecodable, recorder: Recorder, journal: Journal, shards: Sha
     """
     if not shards.owns(found.namespace, found.name):
         return
-    subject = Subject(found.resource, found.namespace, found.name, found.uid, found.version)
+    subject = ObjectRef(found.resource, found.namespace, found.name, found.uid, found.version)
     text = f"nothing is done until it is changed: cannot read it: {found.error}"
     structlog.get_logger().warning(
         "undecodable object", object=subject.key, kind=found.resource.kind, error=found.error

@@ -24,7 +24,7 @@ Wait = tuple[str, str]
 """State and code of a reason."""
 
 
-class Waits:
+class WaitingObjects:
     """The reasons why objects of one controller wait; `owns` reports whether this replica serves an object now."""
 
     def __init__(self, kind: str, clock: Clock, owns: Callable[[str, str], bool]) -> None:
@@ -62,11 +62,11 @@ class Waiting(Collector):
     """The two metrics of a process. Of controllers with the same name the newest counts."""
 
     def __init__(self, registry: CollectorRegistry | None = REGISTRY) -> None:
-        self._followed: dict[str, Waits] = {}  # by the controller's name
+        self._followed: dict[str, WaitingObjects] = {}  # by the controller's name
         if registry is not None:
             registry.register(self)
 
-    def follow(self, controller: str, waits: Waits) -> None:
+    def follow(self, controller: str, waits: WaitingObjects) -> None:
         """Include the objects of a controller."""
         self._followed[controller] = waits
 

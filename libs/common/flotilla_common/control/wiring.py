@@ -97,7 +97,7 @@ class Wiring(Tables, Protocol):
         """Read all objects of that name from the apiserver into their table. Raises ApiError or Unreachable."""
         ...
 
-    def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
+    def confirm_deleted(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
         """Report whether the apiserver has confirmed that the object with this uid does not exist.
 
         Before it was asked the result is False, and the asker is planned again after its response.

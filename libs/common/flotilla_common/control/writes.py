@@ -9,8 +9,8 @@ from flotilla_common.api.documents import merge_patch
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.moments import later
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Chain, Create, Delete, Event, Frozen, Intent, Json, Patch, PatchType
+from flotilla_common.control.planbuilder import Deadlines
 
 
 class Reported(TypedDict, total=False):
@@ -104,10 +104,10 @@ def delete_of(
 
 
 def delete_finished(
-    resource: Resource, meta: ObjectMeta, *, ttl: int | None, since: datetime, now: datetime, waits: Waits
+    resource: Resource, meta: ObjectMeta, *, ttl: int | None, since: datetime, now: datetime, deadlines: Deadlines
 ) -> Chain:
     """Delete an object that finished at `since`, once `ttl` seconds have passed; without a TTL keep it."""
-    if ttl is None or not waits.passed(later(since, max(ttl, 0)), now):
+    if ttl is None or not deadlines.passed(later(since, max(ttl, 0)), now):
         return ()
     return (delete_of(resource, meta, Intent.CLEAN_UP, f"completed {ttl} seconds ago"),)
 

@@ -15,9 +15,9 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import mapping, sequence
 from flotilla_common.api.meta import Object, ObjectMeta, controller_of
 from flotilla_common.api.resources import POD, Resource
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Create, Event, Intent, Json, State
-from flotilla_common.control.wording import named, nodes_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, nodes_word
 from flotilla_common.control.writes import create_of
 from flotilla_common.mirror.table import Table
 from flotilla_common.workload.newpods import suffix
@@ -92,7 +92,7 @@ class PodFactory(msgspec.Struct, kw_only=True):
         return name
 
 
-def explain_excluded(draft: Draft, excluded: Mapping[str, Sequence[str]]) -> None:
+def explain_excluded(builder: PlanBuilder, excluded: Mapping[str, Sequence[str]]) -> None:
     """Add the reason NodesExcluded. `excluded` has the names of nodes by the reason why they get no pod."""
     if not excluded:
         return
@@ -100,7 +100,7 @@ def explain_excluded(draft: Draft, excluded: Mapping[str, Sequence[str]]) -> Non
     names = [name for _, members in groups for name in sorted(members)]
     told = "; ".join(f"{why} ({named(sorted(members))})" for why, members in groups[:_TOLD])
     more = f"; and {len(groups) - _TOLD} more reasons" if len(groups) > _TOLD else ""
-    draft.reason(State.NOTE, "NodesExcluded", f"no pod goes to {nodes_word(len(names))}: {told}{more}", names)
+    builder.reason(State.NOTE, "NodesExcluded", f"no pod goes to {nodes_word(len(names))}: {told}{more}", names)
 
 
 class Departed(Generic[OwnerT, MemoryT]):

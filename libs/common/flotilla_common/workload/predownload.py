@@ -15,8 +15,8 @@ from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.meta import IntOrString, LabelSelector, ObjectMeta
 from flotilla_common.api.resources import REVISION, Resource
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Create, Event, Frozen, Intent, Json
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_common.workload.recipe import RevisionRecipe, short_hash
@@ -38,21 +38,21 @@ class ImagePulls(Frozen):
 
 
 def plan_ahead(
-    pulls: ImagePulls, jobs: Iterable[ImagePullJob], draft: Draft, is_worth_it: Callable[[], bool | None]
+    pulls: ImagePulls, jobs: Iterable[ImagePullJob], builder: PlanBuilder, is_worth_it: Callable[[], bool | None]
 ) -> None:
     """Create the jobs of a new revision, or record that they are not worthwhile; delete them after the update.
 
     `is_worth_it` is called while that is not decided; it returns None if it is too early to decide.
     """
     if all(revision.metadata.name == pulls.update.metadata.name for revision in pulls.old):
-        plan_removal(jobs, draft)
+        plan_removal(jobs, builder)
         return
     if is_decided(pulls.update) or (worth := is_worth_it()) is None:
         return
     if worth:
-        plan_pulls(pulls, draft)
+        plan_pulls(pulls, builder)
     else:
-        plan_no_pulls(pulls.update, draft)
+        plan_no_pulls(pulls.update, builder)
 
 
 def is_decided(revision: ControllerRevision) -> bool:
@@ -61,7 +61,7 @@ def is_decided(revision: ControllerRevision) -> bool:
     return keys.PULLED_AHEAD in labels or keys.NOT_PULLED_AHEAD in labels
 
 
-def plan_pulls(pulls: ImagePulls, draft: Draft) -> None:
+def plan_pulls(pulls: ImagePulls, builder: PlanBuilder) -> None:
     """Create the jobs, and record it on the revision."""
     template = _template(pulls.recipe, pulls.update)
     before = [dict(_images(_template(pulls.recipe, revision))) for revision in pulls.old]
@@ -70,20 +70,20 @@ def plan_pulls(pulls: ImagePulls, draft: Draft) -> None:
         for container, image in _images(template)
         if not before or any(images.get(container) != image for images in before)
     ]
-    draft.stage([(_job(pulls, template, container, image),) for container, image in wanted], stop_on_failure=False)
-    _mark(pulls.update, keys.PULLED_AHEAD, draft)
+    builder.stage([(_job(pulls, template, container, image),) for container, image in wanted], stop_on_failure=False)
+    _mark(pulls.update, keys.PULLED_AHEAD, builder)
 
 
-def plan_no_pulls(update: ControllerRevision, draft: Draft) -> None:
+def plan_no_pulls(update: ControllerRevision, builder: PlanBuilder) -> None:
     """Record on the revision that pulling its images ahead is not worthwhile."""
-    _mark(update, keys.NOT_PULLED_AHEAD, draft)
+    _mark(update, keys.NOT_PULLED_AHEAD, builder)
 
 
-def plan_removal(jobs: Iterable[ImagePullJob], draft: Draft) -> None:
+def plan_removal(jobs: Iterable[ImagePullJob], builder: PlanBuilder) -> None:
     """Delete the workload's jobs: the update is over."""
     cause = "the update is done"
     deletes = [delete_of(IMAGE_PULL_JOB, job.metadata, Intent.CLEAN_UP, cause) for job in jobs]
-    draft.stage([(delete,) for delete in deletes], stop_on_failure=False)
+    builder.stage([(delete,) for delete in deletes], stop_on_failure=False)
 
 
 def _job(pulls: ImagePulls, template: Json, container: str, image: str) -> Create:
@@ -150,8 +150,8 @@ def _images(template: Json) -> Iterable[tuple[str, str]]:
     return [(text(one.get("name")), text(one.get("image"))) for one in containers]
 
 
-def _mark(revision: ControllerRevision, label: str, draft: Draft) -> None:
+def _mark(revision: ControllerRevision, label: str, builder: PlanBuilder) -> None:
     body: Json = {"metadata": {"labels": {label: "true"}}}
     cause = "image pulls of the revision were decided"
     patch = patch_of(REVISION, revision.metadata, Intent.REVISION, cause, body=body)
-    draft.stage([(patch,)], stop_on_failure=False)
+    builder.stage([(patch,)], stop_on_failure=False)

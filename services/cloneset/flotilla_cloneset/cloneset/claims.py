@@ -15,8 +15,8 @@ from flotilla_common.api.core import PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import CLAIM
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
 from flotilla_common.control.plan import Chain, Delete, Event, Intent
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.claims import hand_over
 

@@ -14,9 +14,9 @@ from flotilla_cloneset.cloneset.pod_factory import PodFactory
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, POD
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Create, Event, Intent, Json, State
-from flotilla_common.control.wording import named
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.claims import claim_templates, claims_of_revision
 from flotilla_common.workload.newpods import (
@@ -30,7 +30,7 @@ from flotilla_common.workload.newpods import (
 )
 
 
-def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
+def plan_creates(context: PlanContext, numbers: Quantities, builder: PlanBuilder) -> bool:
     """Plan up to `numbers.create_now` pods, old ones first. Return True if any is planned."""
     count = min(numbers.create_now, CREATES_PER_PASS)
     ids = list(islice(_ids(context), count))
@@ -40,8 +40,8 @@ def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> boo
     for factory in (current, update):
         if not context.selector.matches(factory.labels("")):
             text = f"pods of {factory.revision} would not match spec.selector: none is created"
-            draft.reason(State.STUCK, "InvalidTemplate", text)
-            draft.events.append(Event("InvalidTemplate", text, warning=True))
+            builder.reason(State.STUCK, "InvalidTemplate", text)
+            builder.events.append(Event("InvalidTemplate", text, warning=True))
             return False
     waiting: list[Pod] = []
     chains: list[Chain] = []
@@ -52,19 +52,19 @@ def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> boo
             waiting.append(blocked[identity])
         elif not context.claims.terminating.isdisjoint(_claim_names(factory, identity)):
             text = f"the old claims of instance {identity} are still being deleted"
-            draft.reason(State.STUCK, "WaitingForClaim", text, symptom=True)
+            builder.reason(State.STUCK, "WaitingForClaim", text, symptom=True)
         else:
             chains.append(_chain(context, factory, identity))
     if waiting:
         text = f"{named(waiting)} must be gone before a new pod can take over its name and claims"
-        draft.reason(State.WAITING, "WaitingForTermination", text, waiting)
+        builder.reason(State.WAITING, "WaitingForTermination", text, waiting)
     failed = "scale" in context.snapshot.failures
     there = len(context.pods.old if old else context.pods.new)
     # Pods of the old revision get a pass of their own.
     chains = chains[: min(old or count, creates_of_pass(there, failed=failed))]
     if chains:
-        draft.reason(State.PROGRESSING, "ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
-    draft.stage(chains, slow_start=first_batch(there, len(chains), numbers.create_now, failed=failed))
+        builder.reason(State.PROGRESSING, "ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
+    builder.stage(chains, slow_start=first_batch(there, len(chains), numbers.create_now, failed=failed))
     return bool(chains)
 
 

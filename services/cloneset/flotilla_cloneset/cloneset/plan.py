@@ -24,8 +24,8 @@ from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.resources import POD
 from flotilla_common.api.rollout import InPlaceUpdateStrategy, Lifecycle
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Intent, Plan, Stage, State
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder, refused
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.causes import Around, Group, explain_pods, lingers, root_cause
@@ -53,22 +53,22 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
         revisions = find_revisions(snapshot, selector)
     except ValueError as error:
         return refused("InvalidTemplate", f"nothing is done: spec.template or spec.volumeClaimTemplates: {error}")
-    draft = Draft()
-    context = _survey(snapshot, now, selector, revisions, draft)
+    builder = PlanBuilder()
+    context = _survey(snapshot, now, selector, revisions, builder)
     if cloneset.metadata.deletion_timestamp is None:
-        plan_predownload(context, draft)
-        _act(context, draft)
-        context.disruptions.stage(draft)
-        _keep_history(context, draft)
+        plan_predownload(context, builder)
+        _act(context, builder)
+        context.disruptions.stage(builder)
+        _keep_history(context, builder)
     else:
         text = "the CloneSet is being deleted: its pods are left to garbage collection"
-        draft.reason(State.PROGRESSING, "Terminating", text)
-    causes = explain_unavailable(context, draft)
-    return _finish(context, draft, plan_status(context, root_cause(causes, snapshot.failures)))
+        builder.reason(State.PROGRESSING, "Terminating", text)
+    causes = explain_unavailable(context, builder)
+    return _finish(context, builder, plan_status(context, root_cause(causes, snapshot.failures)))
 
 
 def _survey(
-    snapshot: CloneSetSnapshot, now: datetime, selector: Selector, revisions: RevisionChoice, draft: Draft
+    snapshot: CloneSetSnapshot, now: datetime, selector: Selector, revisions: RevisionChoice, builder: PlanBuilder
 ) -> PlanContext:
     """Derive the actual and the desired state, and plan what must precede everything else."""
     cloneset = snapshot.cloneset
@@ -84,16 +84,16 @@ def _survey(
     classified = classify(snapshot.pods, criteria)
     claims = own_claims(cloneset, snapshot.claims)
     if cloneset.metadata.deletion_timestamp is None:
-        draft.stage((revisions.writes,))
+        builder.stage((revisions.writes,))
         released = release(cloneset.metadata.uid, POD, classified.strays)
         adopted = adopt(owner_reference(CLONE_SET, cloneset.metadata), POD, classified.orphans)
-        draft.stage(released + adopted, stop_on_failure=False)
+        builder.stage(released + adopted, stop_on_failure=False)
         if not spec.scale_strategy.enable_pvc_reuse:
             claims, chains = clean_up(claims, classified.active, classified.inactive)
-            draft.stage(chains)
+            builder.stage(chains)
     want = targets(cloneset)
     for problem in want.problems:
-        draft.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
+        builder.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
     return PlanContext(
         snapshot=snapshot,
         now=now,
@@ -106,39 +106,39 @@ def _survey(
     )
 
 
-def _act(context: PlanContext, draft: Draft) -> None:
+def _act(context: PlanContext, builder: PlanBuilder) -> None:
     """Plan the scale step or, if it changes nothing, the update step; and the refresh in any case."""
     numbers = update_numbers(context)
     moving = direction(context, numbers)
-    draft.waits.until(context.pods.available_at)
+    builder.deadlines.until(context.pods.available_at)
     if "scale" in context.snapshot.failures:
         # Scaling fails, perhaps because of a quota. The update step then goes first, or it would never run.
-        plan_refresh(context, draft, direction=moving)
-        if not plan_update(context, numbers, draft):
-            plan_scale(context, draft)
+        plan_refresh(context, builder, direction=moving)
+        if not plan_update(context, numbers, builder):
+            plan_scale(context, builder)
         return
-    start = len(draft.stages)
-    scaled = plan_scale(context, draft)
-    plan_refresh(context, draft, direction=moving, at=start)
+    start = len(builder.stages)
+    scaled = plan_scale(context, builder)
+    plan_refresh(context, builder, direction=moving, at=start)
     if not scaled:
-        plan_update(context, numbers, draft)
+        plan_update(context, numbers, builder)
 
 
-def _keep_history(context: PlanContext, draft: Draft) -> None:
+def _keep_history(context: PlanContext, builder: PlanBuilder) -> None:
     """Record the claim templates of the newest revision, and delete the oldest revisions."""
     revisions = context.revisions
-    draft.stage((keep_record(revisions, record_of(context.snapshot.cloneset)),), stop_on_failure=False)
+    builder.stage((keep_record(revisions, record_of(context.snapshot.cloneset)),), stop_on_failure=False)
     live = {pod.revision for pod in context.snapshot.pods}
     live |= {revisions.current.metadata.name, revisions.update.metadata.name}
     deletes = surplus(context.snapshot, context.selector, live)
-    draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
+    builder.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
 
 
-def _finish(context: PlanContext, draft: Draft, status: CloneSetStatusPlan) -> Plan:
-    draft.waits.until(status.wake_at)
-    draft.notes.update(status.notes)
+def _finish(context: PlanContext, builder: PlanBuilder, status: CloneSetStatusPlan) -> Plan:
+    builder.deadlines.until(status.wake_at)
+    builder.notes.update(status.notes)
     if status.overdue:
-        draft.reason(State.STUCK, EXCEEDED, status.overdue, symptom=True)
+        builder.reason(State.STUCK, EXCEEDED, status.overdue, symptom=True)
     counts, want = context.pods.counts, context.targets
     numbers = {
         "replicas": want.replicas,
@@ -152,12 +152,12 @@ def _finish(context: PlanContext, draft: Draft, status: CloneSetStatusPlan) -> P
         "maxUnavailable": want.max_unavailable,
         "maxSurge": want.max_surge,
     }
-    return draft.plan(
+    return builder.plan(
         status=status.patch,
         urgent_status=status.patch is not None and (status.urgent or bool(context.pods.preparing_delete)),
         after_status=_prune(context.snapshot.cloneset, context.pods),
         numbers=numbers,
-        settled=not draft.stages and _settled(context),
+        settled=not builder.stages and _settled(context),
     )
 
 
@@ -183,14 +183,14 @@ def _prune(cloneset: CloneSet, pods: Classification) -> tuple[Stage, ...]:
     return (Stage(chains=((patch,),), stop_on_failure=False),)
 
 
-def plan_refresh(context: PlanContext, draft: Draft, *, direction: int, at: int | None = None) -> None:
+def plan_refresh(context: PlanContext, builder: PlanBuilder, *, direction: int, at: int | None = None) -> None:
     """Plan the refresh as a stage at position `at`, or at the end, and fill in missing labels (§4.8 step 1).
 
     `direction`: where the update step moves pods, 1 to the update revision, -1 back to the current one, 0 nowhere. That
     step counts refreshed pods as the snapshot shows them, keeps their place in the order, and does not plan them again.
     """
     in_place = context.in_place
-    stage_refreshes(draft, (_due(context, in_place, pod, direction) for pod in context.pods.unsettled), at=at)
+    stage_refreshes(builder, (_due(context, in_place, pod, direction) for pod in context.pods.unsettled), at=at)
 
 
 def _due(context: PlanContext, in_place: InPlaceContext, pod: Pod, direction: int) -> Due:
@@ -205,12 +205,12 @@ def _due(context: PlanContext, in_place: InPlaceContext, pod: Pod, direction: in
     )
 
 
-def explain_unavailable(context: PlanContext, draft: Draft) -> Sequence[Group]:
+def explain_unavailable(context: PlanContext, builder: PlanBuilder) -> Sequence[Group]:
     """Add the root causes of unavailable pods as reasons, whether or not anything waits for them."""
     spec = context.snapshot.cloneset.spec
     lifecycle = spec.lifecycle or Lifecycle()
     around = Around(now=context.now, lifecycle=lifecycle, min_ready_seconds=spec.min_ready_seconds)
-    return explain_pods(draft, _pods(context), around)
+    return explain_pods(builder, _pods(context), around)
 
 
 def _pods(context: PlanContext) -> Iterator[Pod]:
@@ -224,7 +224,7 @@ FEW = 3
 """The number of pods up to which updating at once is faster than a pull job."""
 
 
-def plan_predownload(context: PlanContext, draft: Draft) -> None:
+def plan_predownload(context: PlanContext, builder: PlanBuilder) -> None:
     """Plan image pull jobs, unless the snapshot has None for them: then pulling ahead is off."""
     jobs, revisions = context.snapshot.pull_jobs, context.revisions
     if jobs is None or revisions.writes:
@@ -240,7 +240,7 @@ def plan_predownload(context: PlanContext, draft: Draft) -> None:
         parallelism=settings.image_pre_download_parallelism,
         timeout_seconds=settings.image_pre_download_timeout_seconds,
     )
-    plan_ahead(pulls, jobs, draft, lambda: _is_worth_it(context) if _is_time(context) else None)
+    plan_ahead(pulls, jobs, builder, lambda: _is_worth_it(context) if _is_time(context) else None)
 
 
 def _settings(context: PlanContext) -> InPlaceUpdateStrategy:

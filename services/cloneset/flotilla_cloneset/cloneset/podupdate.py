@@ -8,9 +8,9 @@ from flotilla_cloneset.cloneset.revisions import RECIPE, in_place_spec
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.meta import controller_of
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Event, Intent, State
-from flotilla_common.control.wording import named, pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, pods_word
 from flotilla_common.workload.inplace import UpdateRefused, update_in_place
 from flotilla_common.workload.inplace.calculate import hindrances_between
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
@@ -20,7 +20,9 @@ from flotilla_common.workload.recipe import short_hash
 RECREATE, IN_PLACE_ONLY = "ReCreate", "InPlaceOnly"
 
 
-def plan_pod_updates(context: PlanContext, pods: Sequence[Pod], target: ControllerRevision, draft: Draft) -> bool:
+def plan_pod_updates(
+    context: PlanContext, pods: Sequence[Pod], target: ControllerRevision, builder: PlanBuilder
+) -> bool:
     """Plan the update of each pod to `target`. Return True if anything is written.
 
     Raises UpdateRefused when a pod cannot be updated as the spec demands; the pods before it are planned.
@@ -31,20 +33,20 @@ def plan_pod_updates(context: PlanContext, pods: Sequence[Pod], target: Controll
     refusal: UpdateRefused | None = None
     for pod in pods:
         try:
-            chain = _update(context, pod, history.get(short_hash(pod.revision)), target, draft)
+            chain = _update(context, pod, history.get(short_hash(pod.revision)), target, builder)
         except UpdateRefused as error:
             refusal = error
             break
         if chain and context.disruptions.admits(pod, chain):
-            draft.touch(pod)
+            builder.touch(pod)
             chains.append(chain)
         elif not chain and pod.state == PREPARING_UPDATE:
             held.append(pod)
-    draft.stage(chains)
+    builder.stage(chains)
     if chains:
-        draft.reason(State.PROGRESSING, "Updating", f"updating {pods_word(len(chains))} to {target.metadata.name}")
+        builder.reason(State.PROGRESSING, "Updating", f"updating {pods_word(len(chains))} to {target.metadata.name}")
     if held:
-        draft.reason(State.HELD, "WaitingForHook", f"the inPlaceUpdate hook holds {named(held)}", held)
+        builder.reason(State.HELD, "WaitingForHook", f"the inPlaceUpdate hook holds {named(held)}", held)
     if refusal is not None:
         refusal.planned = bool(chains)
         raise refusal
@@ -64,7 +66,7 @@ def _history(context: PlanContext) -> dict[str, ControllerRevision]:
 
 
 def _update(
-    context: PlanContext, pod: Pod, old: ControllerRevision | None, target: ControllerRevision, draft: Draft
+    context: PlanContext, pod: Pod, old: ControllerRevision | None, target: ControllerRevision, builder: PlanBuilder
 ) -> Chain:
     policy = context.rolling.pod_update_policy or RECREATE
     if policy == RECREATE:
@@ -80,7 +82,7 @@ def _update(
             context.in_place,
             revision_labels=revision_labels(target.metadata.name, short=gates.on("CloneSetShortHash")),
             grace_seconds=strategy.grace_period_seconds if strategy else 0,
-            waits=draft.waits,
+            deadlines=builder.deadlines,
         )
     if only:
         text = f"find Pod {pod.metadata.name} update strategy is InPlaceOnly but can not update in-place"

@@ -13,9 +13,9 @@ from flotilla_cloneset.cloneset.numbers import Quantities, quantities
 from flotilla_cloneset.cloneset.podupdate import plan_pod_updates
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import State
-from flotilla_common.control.wording import NAMED, named, pods_word
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
+from flotilla_common.control.text import NAMED, named, pods_word
 from flotilla_common.workload.inplace import UpdateRefused
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, UPDATED
 from flotilla_common.workload.ordering import update_order
@@ -35,10 +35,10 @@ def direction(context: PlanContext, numbers: Quantities) -> int:
     return (numbers.update > 0) - (numbers.update < 0)
 
 
-def plan_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
+def plan_update(context: PlanContext, numbers: Quantities, builder: PlanBuilder) -> bool:
     """Plan the update step. Return True if it changes anything."""
-    draft.numbers |= {"updateNum": numbers.update, "budget": numbers.update_budget}
-    if _nothing_to_update(context, numbers, draft):
+    builder.numbers |= {"updateNum": numbers.update, "budget": numbers.update_budget}
+    if _nothing_to_update(context, numbers, builder):
         return False
     backwards = numbers.update < 0
     target = context.revisions.current if backwards else context.revisions.update
@@ -49,47 +49,47 @@ def plan_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool
     ordered = update_order(waiting, everyone, priority, scatter, context.mainstay)
     head = ordered[: abs(numbers.update)]
     chosen = _within_budget(context, head, target, numbers.update_budget)
-    mine = [pod for pod in chosen if pod.metadata.uid not in draft.touched][:MAX_CHAINS_PER_PASS]
+    mine = [pod for pod in chosen if pod.metadata.uid not in builder.touched][:MAX_CHAINS_PER_PASS]
     try:
-        changed = plan_pod_updates(context, mine, target, draft)
+        changed = plan_pod_updates(context, mine, target, builder)
     except UpdateRefused as error:
-        draft.errors.append(("update", str(error)))
-        draft.reason(State.STUCK, "InPlaceImpossible", error.explained, error.pods)
+        builder.errors.append(("update", str(error)))
+        builder.reason(State.STUCK, "InPlaceImpossible", error.explained, error.pods)
         return bool(error.planned)  # regardless of the limits, this refusal blocks the rollout
     if len(chosen) < len(head):
-        _explain_blockers(context, numbers, chosen, draft)
+        _explain_blockers(context, numbers, chosen, builder)
     return changed
 
 
-def _nothing_to_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
+def _nothing_to_update(context: PlanContext, numbers: Quantities, builder: PlanBuilder) -> bool:
     """Report whether no pod needs an update; if so, add the reason."""
     counts, want = context.pods.counts, context.targets
     if want.on_delete:
         outdated = counts.replicas - counts.updated
         if outdated:
             text = f"{pods_word(outdated)} of older revisions must be deleted manually: type is OnDelete"
-            draft.reason(State.HELD, "OnDelete", text)
+            builder.reason(State.HELD, "OnDelete", text)
         return True
     if want.paused:
         text = f"paused by the user: {counts.updated} of {pods_word(want.expected_updated)} updated"
-        draft.reason(State.HELD, "PausedByUser", text)
+        builder.reason(State.HELD, "PausedByUser", text)
         return True
     if numbers.update != 0:
         return False
     if context.pods.preparing_update:
         pods = context.pods.preparing_update
         text = f"{named(pods)} prepared for an update that partition now excludes"
-        draft.reason(State.HELD, "PreparedInVain", text, pods)
+        builder.reason(State.HELD, "PreparedInVain", text, pods)
     if counts.updated == counts.replicas == want.replicas:
         missing = counts.replicas - counts.updated_available
         done = f"{counts.updated} of {pods_word(counts.replicas)} updated"
         if missing:
             text = f"{done}, {counts.updated_available} of them available"
-            draft.reason(State.WAITING, "WaitingForAvailability", text)
+            builder.reason(State.WAITING, "WaitingForAvailability", text)
         else:
-            draft.reason(State.DONE, "Complete", f"{done}, all available")
+            builder.reason(State.DONE, "Complete", f"{done}, all available")
     elif counts.updated >= want.expected_updated and want.partition:
-        draft.reason(
+        builder.reason(
             State.HELD,
             "PartitionReached",
             f"{counts.updated} of {pods_word(counts.replicas)} updated, partition {want.partition} keeps the other "
@@ -136,7 +136,7 @@ def _unavailable_on(context: PlanContext, target: ControllerRevision) -> int:
     )
 
 
-def _explain_blockers(context: PlanContext, numbers: Quantities, chosen: Sequence[Pod], draft: Draft) -> None:
+def _explain_blockers(context: PlanContext, numbers: Quantities, chosen: Sequence[Pod], builder: PlanBuilder) -> None:
     """Name the pods that use up the budget: pods that are, or in this pass become, unavailable."""
     unavailable = context.pods.unavailable
     starting = [pod for pod in chosen if pod.metadata.uid not in unavailable]
@@ -150,6 +150,6 @@ def _explain_blockers(context: PlanContext, numbers: Quantities, chosen: Sequenc
         limit += f" (minus {-extra} missing)"
     used = f"is used by {named(blockers, len(starting) + len(unavailable))}" if blockers else "leaves no room"
     if blockers or extra < 0:  # missing pods are about to be created, or another reason explains why not
-        draft.reason(State.WAITING, "WaitingForMaxUnavailable", f"{limit} {used}", blockers)
+        builder.reason(State.WAITING, "WaitingForMaxUnavailable", f"{limit} {used}", blockers)
     else:
-        draft.reason(State.STUCK, "WaitingForMaxUnavailable", f"{limit} {used}", symptom=True)
+        builder.reason(State.STUCK, "WaitingForMaxUnavailable", f"{limit} {used}", symptom=True)

@@ -16,21 +16,21 @@ from flotilla_common.api.documents import mapping, mappings, text
 from flotilla_common.api.kinds.podunavailablebudget.types import DELETE
 from flotilla_common.api.resources import POD
 from flotilla_common.api.rollout import Lifecycle
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Event, Intent, State
-from flotilla_common.control.wording import named, pods_word
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
+from flotilla_common.control.text import named, pods_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, hooked, write_state
 from flotilla_common.workload.newpods import decode_template
 from flotilla_common.workload.podedit import PodEdit
 
 
-def plan_scale(context: PlanContext, draft: Draft) -> bool:
+def plan_scale(context: PlanContext, builder: PlanBuilder) -> bool:
     """Plan the scale step. Return False if it changes nothing, so that the update step may run."""
-    if _cancel(context, draft):
+    if _cancel(context, builder):
         return True
     numbers = _scaling_numbers(context)
-    draft.numbers |= {
+    builder.numbers |= {
         "scaleUp": numbers.scale_up,
         "scaleDown": numbers.scale_down,
         "deleteReady": _ready_budget(context, numbers),
@@ -38,18 +38,18 @@ def plan_scale(context: PlanContext, draft: Draft) -> bool:
     }
     if numbers.scale_up > 0:
         # Pods whose deletion is due may be the very pods that use up scaleStrategy.maxUnavailable.
-        return _scale_up(context, numbers, draft) or _finish_deletions(context, draft)
-    if _finish_deletions(context, draft):
+        return _scale_up(context, numbers, builder) or _finish_deletions(context, builder)
+    if _finish_deletions(context, builder):
         return True
     found = context.pods
     specified = [pod for pod in found.specified if pod.state != PREPARING_DELETE]
     if _delete_within_budget(
-        context, specified, draft.numbers["deleteReady"], Intent.DELETE, "specified for deletion", draft
+        context, specified, builder.numbers["deleteReady"], Intent.DELETE, "specified for deletion", builder
     ):
         return True
-    if numbers.scale_down > 0 and _scale_in(context, numbers, draft):
+    if numbers.scale_down > 0 and _scale_in(context, numbers, builder):
         return True
-    return numbers.excess > 0 and _take_back(context, numbers, draft)
+    return numbers.excess > 0 and _take_back(context, numbers, builder)
 
 
 def _scaling_numbers(context: PlanContext) -> Quantities:
@@ -75,7 +75,7 @@ def _ready_budget(context: PlanContext, numbers: Quantities) -> int:
     return min(numbers.delete_ready, max(really, 0))
 
 
-def _cancel(context: PlanContext, draft: Draft) -> bool:
+def _cancel(context: PlanContext, builder: PlanBuilder) -> bool:
     """Cancel the deletion of pods in PreparingDelete that are needed again."""
     lifecycle = context.snapshot.cloneset.spec.lifecycle or Lifecycle()
     if any(hook and hook.mark_pod_not_ready for hook in (lifecycle.pre_delete, lifecycle.in_place_update)):
@@ -85,51 +85,53 @@ def _cancel(context: PlanContext, draft: Draft) -> bool:
     candidates = [pod for pod in found.preparing_delete if pod.metadata.uid not in found.specified_uids]
     kept = candidates[: max(min(wanted, MAX_CHAINS_PER_PASS), 0)]
     cause = "deletion is no longer wanted"
-    chains = [_state_chain(context, pod, PREPARING_NORMAL, Intent.UPDATE, cause, draft) for pod in kept]
-    draft.stage(chains)
+    chains = [_state_chain(context, pod, PREPARING_NORMAL, Intent.UPDATE, cause, builder) for pod in kept]
+    builder.stage(chains)
     if kept:
         text = f"keeping {named(kept)}: the deletion is no longer wanted"
-        draft.reason(State.PROGRESSING, "DeletionCancelled", text, kept)
+        builder.reason(State.PROGRESSING, "DeletionCancelled", text, kept)
     return bool(kept)
 
 
-def _scale_up(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
+def _scale_up(context: PlanContext, numbers: Quantities, builder: PlanBuilder) -> bool:
     if numbers.create_now < numbers.scale_up:
         limit = context.targets.scale_limit
         text = f"scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {numbers.create_now}"
-        draft.events.append(Event("ScaleUpLimited", text, warning=True))
-        draft.reason(
+        builder.events.append(Event("ScaleUpLimited", text, warning=True))
+        builder.reason(
             State.WAITING,
             "ScaleUpLimited",
             f"{pods_word(numbers.scale_up)} missing, of which {numbers.create_now} may be created now: "
             f"scaleStrategy.maxUnavailable is {limit}, unavailable: {pods_word(numbers.unavailable)}",
         )
-    return plan_creates(context, numbers, draft)
+    return plan_creates(context, numbers, builder)
 
 
-def _finish_deletions(context: PlanContext, draft: Draft) -> bool:
+def _finish_deletions(context: PlanContext, builder: PlanBuilder) -> bool:
     """Delete the pods in PreparingDelete that their hook has released."""
     lifecycle = context.snapshot.cloneset.spec.lifecycle
     hook = lifecycle.pre_delete if lifecycle else None
     held = [pod for pod in context.pods.preparing_delete if hooked(hook, pod)]
     if held:
-        draft.reason(State.HELD, "WaitingForHook", f"the preDelete hook holds {named(held)}", held)
+        builder.reason(State.HELD, "WaitingForHook", f"the preDelete hook holds {named(held)}", held)
     free = [pod for pod in context.pods.preparing_delete if not hooked(hook, pod)]
-    return _delete(context, free, Intent.DELETE, "released by the preDelete hook", draft)
+    return _delete(context, free, Intent.DELETE, "released by the preDelete hook", builder)
 
 
-def _scale_in(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
+def _scale_in(context: PlanContext, numbers: Quantities, builder: PlanBuilder) -> bool:
     found = context.pods
     planned = found.planned
     if planned:
         text = f"{pods_word(len(planned))} must be deleted first, then {numbers.scale_down} more"
-        draft.reason(State.WAITING, "WaitingForDeletion", text)
+        builder.reason(State.WAITING, "WaitingForDeletion", text)
         return False
     chosen = _most_dispensable(context, found.active, numbers.scale_down, numbers.scale_down_old)
-    return _delete_within_budget(context, chosen, draft.numbers["deleteReady"], Intent.SCALE_IN, "scale down", draft)
+    return _delete_within_budget(
+        context, chosen, builder.numbers["deleteReady"], Intent.SCALE_IN, "scale down", builder
+    )
 
 
-def _take_back(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
+def _take_back(context: PlanContext, numbers: Quantities, builder: PlanBuilder) -> bool:
     """Delete pods above replicas + maxSurge when the pods to be replaced cannot be spared yet.
 
     This happens when maxSurge or replicas were lowered in the middle of a rollout: pods of the old revision serve until
@@ -138,7 +140,7 @@ def _take_back(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
     planned = context.pods.planned
     spare = [pod for pod in context.pods.active if pod.metadata.uid not in planned and context.dispensable(pod)]
     chosen = _most_dispensable(context, spare, numbers.excess, numbers.scale_down_old)
-    return _delete(context, chosen, Intent.SCALE_IN, "more than replicas and maxSurge allow", draft)
+    return _delete(context, chosen, Intent.SCALE_IN, "more than replicas and maxSurge allow", builder)
 
 
 def _most_dispensable(context: PlanContext, pods: Sequence[Pod], count: int, old_count: int) -> list[Pod]:
@@ -159,7 +161,7 @@ def _most_dispensable(context: PlanContext, pods: Sequence[Pod], count: int, old
 
 
 def _delete_within_budget(
-    context: PlanContext, pods: Sequence[Pod], ready_budget: int, intent: Intent, cause: str, draft: Draft
+    context: PlanContext, pods: Sequence[Pod], ready_budget: int, intent: Intent, cause: str, builder: PlanBuilder
 ) -> bool:
     """Delete pods in the given order: dispensable pods freely, the others within the budget."""
     allowed: list[Pod] = []
@@ -172,18 +174,18 @@ def _delete_within_budget(
             ready_budget -= 1
         allowed.append(pod)
     if waiting:
-        draft.reason(
+        builder.reason(
             State.WAITING,
             "WaitingForDeleteBudget",
             f"{named(waiting)} ({cause}) would be unavailable; "
-            f"maxUnavailable {context.targets.max_unavailable} allows to delete {draft.numbers['deleteReady']} "
+            f"maxUnavailable {context.targets.max_unavailable} allows to delete {builder.numbers['deleteReady']} "
             f"ready pods now, {len(context.pods.unavailable)} of {len(context.pods.active)} are unavailable",
             waiting,
         )
-    return _delete(context, allowed, intent, cause, draft)
+    return _delete(context, allowed, intent, cause, builder)
 
 
-def _delete(context: PlanContext, pods: Iterable[Pod], intent: Intent, cause: str, draft: Draft) -> bool:
+def _delete(context: PlanContext, pods: Iterable[Pod], intent: Intent, cause: str, builder: PlanBuilder) -> bool:
     """Delete each pod with its claims, or put it into PreparingDelete while its hook holds it (cloneset.md §4.6)."""
     lifecycle = context.snapshot.cloneset.spec.lifecycle
     hook = lifecycle.pre_delete if lifecycle else None
@@ -193,21 +195,21 @@ def _delete(context: PlanContext, pods: Iterable[Pod], intent: Intent, cause: st
         if len(chains) >= MAX_CHAINS_PER_PASS:
             break
         if hooked(hook, pod):
-            chains.append(_state_chain(context, pod, PREPARING_DELETE, Intent.HOLD, cause, draft))
-        elif pod.metadata.uid not in draft.touched and context.disruptions.may(pod, DELETE):
-            draft.touch(pod)
+            chains.append(_state_chain(context, pod, PREPARING_DELETE, Intent.HOLD, cause, builder))
+        elif pod.metadata.uid not in builder.touched and context.disruptions.may(pod, DELETE):
+            builder.touch(pod)
             deleted.append(pod)
             chains.append(_delete_chain(context, pod, intent, cause))
     if deleted:
-        draft.reason(State.PROGRESSING, "Deleting", f"deleting {named(deleted)}: {cause}", deleted)
-    draft.stage(chains)
+        builder.reason(State.PROGRESSING, "Deleting", f"deleting {named(deleted)}: {cause}", deleted)
+    builder.stage(chains)
     return any(chains)
 
 
-def _state_chain(context: PlanContext, pod: Pod, state: str, intent: Intent, cause: str, draft: Draft) -> Chain:
+def _state_chain(context: PlanContext, pod: Pod, state: str, intent: Intent, cause: str, builder: PlanBuilder) -> Chain:
     edit = PodEdit(pod, intent, cause, phase="scale")
     write_state(edit, state, context.snapshot.cloneset.spec.lifecycle, context.now)
-    if not edit.changed or not draft.touch(pod):
+    if not edit.changed or not builder.touch(pod):
         return ()
     return edit.chain(on_failure=Event("FailedDelete", f"failed to delete pod {pod.metadata.name}: ", warning=True))
 

@@ -13,7 +13,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.gates import Gates
 from flotilla_common.workload import gathering
 
@@ -42,6 +42,6 @@ class CloneSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     pending_ids: tuple[str, ...] = ()  # instance ids of creates with unknown outcome, used first
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The CloneSet, as events and the bus name it."""
-        return Subject.of(CLONE_SET, self.cloneset.metadata)
+        return ObjectRef.of(CLONE_SET, self.cloneset.metadata)

@@ -4,9 +4,9 @@ Missing pods are created, excess pods deleted, and failed pods and pods specifie
 """
 
 from flotilla_common.api.core import Pod
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Event, Intent, State
-from flotilla_common.control.wording import named, nodes_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, nodes_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset.context import PlanContext
@@ -16,14 +16,14 @@ from flotilla_daemonset.daemonset.pods import is_running, is_specified
 from flotilla_daemonset.daemonset.spare import spared
 
 
-def plan_manage(context: PlanContext, actions: PodActions, draft: Draft) -> None:
+def plan_manage(context: PlanContext, actions: PodActions, builder: PlanBuilder) -> None:
     """Plan what the nodes need."""
-    step = _Manage(context, actions, draft)
+    step = _Manage(context, actions, builder)
     missing = [state for state in context.pending if step.visit(state)]
     for pod in context.node_view.lost:
         if pod.metadata.deletion_timestamp is None:
             actions.delete(pod, Intent.DELETE, "its node does not exist")
-    for state in _allowed(context, missing, draft):
+    for state in _allowed(context, missing, builder):
         actions.create(state.name)
     step.explain()
 
@@ -31,10 +31,10 @@ def plan_manage(context: PlanContext, actions: PodActions, draft: Draft) -> None
 class _Manage:
     """The walk over the nodes, one after the other."""
 
-    def __init__(self, context: PlanContext, actions: PodActions, draft: Draft) -> None:
+    def __init__(self, context: PlanContext, actions: PodActions, builder: PlanBuilder) -> None:
         self._context = context
         self._actions = actions
-        self._draft = draft
+        self._builder = builder
         self._failed: list[Pod] = []  # failed pods that are left alone for a while
 
     def visit(self, state: NodeState) -> bool:
@@ -61,7 +61,7 @@ class _Manage:
         """Add a reason for the failed pods that are left alone."""
         if self._failed:
             text = f"{named(self._failed)} failed again: replacement waits for the backoff"
-            self._draft.reason(State.WAITING, "WaitingForBackoff", text, self._failed)
+            self._builder.reason(State.WAITING, "WaitingForBackoff", text, self._failed)
 
     def _repair(self, node: str, pod: Pod) -> None:
         """Replace a failed pod, or continue the deletion of a pod in PreparingDelete."""
@@ -76,14 +76,14 @@ class _Manage:
         generation = context.daemonset.status.observed_generation
         until = previous.lingers_until(context.now, generation) if previous is not None else None
         if until is not None:
-            self._draft.waits.until(until)
+            self._builder.deadlines.until(until)
             self._failed.append(pod)
             return
         self._actions.delete(pod, Intent.REPLACE, "the pod failed")
         if self._actions.takes(pod) and pod.state != PREPARING_DELETE:  # once, however long the hook holds it
             name = f"{pod.metadata.namespace}/{pod.metadata.name}"
             told = f"Found failed daemon pod {name} on node {node}, will try to kill it"
-            self._draft.events.append(Event("FailedDaemonPod", told, warning=True))
+            self._builder.events.append(Event("FailedDaemonPod", told, warning=True))
 
     def _thin_out(self, running: list[Pod]) -> None:
         """Delete surplus pods of a surging node.
@@ -102,10 +102,10 @@ class _Manage:
         elif criteria.is_available(new[0]):
             self._actions.delete(old[0], Intent.SCALE_IN, f"{new[0].metadata.name} is available")
         else:
-            self._draft.waits.until(criteria.available_at(new[0]))
+            self._builder.deadlines.until(criteria.available_at(new[0]))
 
 
-def _allowed(context: PlanContext, missing: list[NodeState], draft: Draft) -> list[NodeState]:
+def _allowed(context: PlanContext, missing: list[NodeState], builder: PlanBuilder) -> list[NodeState]:
     """Return the nodes that may get their first pod: with partitionedScaling the partition stays without (§4.5)."""
     targets = context.targets
     if not missing or not targets.partitioned_scaling or not targets.partition:
@@ -116,7 +116,7 @@ def _allowed(context: PlanContext, missing: list[NodeState], draft: Draft) -> li
     if kept:
         names = [state.name for state in kept]
         text = f"no pod on {nodes_word(len(kept))} yet: partition {targets.partition} applies to new pods, too: "
-        draft.reason(State.HELD, "PartitionedScaling", f"{text}{named(names)}", names)
+        builder.reason(State.HELD, "PartitionedScaling", f"{text}{named(names)}", names)
     return missing[:most]
 
 
@@ -124,7 +124,7 @@ def _has_first_pod(state: NodeState) -> bool:
     return state.new is not None and not state.messy
 
 
-def plan_specified(context: PlanContext, actions: PodActions, draft: Draft) -> None:
+def plan_specified(context: PlanContext, actions: PodActions, builder: PlanBuilder) -> None:
     """Delete the pods labelled for deletion (common.md §2), from the last node on.
 
     Available pods are deleted only while fewer nodes than allowed are without an available pod. Their nodes get new
@@ -156,7 +156,7 @@ def plan_specified(context: PlanContext, actions: PodActions, draft: Draft) -> N
     if waiting:
         text = f"{named(waiting)} (specified for deletion) would be unavailable; "
         text += f"maxUnavailable is {most}, {context.targets.desired - served} of {nodes_word(context.targets.desired)}"
-        draft.reason(State.WAITING, "WaitingForDeleteBudget", f"{text} have no available pod", waiting)
+        builder.reason(State.WAITING, "WaitingForDeleteBudget", f"{text} have no available pod", waiting)
 
 
 def _keeps_a_pod(context: PlanContext, state: NodeState, actions: PodActions) -> bool:

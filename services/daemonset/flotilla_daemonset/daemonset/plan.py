@@ -12,9 +12,9 @@ from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, RollingUpdate
 from flotilla_common.api.numbers import integer, strict_value
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Plan, Reason, State
-from flotilla_common.control.wording import named
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder, refused
+from flotilla_common.control.text import named
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace.refresh import Due, stage_refreshes
 from flotilla_common.workload.ownership import release, take_in
@@ -64,17 +64,17 @@ def plan(snapshot: DaemonSetSnapshot, now: datetime) -> Plan:
     except ValueError as error:
         return refused("InvalidTemplate", f"nothing is done: spec.template: {error}")
     context = _survey(snapshot, now, selector, placement, revisions)
-    draft = Draft()
+    builder = PlanBuilder()
     for problem in context.targets.problems:
-        draft.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
-    _own(context, draft)
-    plan_predownload(context, draft)
-    _act(context, draft)
-    context.disruptions.stage(draft)
-    _forget_history(context, draft)
+        builder.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
+    _own(context, builder)
+    plan_predownload(context, builder)
+    _act(context, builder)
+    context.disruptions.stage(builder)
+    _forget_history(context, builder)
     counts = count(context)
-    explain(context, counts, draft)
-    return _finish(context, counts, draft)
+    explain(context, counts, builder)
+    return _finish(context, counts, builder)
 
 
 def _survey(
@@ -103,46 +103,46 @@ def _survey(
     )
 
 
-def _own(context: PlanContext, draft: Draft) -> None:
+def _own(context: PlanContext, builder: PlanBuilder) -> None:
     """Write the new revision, merge equal revisions, release pods that no longer match, adopt matching orphans."""
     meta, members, revisions = context.daemonset.metadata, context.members, context.revisions
-    draft.stage((revisions.writes,))
-    draft.stage(upkeep(context.daemonset, revisions))
+    builder.stage((revisions.writes,))
+    builder.stage(upkeep(context.daemonset, revisions))
     moved = misplaced(revisions, members.own)
-    draft.stage(move(revisions, moved))
-    draft.stage(forget_duplicates(revisions))
-    draft.stage(release(meta.uid, POD, members.strays), stop_on_failure=False)
-    draft.stage(take_in(DAEMON_SET, meta, POD, members.orphans), stop_on_failure=False)
+    builder.stage(move(revisions, moved))
+    builder.stage(forget_duplicates(revisions))
+    builder.stage(release(meta.uid, POD, members.strays), stop_on_failure=False)
+    builder.stage(take_in(DAEMON_SET, meta, POD, members.orphans), stop_on_failure=False)
     for pod in (*moved, *members.strays, *members.orphans):
-        draft.touch(pod)
+        builder.touch(pod)
     if members.orphans:
         text = f"adopting {named(members.orphans)}: they have no controller"
-        draft.reason(State.PROGRESSING, "Adopting", text, members.orphans)
+        builder.reason(State.PROGRESSING, "Adopting", text, members.orphans)
 
 
-def _act(context: PlanContext, draft: Draft) -> None:
+def _act(context: PlanContext, builder: PlanBuilder) -> None:
     """Plan what nodes need and the rolling update; before both, the refresh of the pods that these leave alone."""
-    start, actions = len(draft.stages), PodActions(context, draft)
-    plan_manage(context, actions, draft)
-    plan_specified(context, actions, draft)
+    start, actions = len(builder.stages), PodActions(context, builder)
+    plan_manage(context, actions, builder)
+    plan_specified(context, actions, builder)
     actions.stage_deletes()
-    plan_rollout(context, actions, draft)
+    plan_rollout(context, actions, builder)
     actions.explain()
-    plan_refresh(context, draft, at=start)
+    plan_refresh(context, builder, at=start)
 
 
-def _forget_history(context: PlanContext, draft: Draft) -> None:
+def _forget_history(context: PlanContext, builder: PlanBuilder) -> None:
     deletes = surplus(context.daemonset, context.revisions, context.members.own)
-    draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
+    builder.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
 
 
-def _finish(context: PlanContext, counts: Counts, draft: Draft) -> Plan:
+def _finish(context: PlanContext, counts: Counts, builder: PlanBuilder) -> Plan:
     want = context.targets
     if want.min_ready_seconds:
         for state in context.pending:
             for pod in state.living:
                 at = context.criteria.available_at(pod)
-                draft.waits.until(at if at is not None and at > context.now else None)
+                builder.deadlines.until(at if at is not None and at > context.now else None)
     status = plan_status(context, counts)
     numbers = {
         "desired": counts.desired,
@@ -155,41 +155,41 @@ def _finish(context: PlanContext, counts: Counts, draft: Draft) -> Plan:
         "maxUnavailable": want.max_unavailable,
         "maxSurge": want.max_surge,
     }
-    return draft.plan(
+    return builder.plan(
         status=status.patch,
         urgent_status=status.urgent,
         numbers=numbers,
-        settled=not draft.stages and is_complete(context, counts),
+        settled=not builder.stages and is_complete(context, counts),
     )
 
 
 FINISHED = ("Failed", "Succeeded")
 
 
-def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
+def plan_refresh(context: PlanContext, builder: PlanBuilder, *, at: int) -> None:
     """Plan the refresh as a stage at position `at`."""
     pods = (
         Due(pod=pod, context=context.in_place, on_target=context.criteria.is_updated(pod))
         for pod in context.members.own
         if not (is_settled(pod) or is_terminating(pod) or pod.status.phase in FINISHED)
     )
-    stage_refreshes(draft, pods, at=at)
+    stage_refreshes(builder, pods, at=at)
 
 
-def plan_predownload(context: PlanContext, draft: Draft) -> None:
+def plan_predownload(context: PlanContext, builder: PlanBuilder) -> None:
     """Plan image pull jobs, unless the snapshot has None for them: then pulling ahead is off."""
     jobs, revisions, status = context.snapshot.pull_jobs, context.revisions, context.daemonset.status
     rolling = context.daemonset.spec.update_strategy.rolling_update
     if jobs is None or revisions.writes or rolling is None or context.targets.on_delete:
         return
     if status.update_revision == revisions.hash and status.updated_number_scheduled == status.desired_number_scheduled:
-        plan_removal(jobs, draft)
+        plan_removal(jobs, builder)
     elif is_decided(revisions.update):
         return
     elif context.targets.partition == 0 and _all_at_once(rolling, context.targets.desired):
-        plan_no_pulls(revisions.update, draft)
+        plan_no_pulls(revisions.update, builder)
     else:
-        plan_pulls(_pulls(context), draft)
+        plan_pulls(_pulls(context), builder)
 
 
 def _all_at_once(rolling: RollingUpdate, desired: int) -> bool:

@@ -6,9 +6,9 @@ from flotilla_common.api.documents import mapping, strings
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.podunavailablebudget import types as budget_types
 from flotilla_common.api.resources import POD
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Delete, Event, Intent, State
-from flotilla_common.control.wording import named, nodes_word
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
+from flotilla_common.control.text import named, nodes_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, hooked, write_state
 from flotilla_common.workload.newpods import (
@@ -31,9 +31,9 @@ DELETE = "delete"
 class PodActions:
     """Collects the creates and deletes of a pass."""
 
-    def __init__(self, context: PlanContext, draft: Draft) -> None:
+    def __init__(self, context: PlanContext, builder: PlanBuilder) -> None:
         self._context = context
-        self._draft = draft
+        self._builder = builder
         self._most = min(context.targets.burst, MAX_CHAINS_PER_PASS)
         self._nodes: dict[str, None] = {}  # in the order in which they get their pods
         self._chains: list[Chain] = []
@@ -60,7 +60,7 @@ class PodActions:
             self._held.append(pod)
         elif len(self._deleted) >= self._most or not self._context.disruptions.may(pod, budget_types.DELETE):
             return
-        if not self._draft.touch(pod):
+        if not self._builder.touch(pod):
             return
         self._leaving.add(pod.metadata.uid)
         if not held:
@@ -74,7 +74,7 @@ class PodActions:
 
     def stage_deletes(self) -> None:
         """Stage the deletes so far."""
-        self._draft.stage(self._chains, stop_on_failure=False)
+        self._builder.stage(self._chains, stop_on_failure=False)
         self._chains = []
 
     def stage_creates(self) -> None:
@@ -82,28 +82,28 @@ class PodActions:
         wanted = list(self._nodes)
         if not wanted:
             return
-        factory, draft = pod_factory(self._context), self._draft
+        factory, builder = pod_factory(self._context), self._builder
         if not self._context.selector.matches(factory.labels):
             text = "pods of the template would not match spec.selector: none is created"
-            draft.reason(State.STUCK, "InvalidTemplate", text)
-            draft.events.append(Event("InvalidTemplate", text, warning=True))
+            builder.reason(State.STUCK, "InvalidTemplate", text)
+            builder.events.append(Event("InvalidTemplate", text, warning=True))
             return
         there, failed = len(self._context.members.own), CREATE in self._context.snapshot.failures
         most = min(creates_of_pass(there, failed=failed), self._most)
         cause = f"new pod of {factory.revision}"
         chains = [(factory.create(node, cause),) for node in wanted[:most]]
         batch = first_batch(there, len(chains), len(wanted), failed=failed)
-        draft.stage(chains, slow_start=batch, stop_on_failure=False)
+        builder.stage(chains, slow_start=batch, stop_on_failure=False)
         text = f"creating pods on {len(chains)} of {nodes_word(len(wanted))} that lack one: {named(wanted)}"
-        draft.reason(State.PROGRESSING, "Creating", text, wanted)
+        builder.reason(State.PROGRESSING, "Creating", text, wanted)
 
     def explain(self) -> None:
         """Explain which pods are deleted, and which are held by the hook."""
         if self._deleted:
-            self._draft.reason(State.PROGRESSING, "Deleting", f"deleting {named(self._deleted)}", self._deleted)
+            self._builder.reason(State.PROGRESSING, "Deleting", f"deleting {named(self._deleted)}", self._deleted)
         if self._held:
             text = f"the preDelete hook holds {named(self._held)}"
-            self._draft.reason(State.HELD, "WaitingForHook", text, self._held)
+            self._builder.reason(State.HELD, "WaitingForHook", text, self._held)
 
     def _delete_of(self, pod: Pod, intent: Intent, cause: str, revision: str) -> Delete:
         """Build the delete of the pod.

@@ -2,9 +2,9 @@
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_READY, REVISION_LABEL
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Event, State
-from flotilla_common.control.wording import pods_word
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
+from flotilla_common.control.text import pods_word
 from flotilla_common.workload.inplace import UpdateSpec, calculate
 from flotilla_common.workload.inplace.calculate import hindrances_between
 from flotilla_common.workload.inplace.update import start
@@ -16,10 +16,10 @@ from flotilla_daemonset.daemonset.revisions import RECIPE
 class Updater:
     """Collects the pods that a pass updates."""
 
-    def __init__(self, context: PlanContext, actions: PodActions, draft: Draft) -> None:
+    def __init__(self, context: PlanContext, actions: PodActions, builder: PlanBuilder) -> None:
         self._context = context
         self._actions = actions
-        self._draft = draft
+        self._builder = builder
         self._most = min(context.targets.burst, MAX_CHAINS_PER_PASS)
         self._chains: list[Chain] = []
         self._recreated = 0
@@ -27,7 +27,7 @@ class Updater:
 
     def update(self, pod: Pod) -> None:
         """Update the pod, unless another step of the pass writes it already."""
-        if pod.metadata.uid in self._draft.touched:
+        if pod.metadata.uid in self._builder.touched:
             return
         spec = self._in_place_spec(pod)
         if spec is None:
@@ -35,19 +35,19 @@ class Updater:
             self._actions.recreate(pod)
         elif len(self._chains) < self._most:
             chain = self._start(pod, spec)
-            if self._context.disruptions.admits(pod, chain) and self._draft.touch(pod):
+            if self._context.disruptions.admits(pod, chain) and self._builder.touch(pod):
                 self._chains.append(chain)
 
     def stage(self) -> None:
         """Stage the in-place updates. If one fails, no pod is deleted for the update."""
-        self._draft.stage(self._chains)
+        self._builder.stage(self._chains)
         if self._chains:
             told = f"updating {pods_word(len(self._chains))} in place to {self._context.revisions.name}"
-            self._draft.reason(State.PROGRESSING, "Updating", told)
+            self._builder.reason(State.PROGRESSING, "Updating", told)
         if self._recreated:
             why = f": {self._hindrance}" if self._hindrance else ""
             told = f"recreating {pods_word(self._recreated)} for {self._context.revisions.name}{why}"
-            self._draft.reason(State.PROGRESSING, "Recreating", told)
+            self._builder.reason(State.PROGRESSING, "Recreating", told)
 
     def _in_place_spec(self, pod: Pod) -> UpdateSpec | None:
         """Return how the pod is updated in place; None if that is impossible."""

@@ -11,9 +11,9 @@ from itertools import islice
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Intent, State
-from flotilla_common.control.wording import named, nodes_word, pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, nodes_word, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset.context import PlanContext
@@ -31,16 +31,16 @@ class RolloutScope(msgspec.Struct, frozen=True, kw_only=True):
     not_selected: list[str]  # nodes with old pods outside rollingUpdate.selector
 
 
-def plan_rollout(context: PlanContext, actions: PodActions, draft: Draft) -> None:
+def plan_rollout(context: PlanContext, actions: PodActions, builder: PlanBuilder) -> None:
     """Plan the next steps of the rolling update; nothing while it is paused, or left to the user."""
-    updater = Updater(context, actions, draft)
+    updater = Updater(context, actions, builder)
     if not context.targets.on_delete and not context.targets.paused:
         scope = rollout_scope(context, actions)
         if context.targets.surging:
-            _plan_surge(context, scope.kept, actions, draft)
+            _plan_surge(context, scope.kept, actions, builder)
         else:
-            _plan_replacements(context, scope.kept, actions, updater, draft)
-        _explain_scope(context, scope, draft)
+            _plan_replacements(context, scope.kept, actions, updater, builder)
+        _explain_scope(context, scope, builder)
     actions.stage_creates()
     updater.stage()
     actions.stage_deletes()
@@ -81,7 +81,7 @@ def _mapped(context: PlanContext) -> Iterator[NodeState]:
 
 
 def _plan_replacements(
-    context: PlanContext, kept: Sequence[NodeState], actions: PodActions, updater: Updater, draft: Draft
+    context: PlanContext, kept: Sequence[NodeState], actions: PodActions, updater: Updater, builder: PlanBuilder
 ) -> None:
     """Update old pods in place or delete them (step D): broken ones at once, serving ones within maxUnavailable."""
     unavailable: list[str] = []
@@ -103,7 +103,7 @@ def _plan_replacements(
         updater.update(pod)
     waiting = [*candidates[budget:], *too_young]
     if waiting:
-        _explain_budget(context, waiting, unavailable, min(budget, len(candidates)), draft)
+        _explain_budget(context, waiting, unavailable, min(budget, len(candidates)), builder)
 
 
 def _lost(context: PlanContext, state: NodeState, actions: PodActions) -> int:
@@ -126,7 +126,7 @@ def _is_leaving(pod: Pod | None, actions: PodActions) -> bool:
     return pod is None or pod.state == PREPARING_DELETE or actions.takes(pod)
 
 
-def _plan_surge(context: PlanContext, kept: Sequence[NodeState], actions: PodActions, draft: Draft) -> None:
+def _plan_surge(context: PlanContext, kept: Sequence[NodeState], actions: PodActions, builder: PlanBuilder) -> None:
     """Start new pods beside old ones (step E) within maxSurge; an old pod is deleted once its new one is available."""
     surging: list[str] = []
     free: list[NodeState] = []
@@ -143,7 +143,7 @@ def _plan_surge(context: PlanContext, kept: Sequence[NodeState], actions: PodAct
             (candidates if is_serving(old) else free).append(state)
         elif not context.is_available(new) or _is_leaving(new, actions):
             surging.append(state.name)
-            draft.waits.until(context.criteria.available_at(new))
+            builder.deadlines.until(context.criteria.available_at(new))
         else:
             actions.delete(old, Intent.SCALE_IN, f"{new.metadata.name} is available")
     budget = max(context.targets.max_surge - len(surging), 0)
@@ -153,26 +153,26 @@ def _plan_surge(context: PlanContext, kept: Sequence[NodeState], actions: PodAct
         limit = context.targets.max_surge
         text = f"{nodes_word(len(waiting))} to be updated; maxSurge {limit} is used by {named(surging)}"
         names = [state.name for state in waiting]
-        draft.reason(State.WAITING, "WaitingForMaxSurge", text if surging else f"maxSurge is {limit}", names)
+        builder.reason(State.WAITING, "WaitingForMaxSurge", text if surging else f"maxSurge is {limit}", names)
 
 
 def _explain_budget(
-    context: PlanContext, waiting: list[Pod], unavailable: list[str], started: int, draft: Draft
+    context: PlanContext, waiting: list[Pod], unavailable: list[str], started: int, builder: PlanBuilder
 ) -> None:
     users = [f"the pods of {named(unavailable)}"] if unavailable else []
     users += [f"{pods_word(started)} of this pass"] if started else []
     limit = context.targets.max_unavailable
     text = f"{pods_word(len(waiting))} to be updated; maxUnavailable {limit} is used by {' and '.join(users)}"
-    draft.reason(State.WAITING, "WaitingForMaxUnavailable", text, waiting)
+    builder.reason(State.WAITING, "WaitingForMaxUnavailable", text, waiting)
 
 
-def _explain_scope(context: PlanContext, scope: RolloutScope, draft: Draft) -> None:
+def _explain_scope(context: PlanContext, scope: RolloutScope, builder: PlanBuilder) -> None:
     if scope.behind_partition:
         kept, partition = nodes_word(scope.behind_partition), context.targets.partition
         updated = sum(state.new is not None for state in context.nodes)
         text = f"{updated} of {nodes_word(context.targets.desired)} updated, partition {partition} keeps {kept} on"
-        draft.reason(State.HELD, "PartitionReached", f"{text} older revisions")
+        builder.reason(State.HELD, "PartitionReached", f"{text} older revisions")
     if scope.not_selected:
         names, selector = sorted(scope.not_selected), context.targets.nodes
         text = f"{nodes_word(len(names))} not selected by rollingUpdate.selector {selector}: {named(names)}"
-        draft.reason(State.HELD, "NotSelected", text, names)
+        builder.reason(State.HELD, "NotSelected", text, names)

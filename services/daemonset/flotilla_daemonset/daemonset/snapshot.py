@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.gates import Gates
 from flotilla_common.workload import gathering
 from flotilla_daemonset.daemonset.previous_pod import PreviousPod
@@ -38,6 +38,6 @@ class DaemonSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create, delete, update
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The DaemonSet, as events and the bus name it."""
-        return Subject.of(DAEMON_SET, self.daemonset.metadata)
+        return ObjectRef.of(DAEMON_SET, self.daemonset.metadata)

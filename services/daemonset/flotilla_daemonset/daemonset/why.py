@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.rollout import Lifecycle
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
-from flotilla_common.control.wording import named, nodes_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, nodes_word
 from flotilla_common.workload.causes import Around, explain_pods, lingers
 from flotilla_common.workload.pernode import explain_excluded
 from flotilla_daemonset.daemonset.context import PlanContext
@@ -14,7 +14,7 @@ from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.status import Counts
 
 
-def explain(context: PlanContext, counts: Counts, draft: Draft) -> None:
+def explain(context: PlanContext, counts: Counts, builder: PlanBuilder) -> None:
     """Add the causes of unavailable pods, of pods whose termination is stuck, and of nodes without a pod."""
     around = Around(
         now=context.now,
@@ -22,9 +22,9 @@ def explain(context: PlanContext, counts: Counts, draft: Draft) -> None:
         min_ready_seconds=context.targets.min_ready_seconds,
         nodes={state.name: state.node for state in context.pending if not _is_served(context, state)},
     )
-    explain_pods(draft, _pods(context), around)
-    _explain_progress(context, counts, draft)
-    _explain_nodes(context, draft)
+    explain_pods(builder, _pods(context), around)
+    _explain_progress(context, counts, builder)
+    _explain_nodes(context, builder)
 
 
 def _pods(context: PlanContext) -> Iterator[Pod]:
@@ -47,35 +47,35 @@ def is_complete(context: PlanContext, counts: Counts) -> bool:
     return counts.complete and not any(state.fit.should_run for state in context.pending)
 
 
-def _explain_progress(context: PlanContext, counts: Counts, draft: Draft) -> None:
+def _explain_progress(context: PlanContext, counts: Counts, builder: PlanBuilder) -> None:
     targets = context.targets
     old = [state.name for state in context.pending if state.old is not None]
     done = f"{counts.updated} of {nodes_word(counts.desired)} updated"
     if targets.on_delete and old:
         text = f"the old pods on {named(old)} must be deleted manually: type is OnDelete"
-        draft.reason(State.HELD, "OnDelete", text, old)
+        builder.reason(State.HELD, "OnDelete", text, old)
     elif targets.paused and old:
-        draft.reason(State.HELD, "PausedByUser", f"paused by the user: {done}", old)
+        builder.reason(State.HELD, "PausedByUser", f"paused by the user: {done}", old)
     elif not counts.desired:
-        draft.reason(State.DONE, "Complete", "no node should have a pod")
+        builder.reason(State.DONE, "Complete", "no node should have a pod")
     elif is_complete(context, counts):
-        draft.reason(State.DONE, "Complete", f"{done}, all available")
-    elif draft.reasons:
+        builder.reason(State.DONE, "Complete", f"{done}, all available")
+    elif builder.reasons:
         return
     elif leaving := [pod for state in context.pending if not state.living for pod in state.pods]:
         text = f"{named(leaving)} must be gone before a new pod is created on the node"
-        draft.reason(State.WAITING, "WaitingForTermination", text, leaving)
+        builder.reason(State.WAITING, "WaitingForTermination", text, leaving)
     else:
         text = f"{done}, {counts.available} of {nodes_word(counts.desired)} have an available pod"
-        draft.reason(State.WAITING, "WaitingForAvailability", text)
+        builder.reason(State.WAITING, "WaitingForAvailability", text)
 
 
-def _explain_nodes(context: PlanContext, draft: Draft) -> None:
+def _explain_nodes(context: PlanContext, builder: PlanBuilder) -> None:
     """Explain which nodes get no pod, and which keep a pod that they would not get now."""
-    explain_excluded(draft, context.node_view.excluded)
+    explain_excluded(builder, context.node_view.excluded)
     kept = [state for state in context.pending if not state.fit.should_run]
     if kept:
         causes = "; ".join(f"{state.fit.why_not} ({state.name})" for state in kept[:3])
         more = f"; and {len(kept) - 3} more" if len(kept) > 3 else ""
         text = f"pods on {nodes_word(len(kept))} would not be created there now: {causes}{more}"
-        draft.reason(State.NOTE, "Misscheduled", text, [state.name for state in kept])
+        builder.reason(State.NOTE, "Misscheduled", text, [state.name for state in kept])

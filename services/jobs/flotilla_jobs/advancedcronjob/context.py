@@ -9,8 +9,8 @@ import msgspec
 from flotilla_common.api.kinds.advancedcronjob.schedule import zone_named
 from flotilla_common.api.kinds.advancedcronjob.types import SCHEDULED_AT, AdvancedCronJob
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Frozen
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot, Child
 
 COMPLETE, FAILED = "Complete", "Failed"
@@ -86,17 +86,17 @@ class PlanContext(Frozen):
         """The time zone of this process."""
         return zone_named(self.snapshot.options.zone)
 
-    def note(self, draft: Draft) -> None:
+    def note(self, builder: PlanBuilder) -> None:
         """Note for the next pass what the objects do not hold."""
-        draft.notes[_UID] = self.job.metadata.uid
+        builder.notes[_UID] = self.job.metadata.uid
         if self.last_run is not None:
-            draft.notes[_LAST] = self.last_run.isoformat()
+            builder.notes[_LAST] = self.last_run.isoformat()
         if self.floor is not None:
-            draft.notes[_FLOOR] = self.floor.isoformat()
+            builder.notes[_FLOOR] = self.floor.isoformat()
 
-    def give_up(self, draft: Draft) -> None:
+    def give_up(self, builder: PlanBuilder) -> None:
         """Skip all runs up to now."""
-        draft.notes[_FLOOR] = self.now.isoformat()
+        builder.notes[_FLOOR] = self.now.isoformat()
 
 
 def look(snapshot: AdvancedCronJobSnapshot, now: datetime) -> PlanContext:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB, AdvancedCronJobStatus, ObjectReference
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Event, Intent, Patch, Plan, State
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import delete_of, status_patch
 from flotilla_jobs.advancedcronjob.context import PlanContext, look
 from flotilla_jobs.advancedcronjob.run import plan_run, tell_failure
@@ -26,52 +26,52 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 def plan(snapshot: AdvancedCronJobSnapshot, now: datetime) -> Plan:
     """Plan one pass. Never raises for what users can write into an AdvancedCronJob: faults become reasons."""
-    context, draft = look(snapshot, now), Draft()
-    context.note(draft)
+    context, builder = look(snapshot, now), PlanBuilder()
+    context.note(builder)
     status = plan_status(context)
-    draft.stage([(status,)] if status is not None else [])
-    _go_on(context, draft)
-    explain_runs(context, draft)
-    return draft.plan(numbers=_numbers(context))
+    builder.stage([(status,)] if status is not None else [])
+    _go_on(context, builder)
+    explain_runs(context, builder)
+    return builder.plan(numbers=_numbers(context))
 
 
-def _go_on(context: PlanContext, draft: Draft) -> None:
+def _go_on(context: PlanContext, builder: PlanBuilder) -> None:
     """Plan everything beside the status."""
     if context.job.metadata.deletion_timestamp is not None:
-        draft.reason(State.PROGRESSING, "Terminating", "it is being deleted: no more runs are started")
+        builder.reason(State.PROGRESSING, "Terminating", "it is being deleted: no more runs are started")
         return
-    plan_history(context, draft)
+    plan_history(context, builder)
     if context.job.spec.paused:
-        draft.reason(State.HELD, "PausedByUser", "paused by the user: spec.paused is true, no run is started")
+        builder.reason(State.HELD, "PausedByUser", "paused by the user: spec.paused is true, no run is started")
         return
     try:
         schedule = read_schedule(context)
     except ValueError as error:
-        draft.reason(State.STUCK, "UnparseableSchedule", f"no run is started: the schedule cannot be read: {error}")
-        draft.tell_once(Event("UnparseableSchedule", str(error), warning=True), context.notes)
+        builder.reason(State.STUCK, "UnparseableSchedule", f"no run is started: the schedule cannot be read: {error}")
+        builder.tell_once(Event("UnparseableSchedule", str(error), warning=True), context.notes)
         return
-    _follow(context, look_at_clock(context, schedule), draft)
+    _follow(context, look_at_clock(context, schedule), builder)
 
 
-def _follow(context: PlanContext, timing: Timing, draft: Draft) -> None:
+def _follow(context: PlanContext, timing: Timing, builder: PlanBuilder) -> None:
     """Start the run that is due, and requeue for the next one."""
-    tell_failure(context, draft)
+    tell_failure(context, builder)
     if timing.too_many_since is not None:
-        _give_up(context, timing.too_many_since, timing, draft)
+        _give_up(context, timing.too_many_since, timing, builder)
     elif timing.due is not None:
-        plan_run(context, timing.due, draft)
+        plan_run(context, timing.due, builder)
     if timing.next is not None:
-        draft.waits.until(timing.next + MARGIN)
-    explain_timing(context, timing, draft)
+        builder.deadlines.until(timing.next + MARGIN)
+    explain_timing(context, timing, builder)
 
 
-def _give_up(context: PlanContext, since: datetime, timing: Timing, draft: Draft) -> None:
+def _give_up(context: PlanContext, since: datetime, timing: Timing, builder: PlanBuilder) -> None:
     """Skip the missed runs, which are too many, and go on from now."""
     following = "" if timing.next is None else f", next run at {told(timing.next, timing.zone)}"
     text = f"more than {MOST_MISSED} runs missed since {told(since, timing.zone)}; they are skipped{following}"
-    context.give_up(draft)
-    draft.reason(State.NOTE, "TooManyMissedTimes", text)
-    draft.tell_once(Event("TooManyMissedTimes", text, warning=True), context.notes)
+    context.give_up(builder)
+    builder.reason(State.NOTE, "TooManyMissedTimes", text)
+    builder.tell_once(Event("TooManyMissedTimes", text, warning=True), context.notes)
 
 
 def _numbers(context: PlanContext) -> dict[str, int]:
@@ -83,14 +83,14 @@ def _numbers(context: PlanContext) -> dict[str, int]:
     }
 
 
-def plan_history(context: PlanContext, draft: Draft) -> None:
+def plan_history(context: PlanContext, builder: PlanBuilder) -> None:
     """Delete ended children except the latest of each sort (§4.7). A failed delete stops nothing else."""
     spec, children = context.job.spec, context.children
     chains = [
         *_beyond(context, children.failed, spec.failed_jobs_history_limit),
         *_beyond(context, children.successful, spec.successful_jobs_history_limit),
     ]
-    draft.stage(chains, stop_on_failure=False)
+    builder.stage(chains, stop_on_failure=False)
 
 
 def _beyond(context: PlanContext, ended: Sequence[Child], limit: int | None) -> Iterator[Chain]:

@@ -21,9 +21,9 @@ from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import JOB
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Create, Event, Intent, State
-from flotilla_common.control.wording import named
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named
 from flotilla_common.control.writes import create_of, delete_of
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_jobs.advancedcronjob.context import PlanContext
@@ -42,7 +42,7 @@ LONGEST_NAME = 63
 """Length limit for names of Jobs and BroadcastJobs: their pods have them in a label."""
 
 
-def plan_run(context: PlanContext, run: datetime, draft: Draft) -> None:
+def plan_run(context: PlanContext, run: datetime, builder: PlanBuilder) -> None:
     """Start the run, or give the reason why not."""
     job, active = context.job, context.children.active
     name, policy = child_name(job, run), policy_of(context)
@@ -50,15 +50,15 @@ def plan_run(context: PlanContext, run: datetime, draft: Draft) -> None:
     if any(child.metadata.name == name for child in context.snapshot.children):
         return
     if name in context.snapshot.taken:
-        _skip(context, name, run, draft)
+        _skip(context, name, run, builder)
     elif active and policy == FORBID:
         text = f"the run of {rfc3339(run)} is put off: concurrencyPolicy is Forbid, and {named(active)} has not ended"
-        draft.reason(State.WAITING, "ForbiddenByPolicy", text, active)
+        builder.reason(State.WAITING, "ForbiddenByPolicy", text, active)
     else:
         if policy == REPLACE:
-            _replace(context, run, draft)
-        draft.stage([(creation(job, run, context.local),)])
-        draft.reason(State.PROGRESSING, "Starting", f"starting the run of {rfc3339(run)} as {name}", [name])
+            _replace(context, run, builder)
+        builder.stage([(creation(job, run, context.local),)])
+        builder.reason(State.PROGRESSING, "Starting", f"starting the run of {rfc3339(run)} as {name}", [name])
 
 
 def policy_of(context: PlanContext) -> str:
@@ -67,26 +67,26 @@ def policy_of(context: PlanContext) -> str:
     return context.job.spec.concurrency_policy or (REPLACE if pulls else ALLOW)
 
 
-def tell_failure(context: PlanContext, draft: Draft) -> None:
+def tell_failure(context: PlanContext, builder: PlanBuilder) -> None:
     """Send the event of a run that the previous pass could not start, once for all attempts."""
     if context.snapshot.failure:
-        draft.tell_once(Event(FAILED_CREATE, context.snapshot.failure, warning=True), context.notes)
+        builder.tell_once(Event(FAILED_CREATE, context.snapshot.failure, warning=True), context.notes)
 
 
-def _skip(context: PlanContext, name: str, run: datetime, draft: Draft) -> None:
+def _skip(context: PlanContext, name: str, run: datetime, builder: PlanBuilder) -> None:
     kind = context.job.spec.template.chosen[0].kind
     text = f"the run of {rfc3339(run)} is skipped: {kind} {name} exists and belongs to another owner"
-    draft.reason(State.STUCK, NAME_TAKEN, text, [name])
-    draft.tell_once(Event(FAILED_CREATE, text, warning=True), context.notes)
+    builder.reason(State.STUCK, NAME_TAKEN, text, [name])
+    builder.tell_once(Event(FAILED_CREATE, text, warning=True), context.notes)
 
 
-def _replace(context: PlanContext, run: datetime, draft: Draft) -> None:
+def _replace(context: PlanContext, run: datetime, builder: PlanBuilder) -> None:
     """Delete the active children. The run starts when the deletes are accepted, not when the pods are gone."""
     resource, active = context.job.spec.template.chosen[0], context.children.active
     if active:
         text = f"replacing {named(active)} by the run of {rfc3339(run)}: concurrencyPolicy is Replace"
-        draft.reason(State.PROGRESSING, "Replacing", text, active)
-    draft.stage(
+        builder.reason(State.PROGRESSING, "Replacing", text, active)
+    builder.stage(
         [
             (delete_of(resource, child.metadata, Intent.REPLACE, f"replaced by the run of {rfc3339(run)}"),)
             for child in active

@@ -8,7 +8,7 @@ from flotilla_common.api.batch import Job
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB, AdvancedCronJob
 from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 
 Child = Job | BroadcastJob | ImageListPullJob
 
@@ -30,6 +30,6 @@ class AdvancedCronJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     options: Options = Options()
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The AdvancedCronJob as the subject of events and bus records."""
-        return Subject.of(ADVANCED_CRON_JOB, self.job.metadata)
+        return ObjectRef.of(ADVANCED_CRON_JOB, self.job.metadata)

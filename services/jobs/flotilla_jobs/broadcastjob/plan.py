@@ -17,9 +17,9 @@ from flotilla_common.api.kinds.broadcastjob.types import (
     RUNNING,
     BroadcastJobStatus,
 )
-from flotilla_common.control.draft import Draft, refused
 from flotilla_common.control.plan import Event, Frozen, Intent, Plan, Reason, State
-from flotilla_common.control.wording import named
+from flotilla_common.control.planbuilder import PlanBuilder, refused
+from flotilla_common.control.text import named
 from flotilla_common.control.writes import delete_finished
 from flotilla_jobs.broadcastjob.context import PlanContext, look
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
@@ -39,63 +39,63 @@ def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
         context = look(snapshot, now)
     except ValueError as error:
         return refused("InvalidTemplate", f"nothing is done: {error}")
-    draft = Draft()
+    builder = PlanBuilder()
     for pod, node in context.survey.duplicates:
         text = f"Duplicated pod {pod} found on same node {node}"
-        draft.tell_once(Event("DuplicatePodCreatedOnSameNode", text, warning=True), context.snapshot.notes)
+        builder.tell_once(Event("DuplicatePodCreatedOnSameNode", text, warning=True), context.snapshot.notes)
     if job.status.phase == FAILED:  # with type Never, no condition ends it
-        draft.reason(State.STUCK, "Failed", "the job has failed: no more pods are created", symptom=True)
-        return _finish(context, FAILED, draft)
+        builder.reason(State.STUCK, "Failed", "the job has failed: no more pods are created", symptom=True)
+        return _finish(context, FAILED, builder)
     if job.spec.paused:
-        draft.reason(State.HELD, "PausedByUser", "paused by the user: spec.paused is true, no pod is created")
-        return _finish(context, PAUSED, draft)
+        builder.reason(State.HELD, "PausedByUser", "paused by the user: spec.paused is true, no pod is created")
+        return _finish(context, PAUSED, builder)
     if context.counts.failed and job.spec.failure_policy.type == PAUSE:
-        return _pause(context, draft)
-    return _go_on(context, draft)
+        return _pause(context, builder)
+    return _go_on(context, builder)
 
 
 def _rest(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
     """Plan for an ended job: only its deletion is left."""
-    job, draft = snapshot.job, Draft()
+    job, builder = snapshot.job, PlanBuilder()
     ttl, since = job.spec.completion_policy.ttl_seconds_after_finished, job.status.completion_time or now
-    draft.stage(
-        [delete_finished(BROADCAST_JOB, job.metadata, ttl=ttl, since=since, now=now, waits=draft.waits)],
+    builder.stage(
+        [delete_finished(BROADCAST_JOB, job.metadata, ttl=ttl, since=since, now=now, deadlines=builder.deadlines)],
     )
-    explain_end(snapshot, now, draft)
-    return draft.plan()
+    explain_end(snapshot, now, builder)
+    return builder.plan()
 
 
-def _pause(context: PlanContext, draft: Draft) -> Plan:
+def _pause(context: PlanContext, builder: PlanBuilder) -> Plan:
     """Hold the job until the failed pods are deleted or the policy changes."""
     failed = context.counts.failed
     text = f"failurePolicy is Pause, and {named(failed)} failed: delete what failed, or change the policy"
-    draft.reason(State.STUCK, "PausedByFailure", f"paused: {text}", failed, symptom=True)
+    builder.reason(State.STUCK, "PausedByFailure", f"paused: {text}", failed, symptom=True)
     told = Event("Paused", "job is paused, due to failed pod", warning=True)
-    return _finish(context, PAUSED, draft, told=told)
+    return _finish(context, PAUSED, builder, told=told)
 
 
-def _go_on(context: PlanContext, draft: Draft) -> Plan:
-    failure = failure_of(context, draft)
+def _go_on(context: PlanContext, builder: PlanBuilder) -> Plan:
+    failure = failure_of(context, builder)
     if failure is not None:
-        plan_failure(context, failure, _counted(context, RUNNING), draft)
-        return _finish(context, RUNNING, draft, ends=True)
-    plan_readiness(context, draft)
-    plan_misfits(context, draft)
-    plan_creates(context, draft)
+        plan_failure(context, failure, _counted(context, RUNNING), builder)
+        return _finish(context, RUNNING, builder, ends=True)
+    plan_readiness(context, builder)
+    plan_misfits(context, builder)
+    plan_creates(context, builder)
     if context.is_complete:
-        _complete(context, draft)
-        return _finish(context, RUNNING, draft, ends=True)
+        _complete(context, builder)
+        return _finish(context, RUNNING, builder, ends=True)
     told = Event("Continue", "continue to process job")
-    return _finish(context, RUNNING, draft, told=told if context.job.status.phase == PAUSED else None)
+    return _finish(context, RUNNING, builder, told=told if context.job.status.phase == PAUSED else None)
 
 
-def _complete(context: PlanContext, draft: Draft) -> None:
+def _complete(context: PlanContext, builder: PlanBuilder) -> None:
     """Write the final condition, after the pods that have to go are deleted."""
     meta, status = context.job.metadata, completed(_counted(context, RUNNING), context.now)
     text = f"Job {meta.namespace}/{meta.name} is completed, {tally(status)}"
     patch = patch_of_status(context.job, status, Event("JobComplete", text))
-    draft.stage([(patch,)] if patch is not None else [])
-    draft.reason(State.DONE, "Completed", f"every matching node has run its pod: {tally(status)}")
+    builder.stage([(patch,)] if patch is not None else [])
+    builder.reason(State.DONE, "Completed", f"every matching node has run its pod: {tally(status)}")
 
 
 def _counted(context: PlanContext, phase: str) -> BroadcastJobStatus:
@@ -111,12 +111,14 @@ def _counted(context: PlanContext, phase: str) -> BroadcastJobStatus:
     )
 
 
-def _finish(context: PlanContext, phase: str, draft: Draft, *, told: Event | None = None, ends: bool = False) -> Plan:
+def _finish(
+    context: PlanContext, phase: str, builder: PlanBuilder, *, told: Event | None = None, ends: bool = False
+) -> Plan:
     """Return the plan with the status, unless a stage writes the final one.
 
     `told` is the event of a new phase.
     """
-    explain(context, draft)
+    explain(context, builder)
     status, stored = _counted(context, phase), context.job.status
     fresh = (status.phase, status.start_time) != (stored.phase, stored.start_time)
     numbers = {
@@ -128,7 +130,7 @@ def _finish(context: PlanContext, phase: str, draft: Draft, *, told: Event | Non
     }
     if context.parallelism is not None:
         numbers["parallelism"] = context.parallelism
-    return draft.plan(
+    return builder.plan(
         status=None if ends else patch_of_status(context.job, status, told if fresh else None),
         urgent_status=fresh,
         numbers=numbers,
@@ -147,36 +149,36 @@ class Failure(Frozen):
     told_before: bool = False  # is the event also sent before the active pods are deleted?
 
 
-def failure_of(context: PlanContext, draft: Draft) -> Failure | None:
+def failure_of(context: PlanContext, builder: PlanBuilder) -> Failure | None:
     """Return why the job fails now, or None if it goes on; adds the deadline to the waits."""
     if context.counts.failed and context.job.spec.failure_policy.type == FAIL_FAST:
         found = "failed pod is found"
         return Failure(
             reason=found, message=f"failure policy is FailurePolicyTypeFailFast and {found}", told_before=True
         )
-    if context.deadline is not None and draft.waits.passed(context.deadline, context.now):
+    if context.deadline is not None and builder.deadlines.passed(context.deadline, context.now):
         meta = context.job.metadata
         text = f"Job {meta.namespace}/{meta.name} was active longer than specified deadline"
         return Failure(reason="DeadlineExceeded", message=text)
     return None
 
 
-def plan_failure(context: PlanContext, failure: Failure, status: BroadcastJobStatus, draft: Draft) -> None:
+def plan_failure(context: PlanContext, failure: Failure, status: BroadcastJobStatus, builder: PlanBuilder) -> None:
     """Delete the active pods, then write the final status."""
     if failure.told_before and _ENDED not in context.snapshot.notes:
-        draft.events.append(_event(failure, status))
+        builder.events.append(_event(failure, status))
     active = context.counts.active
-    draft.stage([(delete(pod, Intent.CLEAN_UP, failure.message),) for pod in active])
+    builder.stage([(delete(pod, Intent.CLEAN_UP, failure.message),) for pod in active])
     ended = _ended(context)
     # Pods deleted by earlier attempts are noted, because the job counts them as failed.
-    draft.notes[_ENDED] = ",".join(sorted(ended))
+    builder.notes[_ENDED] = ",".join(sorted(ended))
     told = {pod.metadata.uid for pod in context.snapshot.pods if pod.status.phase in ("Failed", "Succeeded")}
     counted = msgspec.structs.replace(status, active=0, failed=status.failed + len(ended - told))
     verdict = failed(counted, failure.message, context.now)
     patch = patch_of_status(context.job, verdict, _event(failure, verdict))
-    draft.stage([(patch,)] if patch is not None else [])
+    builder.stage([(patch,)] if patch is not None else [])
     text = f"{failure.message}: {tally(verdict)}"
-    draft.reason(State.STUCK, "Failed", text, [*context.counts.failed, *active], symptom=True)
+    builder.reason(State.STUCK, "Failed", text, [*context.counts.failed, *active], symptom=True)
 
 
 def _ended(context: PlanContext) -> set[str]:

@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, BroadcastJob
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.gates import Gates
 
 
@@ -31,6 +31,6 @@ class BroadcastJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     notes: Mapping[str, str] = {}  # notes of the previous pass: events that were sent, pods that were ended
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The job as the subject of events and bus records."""
-        return Subject.of(BROADCAST_JOB, self.job.metadata)
+        return ObjectRef.of(BROADCAST_JOB, self.job.metadata)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from flotilla_common.api.core import Pod
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
-from flotilla_common.control.wording import named, nodes_word, pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, nodes_word, pods_word
 from flotilla_common.workload.causes import Around, explain_pods, lingers
 from flotilla_common.workload.pernode import explain_excluded
 from flotilla_common.workload.placement import node_of
@@ -14,45 +14,45 @@ from flotilla_jobs.broadcastjob.context import PlanContext, count
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 
 
-def explain(context: PlanContext, draft: Draft) -> None:
+def explain(context: PlanContext, builder: PlanBuilder) -> None:
     """Add the causes of pods that fail, do not start or do not go, and of nodes without a pod."""
     failed = context.counts.failed
     troubled = [pod for pod in context.counts.active if not pod.ready]
     troubled += [pod for pod in context.snapshot.pods if lingers(pod, context.now)]
-    _explain_pods(context.snapshot, [*failed, *troubled], context.now, draft)
+    _explain_pods(context.snapshot, [*failed, *troubled], context.now, builder)
     if failed:
         text = f"{pods_word(len(failed))} failed: {named(failed)}"
-        draft.reason(State.STUCK, "FailedPods", text, failed, symptom=True)
+        builder.reason(State.STUCK, "FailedPods", text, failed, symptom=True)
     if not context.survey.desired:
-        draft.reason(State.STUCK, "NoNodes", "no node matches: the job waits for one", symptom=True)
-    elif not draft.reasons:
-        _explain_progress(context, draft)
-    explain_excluded(draft, context.survey.excluded)
+        builder.reason(State.STUCK, "NoNodes", "no node matches: the job waits for one", symptom=True)
+    elif not builder.reasons:
+        _explain_progress(context, builder)
+    explain_excluded(builder, context.survey.excluded)
 
 
-def _explain_progress(context: PlanContext, draft: Draft) -> None:
+def _explain_progress(context: PlanContext, builder: PlanBuilder) -> None:
     desired, active = context.survey.desired, context.counts.active
     done = sum(1 for pod in context.survey.placed.values() if not pod.active)
     text = f"{done} of {nodes_word(desired)} done"
     if active or done < desired:
-        draft.reason(State.WAITING, "Running", f"{text}, {pods_word(len(active))} at work", active)
+        builder.reason(State.WAITING, "Running", f"{text}, {pods_word(len(active))} at work", active)
     else:
-        draft.reason(State.DONE, "AllNodesDone", f"{text}; completionPolicy Never: nodes that join get a pod, too")
+        builder.reason(State.DONE, "AllNodesDone", f"{text}; completionPolicy Never: nodes that join get a pod, too")
 
 
-def explain_end(snapshot: BroadcastJobSnapshot, now: datetime, draft: Draft) -> None:
+def explain_end(snapshot: BroadcastJobSnapshot, now: datetime, builder: PlanBuilder) -> None:
     """Add how the job ended, and the pods that caused it."""
     job = snapshot.job
     (message,) = [one.message for one in job.status.conditions if one.type == job.status.verdict][:1]
     if job.status.verdict == "Failed":
-        draft.reason(State.STUCK, "Failed", message, symptom=True)
+        builder.reason(State.STUCK, "Failed", message, symptom=True)
     else:
-        draft.reason(State.DONE, "Completed", message)
+        builder.reason(State.DONE, "Completed", message)
     failed = count(snapshot.pods, job.spec.failure_policy.restart_limit).failed
-    _explain_pods(snapshot, failed, now, draft)
+    _explain_pods(snapshot, failed, now, builder)
 
 
-def _explain_pods(snapshot: BroadcastJobSnapshot, pods: Sequence[Pod], now: datetime, draft: Draft) -> None:
+def _explain_pods(snapshot: BroadcastJobSnapshot, pods: Sequence[Pod], now: datetime, builder: PlanBuilder) -> None:
     names = {node_of(pod) for pod in pods}
     nodes = {node.metadata.name: node for node in snapshot.nodes if node.metadata.name in names}
-    explain_pods(draft, pods, Around(now=now, nodes=nodes))
+    explain_pods(builder, pods, Around(now=now, nodes=nodes))

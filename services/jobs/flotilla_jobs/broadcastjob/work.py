@@ -8,9 +8,9 @@ from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, NAME_LABEL, UID_LABEL
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Create, Delete, Event, Intent, Patch, PatchType, State
-from flotilla_common.control.wording import named, nodes_word, pods_word
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
+from flotilla_common.control.text import named, nodes_word, pods_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.newpods import (
     creates_of_pass,
@@ -31,37 +31,37 @@ DELETE = "delete"
 _CAUSE = "first readiness"
 
 
-def plan_creates(context: PlanContext, draft: Draft) -> None:
+def plan_creates(context: PlanContext, builder: PlanBuilder) -> None:
     """Create pods on as many waiting nodes as parallelism allows, in slow start."""
     waiting, active = context.survey.waiting, context.counts.active
     limit = context.parallelism
     if limit is None:
         text = f"parallelism {context.job.spec.parallelism!r} is neither a number nor a percentage: nothing is created"
-        draft.reason(State.STUCK, "InvalidNumber", text)
+        builder.reason(State.STUCK, "InvalidNumber", text)
         return
     if len(active) > max(limit, 0):
         event = Event("TooManyActivePods", "Number of active pods exceed parallelism limit", warning=True)
-        draft.tell_once(event, context.snapshot.notes)
+        builder.tell_once(event, context.snapshot.notes)
         text = f"{pods_word(len(active))} are active, more than parallelism {limit}: none is created, none deleted"
-        draft.reason(State.WAITING, "TooManyActivePods", text, active)
+        builder.reason(State.WAITING, "TooManyActivePods", text, active)
         return
     free = max(limit, 0) - len(active)
     # Slow start: what refuses one pod refuses the others too.
-    _create(context, waiting[:free], draft)
+    _create(context, waiting[:free], builder)
     if left := waiting[free:]:
         users = f"is used by {named(active)}" if active else "is used by this pass" if free else "lets nothing start"
         wait = "waits" if len(left) == 1 else "wait"
         text = f"{nodes_word(len(left))} {wait} for a pod; parallelism {limit} {users}"
         state = State.WAITING if active or free else State.HELD
-        draft.reason(state, "WaitingForParallelism", text, left)
+        builder.reason(state, "WaitingForParallelism", text, left)
 
 
-def plan_misfits(context: PlanContext, draft: Draft) -> None:
+def plan_misfits(context: PlanContext, builder: PlanBuilder) -> None:
     """Delete pods, ended ones too, on nodes that should have none any more."""
     misfits = context.survey.misfits[:MAX_CHAINS_PER_PASS]
-    draft.stage([(delete(pod, Intent.DELETE, f"its node {why}"),) for pod, why in misfits])
+    builder.stage([(delete(pod, Intent.DELETE, f"its node {why}"),) for pod, why in misfits])
     for pod, why in misfits:
-        draft.reason(State.PROGRESSING, "Deleting", f"deleting {pod.metadata.name}: its node {why}", [pod])
+        builder.reason(State.PROGRESSING, "Deleting", f"deleting {pod.metadata.name}: its node {why}", [pod])
 
 
 def delete(pod: Pod, intent: Intent, cause: str) -> Delete:
@@ -76,7 +76,7 @@ def delete(pod: Pod, intent: Intent, cause: str) -> Delete:
     )
 
 
-def _create(context: PlanContext, nodes: list[str], draft: Draft) -> None:
+def _create(context: PlanContext, nodes: list[str], builder: PlanBuilder) -> None:
     if not nodes:
         return
     factory = pod_factory(context.snapshot)
@@ -86,9 +86,9 @@ def _create(context: PlanContext, nodes: list[str], draft: Draft) -> None:
     creates = [factory.create(node, f"new pod for {node}") for node in chosen]
     gated = bool(gates_of(context.snapshot))
     chains = [(one, first_readiness(one, context.now)) if gated else (one,) for one in creates]
-    draft.stage(chains, slow_start=batch, stop_on_failure=False)
+    builder.stage(chains, slow_start=batch, stop_on_failure=False)
     text = f"creating pods on {len(chosen)} of {nodes_word(len(nodes))} that wait for one: {named(nodes)}"
-    draft.reason(State.PROGRESSING, "Creating", text, nodes)
+    builder.reason(State.PROGRESSING, "Creating", text, nodes)
 
 
 def pod_factory(snapshot: BroadcastJobSnapshot) -> PodFactory:
@@ -130,14 +130,14 @@ def first_readiness(create: Create, now: datetime) -> Patch:
     )
 
 
-def plan_readiness(context: PlanContext, draft: Draft) -> None:
+def plan_readiness(context: PlanContext, builder: PlanBuilder) -> None:
     """Restore the condition of pods that declare the gate and have lost it."""
-    waiting = [pod for pod in context.counts.active if _waits(pod)][:MAX_CHAINS_PER_PASS]
+    waiting = [pod for pod in context.counts.active if _deadlines(pod)][:MAX_CHAINS_PER_PASS]
     edits = [PodEdit(pod, Intent.REFRESH, _CAUSE, phase="") for pod in waiting]
     for edit in edits:
         ensure_pod_ready(edit, context.now)
-    draft.stage([edit.chain() for edit in edits], stop_on_failure=False)
+    builder.stage([edit.chain() for edit in edits], stop_on_failure=False)
 
 
-def _waits(pod: Pod) -> bool:
+def _deadlines(pod: Pod) -> bool:
     return POD_READY in pod.gates and POD_READY not in pod.conditions

@@ -77,7 +77,8 @@ class Gatherer:
         return RecreateSnapshot(
             request=request,
             pod=pod if found and not leaving else None,
-            pod_known=found or self._wiring.surely_gone(PODS, (key[0], request.spec.pod_name), pod_uid(request), key),
+            pod_known=found
+            or self._wiring.confirm_deleted(PODS, (key[0], request.spec.pod_name), pod_uid(request), key),
             report=report if isinstance(report, RecreateReport) else None,
             ahead=self._ahead(request),
         )

@@ -18,8 +18,8 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequestStatus,
 )
 from flotilla_common.api.moments import later
-from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Intent, Json, Patch, Plan, Stage
+from flotilla_common.control.planbuilder import Deadlines
 from flotilla_common.control.writes import delete_finished, patch_of
 from flotilla_jobs.containerrecreate import grace, why
 from flotilla_jobs.containerrecreate.merge import completed, cut_short, merged, observed
@@ -68,18 +68,18 @@ def _clear_up(snapshot: RecreateSnapshot, now: datetime) -> Plan:
     ttl = request.spec.ttl_seconds_after_finished
     if write is not None or deleting or ttl is None:
         return _explained(snapshot, status, now, Plan(status=write, urgent_status=True))
-    waits = Waits()
+    deadlines = Deadlines()
     delete = delete_finished(
         RECREATE_REQUEST,
         request.metadata,
         ttl=ttl,
         since=request.status.completion_time or request.metadata.creation_timestamp or now,
         now=now,
-        waits=waits,
+        deadlines=deadlines,
     )
     if delete:
         return Plan(stages=(Stage(chains=(delete,)),))
-    return _explained(snapshot, status, now, Plan(wake_at=waits.next))
+    return _explained(snapshot, status, now, Plan(wake_at=deadlines.next))
 
 
 def _overdue(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime) -> str:

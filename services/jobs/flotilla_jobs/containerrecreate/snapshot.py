@@ -5,7 +5,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import RECREATE_NODE_NAME, RECREATE_POD_UID
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.node.reports import RecreateReport
 
 
@@ -23,9 +23,9 @@ class RecreateSnapshot(msgspec.Struct, frozen=True):
     """Other unfinished requests for the same pod: the agent works on one at a time."""
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The request as the subject of bus records."""
-        return Subject.of(RECREATE_REQUEST, self.request.metadata)
+        return ObjectRef.of(RECREATE_REQUEST, self.request.metadata)
 
     @property
     def node(self) -> str:

@@ -12,8 +12,8 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, mappings
 from flotilla_common.api.kinds.ephemeraljob.types import JOB_UID_ENV, EphemeralJob
 from flotilla_common.api.resources import POD
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
 from flotilla_common.control.plan import Event, Intent, Patch, PatchType
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS
 from flotilla_common.control.writes import patch_of
 from flotilla_jobs.ephemeraljob.targets import Target, Targets
 

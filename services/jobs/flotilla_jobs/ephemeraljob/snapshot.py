@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB, EphemeralJob
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 
 
 class EphemeralJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,6 +18,6 @@ class EphemeralJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: inject
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The job as the subject of events and bus records."""
-        return Subject.of(EPHEMERAL_JOB, self.job.metadata)
+        return ObjectRef.of(EPHEMERAL_JOB, self.job.metadata)

@@ -11,37 +11,37 @@ import msgspec
 from flotilla_common.api.core import ContainerStatus, Pod, WaitingState
 from flotilla_common.api.kinds.ephemeraljob.types import FAILED, PAUSED, EphemeralJob, EphemeralJobStatus
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
-from flotilla_common.control.wording import named, pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, pods_word
 from flotilla_common.workload.causes import LOOKED_AT, Around, Cause, cause_of, grouped
 from flotilla_common.workload.causes.containers import exit_cause, exit_word
 from flotilla_common.workload.causes.finding import MOST_GROUPS
 from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause
-from flotilla_common.workload.causes.wording import bare
+from flotilla_common.workload.causes.text import bare
 from flotilla_jobs.ephemeraljob.inject import parallelism_of
 from flotilla_jobs.ephemeraljob.status import DEADLINE_EXCEEDED, deadline_of
 from flotilla_jobs.ephemeraljob.targets import Target, Targets, container_state
 
 
-def explain_deletion(job: EphemeralJob, draft: Draft) -> None:
+def explain_deletion(job: EphemeralJob, builder: PlanBuilder) -> None:
     """Add the reason of a job that is being deleted."""
     held = ", ".join(job.metadata.finalizers)
     text = "is being deleted; containers that it put into pods run on"
-    draft.reason(State.PROGRESSING, "Terminating", f"{text}; held by {held}" if held else text)
+    builder.reason(State.PROGRESSING, "Terminating", f"{text}; held by {held}" if held else text)
 
 
-def explain_completed(job: EphemeralJob, targets: Targets, ttl: int, draft: Draft) -> None:
+def explain_completed(job: EphemeralJob, targets: Targets, ttl: int, builder: PlanBuilder) -> None:
     """Add the result of a completed job, and the failures of its pods."""
     status = job.status
     done = f"{status.succeeded} of {pods_word(status.match)} succeeded, {status.failed} failed"
     late = any(one.reason == DEADLINE_EXCEEDED for one in status.conditions)
     rest = f"{done}; is deleted {ttl} s after its end"
     if late:
-        draft.reason(State.STUCK, DEADLINE_EXCEEDED, f"ended at its deadline: {rest}", symptom=True)
+        builder.reason(State.STUCK, DEADLINE_EXCEEDED, f"ended at its deadline: {rest}", symptom=True)
     else:
-        draft.reason(State.DONE, "Completed", f"completed: {rest}")
-    explain_failed(targets.of_state(FAILED), draft)
+        builder.reason(State.DONE, "Completed", f"completed: {rest}")
+    explain_failed(targets.of_state(FAILED), builder)
 
 
 def explain(
@@ -49,74 +49,76 @@ def explain(
     targets: Targets,
     status: EphemeralJobStatus,
     injecting: Sequence[Target],
-    draft: Draft,
+    builder: PlanBuilder,
     now: datetime,
 ) -> None:
     """Add the reasons of a job that was not completed when the pass began."""
     if not job.spec.template.ephemeral_containers:
-        draft.reason(State.STUCK, "InvalidSpec", "the template has no ephemeral containers: there is nothing to inject")
+        builder.reason(
+            State.STUCK, "InvalidSpec", "the template has no ephemeral containers: there is nothing to inject"
+        )
         return
-    _explain_pods(job, targets, draft)
-    _explain_progress(job, targets, status, injecting, draft)
-    explain_waiting(targets.at_work, draft)
-    explain_failed(targets.of_state(FAILED), draft)
+    _explain_pods(job, targets, builder)
+    _explain_progress(job, targets, status, injecting, builder)
+    explain_waiting(targets.at_work, builder)
+    explain_failed(targets.of_state(FAILED), builder)
     if status.completion_time is None and not targets.open and not targets.at_work:
-        _explain_end(job, status, draft, now)
+        _explain_end(job, status, builder, now)
 
 
-def _explain_pods(job: EphemeralJob, targets: Targets, draft: Draft) -> None:
+def _explain_pods(job: EphemeralJob, targets: Targets, builder: PlanBuilder) -> None:
     """Add reasons if there are no pods, or pods that cannot be used."""
     if not targets.chosen:
-        _explain_nobody(job, targets, draft)
+        _explain_nobody(job, targets, builder)
     if targets.conflicts:
         left = f"{pods_word(len(targets.conflicts))} left alone: {named(targets.conflicts)}"
         text = f"another ephemeral container has a name of the template ({_names(job)}) there, and cannot be removed"
-        draft.reason(State.NOTE, "Conflicts", f"{left}; {text}", targets.conflicts)
+        builder.reason(State.NOTE, "Conflicts", f"{left}; {text}", targets.conflicts)
 
 
-def _explain_nobody(job: EphemeralJob, targets: Targets, draft: Draft) -> None:
+def _explain_nobody(job: EphemeralJob, targets: Targets, builder: PlanBuilder) -> None:
     """Add why there is no pod to work on."""
     if job.spec.replicas is not None and job.spec.replicas <= 0:
-        draft.reason(State.HELD, "MatchedEmpty", f"replicas is {job.spec.replicas}")
+        builder.reason(State.HELD, "MatchedEmpty", f"replicas is {job.spec.replicas}")
         return
     free = " and has the names of the containers free" if targets.conflicts else ""
     text = f"no active pod matches {str(job.query) or 'the empty selector'}{free}"
-    draft.reason(State.WAITING, "MatchedEmpty", text)
+    builder.reason(State.WAITING, "MatchedEmpty", text)
 
 
 def _explain_progress(
-    job: EphemeralJob, targets: Targets, status: EphemeralJobStatus, injecting: Sequence[Target], draft: Draft
+    job: EphemeralJob, targets: Targets, status: EphemeralJobStatus, injecting: Sequence[Target], builder: PlanBuilder
 ) -> None:
     """Add which pods are being injected, run, or wait."""
     if injecting:
         pods = [target.pod for target in injecting]
-        draft.reason(State.PROGRESSING, "Injecting", f"injecting {_names(job)} into {named(pods)}", pods)
+        builder.reason(State.PROGRESSING, "Injecting", f"injecting {_names(job)} into {named(pods)}", pods)
     if targets.at_work:
         pods = [target.pod for target in targets.at_work]
-        draft.reason(State.WAITING, "Running", f"{pods_word(len(pods))} at work: {named(pods)}", pods)
+        builder.reason(State.WAITING, "Running", f"{pods_word(len(pods))} at work: {named(pods)}", pods)
     left = [target.pod for target in targets.open[len(injecting) :]]  # the first of them are injected into
     if status.phase == PAUSED:
-        draft.reason(State.HELD, "PausedByUser", f"paused by spec.paused: {_to_go(left)}", left)
+        builder.reason(State.HELD, "PausedByUser", f"paused by spec.paused: {_to_go(left)}", left)
     elif left and status.completion_time is None:
         parallelism = parallelism_of(job)
         state = State.WAITING if parallelism > 0 else State.HELD
-        draft.reason(state, "WaitingForParallelism", f"parallelism is {parallelism}, {_to_go(left)}", left)
+        builder.reason(state, "WaitingForParallelism", f"parallelism is {parallelism}, {_to_go(left)}", left)
 
 
 def _to_go(pods: Sequence[Pod]) -> str:
     return f"{pods_word(len(pods))} to go{f': {named(pods)}' if pods else ''}"
 
 
-def _explain_end(job: EphemeralJob, status: EphemeralJobStatus, draft: Draft, now: datetime) -> None:
+def _explain_end(job: EphemeralJob, status: EphemeralJobStatus, builder: PlanBuilder, now: datetime) -> None:
     """Add why the job is not completed although all its pods are done."""
     deadline = deadline_of(job, now)
     until = "without a deadline, it stays" if deadline is None else f"it ends at its deadline, {rfc3339(deadline)}"
     if job.spec.replicas is not None and 0 < status.match < job.spec.replicas:
         text = f"{pods_word(status.match)} done, and no more match; replicas is {job.spec.replicas}"
-        draft.reason(State.WAITING, "BelowReplicas", f"{text}; {until}")
+        builder.reason(State.WAITING, "BelowReplicas", f"{text}; {until}")
     elif status.match:
         text = f"{status.succeeded} of {pods_word(status.match)} succeeded and {status.failed} failed"
-        draft.reason(State.STUCK, "Mixed", f"{text}, which is neither success nor failure; {until}", symptom=True)
+        builder.reason(State.STUCK, "Mixed", f"{text}, which is neither success nor failure; {until}", symptom=True)
 
 
 def _names(job: EphemeralJob) -> str:
@@ -126,20 +128,20 @@ def _names(job: EphemeralJob) -> str:
 Found = Iterator[tuple[str, Cause]]
 
 
-def explain_waiting(targets: Sequence[Target], draft: Draft) -> None:
+def explain_waiting(targets: Sequence[Target], builder: PlanBuilder) -> None:
     """Add why containers of these pods do not start."""
     found = [one for target in targets[:LOOKED_AT] for one in _waiting(target)]
-    _tell("WaitingForContainers", found, draft)
+    _tell("WaitingForContainers", found, builder)
 
 
-def explain_failed(targets: Sequence[Target], draft: Draft) -> None:
+def explain_failed(targets: Sequence[Target], builder: PlanBuilder) -> None:
     """Add how containers of these pods failed."""
-    _tell("FailedPods", [one for target in targets[:LOOKED_AT] for one in _failed(target)], draft)
+    _tell("FailedPods", [one for target in targets[:LOOKED_AT] for one in _failed(target)], builder)
 
 
-def _tell(code: str, found: Sequence[tuple[str, Cause]], draft: Draft) -> None:
+def _tell(code: str, found: Sequence[tuple[str, Cause]], builder: PlanBuilder) -> None:
     for group in grouped(found)[:MOST_GROUPS]:
-        draft.reason(State.STUCK, code, group.sentence, group.pods, symptom=True)
+        builder.reason(State.STUCK, code, group.sentence, group.pods, symptom=True)
 
 
 def _waiting(target: Target) -> Found:

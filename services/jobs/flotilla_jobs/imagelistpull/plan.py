@@ -13,8 +13,8 @@ from flotilla_common.api.kinds.imagelistpulljob.types import (
     ImageListPullJobStatus,
 )
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Action, Chain, Event, Intent, Patch, Plan, State
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_patch
 from flotilla_jobs.imagelistpull.children import Children, child_body, template_hash
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
@@ -25,17 +25,17 @@ def plan(snapshot: ListJobSnapshot, now: datetime) -> Plan:
     job = snapshot.job
     if job.metadata.deletion_timestamp is not None:
         return Plan()
-    draft, wanted = Draft(), template_hash(job.spec)
+    builder, wanted = PlanBuilder(), template_hash(job.spec)
     if job.status.completion_time is not None:
         return _completed(job, job.status.completion_time, now, wanted)
     if job.metadata.labels.get(REVISION_LABEL) != wanted:
-        draft.stage([(_labelled(job, wanted),)])
+        builder.stage([(_labelled(job, wanted),)])
     children = Children.of(snapshot, wanted)
     status = status_of(job, children.kept, now)
-    _create(snapshot, children, wanted, draft)
-    _delete(children, draft)
-    _give_reasons(status, children, draft)
-    return draft.plan(
+    _create(snapshot, children, wanted, builder)
+    _delete(children, builder)
+    _give_reasons(status, children, builder)
+    return builder.plan(
         status=status_patch(
             IMAGE_LIST_PULL_JOB, job.metadata, job.status, status, "desired", "active", "completed", "succeeded"
         ),
@@ -45,34 +45,36 @@ def plan(snapshot: ListJobSnapshot, now: datetime) -> Plan:
 
 
 def _completed(job: ImageListPullJob, since: datetime, now: datetime, wanted: str) -> Plan:
-    draft, ttl = Draft(), job.spec.completion_policy.ttl_seconds_after_finished
-    delete = delete_finished(IMAGE_LIST_PULL_JOB, job.metadata, ttl=ttl, since=since, now=now, waits=draft.waits)
+    builder, ttl = PlanBuilder(), job.spec.completion_policy.ttl_seconds_after_finished
+    delete = delete_finished(
+        IMAGE_LIST_PULL_JOB, job.metadata, ttl=ttl, since=since, now=now, deadlines=builder.deadlines
+    )
     if not delete and job.metadata.labels.get(REVISION_LABEL) != wanted:
-        draft.stage([(_labelled(job, wanted),)])
-    draft.stage([delete])
+        builder.stage([(_labelled(job, wanted),)])
+    builder.stage([delete])
     done = f"{job.status.succeeded} of {job.status.desired}"
-    draft.reason(State.DONE, "Completed", f"all images are done: {done} are on every node")
-    return draft.plan()
+    builder.reason(State.DONE, "Completed", f"all images are done: {done} are on every node")
+    return builder.plan()
 
 
-def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, draft: Draft) -> None:
+def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, builder: PlanBuilder) -> None:
     """Create missing jobs in slow start."""
     creates = [
         create_of(IMAGE_PULL_JOB, child_body(snapshot, image, wanted), Intent.CREATE, f"pull {image}", phase="create")
         for image in children.missing
     ]
     told = Event("Successful create ImagePullJob", f"Create {len(creates)} ImagePullJob")
-    draft.stage(_told_by_the_last(creates, told), slow_start=1, stop_on_failure=False)
+    builder.stage(_told_by_the_last(creates, told), slow_start=1, stop_on_failure=False)
 
 
-def _delete(children: Children, draft: Draft) -> None:
+def _delete(children: Children, builder: PlanBuilder) -> None:
     """Delete surplus jobs."""
     cause = "no longer in the list, or made from another template"
     deletes = [
         delete_of(IMAGE_PULL_JOB, child.metadata, Intent.DELETE, cause, phase="delete") for child in children.surplus
     ]
     told = Event("Successful delete ImagePullJob", f"Delete {len(deletes)} ImagePullJob")
-    draft.stage(_told_by_the_last(deletes, told), stop_on_failure=False)
+    builder.stage(_told_by_the_last(deletes, told), stop_on_failure=False)
 
 
 def _told_by_the_last(actions: Sequence[Action], told: Event) -> list[Chain]:
@@ -80,15 +82,17 @@ def _told_by_the_last(actions: Sequence[Action], told: Event) -> list[Chain]:
     return [(action,) for action in (*actions[:-1], *last)]
 
 
-def _give_reasons(status: ImageListPullJobStatus, children: Children, draft: Draft) -> None:
+def _give_reasons(status: ImageListPullJobStatus, children: Children, builder: PlanBuilder) -> None:
     behind = [child for child in children.kept if child.status.completion_time is None]
     if behind:
         text = f"{status.completed} of {status.desired} images are done, the next is {behind[0].spec.image}"
-        draft.reason(State.WAITING, "WaitingForImages", text, behind)
+        builder.reason(State.WAITING, "WaitingForImages", text, behind)
     failures = status.failed_image_statuses
     if failures:
         text = f"{len(failures)} images failed somewhere, see their ImagePullJobs"
-        draft.reason(State.STUCK, "FailedImages", text, [failure.image_pull_job for failure in failures], symptom=True)
+        builder.reason(
+            State.STUCK, "FailedImages", text, [failure.image_pull_job for failure in failures], symptom=True
+        )
 
 
 def _labelled(job: ImageListPullJob, wanted: str) -> Patch:

@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 
 
 class ListJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +17,6 @@ class ListJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     taken: Container[str] = ()  # names of all ImagePullJobs of the namespace
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The list as the subject of events and bus records."""
-        return Subject.of(IMAGE_LIST_PULL_JOB, self.job.metadata)
+        return ObjectRef.of(IMAGE_LIST_PULL_JOB, self.job.metadata)

@@ -7,8 +7,8 @@ from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.imagepulljob.types import FINALIZER, IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.numbers import whole_number
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Plan, Reason, State
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import delete_finished, status_patch, write_finalizer
 from flotilla_jobs.imagepull import why
 from flotilla_jobs.imagepull.push import Order
@@ -25,9 +25,9 @@ def plan(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     """Plan what the job needs now."""
     job = snapshot.job
     if job.metadata.deletion_timestamp is not None:
-        draft = Draft()
-        _let_go(snapshot, draft)
-        return draft.plan()
+        builder = PlanBuilder()
+        _let_go(snapshot, builder)
+        return builder.plan()
     if job.status.completion_time is not None:
         return _completed(snapshot, job.status.completion_time, now)
     if snapshot.problem:
@@ -56,23 +56,25 @@ def _problem(job: ImagePullJob) -> str:
     return ""
 
 
-def _let_go(snapshot: PullJobSnapshot, draft: Draft) -> None:
+def _let_go(snapshot: PullJobSnapshot, builder: PlanBuilder) -> None:
     """Release the copies of secrets, then remove the finalizer that protects them."""
     finalizers = snapshot.job.metadata.finalizers
-    draft.stage(release(snapshot))
+    builder.stage(release(snapshot))
     if FINALIZER in finalizers:
-        draft.stage([(write_finalizer(IMAGE_PULL_JOB, snapshot.job.metadata, FINALIZER, present=False),)])
+        builder.stage([(write_finalizer(IMAGE_PULL_JOB, snapshot.job.metadata, FINALIZER, present=False),)])
 
 
 def _completed(snapshot: PullJobSnapshot, since: datetime, now: datetime) -> Plan:
     """Clean up and delete a completed job."""
-    job, draft = snapshot.job, Draft()
-    _let_go(snapshot, draft)
+    job, builder = snapshot.job, PlanBuilder()
+    _let_go(snapshot, builder)
     # A job of a list that still runs is kept: the list would create it again, and nodes would pull again.
     ttl = None if snapshot.of_running_list else job.spec.completion_policy.ttl_seconds_after_finished
-    draft.stage([delete_finished(IMAGE_PULL_JOB, job.metadata, ttl=ttl, since=since, now=now, waits=draft.waits)])
-    why.explain_completed(job.status, draft)
-    return draft.plan()
+    builder.stage(
+        [delete_finished(IMAGE_PULL_JOB, job.metadata, ttl=ttl, since=since, now=now, deadlines=builder.deadlines)]
+    )
+    why.explain_completed(job.status, builder)
+    return builder.plan()
 
 
 def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
@@ -85,18 +87,18 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     if status.completion_time is None and not secrets.unread:
         chosen = _chosen(snapshot, progress, status.active)
     order = Order(job=job, image=image, secrets=secrets.references, default_ttl=snapshot.options.default_ttl, now=now)
-    draft = Draft()
+    builder = PlanBuilder()
     if FINALIZER not in job.metadata.finalizers:
         # Set before the first copy is created.
-        draft.stage([(write_finalizer(IMAGE_PULL_JOB, job.metadata, FINALIZER, present=True),)])
-    draft.stage(secrets.chains)
-    draft.stage([order.to(node) for node in chosen])
-    quiet = silent(progress.unanswered, now, draft.waits)
-    why.explain(snapshot, progress, quiet, secrets, parallelism_of(job), draft)
-    draft.waits.until(deadline_of(job))
-    draft.waits.not_before(now + SOONEST)
+        builder.stage([(write_finalizer(IMAGE_PULL_JOB, job.metadata, FINALIZER, present=True),)])
+    builder.stage(secrets.chains)
+    builder.stage([order.to(node) for node in chosen])
+    quiet = silent(progress.unanswered, now, builder.deadlines)
+    why.explain(snapshot, progress, quiet, secrets, parallelism_of(job), builder)
+    builder.deadlines.until(deadline_of(job))
+    builder.deadlines.not_before(now + SOONEST)
     counts = ("desired", "active", "succeeded", "failed")
-    return draft.plan(
+    return builder.plan(
         status=status_patch(IMAGE_PULL_JOB, job.metadata, job.status, status, *counts),
         urgent_status=status.completion_time is not None or job.status.start_time is None,
         numbers={name: getattr(status, name) for name in counts} | {"open": len(progress.open)},

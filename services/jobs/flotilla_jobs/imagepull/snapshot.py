@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.core import Secret
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +31,6 @@ class PullJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     options: Options = Options()
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The job as the subject of events and bus records."""
-        return Subject.of(IMAGE_PULL_JOB, self.job.metadata)
+        return ObjectRef.of(IMAGE_PULL_JOB, self.job.metadata)

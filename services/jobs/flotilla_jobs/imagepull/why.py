@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJobStatus
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
-from flotilla_common.control.wording import named, nodes_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, nodes_word
 from flotilla_jobs.imagepull.secrets import Supply
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
 from flotilla_jobs.imagepull.status import Progress
@@ -17,39 +17,44 @@ Silent = Mapping[str, datetime]
 
 
 def explain(
-    snapshot: PullJobSnapshot, progress: Progress, silent: Silent, secrets: Supply, parallelism: int, draft: Draft
+    snapshot: PullJobSnapshot,
+    progress: Progress,
+    silent: Silent,
+    secrets: Supply,
+    parallelism: int,
+    builder: PlanBuilder,
 ) -> None:
     """Add the reasons of a job that is not completed."""
     if not snapshot.nodes:
-        draft.reason(State.STUCK, "NoMatchingNodes", "no node matches, or none of them has a NodeImage yet")
+        builder.reason(State.STUCK, "NoMatchingNodes", "no node matches, or none of them has a NodeImage yet")
     if secrets.unread:
-        draft.reason(State.WAITING, "WaitingForSecrets", f"pull secrets {', '.join(secrets.unread)} are being read")
+        builder.reason(State.WAITING, "WaitingForSecrets", f"pull secrets {', '.join(secrets.unread)} are being read")
     elif secrets.absent:
         absent = ", ".join(secrets.absent)
-        draft.reason(State.STUCK, "SecretsMissing", f"pull secrets {absent} do not exist; pulling without them")
+        builder.reason(State.STUCK, "SecretsMissing", f"pull secrets {absent} do not exist; pulling without them")
     if progress.open and not parallelism:
-        draft.reason(State.HELD, "Paused", f"paused: parallelism is 0, {nodes_word(len(progress.open))} to go")
+        builder.reason(State.HELD, "Paused", f"paused: parallelism is 0, {nodes_word(len(progress.open))} to go")
     if silent:
-        draft.reasons.append(no_agent(silent))
-    _explain_pulls(progress, silent, parallelism, draft)
+        builder.reasons.append(no_agent(silent))
+    _explain_pulls(progress, silent, parallelism, builder)
     if progress.failed:
         names = sorted(progress.failed)
         first = progress.failed[names[0]] or "nothing"
         text = f"{nodes_word(len(names))} could not pull: {named(names)}; {names[0]} says: {first}"
-        draft.reason(State.STUCK, "FailedOnNodes", text, names, symptom=True)
+        builder.reason(State.STUCK, "FailedOnNodes", text, names, symptom=True)
 
 
-def explain_completed(status: ImagePullJobStatus, draft: Draft) -> None:
+def explain_completed(status: ImagePullJobStatus, builder: PlanBuilder) -> None:
     """Add the result of a completed job."""
     text = f"{status.message}: {status.succeeded} of {status.desired} nodes have the image"
-    draft.reason(State.DONE, "Completed", text, status.failed_nodes)
+    builder.reason(State.DONE, "Completed", text, status.failed_nodes)
 
 
-def _explain_pulls(progress: Progress, silent: Silent, parallelism: int, draft: Draft) -> None:
+def _explain_pulls(progress: Progress, silent: Silent, parallelism: int, builder: PlanBuilder) -> None:
     busy = sorted(name for name in progress.pulling if name not in silent)
     if not busy and not (silent and progress.open):
         return
     message = f"{nodes_word(len(busy))} at work: {named(busy)}" if busy else "no node is at work"
     if progress.open:
         message += f"; {len(progress.open)} more wait, parallelism is {parallelism}"
-    draft.reason(State.WAITING, "WaitingForNodes", message, busy)
+    builder.reason(State.WAITING, "WaitingForNodes", message, busy)

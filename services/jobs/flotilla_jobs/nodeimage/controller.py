@@ -101,7 +101,7 @@ class Gatherer:
             return False
         if self._jobs.was_deleted(owner.uid):
             return True
-        return self._wiring.surely_gone(JOBS, (owner.namespace, owner.name), owner.uid, ("", name))
+        return self._wiring.confirm_deleted(JOBS, (owner.namespace, owner.name), owner.uid, ("", name))
 
     def _is_running(self, owner: JobReference) -> bool:
         job = self._held(owner)

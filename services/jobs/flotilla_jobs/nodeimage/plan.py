@@ -25,8 +25,8 @@ from flotilla_common.api.kinds.nodeimage.types import (
 )
 from flotilla_common.api.meta import group_of
 from flotilla_common.api.moments import later
-from flotilla_common.control.draft import Draft, Waits
 from flotilla_common.control.plan import Action, Intent, Plan, Stage, State
+from flotilla_common.control.planbuilder import Deadlines, PlanBuilder
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
 from flotilla_common.workload.causes import Around, node_trouble
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
@@ -52,12 +52,12 @@ def plan(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
         return _created(snapshot, now)
     if image.metadata.deletion_timestamp is not None:
         return Plan()
-    draft = Draft()
-    if patch := _cleaning(snapshot, image, now, draft.waits):
+    builder = PlanBuilder()
+    if patch := _cleaning(snapshot, image, now, builder.deadlines):
         # On the planned version: jobs write into the same lists.
         cause = "remove what is done"
         return _single(patch_of(NODE_IMAGE, image.metadata, Intent.UPDATE, cause, body=patch, on_version=True))
-    return _with_status(snapshot, image, now, draft)
+    return _with_status(snapshot, image, now, builder)
 
 
 def _created(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
@@ -66,41 +66,41 @@ def _created(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
     ready = node.ready if node is not None else None
     if node is None or ready is None or node.metadata.labels.get("type") == VIRTUAL:
         return Plan()
-    draft = Draft()
+    builder = PlanBuilder()
     since = ready.last_transition_time or now
-    if not draft.waits.passed(later(since, snapshot.options.creation_delay), now):
+    if not builder.deadlines.passed(later(since, snapshot.options.creation_delay), now):
         seconds = round(snapshot.options.creation_delay.total_seconds())
         message = f"the node has been ready for {round((now - since).total_seconds())} of {seconds} seconds"
-        draft.reason(State.WAITING, "WaitingForReadyNode", message)
-        return draft.plan()
+        builder.reason(State.WAITING, "WaitingForReadyNode", message)
+        return builder.plan()
     body: Json = {**NODE_IMAGE.type_meta, "metadata": {"name": snapshot.name}}
     return _single(create_of(NODE_IMAGE, body, Intent.CREATE, "node is ready"))
 
 
-def _cleaning(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, waits: Waits) -> Json:
+def _cleaning(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, deadlines: Deadlines) -> Json:
     """Return the merge patch that the object needs, empty if it is clean."""
     patch: Json = {}
     node = snapshot.node
     if node is not None and (labels := merge_patch(image.metadata.labels, node.metadata.labels)):
         patch["metadata"] = {"labels": labels}
-    images = Cleaner(snapshot, image, now, waits).images()
+    images = Cleaner(snapshot, image, now, deadlines).images()
     if images != image.spec.images:
         before, after = msgspec.to_builtins(image.spec.images), msgspec.to_builtins(images)
         patch["spec"] = {"images": merge_patch(before, after)}
     return patch
 
 
-def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, draft: Draft) -> Plan:
-    timeouts = PullTimeouts(image, now, draft.waits)
+def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, builder: PlanBuilder) -> Plan:
+    timeouts = PullTimeouts(image, now, builder.deadlines)
     status = image.status if snapshot.report is None else reported(image, snapshot.report)
     status = timeouts.applied(status)
-    draft.events += timeouts.events
-    _give_reasons(msgspec.structs.replace(image, status=status), now, draft)
-    _explain_node(snapshot.node, draft)
-    draft.waits.not_before(now + SOONEST)
+    builder.events += timeouts.events
+    _give_reasons(msgspec.structs.replace(image, status=status), now, builder)
+    _explain_node(snapshot.node, builder)
+    builder.deadlines.not_before(now + SOONEST)
     final = (status.succeeded, status.failed) != (image.status.succeeded, image.status.failed)
     counts = ("desired", "succeeded", "failed", "pulling", "waiting")
-    return draft.plan(
+    return builder.plan(
         # On any version: there is no other writer of the status, and an entry names its round.
         status=status_patch(NODE_IMAGE, image.metadata, image.status, status, *counts),
         urgent_status=final,
@@ -108,7 +108,7 @@ def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, d
     )
 
 
-def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
+def _give_reasons(image: NodeImage, now: datetime, builder: PlanBuilder) -> None:
     """Add what the node is pulling, and whether its agent answers."""
     open_tags: list[str] = []
     asked: list[datetime] = []
@@ -121,19 +121,19 @@ def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
         elif entry.completion_time is not None:
             continue
         open_tags.append(f"{name}:{tag.tag}")
-    quiet = silent({image.metadata.name: min(asked)} if asked else {}, now, draft.waits)
+    quiet = silent({image.metadata.name: min(asked)} if asked else {}, now, builder.deadlines)
     if quiet:
-        draft.reasons.append(no_agent(quiet))
+        builder.reasons.append(no_agent(quiet))
     if open_tags:
         message = f"the node has {len(open_tags)} images to pull, the first is {open_tags[0]}"
-        draft.reason(State.WAITING, "PullingImages", message, open_tags)
+        builder.reason(State.WAITING, "PullingImages", message, open_tags)
 
 
-def _explain_node(node: Node | None, draft: Draft) -> None:
+def _explain_node(node: Node | None, builder: PlanBuilder) -> None:
     """Add the reason that the node is not ready: it pulls nothing then."""
     name = node.metadata.name if node is not None else ""
     if trouble := node_trouble(name, Around(nodes={name: node} if node is not None else {})):
-        draft.reason(State.STUCK, "NodeNotReady", trouble, [name], symptom=True)
+        builder.reason(State.STUCK, "NodeNotReady", trouble, [name], symptom=True)
 
 
 def _single(action: Action) -> Plan:
@@ -146,7 +146,7 @@ class Cleaner(msgspec.Struct, frozen=True):
     snapshot: NodeImageSnapshot
     image: NodeImage
     now: datetime
-    waits: Waits  # gets the time when something in the spec expires next
+    deadlines: Deadlines  # gets the time when something in the spec expires next
 
     def images(self) -> Mapping[str, ImageSpec]:
         """Return the images that stay. One without tags is removed together with its pull secrets."""
@@ -184,7 +184,7 @@ class Cleaner(msgspec.Struct, frozen=True):
             return False
         if any(owner.uid in self.snapshot.running_owners for owner in tag.owner_references):
             return False
-        return self.waits.passed(later(entry.completion_time, ttl), self.now)
+        return self.deadlines.passed(later(entry.completion_time, ttl), self.now)
 
     def _is_lost(self, reference: SecretReference) -> bool:
         """Report whether a secret of the user's is missing."""

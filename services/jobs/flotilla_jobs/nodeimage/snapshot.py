@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api.core import Node
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage, NodeImageStatus
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +29,8 @@ class NodeImageSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     options: Options = Options()
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The NodeImage, even if it does not exist yet."""
         if self.image is None:
-            return Subject(NODE_IMAGE, "", self.name)
-        return Subject.of(NODE_IMAGE, self.image.metadata)
+            return ObjectRef(NODE_IMAGE, "", self.name)
+        return ObjectRef.of(NODE_IMAGE, self.image.metadata)

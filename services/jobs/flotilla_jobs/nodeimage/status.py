@@ -22,9 +22,9 @@ from flotilla_common.api.kinds.nodeimage.types import (
     TagStatus,
 )
 from flotilla_common.api.moments import later
-from flotilla_common.control.draft import Waits
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Event
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.planbuilder import Deadlines
 
 SILENCE = timedelta(minutes=10)
 """A pull fails after this long without any report, or this long after its deadline."""
@@ -68,12 +68,12 @@ def _newer(tag: ImageTag, held: TagStatus | None, said: TagStatus | None) -> Tag
 
 
 class PullTimeouts:
-    """Fails pulls that take too long. Collects events; `waits` gets the next deadline."""
+    """Fails pulls that take too long. Collects events; `deadlines` gets the next deadline."""
 
-    def __init__(self, image: NodeImage, now: datetime, waits: Waits) -> None:
+    def __init__(self, image: NodeImage, now: datetime, deadlines: Deadlines) -> None:
         self._image = image
         self._now = now
-        self._waits = waits
+        self._deadlines = deadlines
         self.events: list[Event] = []
 
     def applied(self, status: NodeImageStatus) -> NodeImageStatus:
@@ -90,12 +90,12 @@ class PullTimeouts:
         if tag.created_at is None:
             return ""
         if held is None or held.version != tag.version:
-            return NO_ANSWER if self._waits.passed(later(tag.created_at, SILENCE), self._now) else ""
+            return NO_ANSWER if self._deadlines.passed(later(tag.created_at, SILENCE), self._now) else ""
         deadline = tag.pull_policy.active_deadline_seconds if tag.pull_policy is not None else None
         if held.completion_time is not None or deadline is None:
             return ""
         end = later(later(tag.created_at, deadline), SILENCE)
-        return TOO_LONG if self._waits.passed(end, self._now) else ""
+        return TOO_LONG if self._deadlines.passed(end, self._now) else ""
 
     def _failure(self, tag: ImageTag, held: TagStatus | None, message: str) -> TagStatus:
         entry = held if held is not None and held.version == tag.version else TagStatus(tag=tag.tag)
@@ -108,5 +108,5 @@ class PullTimeouts:
         self.events.append(Event("PullImageFailed", text, warning=True))
         for owner in tag.owner_references:
             if owner.kind == IMAGE_PULL_JOB.kind:
-                about = Subject(IMAGE_PULL_JOB, owner.namespace, owner.name, owner.uid)
+                about = ObjectRef(IMAGE_PULL_JOB, owner.namespace, owner.name, owner.uid)
                 self.events.append(Event("PullImageFailed", text, warning=True, about=about))

@@ -15,8 +15,8 @@ from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import POD
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Intent, Outcome, OutcomeKind, PatchType
-from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import patch_of
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import Table
@@ -83,7 +83,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
             patch_type=PatchType.STRATEGIC,
             subresource="status",
         )
-        return await self.executor.single(Subject.of(POD, meta), patch, fence, meta.uid[:8])
+        return await self.executor.single(ObjectRef.of(POD, meta), patch, fence, meta.uid[:8])
 
 
 def problem(pod: Pod | None, sender: Sender, report: PodReport) -> str:

@@ -13,8 +13,8 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.events import Recorder
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Event
-from flotilla_common.control.subject import Subject
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Answer, EventReport
 from flotilla_common.node.serving import Sender
@@ -48,7 +48,7 @@ class EventReports(msgspec.Struct, frozen=True, kw_only=True):
         resource = self._concerned(sender, report)
         if resource is None:
             return Answer(why=f"{report.kind} {sender.name} does not concern this node")
-        subject = Subject(
+        subject = ObjectRef(
             resource, sender.namespace, sender.name, report.uid, field_path=report.field_path[:PATH_LIMIT]
         )
         event = Event(report.reason, report.message[:MESSAGE_LIMIT], warning=report.type == "Warning", host=sender.node)

@@ -18,9 +18,9 @@ from flotilla_common.api.kinds.nodepodprobe.types import (
     NodePodProbeStatus,
     split,
 )
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Action, Intent, Plan, Stage, State
-from flotilla_common.control.wording import pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import pods_word
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
 from flotilla_policy.nodepodprobe.results import marks_of, pod_patch
 from flotilla_policy.nodepodprobe.snapshot import NodePodProbeSnapshot
@@ -65,19 +65,19 @@ def _kept(snapshot: NodePodProbeSnapshot, found: NodePodProbe, spec: NodePodProb
     The status comes before the pods: a replica that takes over in between finds the newest result in the status, and
     writes no older one. If the spec cannot be written, results still reach their pods.
     """
-    draft, meta = Draft(), found.metadata
+    builder, meta = PlanBuilder(), found.metadata
     status = reported(found, snapshot.report, now)
     if change := merge_patch(_document(found.spec), _document(spec)):
         # On the version read: a controller that is being replaced may write here, too.
         cause = "probes of its pods"
         write = patch_of(NODE_POD_PROBE, meta, Intent.UPDATE, cause, body={"spec": change}, on_version=True)
-        draft.stage([(write,)], stop_on_failure=False)
+        builder.stage([(write,)], stop_on_failure=False)
     # On any version: there is no other writer of the status.
     if (results := status_patch(NODE_POD_PROBE, meta, found.status, status)) is not None:
-        draft.stage([(results,)])
-    send(_pod_writes(snapshot, spec, status), snapshot.attempts, draft, now)
-    _give_reasons(snapshot, msgspec.structs.replace(found, spec=spec, status=status), now, draft)
-    return draft.plan(
+        builder.stage([(results,)])
+    send(_pod_writes(snapshot, spec, status), snapshot.attempts, builder, now)
+    _give_reasons(snapshot, msgspec.structs.replace(found, spec=spec, status=status), now, builder)
+    return builder.plan(
         numbers={
             "pods": len(spec.pod_probes),
             "probes": sum(len(pod.probes) for pod in spec.pod_probes),
@@ -114,20 +114,20 @@ def _pod_writes(
             yield PodWrite(patch, f"{entry.namespace}/{entry.name}", tuple(sorted({split(name)[0] for name in names})))
 
 
-def _give_reasons(snapshot: NodePodProbeSnapshot, found: NodePodProbe, now: datetime, draft: Draft) -> None:
+def _give_reasons(snapshot: NodePodProbeSnapshot, found: NodePodProbe, now: datetime, builder: PlanBuilder) -> None:
     """Add reasons for the probes of the node, and for pods whose results are overdue."""
     pods: Mapping[str, Pod] = {pod.metadata.uid: pod for pod in snapshot.pods}
     quiet = [
         f"{entry.namespace}/{entry.name}"
         for entry in found.spec.pod_probes
         if (pod := pods.get(entry.uid)) is not None
-        and [*unanswered(found, pod, snapshot.markers.get(entry.namespace, ()), now, draft.waits)]
+        and [*unanswered(found, pod, snapshot.markers.get(entry.namespace, ()), now, builder.deadlines)]
     ]
     if quiet:
-        draft.reason(State.STUCK, "WaitingForNodeAgent", agent_is_silent([snapshot.name]), quiet, symptom=True)
+        builder.reason(State.STUCK, "WaitingForNodeAgent", agent_is_silent([snapshot.name]), quiet, symptom=True)
     number = sum(len(pod.probes) for pod in found.spec.pod_probes)
     probes = f"{number} probe{'' if number == 1 else 's'} in {pods_word(len(found.spec.pod_probes))}"
-    draft.reason(State.DONE, "ProbesWritten", f"the node has {probes}")
+    builder.reason(State.DONE, "ProbesWritten", f"the node has {probes}")
 
 
 def _single(action: Action) -> Plan:

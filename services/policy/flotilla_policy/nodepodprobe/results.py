@@ -12,7 +12,7 @@ from flotilla_common.api.kinds.podprobemarker.types import ContainerProbe, Marke
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Intent, Patch, PatchType
-from flotilla_common.control.wording import named
+from flotilla_common.control.text import named
 from flotilla_common.control.writes import patch_of
 
 NATIVE_TYPES = frozenset(

@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, NodePodProbeStatus
 from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_policy.probing.attempts import Attempts
 
 
@@ -23,8 +23,8 @@ class NodePodProbeSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     attempts: Attempts = Attempts()  # pod writes of earlier passes
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The NodePodProbe as events and the bus name it, even before it exists."""
         if self.found is None:
-            return Subject(NODE_POD_PROBE, "", self.name)
-        return Subject.of(NODE_POD_PROBE, self.found.metadata)
+            return ObjectRef(NODE_POD_PROBE, "", self.name)
+        return ObjectRef.of(NODE_POD_PROBE, self.found.metadata)

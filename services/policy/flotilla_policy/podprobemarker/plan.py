@@ -12,8 +12,8 @@ from flotilla_common.api.kinds.podprobemarker.types import (
     MarkerStatus,
     PodProbeMarker,
 )
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Plan
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import status_patch, write_finalizer
 from flotilla_policy.podprobemarker.progress import Progress, progress_of
 from flotilla_policy.podprobemarker.serverless import mark_patches
@@ -24,24 +24,24 @@ from flotilla_policy.probing.attempts import PodWrite, send
 
 def plan(snapshot: PodProbeMarkerSnapshot, now: datetime) -> Plan:
     """Plan one pass."""
-    marker, draft, progress = snapshot.marker, Draft(), progress_of(snapshot)
+    marker, builder, progress = snapshot.marker, PlanBuilder(), progress_of(snapshot)
     meta = marker.metadata
     if meta.deletion_timestamp is not None:
         if CLEAN_UP_FINALIZER in meta.finalizers and not progress.pending:
-            draft.stage([(write_finalizer(POD_PROBE_MARKER, meta, CLEAN_UP_FINALIZER, present=False),)])
-        explain_deletion(progress, draft)
-        return draft.plan()
+            builder.stage([(write_finalizer(POD_PROBE_MARKER, meta, CLEAN_UP_FINALIZER, present=False),)])
+        explain_deletion(progress, builder)
+        return builder.plan()
     if CLEAN_UP_FINALIZER not in meta.finalizers:
         finalizer = write_finalizer(POD_PROBE_MARKER, meta, CLEAN_UP_FINALIZER, present=True)
-        draft.stage([(finalizer,)], stop_on_failure=False)
+        builder.stage([(finalizer,)], stop_on_failure=False)
     if snapshot.serverless:
         writes = [PodWrite(patch, patch.name) for patch in mark_patches(marker, snapshot.virtual)]
-        send(writes, snapshot.attempts, draft, now)
-    explain(snapshot, progress, draft, now)
-    return _with_status(snapshot, progress, draft)
+        send(writes, snapshot.attempts, builder, now)
+    explain(snapshot, progress, builder, now)
+    return _with_status(snapshot, progress, builder)
 
 
-def _with_status(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft) -> Plan:
+def _with_status(snapshot: PodProbeMarkerSnapshot, progress: Progress, builder: PlanBuilder) -> Plan:
     """Return the plan with its status.
 
     `observedGeneration`, which scripts wait for, reaches the spec's generation once all NodePodProbes have the probes.
@@ -49,7 +49,7 @@ def _with_status(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Dr
     marker = snapshot.marker
     status = _status_of(marker, progress, len(snapshot.normal) + len(snapshot.virtual))
     written = status.observed_generation > 0  # the schema requires it
-    return draft.plan(
+    return builder.plan(
         status=status_patch(POD_PROBE_MARKER, marker.metadata, marker.status, status) if written else None,
         urgent_status=status.observed_generation != marker.status.observed_generation,
         numbers={"matchedPods": status.matched_pods, "pendingNodes": len(progress.pending)},

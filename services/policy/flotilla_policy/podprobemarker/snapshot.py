@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, PodProbeMarker
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_policy.probing.attempts import Attempts
 from flotilla_policy.probing.matching import is_virtual
 
@@ -24,9 +24,9 @@ class PodProbeMarkerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     attempts: Attempts = Attempts()  # pod writes of earlier passes
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The PodProbeMarker as events and the bus name it."""
-        return Subject.of(POD_PROBE_MARKER, self.marker.metadata)
+        return ObjectRef.of(POD_PROBE_MARKER, self.marker.metadata)
 
     @property
     def normal(self) -> list[Pod]:

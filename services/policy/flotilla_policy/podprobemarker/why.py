@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.nodepodprobe.types import PROBES_PER_NODE, PROBES_PER_POD
 from flotilla_common.api.kinds.podprobemarker.types import ContainerProbe, PodProbeMarker
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
-from flotilla_common.control.wording import named, nodes_word, pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, nodes_word, pods_word
 from flotilla_policy.nodepodprobe.results import NATIVE_TYPES
 from flotilla_policy.podprobemarker.progress import Progress
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
@@ -18,19 +18,19 @@ RECHECK = timedelta(seconds=10)
 """The interval for checking a node whose agent is silent again: its results wake no PodProbeMarker."""
 
 
-def explain_deletion(progress: Progress, draft: Draft) -> None:
+def explain_deletion(progress: Progress, builder: PlanBuilder) -> None:
     """Add a reason for what the deletion waits for."""
     if nodes := [*progress.pending]:
         message = f"its probes are still in the NodePodProbes of {nodes_word(len(nodes))}: {named(nodes)}"
-        draft.reason(State.WAITING, "WaitingForNodePodProbes", message, nodes)
+        builder.reason(State.WAITING, "WaitingForNodePodProbes", message, nodes)
 
 
-def explain(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft, now: datetime) -> None:
+def explain(snapshot: PodProbeMarkerSnapshot, progress: Progress, builder: PlanBuilder, now: datetime) -> None:
     """Add reasons: how many pods are probed, and what prevents the others."""
     marker = snapshot.marker
     if marker.query is None:
         message = "the selector is empty or cannot be read: it selects no pod"
-        draft.reason(State.STUCK, "InvalidSelector", message)
+        builder.reason(State.STUCK, "InvalidSelector", message)
         return
     if progress.left_out:
         pods = [*progress.left_out]
@@ -38,50 +38,50 @@ def explain(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft, 
             f"there is no capacity for probes of {pods_word(len(pods))}: {named(pods)}; an agent runs {PROBES_PER_POD} "
             f"probes per pod and {PROBES_PER_NODE} per node"
         )
-        draft.reason(State.STUCK, "TooManyProbes", message, pods)
-    _explain_silence(snapshot, draft, now)
+        builder.reason(State.STUCK, "TooManyProbes", message, pods)
+    _explain_silence(snapshot, builder, now)
     if nodes := [*progress.pending]:
         message = f"its probes are not yet in the NodePodProbes of {nodes_word(len(nodes))}: {named(nodes)}"
-        draft.reason(State.WAITING, "WaitingForNodePodProbes", message, nodes)
-    _explain_probes(snapshot, progress, draft)
+        builder.reason(State.WAITING, "WaitingForNodePodProbes", message, nodes)
+    _explain_probes(snapshot, progress, builder)
     normal, virtual = snapshot.normal, snapshot.virtual
     if not normal and not virtual:
-        draft.reason(State.DONE, "NoPods", "no pod that its selector matches can be probed now")
+        builder.reason(State.DONE, "NoPods", "no pod that its selector matches can be probed now")
         return
     nodes = {pod.spec.node_name for pod in normal}
     message = f"its probes are for {pods_word(len(normal))} on {nodes_word(len(nodes))}"
-    draft.reason(State.DONE, "PodsProbed", message)
+    builder.reason(State.DONE, "PodsProbed", message)
 
 
-def _explain_silence(snapshot: PodProbeMarkerSnapshot, draft: Draft, now: datetime) -> None:
+def _explain_silence(snapshot: PodProbeMarkerSnapshot, builder: PlanBuilder, now: datetime) -> None:
     nodes: dict[str, None] = {}
     for pod in snapshot.normal:
         found = snapshot.node_probes.get(pod.spec.node_name)
-        if found is not None and any(unanswered(found, pod, [snapshot.marker], now, draft.waits)):
+        if found is not None and any(unanswered(found, pod, [snapshot.marker], now, builder.deadlines)):
             nodes[found.metadata.name] = None
     if nodes:
-        draft.reason(State.STUCK, "WaitingForNodeAgent", agent_is_silent([*nodes]), [*nodes], symptom=True)
-        draft.waits.until(now + RECHECK)
+        builder.reason(State.STUCK, "WaitingForNodeAgent", agent_is_silent([*nodes]), [*nodes], symptom=True)
+        builder.deadlines.until(now + RECHECK)
 
 
-def _explain_probes(snapshot: PodProbeMarkerSnapshot, progress: Progress, draft: Draft) -> None:
+def _explain_probes(snapshot: PodProbeMarkerSnapshot, progress: Progress, builder: PlanBuilder) -> None:
     """Add notes about probes that are skipped, lack a container, or share a condition type."""
     for (probe, why), pods in _grouped(progress).items():
-        draft.reason(State.NOTE, "ProbeSkipped", f"probe {probe} is left out in {named(pods)}: {why}", pods)
+        builder.reason(State.NOTE, "ProbeSkipped", f"probe {probe} is left out in {named(pods)}: {why}", pods)
     for probe in snapshot.marker.spec.probes:
         skipped = {one.pod for one in progress.skipped if one.probe == probe.name}
         lacking = [pod for pod in snapshot.normal if not _has_container(pod, probe.container_name)]
         if pods := [pod.metadata.name for pod in lacking if pod.metadata.name not in skipped]:
             message = f"probe {probe.name} has no result in {named(pods)}: there is no container {probe.container_name}"
-            draft.reason(State.NOTE, "ContainerNotFound", message, pods)
+            builder.reason(State.NOTE, "ContainerNotFound", message, pods)
         if probe.pod_condition_type in NATIVE_TYPES:
             message = f"probe {probe.name} does not write condition {probe.pod_condition_type}: it is Kubernetes' own"
-            draft.reason(State.NOTE, "NativeConditionType", message)
-        _explain_sharing(snapshot, probe, draft)
+            builder.reason(State.NOTE, "NativeConditionType", message)
+        _explain_sharing(snapshot, probe, builder)
     if snapshot.virtual and not snapshot.serverless:
         pods = [pod.metadata.name for pod in snapshot.virtual]
         message = f"gate EnablePodProbeMarkerOnServerless is off: nothing is done on virtual nodes for {named(pods)}"
-        draft.reason(State.NOTE, "ServerlessOff", message, pods)
+        builder.reason(State.NOTE, "ServerlessOff", message, pods)
 
 
 def _grouped(progress: Progress) -> Mapping[tuple[str, str], list[str]]:
@@ -95,12 +95,12 @@ def _has_container(pod: Pod, name: str) -> bool:
     return any(one.name == name for one in (*pod.spec.containers, *pod.spec.init_containers))
 
 
-def _explain_sharing(snapshot: PodProbeMarkerSnapshot, probe: ContainerProbe, draft: Draft) -> None:
+def _explain_sharing(snapshot: PodProbeMarkerSnapshot, probe: ContainerProbe, builder: PlanBuilder) -> None:
     for other in snapshot.others if probe.pod_condition_type else ():
         if _has_type(other, probe.pod_condition_type) and _meet(other, snapshot.normal):
             name = other.metadata.name
             message = f"PodProbeMarker {name} writes condition {probe.pod_condition_type}, too: the first one wins"
-            draft.reason(State.NOTE, "ConditionTypeTaken", message, [name])
+            builder.reason(State.NOTE, "ConditionTypeTaken", message, [name])
 
 
 def _has_type(marker: PodProbeMarker, kind: str) -> bool:

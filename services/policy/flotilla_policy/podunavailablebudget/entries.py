@@ -21,7 +21,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
     is_ahead,
 )
 from flotilla_common.api.moments import Moment, later
-from flotilla_common.control.draft import Waits
+from flotilla_common.control.planbuilder import Deadlines
 from flotilla_common.workload.budget import is_about
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
 
@@ -49,11 +49,11 @@ def in_doubt(status: BudgetStatus, known: Container[str], now: datetime) -> Iter
         yield from ((name, at) for name, at in entries.items() if name not in known or later(at, seconds) <= now)
 
 
-def keep_entries(snapshot: BudgetSnapshot, now: datetime, waits: Waits) -> Entries:
+def keep_entries(snapshot: BudgetSnapshot, now: datetime, deadlines: Deadlines) -> Entries:
     """Return the entries that are kept, and wait for the expiry of each."""
     status = snapshot.budget.status
-    disrupted = _Sorting(snapshot, now, waits)
-    unavailable = _Sorting(snapshot, now, waits)
+    disrupted = _Sorting(snapshot, now, deadlines)
+    unavailable = _Sorting(snapshot, now, deadlines)
     return Entries(
         disrupted=disrupted.kept(status.disrupted_pods, DISRUPTED_SECONDS),
         unavailable=unavailable.kept(status.unavailable_pods, UNAVAILABLE_SECONDS),
@@ -64,11 +64,11 @@ def keep_entries(snapshot: BudgetSnapshot, now: datetime, waits: Waits) -> Entri
 class _Sorting:
     """The selection of entries from one map."""
 
-    def __init__(self, snapshot: BudgetSnapshot, now: datetime, waits: Waits) -> None:
+    def __init__(self, snapshot: BudgetSnapshot, now: datetime, deadlines: Deadlines) -> None:
         self._snapshot = snapshot
         self._counted = {pod.metadata.name for pod in snapshot.pods}
         self._now = now
-        self._waits = waits
+        self._deadlines = deadlines
         self.over: list[Pod] = []  # pods that still exist after their entries have expired
 
     def kept(self, entries: Mapping[str, Moment], seconds: float) -> dict[str, Moment]:
@@ -82,13 +82,13 @@ class _Sorting:
 
     def _is_kept(self, name: str, at: datetime, seconds: float) -> bool:
         if is_ahead(name):
-            return not self._waits.passed(later(at, seconds), self._now)
+            return not self._deadlines.passed(later(at, seconds), self._now)
         pod, asked = self._snapshot.named.get(name), name in self._snapshot.looked_at
         if pod is None and asked:
             return False
         if pod is not None and not (name in self._counted and is_about(at, pod)):
             return False
-        if not self._waits.passed(later(at, seconds), self._now) or not asked:
+        if not self._deadlines.passed(later(at, seconds), self._now) or not asked:
             return True
         if pod is not None:
             self.over.append(pod)

@@ -21,9 +21,9 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
 )
 from flotilla_common.api.numbers import strict_value
 from flotilla_common.api.resources import POD
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Chain, Event, Intent, Patch, PatchType, Plan, State
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.writes import patch_of, write_status
 from flotilla_common.workload.budget import changes_of, is_recorded, related_budget, status_document
 from flotilla_policy.podunavailablebudget.entries import Entries, keep_entries
@@ -39,23 +39,23 @@ _NUMBERS = ("unavailableAllowed", "currentAvailable", "desiredAvailable", "total
 
 def plan(snapshot: BudgetSnapshot, now: datetime) -> Plan:
     """Plan one pass."""
-    draft = Draft()
-    draft.waits.until(snapshot.look_again)
+    builder = PlanBuilder()
+    builder.deadlines.until(snapshot.look_again)
     if snapshot.pending:
-        return _pending(snapshot, draft)
+        return _pending(snapshot, builder)
     try:
         desired = _desired(snapshot)
     except ValueError as fault:
-        return _failed(snapshot, draft, str(fault))
+        return _failed(snapshot, builder, str(fault))
     if not snapshot.pods:
-        draft.tell_once(_NO_PODS, snapshot.notes)
-    draft.stage(list(_stampings(snapshot)))
-    entries = keep_entries(snapshot, now, draft.waits)
-    draft.events += [_not_deleted(snapshot.budget, pod) for pod in entries.not_deleted]
+        builder.tell_once(_NO_PODS, snapshot.notes)
+    builder.stage(list(_stampings(snapshot)))
+    entries = keep_entries(snapshot, now, builder.deadlines)
+    builder.events += [_not_deleted(snapshot.budget, pod) for pod in entries.not_deleted]
     after = _status(snapshot, desired, entries)
-    give_reasons(snapshot, after, draft)
+    give_reasons(snapshot, after, builder)
     patch = _write(snapshot.budget, after)
-    return draft.plan(
+    return builder.plan(
         status=patch,
         status_after_success=True,  # a pod is protected only once it names the budget
         urgent_status=_is_urgent(snapshot.budget.status, after),
@@ -63,24 +63,24 @@ def plan(snapshot: BudgetSnapshot, now: datetime) -> Plan:
     )
 
 
-def _pending(snapshot: BudgetSnapshot, draft: Draft) -> Plan:
+def _pending(snapshot: BudgetSnapshot, builder: PlanBuilder) -> Plan:
     """Return the plan of a budget about which the apiserver must be asked first.
 
     It gets a reason only from the second pass on: nearly always the next pass has the answer.
     """
-    draft.notes |= {**snapshot.notes, _ASKING: snapshot.pending}
+    builder.notes |= {**snapshot.notes, _ASKING: snapshot.pending}
     if _ASKING in snapshot.notes:
-        draft.reason(State.WAITING, "AskingApiserver", f"asking the apiserver about {snapshot.pending}")
-    return draft.plan()
+        builder.reason(State.WAITING, "AskingApiserver", f"asking the apiserver about {snapshot.pending}")
+    return builder.plan()
 
 
-def _failed(snapshot: BudgetSnapshot, draft: Draft, fault: str) -> Plan:
+def _failed(snapshot: BudgetSnapshot, builder: PlanBuilder, fault: str) -> Plan:
     """Return the plan of a budget that cannot be counted: its status stays as it is."""
     message = f"Failed to calculate the number of expected pods: {fault}"
-    draft.tell_once(Event("CalculateExpectedPodCountFailed", message, warning=True), snapshot.notes)
-    draft.reason(State.STUCK, "CalculateExpectedPodCountFailed", f"the expected number of pods is unknown: {fault}")
-    draft.errors.append(("count", fault))
-    return draft.plan()
+    builder.tell_once(Event("CalculateExpectedPodCountFailed", message, warning=True), snapshot.notes)
+    builder.reason(State.STUCK, "CalculateExpectedPodCountFailed", f"the expected number of pods is unknown: {fault}")
+    builder.errors.append(("count", fault))
+    return builder.plan()
 
 
 def _desired(snapshot: BudgetSnapshot) -> int:
@@ -158,7 +158,7 @@ def _is_urgent(before: BudgetStatus, after: BudgetStatus) -> bool:
 def _not_deleted(budget: PodUnavailableBudget, pod: Pod) -> Event:
     namespace, name = budget.metadata.key
     message = f"Pod was expected by PUB {namespace}/{name} to be deleted but it wasn't"
-    return Event("NotDeleted", message, warning=True, about=Subject.of(POD, pod.metadata))
+    return Event("NotDeleted", message, warning=True, about=ObjectRef.of(POD, pod.metadata))
 
 
 def _numbers(status: BudgetStatus) -> dict[str, int]:

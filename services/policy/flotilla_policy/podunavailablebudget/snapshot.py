@@ -7,7 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, PodUnavailableBudget
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.gates import Gates
 
 
@@ -37,6 +37,6 @@ class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     notes: Mapping[str, str] = {}  # of the previous pass
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The budget as events and the bus name it."""
-        return Subject.of(POD_UNAVAILABLE_BUDGET, self.budget.metadata)
+        return ObjectRef.of(POD_UNAVAILABLE_BUDGET, self.budget.metadata)

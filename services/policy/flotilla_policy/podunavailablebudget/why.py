@@ -7,65 +7,65 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import DISRUPTED_SECONDS, UNAVAILABLE_SECONDS, BudgetStatus
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.moments import later
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
-from flotilla_common.control.wording import NAMED, first_names, named, pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import NAMED, first_names, named, pods_word
 from flotilla_common.workload.budget import is_recorded, protected_replicas, related_budget
 from flotilla_policy.podunavailablebudget.lookups import UNKNOWN
 from flotilla_policy.podunavailablebudget.serving import serves, why_not
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
 
 
-def give_reasons(snapshot: BudgetSnapshot, status: BudgetStatus, draft: Draft) -> None:
+def give_reasons(snapshot: BudgetSnapshot, status: BudgetStatus, builder: PlanBuilder) -> None:
     """Add reasons that explain the status. `status`: as written."""
-    _say_what_is_left(status, draft, snapshot)
-    _say_who_holds_it(status, draft)
-    _say_who_does_not_serve(snapshot, status, draft)
-    _say_how_many_are_missing(snapshot, draft)
-    _say_what_is_expected(snapshot, draft)
-    _say_who_names_another(snapshot, draft)
+    _say_what_is_left(status, builder, snapshot)
+    _say_who_holds_it(status, builder)
+    _say_who_does_not_serve(snapshot, status, builder)
+    _say_how_many_are_missing(snapshot, builder)
+    _say_what_is_expected(snapshot, builder)
+    _say_who_names_another(snapshot, builder)
 
 
-def _say_what_is_left(status: BudgetStatus, draft: Draft, snapshot: BudgetSnapshot) -> None:
+def _say_what_is_left(status: BudgetStatus, builder: PlanBuilder, snapshot: BudgetSnapshot) -> None:
     counts = f"{status.current_available} of {pods_word(status.total_replicas)} available"
     if not snapshot.pods:
-        draft.reason(State.WAITING, "NoPods", "there are no pods that it protects")
+        builder.reason(State.WAITING, "NoPods", "there are no pods that it protects")
     elif status.desired_available == 0:
-        draft.reason(State.DONE, "NothingProtected", f"no pod must be available: {counts}")
+        builder.reason(State.DONE, "NothingProtected", f"no pod must be available: {counts}")
     elif status.unavailable_allowed > 0:
         left = f"{status.unavailable_allowed} more may become unavailable"
-        draft.reason(State.DONE, "BudgetLeft", f"{left}: {counts}, {status.desired_available} required")
+        builder.reason(State.DONE, "BudgetLeft", f"{left}: {counts}, {status.desired_available} required")
     else:
         text = f"no budget is left: {counts}, {status.desired_available} required"
-        draft.reason(State.WAITING, "BudgetUsedUp", text)
+        builder.reason(State.WAITING, "BudgetUsedUp", text)
 
 
-def _say_who_holds_it(status: BudgetStatus, draft: Draft) -> None:
+def _say_who_holds_it(status: BudgetStatus, builder: PlanBuilder) -> None:
     taken = [(later(at, DISRUPTED_SECONDS), name, "being deleted") for name, at in status.disruptions.items()]
     taken += [(later(at, UNAVAILABLE_SECONDS), name, "being updated") for name, at in status.unavailable_pods.items()]
     if ahead := status.units_ahead:
         text = f"the webhook has reserved {ahead} more for current requests, until they are used or returned"
-        draft.reason(State.NOTE, "BudgetTakenAhead", text)
+        builder.reason(State.NOTE, "BudgetTakenAhead", text)
     if not taken:
         return
     taken.sort()
     shown = ", ".join(f"{name} ({_until(at, what)})" for at, name, what in taken[:NAMED])
     more = f" and {len(taken) - NAMED} more" if len(taken) > NAMED else ""
-    draft.reason(State.NOTE, "BudgetHeld", f"it is used by {shown}{more}", [name for _, name, _ in taken])
+    builder.reason(State.NOTE, "BudgetHeld", f"it is used by {shown}{more}", [name for _, name, _ in taken])
 
 
 def _until(at: datetime, what: str) -> str:
     return f"{what}, until {rfc3339(at)} at most"
 
 
-def _say_who_does_not_serve(snapshot: BudgetSnapshot, status: BudgetStatus, draft: Draft) -> None:
+def _say_who_does_not_serve(snapshot: BudgetSnapshot, status: BudgetStatus, builder: PlanBuilder) -> None:
     there = (*snapshot.terminating, *snapshot.pods)
     idle = [pod for pod in there if not serves(pod, snapshot.gates) and not is_recorded(status, pod)]
     if idle:
         idle.sort(key=_first_to_end)
         shown = ", ".join(f"{name} ({why_not(pod)})" for name, pod in zip(first_names(idle), idle, strict=False))
         more = f" and {len(idle) - NAMED} more" if len(idle) > NAMED else ""
-        draft.reason(State.NOTE, "PodsUnavailable", f"{pods_word(len(idle))} unavailable: {shown}{more}", idle)
+        builder.reason(State.NOTE, "PodsUnavailable", f"{pods_word(len(idle))} unavailable: {shown}{more}", idle)
 
 
 def _first_to_end(pod: Pod) -> tuple[bool, str, str]:
@@ -74,39 +74,39 @@ def _first_to_end(pod: Pod) -> tuple[bool, str, str]:
     return end is None, "" if end is None else rfc3339(end), pod.metadata.name
 
 
-def _say_how_many_are_missing(snapshot: BudgetSnapshot, draft: Draft) -> None:
+def _say_how_many_are_missing(snapshot: BudgetSnapshot, builder: PlanBuilder) -> None:
     missing = snapshot.expected - len(snapshot.pods) - len(snapshot.terminating)
     if missing > 0:
         verb = "does" if missing == 1 else "do"
-        draft.reason(State.NOTE, "PodsMissing", f"{missing} of {pods_word(snapshot.expected)} {verb} not exist")
+        builder.reason(State.NOTE, "PodsMissing", f"{missing} of {pods_word(snapshot.expected)} {verb} not exist")
 
 
-def _say_what_is_expected(snapshot: BudgetSnapshot, draft: Draft) -> None:
+def _say_what_is_expected(snapshot: BudgetSnapshot, builder: PlanBuilder) -> None:
     expected, workloads = pods_word(snapshot.expected), snapshot.workloads
     if protected_replicas(snapshot.budget) == snapshot.expected:
-        draft.reason(State.NOTE, "ExpectedByBudget", f"{expected} expected, set by protectTotalReplicas")
+        builder.reason(State.NOTE, "ExpectedByBudget", f"{expected} expected, set by protectTotalReplicas")
     elif workloads:
         shown = ", ".join(f"{one.kind} {one.name} ({one.replicas})" for one in workloads[:NAMED])
         more = f" and {len(workloads) - NAMED} more" if len(workloads) > NAMED else ""
-        draft.reason(State.NOTE, "ExpectedByWorkloads", f"{expected} expected: {shown}{more}", _names(snapshot))
+        builder.reason(State.NOTE, "ExpectedByWorkloads", f"{expected} expected: {shown}{more}", _names(snapshot))
     elif (target := snapshot.budget.spec.target_ref) is not None:
-        draft.reason(State.NOTE, "NoTarget", f"{target.kind} {target.name} does not exist")
+        builder.reason(State.NOTE, "NoTarget", f"{target.kind} {target.name} does not exist")
     unknown = [one for one in workloads if one.replicas == UNKNOWN]
     if unknown:
         text = f"{unknown[0].kind} {unknown[0].name} does not specify its number of pods: set protectTotalReplicas"
-        draft.reason(State.STUCK, "ReplicasUnknown", text)
+        builder.reason(State.STUCK, "ReplicasUnknown", text)
 
 
 def _names(snapshot: BudgetSnapshot) -> Sequence[str]:
     return [one.name for one in snapshot.workloads]
 
 
-def _say_who_names_another(snapshot: BudgetSnapshot, draft: Draft) -> None:
+def _say_who_names_another(snapshot: BudgetSnapshot, builder: PlanBuilder) -> None:
     """Add a note about pods that another budget protects because it marked them first."""
     elsewhere: list[Pod] = [pod for pod in snapshot.pods if _names_another(snapshot, pod)]
     if elsewhere:
         text = f"{pods_word(len(elsewhere))} counted, and protected by another budget: {named(elsewhere)}"
-        draft.reason(State.NOTE, "OtherBudget", text, elsewhere)
+        builder.reason(State.NOTE, "OtherBudget", text, elsewhere)
 
 
 def _names_another(snapshot: BudgetSnapshot, pod: Pod) -> bool:

@@ -12,11 +12,11 @@ from hashlib import sha256
 import msgspec
 
 from flotilla_common.api.documents import Json, mappings, member
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Chain, Patch
-from flotilla_common.control.refusals import Refusal
-from flotilla_common.control.wording import first_names, named, pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import first_names, named, pods_word
+from flotilla_common.control.write_failures import WriteFailure
 
 FIRST, LONGEST = timedelta(seconds=1), timedelta(minutes=5)
 """The first backoff after a rejection; it doubles up to the longest."""
@@ -78,25 +78,25 @@ def attempts_of(memory: Memory) -> Attempts:
     return Attempts(made, refused)
 
 
-def send(writes: Iterable[PodWrite], before: Attempts, draft: Draft, now: datetime) -> None:
+def send(writes: Iterable[PodWrite], before: Attempts, builder: PlanBuilder, now: datetime) -> None:
     """Add the writes that may be sent now to the plan, and a reason for rejected ones."""
     chains: list[Chain] = []
     refused: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for write in writes:
         attempt, phase = before.of(write.patch, now), f"{_PHASE}{write.patch.uid}"
-        if attempt.until is None or draft.waits.passed(attempt.until, now):
+        if attempt.until is None or builder.deadlines.passed(attempt.until, now):
             chains.append((msgspec.structs.replace(write.patch, phase=phase),))
-        draft.notes[phase] = msgspec.json.encode(attempt).decode()
+        builder.notes[phase] = msgspec.json.encode(attempt).decode()
         if attempt.text:
             refused.setdefault((attempt.text, write.markers), []).append(write.pod)
-    draft.stage(chains, stop_on_failure=False)
+    builder.stage(chains, stop_on_failure=False)
     for (text, _), pods in refused.items():
-        _explain(text, pods, draft)
+        _explain(text, pods, builder)
 
 
-def _explain(text: str, pods: Sequence[str], draft: Draft) -> None:
-    reason = Refusal(f"writing the results of probes to {pods_word(len(pods))} ({named(pods)})", text).reason
-    draft.reasons.append(msgspec.structs.replace(reason, objects=first_names(pods)))
+def _explain(text: str, pods: Sequence[str], builder: PlanBuilder) -> None:
+    reason = WriteFailure(f"writing the results of probes to {pods_word(len(pods))} ({named(pods)})", text).reason
+    builder.reasons.append(msgspec.structs.replace(reason, objects=first_names(pods)))
 
 
 def gist_of(body: Json) -> str:

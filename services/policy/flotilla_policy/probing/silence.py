@@ -8,19 +8,19 @@ from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe, NodeProbe, ProbeSpec, split
 from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
 from flotilla_common.api.moments import later
-from flotilla_common.control.draft import Waits
+from flotilla_common.control.planbuilder import Deadlines
 
 ANSWERS_WITHIN = timedelta(seconds=15)
 """The time within which an agent must report the first result of a probe, besides the probe's own delay and period."""
 
 
 def unanswered(
-    found: NodePodProbe, pod: Pod, markers: Iterable[PodProbeMarker], now: datetime, waits: Waits
+    found: NodePodProbe, pod: Pod, markers: Iterable[PodProbeMarker], now: datetime, deadlines: Deadlines
 ) -> Iterator[NodeProbe]:
     """Yield the probes of the pod whose first result is overdue.
 
-    `waits` gets the moment when the next result is due. `markers`: PodProbeMarkers of the pod's namespace; probes of
-    others are left out.
+    `deadlines` gets the moment when the next result is due. `markers`: PodProbeMarkers of the pod's namespace; probes
+    of others are left out.
     """
     uid = pod.metadata.uid
     known = {state.name for state in found.results_of(uid)}
@@ -30,7 +30,7 @@ def unanswered(
         if started is None or probe.name in known or name not in asked:
             continue
         since = max(started, asked[name] or started)  # a container may have run for long when it is first probed
-        if waits.passed(later(since, ANSWERS_WITHIN + _allowed(probe)), now):
+        if deadlines.passed(later(since, ANSWERS_WITHIN + _allowed(probe)), now):
             yield probe
 
 

@@ -13,8 +13,8 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import LAUNCH_COMPLETED
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CONFIG_MAP, POD
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Action, Chain, Event, Frozen, Intent, Json, Patch, Plan, Stage
-from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier
 from flotilla_sidecar.launchpriority.launch import barrier_name, is_launching, is_proven, key_of, pending
@@ -30,9 +30,9 @@ class LaunchSnapshot(Frozen):
     barrier: Barrier | None = None
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The pod, as the bus names it."""
-        return Subject.of(POD, self.pod.metadata)
+        return ObjectRef.of(POD, self.pod.metadata)
 
 
 def unproven(pod: Pod) -> int | None:

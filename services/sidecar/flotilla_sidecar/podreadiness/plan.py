@@ -10,8 +10,8 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.resources import POD
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Intent, Plan, Stage
-from flotilla_common.control.subject import Subject
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import ensure_pod_ready
 
@@ -22,9 +22,9 @@ class PodSnapshot(msgspec.Struct, frozen=True):
     pod: Pod
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The pod, as events and the bus name it."""
-        return Subject.of(POD, self.pod.metadata)
+        return ObjectRef.of(POD, self.pod.metadata)
 
 
 def waits_for_condition(pod: Pod) -> bool:

@@ -15,8 +15,8 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     UPDATE_FAILED,
     ResourceDistribution,
 )
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Plan, Reason, State
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.writes import status_patch
 from flotilla_sidecar.resourcedistribution.content import Content, change, content_of
 from flotilla_sidecar.resourcedistribution.copies import creation, is_ours, removal, replacement, update
@@ -36,20 +36,20 @@ class _Desired(NamedTuple):
 
 def plan(snapshot: DistributionSnapshot, now: datetime) -> Plan:
     """Plan the next step of one ResourceDistribution."""
-    draft, desired = Draft(), _wish(snapshot.distribution)
+    builder, desired = PlanBuilder(), _wish(snapshot.distribution)
     if isinstance(desired, Reason):
         return Plan(reasons=(desired,))
     if snapshot.copies is None and not snapshot.trouble:
         text = "reading the objects of this kind and name first"
-        draft.reason(State.PROGRESSING, "ReadingCopies", text)
-        return draft.plan()
+        builder.reason(State.PROGRESSING, "ReadingCopies", text)
+        return builder.plan()
     found = Results(snapshot, desired.selection.matched(snapshot.namespaces))
     if snapshot.trouble:
         found.unread(snapshot.trouble)
     else:
         _distribute(snapshot, desired.content, found, now)
         _clean(snapshot, found)
-    return _planned(snapshot, found, draft, now)
+    return _planned(snapshot, found, builder, now)
 
 
 def _wish(distribution: ResourceDistribution) -> _Desired | Reason:
@@ -98,7 +98,7 @@ def _clean(snapshot: DistributionSnapshot, found: Results) -> None:
             found.write(DELETE_FAILED, namespace, partial(removal, distribution, copy))
 
 
-def _planned(snapshot: DistributionSnapshot, found: Results, draft: Draft, now: datetime) -> Plan:
+def _planned(snapshot: DistributionSnapshot, found: Results, builder: PlanBuilder, now: datetime) -> Plan:
     """Plan the writes, reasons and status.
 
     Writes that have not failed go first, so that lasting failures do not block other copies. The status is written at
@@ -107,11 +107,11 @@ def _planned(snapshot: DistributionSnapshot, found: Results, draft: Draft, now: 
     due = [*found.fresh, *found.failing]
     more = len(due) > MAX_CHAINS_PER_PASS
     chains: list[Chain] = [one.chain() for one in due[:MAX_CHAINS_PER_PASS]]
-    draft.stage(chains, stop_on_failure=False)
-    explain(found, draft)
+    builder.stage(chains, stop_on_failure=False)
+    explain(found, builder)
     distribution, desired, succeeded = snapshot.distribution, len(found.matched), len(found.right)
     status = status_of(distribution, desired, succeeded, found.failures, now)
-    return draft.plan(
+    return builder.plan(
         status=status_patch(RESOURCE_DISTRIBUTION, distribution.metadata, distribution.status, status),
         urgent_status=not more,
         numbers={"desired": desired, "succeeded": succeeded, "failed": desired - succeeded},

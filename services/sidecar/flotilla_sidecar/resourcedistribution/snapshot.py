@@ -9,7 +9,7 @@ import msgspec
 
 from flotilla_common.api.core import Namespace
 from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION, ResourceDistribution
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_sidecar.resourcedistribution.content import Copy
 
 
@@ -23,6 +23,6 @@ class DistributionSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     failures: Mapping[str, str] = {}  # errors of the last pass's writes, by phase
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The ResourceDistribution, as events and the bus name it."""
-        return Subject.of(RESOURCE_DISTRIBUTION, self.distribution.metadata)
+        return ObjectRef.of(RESOURCE_DISTRIBUTION, self.distribution.metadata)

@@ -10,8 +10,8 @@ older version of a pod gets a conflict.
 
 from datetime import datetime
 
-from flotilla_common.control.draft import Draft, refused
 from flotilla_common.control.plan import Plan, Reason, State
+from flotilla_common.control.planbuilder import PlanBuilder, refused
 from flotilla_common.workload.budget import Disruptions
 from flotilla_sidecar.sidecarset.context import PlanContext, targets
 from flotilla_sidecar.sidecarset.desired import desired_sidecars
@@ -32,16 +32,16 @@ def plan(snapshot: SidecarSetSnapshot, now: datetime) -> Plan:
         context = _survey(snapshot, now)
     except ValueError as error:
         return refused("InvalidSpec", f"nothing is done: {error}")
-    draft = Draft()
+    builder = PlanBuilder()
     for problem in context.targets.problems:
-        draft.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
-    draft.stage((context.revisions.writes,))
-    plan_rollout(context, draft)
-    context.disruptions.stage(draft)
-    explain_progress(context, draft)
-    explain_unready(context, draft)
-    draft.stage(bookkeeping(context), stop_on_failure=False)
-    return _finish(context, draft)
+        builder.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
+    builder.stage((context.revisions.writes,))
+    plan_rollout(context, builder)
+    context.disruptions.stage(builder)
+    explain_progress(context, builder)
+    explain_unready(context, builder)
+    builder.stage(bookkeeping(context), stop_on_failure=False)
+    return _finish(context, builder)
 
 
 def _survey(snapshot: SidecarSetSnapshot, now: datetime) -> PlanContext:
@@ -60,7 +60,7 @@ def _survey(snapshot: SidecarSetSnapshot, now: datetime) -> PlanContext:
     )
 
 
-def _finish(context: PlanContext, draft: Draft) -> Plan:
+def _finish(context: PlanContext, builder: PlanBuilder) -> Plan:
     pods, want = context.pods, context.targets
     numbers = {
         "matched": pods.matched,
@@ -73,5 +73,5 @@ def _finish(context: PlanContext, draft: Draft) -> Plan:
         "busy": len(pods.busy),
     }
     status = plan_status(context)
-    settled = pods.complete and not draft.stages and not context.desired.hot
-    return draft.plan(status=status.patch, urgent_status=status.urgent, numbers=numbers, settled=settled)
+    settled = pods.complete and not builder.stages and not context.desired.hot
+    return builder.plan(status=status.patch, urgent_status=status.urgent, numbers=numbers, settled=settled)

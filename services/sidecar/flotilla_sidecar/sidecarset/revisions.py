@@ -12,8 +12,8 @@ from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import REVISION
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
 from flotilla_common.control.plan import Chain, Intent, PatchType
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.ownership import certain, take_in
 from flotilla_common.workload.recipe import RevisionOwner, RevisionRecipe

@@ -11,9 +11,9 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import UPDATE
 from flotilla_common.api.kinds.sidecarset.types import SidecarSetUpdateStrategy
 from flotilla_common.api.rollout import ScatterTerm
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Event, State
-from flotilla_common.control.wording import named, pods_word
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
+from flotilla_common.control.text import named, pods_word
 from flotilla_common.workload.ordering import scatter, sort_by_priority
 from flotilla_common.workload.predicates import default_order_key
 from flotilla_sidecar.sidecarset.context import PlanContext
@@ -35,40 +35,40 @@ class Selection:
         self.limited = False  # maxUnavailable is used up
 
 
-def plan_rollout(context: PlanContext, draft: Draft) -> None:
+def plan_rollout(context: PlanContext, builder: PlanBuilder) -> None:
     """Plan the writes of pods. The progress of the rollout is explained elsewhere."""
     pods = context.pods
     if not context.updates or context.strategy.paused:
         return
     if pods.idle_due:
-        _let_idle(context, draft)
+        _let_idle(context, builder)
     elif not pods.complete:
-        _update(context, draft)
+        _update(context, builder)
 
 
-def _let_idle(context: PlanContext, draft: Draft) -> None:
+def _let_idle(context: PlanContext, builder: PlanBuilder) -> None:
     due = context.pods.idle_due[:MAX_CHAINS_PER_PASS]
-    draft.stage([idle_chain(context, pod, found) for pod, found in due])
+    builder.stage([idle_chain(context, pod, found) for pod, found in due])
     pods = [pod for pod, _ in due]
     text = f"hot upgrade: the replaced containers of {named(pods)} idle from now on"
-    draft.reason(State.PROGRESSING, "Resetting", text, pods)
+    builder.reason(State.PROGRESSING, "Resetting", text, pods)
 
 
-def _update(context: PlanContext, draft: Draft) -> None:
+def _update(context: PlanContext, builder: PlanBuilder) -> None:
     pods, targets = context.pods, context.targets
     ordered = update_order(pods.candidates, pods.matching, context.strategy)
     chosen = _choose(context, ordered[: max(len(ordered) - targets.partition, 0)])
     marks = [unupgradable_chain(context, pod) for pod in pods.unmarked[: MAX_CHAINS_PER_PASS - len(chosen.chains)]]
-    draft.stage([*chosen.chains, *marks])
-    draft.numbers["unavailable"] = chosen.used
+    builder.stage([*chosen.chains, *marks])
+    builder.numbers["unavailable"] = chosen.used
     if chosen.chains:
         text = f"updating {pods_word(len(chosen.chains))} to {context.revision_name}"
-        draft.reason(State.PROGRESSING, "Updating", text)
+        builder.reason(State.PROGRESSING, "Updating", text)
     if chosen.limited:
-        _explain_limit(context, chosen, draft)
+        _explain_limit(context, chosen, builder)
     if chosen.unreadable:
-        _explain_unreadable(chosen, draft)
-    _tell_unupgradable(context, draft)
+        _explain_unreadable(chosen, builder)
+    _tell_unupgradable(context, builder)
 
 
 def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Selection:
@@ -98,32 +98,32 @@ def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Selection:
     return chosen
 
 
-def _explain_limit(context: PlanContext, chosen: Selection, draft: Draft) -> None:
+def _explain_limit(context: PlanContext, chosen: Selection, builder: PlanBuilder) -> None:
     """Name the pods that use up maxUnavailable: not back yet, or disturbed by this pass."""
     blockers = [*chosen.disturbed, *context.pods.restarting]
     limit = f"maxUnavailable {context.targets.max_unavailable}"
     if blockers:
-        draft.reason(State.WAITING, "WaitingForMaxUnavailable", f"{limit} is used by {named(blockers)}", blockers)
+        builder.reason(State.WAITING, "WaitingForMaxUnavailable", f"{limit} is used by {named(blockers)}", blockers)
     else:
-        draft.reason(State.STUCK, "WaitingForMaxUnavailable", f"{limit} leaves no room", symptom=True)
+        builder.reason(State.STUCK, "WaitingForMaxUnavailable", f"{limit} leaves no room", symptom=True)
 
 
-def _explain_unreadable(chosen: Selection, draft: Draft) -> None:
+def _explain_unreadable(chosen: Selection, builder: PlanBuilder) -> None:
     """Add a reason and an error for unreadable pods."""
     pods = [pod for pod, _ in chosen.unreadable]
     # The error causes retries: repairing such a pod changes nothing that would wake the SidecarSet.
     text = f"{named(pods)} cannot be updated: {chosen.unreadable[0][1]}"
-    draft.reason(State.STUCK, "PodUnreadable", text, pods, symptom=True)
-    draft.errors.append(("update", text))
+    builder.reason(State.STUCK, "PodUnreadable", text, pods, symptom=True)
+    builder.errors.append(("update", text))
 
 
-def _tell_unupgradable(context: PlanContext, draft: Draft) -> None:
+def _tell_unupgradable(context: PlanContext, builder: PlanBuilder) -> None:
     """Emit an event if there are more such pods, or a new spec, but not in each pass of a rollout."""
     pods, metadata = context.pods, context.sidecar_set.metadata
     if pods.unmarked or (pods.unupgradable and context.sidecar_set.status.observed_generation < metadata.generation):
         number = len(pods.unupgradable)
         message = f"SidecarSet in-place update found {number} not upgradable pod(s) in this round, will skip them"
-        draft.events.append(Event("NotUpgradablePods", message))
+        builder.events.append(Event("NotUpgradablePods", message))
 
 
 def update_order(waiting: Sequence[Pod], everyone: Sequence[Pod], strategy: SidecarSetUpdateStrategy) -> list[Pod]:

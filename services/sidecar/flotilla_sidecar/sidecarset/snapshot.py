@@ -8,7 +8,7 @@ from flotilla_common.api.core import ControllerRevision, Namespace, Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.gates import Gates
 
 
@@ -31,6 +31,6 @@ class SidecarSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     options: Options = Options()
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The SidecarSet, as events and the bus name it."""
-        return Subject.of(SIDECAR_SET, self.sidecar_set.metadata)
+        return ObjectRef.of(SIDECAR_SET, self.sidecar_set.metadata)

@@ -24,8 +24,8 @@ from flotilla_common.api.kinds.sidecarset.podmetadata import patched_annotations
 from flotilla_common.api.kinds.sidecarset.records import Record, records, written
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Chain, Event, Intent
-from flotilla_common.control.subject import Subject
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_sidecar.sidecarset.consistency import Consistency
 from flotilla_sidecar.sidecarset.context import PlanContext
@@ -133,7 +133,7 @@ def idle_chain(context: PlanContext, pod: Pod, found: PodState) -> Chain:
     change = PodChange(context, pod)
     change.idle(found.idle_due)
     change.remember_images()
-    action, about = "reset of the sidecar container image to empty", Subject.of(POD, pod.metadata)
+    action, about = "reset of the sidecar container image to empty", ObjectRef.of(POD, pod.metadata)
     return change.edit("replaced sidecars idle").chain(
         on_success=Event("ResetContainerSucceed", f"{action} succeeded", about=about),
         on_failure=Event("ResetContainerFailed", f"{action} failed: ", warning=True, about=about),

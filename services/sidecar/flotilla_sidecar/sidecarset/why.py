@@ -3,60 +3,60 @@
 from collections.abc import Iterator
 
 from flotilla_common.api.core import Pod
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
-from flotilla_common.control.wording import named, pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, pods_word
 from flotilla_common.workload.causes import Around, explain_pods
 from flotilla_sidecar.sidecarset.context import PlanContext
 from flotilla_sidecar.sidecarset.pod_state import pod_state
 
 
-def explain_progress(context: PlanContext, draft: Draft) -> None:
+def explain_progress(context: PlanContext, builder: PlanBuilder) -> None:
     """Explain the progress, in addition to the reasons of the pass's steps."""
     pods = context.pods
     far = f"{pods.updated} of {pods_word(pods.matched)} updated"
     if not pods.matched:
-        draft.reason(State.DONE, "NoPods", "no running pod was injected with it")
+        builder.reason(State.DONE, "NoPods", "no running pod was injected with it")
     elif pods.complete:
-        _explain_end(context, far, draft)
+        _explain_end(context, far, builder)
     elif not context.updates:
         text = f"{far}: updateStrategy.type is NotUpdate, only new pods get other sidecars"
-        draft.reason(State.HELD, "NotUpdate", text)
+        builder.reason(State.HELD, "NotUpdate", text)
     elif context.strategy.paused:
-        draft.reason(State.HELD, "PausedByUser", f"paused by the user: {far}")
+        builder.reason(State.HELD, "PausedByUser", f"paused by the user: {far}")
     else:
-        _explain_rest(context, far, draft)
+        _explain_rest(context, far, builder)
 
 
-def _explain_end(context: PlanContext, far: str, draft: Draft) -> None:
+def _explain_end(context: PlanContext, far: str, builder: PlanBuilder) -> None:
     waiting = context.pods.restarting
     if not waiting:
-        draft.reason(State.DONE, "Complete", f"{far}, all ready")
-    elif not draft.reasons:
-        draft.reason(State.WAITING, "WaitingForAvailability", f"{far}; not ready yet: {named(waiting)}", waiting)
+        builder.reason(State.DONE, "Complete", f"{far}, all ready")
+    elif not builder.reasons:
+        builder.reason(State.WAITING, "WaitingForAvailability", f"{far}; not ready yet: {named(waiting)}", waiting)
 
 
-def _explain_rest(context: PlanContext, far: str, draft: Draft) -> None:
+def _explain_rest(context: PlanContext, far: str, builder: PlanBuilder) -> None:
     """Explain why pods that are not updated are not even candidates."""
     pods, partition = context.pods, context.targets.partition
     if pods.unupgradable:
         text = f"more than images has changed: {named(pods.unupgradable)} keep their sidecars until they are recreated"
-        draft.reason(State.STUCK, "NotUpgradable", text, pods.unupgradable, symptom=True)
+        builder.reason(State.STUCK, "NotUpgradable", text, pods.unupgradable, symptom=True)
     if pods.busy:
         text = f"kubelets have yet to restart sidecars of {named(pods.busy)} for an earlier change"
-        draft.reason(State.WAITING, "Busy", text, pods.busy)
+        builder.reason(State.WAITING, "Busy", text, pods.busy)
     if pods.unchosen:
         text = f"updateStrategy.selector does not match {named(pods.unchosen)}"
-        draft.reason(State.HELD, "NotSelected", text, pods.unchosen)
+        builder.reason(State.HELD, "NotSelected", text, pods.unchosen)
     if pods.candidates and len(pods.candidates) <= partition:
         kept = len(pods.candidates)
         text = f"{far}, partition {partition} keeps {pods_word(kept)} on older sidecars"
-        draft.reason(State.HELD, "PartitionReached", text)
+        builder.reason(State.HELD, "PartitionReached", text)
 
 
-def explain_unready(context: PlanContext, draft: Draft) -> None:
+def explain_unready(context: PlanContext, builder: PlanBuilder) -> None:
     """Explain why pods with its sidecars are not ready, first the updated ones, which the rollout waits for."""
-    explain_pods(draft, _unready(context), Around(now=context.now), namespaced=True)
+    explain_pods(builder, _unready(context), Around(now=context.now), namespaced=True)
 
 
 def _unready(context: PlanContext) -> Iterator[Pod]:

@@ -17,8 +17,8 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
     Topology,
 )
 from flotilla_common.api.meta import ObjectMeta, controller_of
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Create, Intent, Json, Patch, State
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_statefulset.persistentpodstate.snapshot import StateSnapshot
 from flotilla_statefulset.persistentpodstate.workloads import Workload
@@ -38,7 +38,7 @@ def asks(meta: ObjectMeta) -> bool:
     return meta.annotations.get(AUTO) == "true"
 
 
-def generate(snapshot: StateSnapshot, draft: Draft) -> bool:
+def generate(snapshot: StateSnapshot, builder: PlanBuilder) -> bool:
     """Plan what the annotations request. Return True if the object or its spec is about to change."""
     asking = asking_among(snapshot.namesakes)
     owner = _owner(snapshot, asking)
@@ -46,17 +46,17 @@ def generate(snapshot: StateSnapshot, draft: Draft) -> bool:
         if owner is not None and other is not owner:
             whose = "targets" if snapshot.state is not None else "belongs to"
             text = f"{other.called} gets none: this one {whose} {owner.called}"
-            draft.reason(State.STUCK, "GenerationConflict", text)
+            builder.reason(State.STUCK, "GenerationConflict", text)
         elif owner is None:
             text = f"{other.called} gets none: this one has another owner"
-            draft.reason(State.STUCK, "GenerationConflict", text)
+            builder.reason(State.STUCK, "GenerationConflict", text)
     if owner is None:
         return False
     if snapshot.state is None:
-        return _create(snapshot, owner, draft)
+        return _create(snapshot, owner, builder)
     if owner in asking:
-        return _renew(snapshot.state, owner, draft)
-    return not asks(owner.metadata) and _delete(snapshot, snapshot.state, owner, draft)
+        return _renew(snapshot.state, owner, builder)
+    return not asks(owner.metadata) and _delete(snapshot, snapshot.state, owner, builder)
 
 
 def asking_among(namesakes: Collection[Workload]) -> list[Workload]:
@@ -104,13 +104,13 @@ def _owner(snapshot: StateSnapshot, asking: Sequence[Workload]) -> Workload | No
     return next((one for one in snapshot.namesakes if one.reference.identity == target), None)
 
 
-def _create(snapshot: StateSnapshot, owner: Workload, draft: Draft) -> bool:
+def _create(snapshot: StateSnapshot, owner: Workload, builder: PlanBuilder) -> bool:
     if snapshot.rival:
         text = f"{owner.called} already has one: {snapshot.rival}"
-        draft.reason(State.STUCK, "GenerationConflict", text)
+        builder.reason(State.STUCK, "GenerationConflict", text)
         return False
-    draft.reason(State.PROGRESSING, "Generated", f"generated from the annotations of {owner.called}")
-    draft.stage([(_made(snapshot, owner),)])
+    builder.reason(State.PROGRESSING, "Generated", f"generated from the annotations of {owner.called}")
+    builder.stage([(_made(snapshot, owner),)])
     return True
 
 
@@ -130,19 +130,19 @@ def _made(snapshot: StateSnapshot, owner: Workload) -> Create:
     return create_of(PERSISTENT_POD_STATE, body, Intent.CREATE, f"annotations of {owner.called}")
 
 
-def _renew(state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
+def _renew(state: PersistentPodState, owner: Workload, builder: PlanBuilder) -> bool:
     """Update the generated fields, unless the annotations are unchanged."""
     spec, recorded = wanted(owner), source(owner.metadata.annotations)
     assert spec is not None, "only workloads that request a topology get here"
     known = state.metadata.annotations.get(GENERATED_FROM)
     if spec.target_ref.identity != state.spec.target_ref.identity:
         text = f"{owner.called} gets none: this one targets another workload"
-        draft.reason(State.STUCK, "GenerationConflict", text)
+        builder.reason(State.STUCK, "GenerationConflict", text)
         return False
-    draft.reason(State.NOTE, "Generated", f"follows the annotations of {owner.called}")
+    builder.reason(State.NOTE, "Generated", f"follows the annotations of {owner.called}")
     if known == recorded or (known is None and _parts(spec) == _parts(state.spec)):
         return False
-    draft.stage([(_patch(state, spec, recorded),)])
+    builder.stage([(_patch(state, spec, recorded),)])
     return True
 
 
@@ -167,16 +167,16 @@ def _patch(state: PersistentPodState, spec: PersistentPodStateSpec, recorded: st
     return patch_of(PERSISTENT_POD_STATE, state.metadata, Intent.UPDATE, cause, body=body, on_version=True)
 
 
-def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
+def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload, builder: PlanBuilder) -> bool:
     """Delete an object that the workload controls, once the apiserver confirms that it is no longer requested."""
     controller = controller_of(state.metadata)
     if controller is None or controller.uid != owner.metadata.uid:
         return False
     found = snapshot.confirmed_read.found if snapshot.confirmed_read is not None else None
     if found is None or found.uid != owner.metadata.uid or asks(found):
-        draft.reason(State.PROGRESSING, "ReadingTarget", f"checking whether {owner.called} still requests it")
+        builder.reason(State.PROGRESSING, "ReadingTarget", f"checking whether {owner.called} still requests it")
         return False
     cause = f"{owner.called} no longer requests it"
-    draft.reason(State.PROGRESSING, "NoLongerWanted", cause)
-    draft.stage([(delete_of(PERSISTENT_POD_STATE, state.metadata, Intent.DELETE, cause),)])
+    builder.reason(State.PROGRESSING, "NoLongerWanted", cause)
+    builder.stage([(delete_of(PERSISTENT_POD_STATE, state.metadata, Intent.DELETE, cause),)])
     return True

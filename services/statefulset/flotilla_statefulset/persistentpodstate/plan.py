@@ -18,9 +18,9 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
     PodState,
 )
 from flotilla_common.api.numbers import integer
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Plan, State
-from flotilla_common.control.wording import named, pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, pods_word
 from flotilla_common.control.writes import status_patch
 from flotilla_common.workload.causes import Around, explain_pods
 from flotilla_statefulset.ordinals import Ordinals
@@ -40,17 +40,17 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan(snapshot: StateSnapshot, now: datetime) -> Plan:
     """Plan the next step of one PersistentPodState."""
-    draft, state = Draft(), snapshot.state
+    builder, state = PlanBuilder(), snapshot.state
     if state is not None and state.metadata.deletion_timestamp is not None:
-        draft.reason(State.PROGRESSING, "Deleting", "it is being deleted; recording has stopped")
-        return draft.plan()
-    if generate(snapshot, draft) or state is None:
-        return draft.plan()
-    remembered = _remembered(snapshot, state, now, draft)
+        builder.reason(State.PROGRESSING, "Deleting", "it is being deleted; recording has stopped")
+        return builder.plan()
+    if generate(snapshot, builder) or state is None:
+        return builder.plan()
+    remembered = _remembered(snapshot, state, now, builder)
     if remembered is None:
-        return draft.plan()
+        return builder.plan()
     status = PersistentPodStateStatus(observed_generation=state.metadata.generation, pod_states=remembered)
-    return draft.plan(
+    return builder.plan(
         # The apiserver's answer about a workload is valid for this version of the object.
         status=status_patch(PERSISTENT_POD_STATE, state.metadata, state.status, status, on_version=True),
         urgent_status=state.status.observed_generation != state.metadata.generation,
@@ -59,51 +59,53 @@ def plan(snapshot: StateSnapshot, now: datetime) -> Plan:
 
 
 def _remembered(
-    snapshot: StateSnapshot, state: PersistentPodState, now: datetime, draft: Draft
+    snapshot: StateSnapshot, state: PersistentPodState, now: datetime, builder: PlanBuilder
 ) -> dict[str, PodState] | None:
     """Return the desired records; None while they cannot be determined."""
     held, what = state.status.pod_states, called(state.spec.target_ref)
     if snapshot.unfollowed:
         text = f"the records are kept: {snapshot.unfollowed}"
-        draft.reason(State.STUCK, "TargetNotFollowed", text)
+        builder.reason(State.STUCK, "TargetNotFollowed", text)
         return None
     if snapshot.target is None:
         if held and (snapshot.confirmed_read is None or snapshot.confirmed_read.found is not None):
             text = f"the records are kept: checking whether {what} is gone"
-            draft.reason(State.PROGRESSING, "ReadingTarget", text)
+            builder.reason(State.PROGRESSING, "ReadingTarget", text)
             return None
-        draft.reason(State.STUCK, "TargetMissing", f"{what} does not exist; nothing is recorded")
+        builder.reason(State.STUCK, "TargetMissing", f"{what} does not exist; nothing is recorded")
         return {}
     if snapshot.target.terminating:
-        draft.reason(State.WAITING, "TargetTerminating", f"{what} is being deleted; recording has stopped")
+        builder.reason(State.WAITING, "TargetTerminating", f"{what} is being deleted; recording has stopped")
         return {}
     found = records(snapshot, held, state.spec)
-    _explain(snapshot, state, found, now, draft)
+    _explain(snapshot, state, found, now, builder)
     return found.states
 
 
-def _explain(snapshot: StateSnapshot, state: PersistentPodState, found: Records, now: datetime, draft: Draft) -> None:
+def _explain(
+    snapshot: StateSnapshot, state: PersistentPodState, found: Records, now: datetime, builder: PlanBuilder
+) -> None:
     if found.states:
         names = sorted(found.states)
-        draft.reason(State.DONE, "Recorded", f"{pods_word(len(names))} recorded: {named(names)}", names)
+        builder.reason(State.DONE, "Recorded", f"{pods_word(len(names))} recorded: {named(names)}", names)
     if dropped := sorted(state.status.pod_states.keys() - found.states.keys()):
         text = f"removing records of pods that are no longer wanted: {named(dropped)}"
-        draft.reason(State.PROGRESSING, "Dropped", text, dropped)
+        builder.reason(State.PROGRESSING, "Dropped", text, dropped)
     if found.not_ready:
         text = f"not recorded until they are ready: {named(found.not_ready)}"
-        draft.reason(State.WAITING, "WaitingForReady", text, found.not_ready)
-        explain_pods(draft, (pod for pod in snapshot.pods if pod.metadata.name in found.not_ready), Around(now=now))
+        builder.reason(State.WAITING, "WaitingForReady", text, found.not_ready)
+        explain_pods(builder, (pod for pod in snapshot.pods if pod.metadata.name in found.not_ready), Around(now=now))
     for pod, node in sorted(found.unknown_nodes.items())[:1]:
         others = named(sorted(found.unknown_nodes))
         text = f"not updated: {others}; {pod} runs on node {node}, which does not exist"
-        draft.reason(State.WAITING, "NodeUnknown", text)
+        builder.reason(State.WAITING, "NodeUnknown", text)
     if found.unlabelled:
         keys, pods = ", ".join(topology_keys(state.spec)), named(found.unlabelled)
         text = f"not bound to a topology: {pods}; their nodes lack the label {keys}"
-        draft.reason(State.STUCK, "LabelsMissing", text)
+        builder.reason(State.STUCK, "LabelsMissing", text)
     if state.spec.persistent_pod_state_retention_policy == KEEPS_ALL:
         text = "records of pods that are scaled away stay until the workload is deleted"
-        draft.reason(State.NOTE, "KeptWhenScaled", text)
+        builder.reason(State.NOTE, "KeptWhenScaled", text)
 
 
 KEEPS_ALL = "WhenDeleted"

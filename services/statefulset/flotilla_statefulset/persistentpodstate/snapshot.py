@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
 from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_statefulset.persistentpodstate.workloads import Workload
 
 
@@ -32,8 +32,8 @@ class StateSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Mapping[str, Node] = {}  # nodes of these pods, by name
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The PersistentPodState, as the bus names it, even before it exists."""
         if self.state is None:
-            return Subject(PERSISTENT_POD_STATE, self.namespace, self.name)
-        return Subject.of(PERSISTENT_POD_STATE, self.state.metadata)
+            return ObjectRef(PERSISTENT_POD_STATE, self.namespace, self.name)
+        return ObjectRef.of(PERSISTENT_POD_STATE, self.state.metadata)

@@ -2,8 +2,8 @@
 
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.resources import POD
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Event, Intent, State
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
 from flotilla_common.workload.newpods import CREATES_PER_PASS, creates_of_pass, first_batch
@@ -18,9 +18,9 @@ PHASE = "create"
 class Creator:
     """Collects the creations of a pass, in ascending order."""
 
-    def __init__(self, context: PlanContext, draft: Draft) -> None:
+    def __init__(self, context: PlanContext, builder: PlanBuilder) -> None:
         self._context = context
-        self._draft = draft
+        self._builder = builder
         self._factories: dict[str, PodFactory] = {}
         self._chains: list[Chain] = []
         self.outdated = _outdated(context) if context.targets.unordered_update else 0
@@ -43,8 +43,8 @@ class Creator:
         name = factory.revision
         if not factory.fits_selector:
             text = f"pods of {name} would not match spec.selector: none is created"
-            self._draft.reason(State.STUCK, "InvalidTemplate", text)
-            self._draft.events.append(Event("InvalidTemplate", text, warning=True))
+            self._builder.reason(State.STUCK, "InvalidTemplate", text)
+            self._builder.events.append(Event("InvalidTemplate", text, warning=True))
             return False
         self.outdated += name != self._context.update_name
         self._chains.append(self._chain(ordinal, factory))
@@ -52,14 +52,14 @@ class Creator:
 
     def stage(self) -> None:
         """Stage the creations in slow start: an error for one pod usually hits the others, too."""
-        context, draft = self._context, self._draft
+        context, builder = self._context, self._builder
         missing = context.pods.missing_count
         there, failed = context.targets.replicas - missing, PHASE in context.snapshot.failures
         chains = self._chains[: creates_of_pass(there, failed=failed)]
         if not chains:
             return
-        draft.reason(State.PROGRESSING, "ScalingUp", f"creating {len(chains)} of {missing} missing pods")
-        draft.stage(chains, slow_start=first_batch(there, len(chains), missing, failed=failed))
+        builder.reason(State.PROGRESSING, "ScalingUp", f"creating {len(chains)} of {missing} missing pods")
+        builder.stage(chains, slow_start=first_batch(there, len(chains), missing, failed=failed))
 
     def _revision_of(self, ordinal: int) -> ControllerRevision:
         """Return the revision of a new pod: partition keeps the lowest ranks, or any, on the old one (§4.6)."""

@@ -2,8 +2,8 @@
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import REVISION_LABEL
-from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Chain
+from flotilla_common.control.planbuilder import Deadlines
 from flotilla_common.workload.inplace import update_in_place
 from flotilla_common.workload.inplace.calculate import hindrances_between
 from flotilla_statefulset.statefulset.context import PlanContext
@@ -11,7 +11,7 @@ from flotilla_statefulset.statefulset.pods import traits
 from flotilla_statefulset.statefulset.revisions import RECIPE, in_place_spec
 
 
-def in_place_chain(context: PlanContext, pod: Pod, waits: Waits) -> Chain | None:
+def in_place_chain(context: PlanContext, pod: Pod, deadlines: Deadlines) -> Chain | None:
     """Return the writes that update the pod in place, none while a hook holds it; None if it is impossible."""
     old, new = context.history.get(traits(pod).revision), context.revisions.update
     spec = in_place_spec(old, new, context.snapshot.gates) if old is not None else None
@@ -24,7 +24,7 @@ def in_place_chain(context: PlanContext, pod: Pod, waits: Waits) -> Chain | None
         context.in_place(pod),
         revision_labels={REVISION_LABEL: context.update_name},
         grace_seconds=strategy.grace_period_seconds if strategy else 0,
-        waits=waits,
+        deadlines=deadlines,
     )
 
 

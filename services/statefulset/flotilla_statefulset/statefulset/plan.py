@@ -13,9 +13,9 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.numbers import integer, strict_value
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Plan, State
-from flotilla_common.control.wording import named
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder, refused
+from flotilla_common.control.text import named
 from flotilla_common.control.writes import StatusPlan
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.claims import claim_templates, keep_record
@@ -64,25 +64,25 @@ def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
         revisions = find_revisions(snapshot, selector)
     except ValueError as error:
         return refused("InvalidTemplate", f"nothing is done: spec.template: {error}")
-    draft = Draft()
+    builder = PlanBuilder()
     adopted = _adoptable(snapshot, selector)
     context = _survey(snapshot, now, selector, revisions, adopted)
     for problem in context.targets.problems:
-        draft.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
+        builder.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
     if bare := [context.pods.by_ordinal[one] for one in sorted(context.pods.bare)]:
         text = "they lack volumes of volumeClaimTemplates, and InPlaceOnly recreates no pod: delete them manually"
-        draft.reason(State.STUCK, "VolumesDiffer", f"{named(bare)}: {text}", bare)
+        builder.reason(State.STUCK, "VolumesDiffer", f"{named(bare)}: {text}", bare)
     if statefulset.metadata.deletion_timestamp is None:
-        _own(context, adopted, draft)
-        plan_predownload(context, draft)
-        _act(context, draft)
-        context.disruptions.stage(draft)
-        _keep_history(context, draft)
+        _own(context, adopted, builder)
+        plan_predownload(context, builder)
+        _act(context, builder)
+        context.disruptions.stage(builder)
+        _keep_history(context, builder)
     else:
         text = "the StatefulSet is being deleted: its pods are left to garbage collection"
-        draft.reason(State.PROGRESSING, "Terminating", text)
-    explain_unavailable(context, draft)
-    return _finish(context, draft, plan_status(context, {**snapshot.failures, **dict(draft.errors)}))
+        builder.reason(State.PROGRESSING, "Terminating", text)
+    explain_unavailable(context, builder)
+    return _finish(context, builder, plan_status(context, {**snapshot.failures, **dict(builder.errors)}))
 
 
 def _adoptable(snapshot: StatefulSetSnapshot, selector: Selector) -> list[Pod]:
@@ -155,40 +155,40 @@ def _note_claims(pods: Pods, claims: Claims, criteria: Criteria, *, in_place_onl
         pods.outdated = sorted({*pods.outdated, *pods.unfit}, reverse=True)
 
 
-def _own(context: PlanContext, adopted: list[Pod], draft: Draft) -> None:
+def _own(context: PlanContext, adopted: list[Pod], builder: PlanBuilder) -> None:
     """Write the new revision, release pods that no longer match, adopt matching orphans, untie wanted claims."""
     snapshot, meta = context.snapshot, context.statefulset.metadata
-    draft.stage((context.revisions.writes,))
+    builder.stage((context.revisions.writes,))
     raised = {write.name for write in context.revisions.writes}
     loose = [one for one in orphans(snapshot, context.selector) if one.metadata.name not in raised]
-    draft.stage(take_in(STATEFUL_SET, meta, REVISION, loose))
-    draft.stage(release(meta.uid, POD, context.pods.strays))
-    draft.stage(take_in(STATEFUL_SET, meta, POD, adopted))
+    builder.stage(take_in(STATEFUL_SET, meta, REVISION, loose))
+    builder.stage(release(meta.uid, POD, context.pods.strays))
+    builder.stage(take_in(STATEFUL_SET, meta, POD, adopted))
     for pod in (*adopted, *context.pods.strays):
-        draft.touch(pod)
-    draft.stage([(patch,) for patch in context.claims.without_owner(context.targets.ordinals)], stop_on_failure=False)
+        builder.touch(pod)
+    builder.stage([(patch,) for patch in context.claims.without_owner(context.targets.ordinals)], stop_on_failure=False)
     if adopted:
-        draft.reason(State.PROGRESSING, "Adopting", f"adopting {named(adopted)}: they have no controller", adopted)
+        builder.reason(State.PROGRESSING, "Adopting", f"adopting {named(adopted)}: they have no controller", adopted)
 
 
-def _act(context: PlanContext, draft: Draft) -> None:
+def _act(context: PlanContext, builder: PlanBuilder) -> None:
     """Plan the steps until one of them ends the pass, and the refresh in any case."""
-    start = len(draft.stages)
-    if plan_replicas(context, draft) and plan_condemned(context, draft):
-        plan_update(context, draft)
-    plan_refresh(context, draft, at=start)
-    explain_progress(context, draft)
+    start = len(builder.stages)
+    if plan_replicas(context, builder) and plan_condemned(context, builder):
+        plan_update(context, builder)
+    plan_refresh(context, builder, at=start)
+    explain_progress(context, builder)
 
 
-def _keep_history(context: PlanContext, draft: Draft) -> None:
+def _keep_history(context: PlanContext, builder: PlanBuilder) -> None:
     """Record the claim templates of the newest revision, and delete the oldest revisions."""
-    draft.stage((keep_record(context.revisions, record_of(context.statefulset)),), stop_on_failure=False)
+    builder.stage((keep_record(context.revisions, record_of(context.statefulset)),), stop_on_failure=False)
     live = context.pods.revisions | {context.revisions.current.metadata.name, context.update_name}
     deletes = surplus(context.snapshot, context.selector, live)
-    draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
+    builder.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
 
 
-def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
+def _finish(context: PlanContext, builder: PlanBuilder, status: StatusPlan) -> Plan:
     counts, want = context.pods.counts, context.targets
     numbers = {
         "replicas": want.replicas,
@@ -203,16 +203,16 @@ def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
         "unavailable": len(context.pods.unavailable) + context.pods.unseen,
         "condemned": len(context.pods.condemned),
     }
-    settled = not draft.stages and is_complete(context) and not (context.pods.unsettled or context.pods.unfit)
-    return draft.plan(status=status.patch, urgent_status=status.urgent, numbers=numbers, settled=settled)
+    settled = not builder.stages and is_complete(context) and not (context.pods.unsettled or context.pods.unfit)
+    return builder.plan(status=status.patch, urgent_status=status.urgent, numbers=numbers, settled=settled)
 
 
-def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
+def plan_refresh(context: PlanContext, builder: PlanBuilder, *, at: int) -> None:
     """Plan the refresh as a stage at position `at`, even beyond a pod that OrderedReady waits for (§4.11).
 
     An update that has begun and does not continue in this pass is undone: beyond such a pod it would never finish.
     """
-    stage_refreshes(draft, (_due(context, ordinal) for ordinal in context.pods.unsettled), at=at)
+    stage_refreshes(builder, (_due(context, ordinal) for ordinal in context.pods.unsettled), at=at)
 
 
 def _due(context: PlanContext, ordinal: int) -> Due:
@@ -225,7 +225,7 @@ FEW = 3
 """The number of pods up to which updating at once is faster than a pull job."""
 
 
-def plan_predownload(context: PlanContext, draft: Draft) -> None:
+def plan_predownload(context: PlanContext, builder: PlanBuilder) -> None:
     """Plan image pull jobs, unless the snapshot has None for them: then pulling ahead is off."""
     jobs, revisions = context.snapshot.pull_jobs, context.revisions
     if jobs is None or revisions.writes:
@@ -240,7 +240,7 @@ def plan_predownload(context: PlanContext, draft: Draft) -> None:
         parallelism=_number(context, keys.PULL_PARALLELISM),
         timeout_seconds=_number(context, keys.PULL_TIMEOUT_SECONDS),
     )
-    plan_ahead(pulls, jobs, draft, lambda: _is_worth_it(context) if _is_time(context) else None)
+    plan_ahead(pulls, jobs, builder, lambda: _is_worth_it(context) if _is_time(context) else None)
 
 
 def _number(context: PlanContext, annotation: str) -> int | None:

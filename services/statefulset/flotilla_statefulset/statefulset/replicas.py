@@ -8,9 +8,9 @@ from datetime import timedelta
 from enum import Enum
 
 from flotilla_common.api.core import Pod
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Event, Intent, State
-from flotilla_common.control.wording import named, pods_word
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
+from flotilla_common.control.text import named, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_statefulset.statefulset.claims import pod_not_created
@@ -48,9 +48,9 @@ class Flow(Enum):
     EXIT = "exit"  # nothing else in this pass
 
 
-def plan_replicas(context: PlanContext, draft: Draft) -> bool:
+def plan_replicas(context: PlanContext, builder: PlanBuilder) -> bool:
     """Plan what the wanted pods need. Return False if the pass ends here."""
-    walk = _Walk(context, draft)
+    walk = _Walk(context, builder)
     flow = Flow.NEXT
     for ordinal in sorted({*context.pods.missing, *context.pods.notable}):
         flow = walk.visit(ordinal)
@@ -58,18 +58,18 @@ def plan_replicas(context: PlanContext, draft: Draft) -> bool:
             break
     walk.stage()
     if walk.broken is not None:
-        plan_repair(context, walk.broken, draft)
+        plan_repair(context, walk.broken, builder)
     return flow is not Flow.EXIT
 
 
 class _Walk:
     """The state of the walk: how many more pods may be unavailable, and the writes so far."""
 
-    def __init__(self, context: PlanContext, draft: Draft) -> None:
+    def __init__(self, context: PlanContext, builder: PlanBuilder) -> None:
         self._context = context
-        self._draft = draft
+        self._builder = builder
         self._left = context.targets.scale_limit
-        self._creator = Creator(context, draft)
+        self._creator = Creator(context, builder)
         self._chains: list[Chain] = []
         self.broken: int | None = None  # the pod that OrderedReady waits for, if an update may repair it
 
@@ -81,7 +81,7 @@ class _Walk:
 
     def stage(self) -> None:
         """Stage the writes: repairs first; a failure ends the pass."""
-        self._draft.stage(self._chains)
+        self._builder.stage(self._chains)
         self._creator.stage()
 
     def _missing(self, ordinal: int) -> Flow:
@@ -93,12 +93,12 @@ class _Walk:
         factory = self._creator.factory(ordinal)
         if stale := context.claims.stale(ordinal, factory.claims):
             text = f"the claims {named(stale)} are still owned by an earlier pod {name}"
-            self._draft.reason(State.WAITING, "WaitingForClaim", text, stale)
-            self._draft.waits.until(context.now + timedelta(seconds=STALE_CLAIM_SECONDS))
+            self._builder.reason(State.WAITING, "WaitingForClaim", text, stale)
+            self._builder.deadlines.until(context.now + timedelta(seconds=STALE_CLAIM_SECONDS))
             return Flow.EXIT if context.targets.ordered else Flow.NEXT
         if going := context.claims.terminating(ordinal, factory.claims):
             error = f"pvc {going[0]} is to be deleted"
-            self._draft.events.append(pod_not_created(context.statefulset.metadata.name, name, error))
+            self._builder.events.append(pod_not_created(context.statefulset.metadata.name, name, error))
             return self._fail(CREATE, "WaitingForClaim", error, "its claim")
         if not self._creator.add(ordinal, factory):
             return Flow.EXIT
@@ -114,9 +114,9 @@ class _Walk:
         if kind.state == PREPARING_UPDATE and not kind.terminating:
             self._settle_update(ordinal, pod)
         if ordinal in self._context.pods.unavailable:
-            self._draft.waits.until(self._context.pods.waiting.get(ordinal))
+            self._builder.deadlines.until(self._context.pods.waiting.get(ordinal))
             if self._context.targets.ordered:
-                if is_left_to_user(self._context, ordinal, pod) and pod.metadata.uid not in self._draft.touched:
+                if is_left_to_user(self._context, ordinal, pod) and pod.metadata.uid not in self._builder.touched:
                     return Flow.NEXT
                 self._wait_for(ordinal, pod)
             if (flow := self._charge()) is not Flow.NEXT:
@@ -138,15 +138,15 @@ class _Walk:
         if missing := self._context.pods.missing_count:
             limit = self._context.targets.scale_limit
             text = f"{pods_word(missing)} missing; at most scaleStrategy.maxUnavailable {limit} may be unavailable"
-            self._draft.reason(State.WAITING, "ScaleUpLimited", text)
+            self._builder.reason(State.WAITING, "ScaleUpLimited", text)
         return Flow.BREAK
 
     def _replace(self, pod: Pod, kind: Traits) -> Flow:
         """Delete a finished pod, so that a new pod of its name can replace it."""
         name = pod.metadata.name
-        if not kind.terminating and self._draft.touch(pod):
+        if not kind.terminating and self._builder.touch(pod):
             self._chains.append(delete_chain(self._context, pod, Intent.REPLACE, f"the pod is {kind.phase}"))
-        self._draft.reason(State.PROGRESSING, "ReplacingPod", f"replacing {name}: it is {kind.phase}", [name])
+        self._builder.reason(State.PROGRESSING, "ReplacingPod", f"replacing {name}: it is {kind.phase}", [name])
         return self._charge()
 
     def _claim(self, ordinal: int, pod: Pod) -> bool:
@@ -163,8 +163,8 @@ class _Walk:
         """Delete a pod in PreparingDelete once its hook releases it, or keep it if its deletion is no longer wanted."""
         due = is_due(self._context, ordinal, pod)
         if due is None or (due and is_held(self._context, pod)):
-            self._draft.reason(State.HELD, "WaitingForHook", f"the preDelete hook holds {pod.metadata.name}", [pod])
-        elif self._draft.touch(pod):
+            self._builder.reason(State.HELD, "WaitingForHook", f"the preDelete hook holds {pod.metadata.name}", [pod])
+        elif self._builder.touch(pod):
             self._chains.append(
                 delete_chain(self._context, pod, Intent.DELETE, "released by the preDelete hook")
                 if due
@@ -177,14 +177,14 @@ class _Walk:
         The pod is out of service for an update that has begun, so it goes on in any case, or it would never
         finish.
         """
-        context, draft = self._context, self._draft
+        context, builder = self._context, self._builder
         if context.targets.paused or context.targets.on_delete or not is_target(context, ordinal, pod):
             return
         if must_be_recreated(context, ordinal, pod):
             chain = recreate_chain(context, pod)
         else:
-            chain = in_place_chain(context, pod, draft.waits)
-        if chain and context.disruptions.admits(pod, chain) and draft.touch(pod):
+            chain = in_place_chain(context, pod, builder.deadlines)
+        if chain and context.disruptions.admits(pod, chain) and builder.touch(pod):
             self._chains.append(chain)
 
     def _repair(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:
@@ -193,7 +193,7 @@ class _Walk:
         wrongly_owned = claims.wrongly_owned(ordinal, pod, scaled_away=False)
         patches = [(claims.set_owner(claim, pod, scaled_away=False),) for claim in wrongly_owned]
         self._chains += patches
-        if not kind.named and self._draft.touch(pod):
+        if not kind.named and self._builder.touch(pod):
             edit = PodEdit(pod, Intent.UPDATE, "identity of the pod", phase=REPAIR)
             edit.set_labels(identity_labels(context, ordinal))
             action = f"update Pod {pod.metadata.name} in StatefulSet {context.statefulset.metadata.name}"
@@ -207,8 +207,8 @@ class _Walk:
 
     def _fail(self, phase: str, code: str, error: str, hint: str) -> Flow:
         """Record an error that is known without asking the apiserver; the pass ends and is retried."""
-        self._draft.errors.append((phase, error))
-        self._draft.reason(State.STUCK, code, f"{error} ({hint})")
+        self._builder.errors.append((phase, error))
+        self._builder.reason(State.STUCK, code, f"{error} ({hint})")
         return Flow.EXIT
 
     def _wait_for(self, ordinal: int, pod: Pod) -> None:
@@ -224,4 +224,4 @@ class _Walk:
             self.broken = ordinal
             return
         text = f"{state_of(self._context, pod)}; podManagementPolicy OrderedReady continues when it is available"
-        self._draft.reason(State.WAITING, "WaitingForPod", text, [pod])
+        self._builder.reason(State.WAITING, "WaitingForPod", text, [pod])

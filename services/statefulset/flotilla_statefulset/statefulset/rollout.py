@@ -7,9 +7,9 @@ ordinal, and are updated even when the budget is used up (`spare.py`).
 from collections.abc import Iterable
 
 from flotilla_common.api.core import Pod
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Intent, State
-from flotilla_common.control.wording import named, pods_word
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
+from flotilla_common.control.text import named, pods_word
 from flotilla_common.workload.inplace import UpdateRefused
 from flotilla_common.workload.inplace.state import in_grace
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
@@ -24,19 +24,19 @@ from flotilla_statefulset.statefulset.volume_expansion import ResizeRefused, Vol
 from flotilla_statefulset.statefulset.why import state_of
 
 
-def plan_update(context: PlanContext, draft: Draft) -> None:
+def plan_update(context: PlanContext, builder: PlanBuilder) -> None:
     """Plan the update phase."""
     if context.targets.on_delete or context.targets.paused:
         return
-    walk = _Update(context, draft)
+    walk = _Update(context, builder)
     walk.delete_specified()
     walk.update()
     walk.stage()
 
 
-def plan_repair(context: PlanContext, ordinal: int, draft: Draft) -> None:
+def plan_repair(context: PlanContext, ordinal: int, builder: PlanBuilder) -> None:
     """Bring the broken pod that OrderedReady waits for to its desired revision."""
-    walk = _Update(context, draft)
+    walk = _Update(context, builder)
     walk.repair(ordinal)
     walk.stage()
 
@@ -82,9 +82,9 @@ def _missing_old(context: PlanContext) -> int:
 class _Update:
     """The walk over the targets, and the pods that it makes unavailable."""
 
-    def __init__(self, context: PlanContext, draft: Draft) -> None:
+    def __init__(self, context: PlanContext, builder: PlanBuilder) -> None:
         self._context = context
-        self._draft = draft
+        self._builder = builder
         self._expansion = VolumeExpansion(context)
         self._unavailable = context.pods.unavailable | self._expansion.unready
         self._used = set(self._unavailable)  # before this pass used any
@@ -143,14 +143,14 @@ class _Update:
 
     def stage(self) -> None:
         """Stage the writes and explain them."""
-        self._draft.stage(self._chains)
+        self._builder.stage(self._chains)
         if self._updated:
             name = self._context.update_name
             text = f"updating {pods_word(len(self._updated))} to {name}"
-            self._draft.reason(State.PROGRESSING, "Updating", text, self._updated)
+            self._builder.reason(State.PROGRESSING, "Updating", text, self._updated)
         if self._held:
             text = f"the hooks hold {named(self._held)}"
-            self._draft.reason(State.HELD, "WaitingForHook", text, self._held)
+            self._builder.reason(State.HELD, "WaitingForHook", text, self._held)
 
     def _may(self, ordinal: int) -> bool:
         """Report whether the pod may become unavailable, or does not serve anyway."""
@@ -171,11 +171,11 @@ class _Update:
         try:
             self._take(ordinal)
         except UpdateRefused as error:
-            self._draft.errors.append(("update", str(error)))
-            self._draft.reason(State.STUCK, "InPlaceImpossible", error.explained, error.pods)
+            self._builder.errors.append(("update", str(error)))
+            self._builder.reason(State.STUCK, "InPlaceImpossible", error.explained, error.pods)
             return False
         except ResizeRefused as error:
-            self._draft.events += [error.event] if error.event else []
+            self._builder.events += [error.event] if error.event else []
             self._fail("resize", "ResizeImpossible", str(error), [self._context.pods.by_ordinal[ordinal]])
             return False
         return True
@@ -183,7 +183,7 @@ class _Update:
     def _recall(self, ordinal: int) -> None:
         """Delete a pod that is on neither revision that a new pod could get."""
         pod = self._context.pods.by_ordinal[ordinal]
-        if pod.metadata.uid not in self._draft.touched and traits(pod).state != PREPARING_DELETE:
+        if pod.metadata.uid not in self._builder.touched and traits(pod).state != PREPARING_DELETE:
             cause = f"broken, and on neither {self._context.update_name} nor the current revision"
             self._delete(pod, delete_chain(self._context, pod, Intent.REPLACE, cause))
 
@@ -196,13 +196,15 @@ class _Update:
             self._chains += expanded
             if expanded or not self._expansion.is_complete(ordinal):
                 self._use(ordinal)
-                self._draft.reason(State.WAITING, "WaitingForVolume", f"the volumes of {pod.metadata.name} grow", [pod])
+                self._builder.reason(
+                    State.WAITING, "WaitingForVolume", f"the volumes of {pod.metadata.name} grow", [pod]
+                )
                 return
         if self._context.is_updated(ordinal, pod):
             return  # only its claims had to grow
         self._use(ordinal)
         busy = kind.terminating or kind.state == PREPARING_DELETE or ordinal in self._deleting or in_grace(pod)
-        if not busy and pod.metadata.uid not in self._draft.touched:
+        if not busy and pod.metadata.uid not in self._builder.touched:
             self._change(ordinal, pod)
 
     def _change(self, ordinal: int, pod: Pod) -> None:
@@ -211,14 +213,14 @@ class _Update:
             if self._delete(pod, recreate_chain(self._context, pod)):
                 self._updated.append(pod)
             return
-        chain = in_place_chain(self._context, pod, self._draft.waits)
+        chain = in_place_chain(self._context, pod, self._builder.deadlines)
         if chain is None:
             text = f"find strategy is InPlaceOnly but Pod {pod.metadata.name} can not update in-place"
             raise UpdateRefused(text, [pod], hindrance(self._context, pod))
         if not chain:
             self._held.append(pod)
         elif self._context.disruptions.admits(pod, chain):
-            self._draft.touch(pod)
+            self._builder.touch(pod)
             self._chains.append(chain)
             self._updated.append(pod)
 
@@ -226,13 +228,13 @@ class _Update:
         """Plan the writes that delete or hold the pod. Return False if there are none."""
         if is_held(self._context, pod):
             self._held.append(pod)
-        if chain and self._draft.touch(pod):
+        if chain and self._builder.touch(pod):
             self._chains.append(chain)
         return bool(chain)
 
     def _fail(self, phase: str, code: str, text: str, pods: Iterable[Pod]) -> None:
-        self._draft.errors.append((phase, text))
-        self._draft.reason(State.STUCK, code, text, list(pods))
+        self._builder.errors.append((phase, text))
+        self._builder.reason(State.STUCK, code, text, list(pods))
 
     def _explain_budget(self, waiting: str, pods: list[Pod]) -> None:
         """Name what uses up the budget: pods that are, or in this pass become, unavailable."""
@@ -245,4 +247,4 @@ class _Update:
         users += [f"{pods_word(taken)} of this pass"] if taken else []
         limit = context.targets.max_unavailable
         text = f"{waiting}; maxUnavailable {limit} is used: {'; '.join(users)}"
-        self._draft.reason(State.WAITING, "WaitingForMaxUnavailable", text, pods)
+        self._builder.reason(State.WAITING, "WaitingForMaxUnavailable", text, pods)

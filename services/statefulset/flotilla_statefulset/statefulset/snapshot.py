@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.gates import Gates
 from flotilla_common.workload.gathering import Options
 
@@ -31,6 +31,6 @@ class StatefulSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create, update, …
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The StatefulSet, as events and the bus name it."""
-        return Subject.of(STATEFUL_SET, self.statefulset.metadata)
+        return ObjectRef.of(STATEFUL_SET, self.statefulset.metadata)

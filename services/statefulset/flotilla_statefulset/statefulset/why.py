@@ -5,9 +5,9 @@ from heapq import nsmallest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.rollout import Lifecycle
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
-from flotilla_common.control.wording import pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import pods_word
 from flotilla_common.workload.causes import LOOKED_AT, Around, cause_of, explain_pods, lingers
 from flotilla_statefulset.statefulset.context import PlanContext
 
@@ -18,9 +18,9 @@ def state_of(context: PlanContext, pod: Pod) -> str:
     return f"{pod.metadata.name}: {cause.text if cause is not None else 'about to become available'}"
 
 
-def explain_unavailable(context: PlanContext, draft: Draft) -> None:
+def explain_unavailable(context: PlanContext, builder: PlanBuilder) -> None:
     """Add the root causes of wanted pods that are not available, and of unwanted pods whose termination is stuck."""
-    explain_pods(draft, _pods(context), _around(context))
+    explain_pods(builder, _pods(context), _around(context))
 
 
 def _around(context: PlanContext) -> Around:
@@ -35,20 +35,20 @@ def _pods(context: PlanContext) -> Iterator[Pod]:
     yield from (pod for one in pods.condemned if lingers(pod := pods.by_ordinal[one], context.now))
 
 
-def explain_progress(context: PlanContext, draft: Draft) -> None:
+def explain_progress(context: PlanContext, builder: PlanBuilder) -> None:
     """Explain how far the update is, if no step of the pass has given a reason."""
     counts, targets = context.pods.counts, context.targets
     outdated = len(context.pods.outdated)
     if targets.on_delete and outdated:
         text = f"{pods_word(outdated)} of older revisions must be deleted manually: type is OnDelete"
-        draft.reason(State.HELD, "OnDelete", text)
+        builder.reason(State.HELD, "OnDelete", text)
     elif targets.paused:
         text = f"paused by the user: {counts.updated} of {pods_word(targets.expected_updated)} updated"
-        draft.reason(State.HELD, "PausedByUser", text)
-    elif draft.reasons:
+        builder.reason(State.HELD, "PausedByUser", text)
+    elif builder.reasons:
         return
     elif outdated and counts.updated >= targets.expected_updated:
-        draft.reason(
+        builder.reason(
             State.HELD,
             "PartitionReached",
             f"{counts.updated} of {pods_word(counts.replicas)} updated, partition {targets.partition} keeps the other "
@@ -60,6 +60,8 @@ def explain_progress(context: PlanContext, draft: Draft) -> None:
         ]
         states = "; ".join(state_of(context, pod) for pod in pods[:3])
         more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
-        draft.reason(State.WAITING, "WaitingForAvailability", f"{states}{more}", pods)
+        builder.reason(State.WAITING, "WaitingForAvailability", f"{states}{more}", pods)
     else:
-        draft.reason(State.DONE, "Complete", f"{counts.updated} of {pods_word(counts.replicas)} updated, all available")
+        builder.reason(
+            State.DONE, "Complete", f"{counts.updated} of {pods_word(counts.replicas)} updated, all available"
+        )

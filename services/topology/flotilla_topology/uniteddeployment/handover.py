@@ -13,8 +13,8 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment
 from flotilla_common.api.moments import EARLIEST, later
 from flotilla_common.api.workload import Workload
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import State
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_topology.uniteddeployment.allocation import Allocation
 from flotilla_topology.uniteddeployment.children import ADVANCED_STATEFUL_SETS, STATEFUL_SETS, Child, ChildKind, ordinal
 from flotilla_topology.uniteddeployment.claiming import Family
@@ -42,7 +42,7 @@ def hand_over(
     allocated: Allocation,
     found: Mapping[str, Schedulability],
     now: datetime,
-    draft: Draft,
+    builder: PlanBuilder,
 ) -> Handover:
     """Return the replicas of children in this pass and the workloads to delete, and give reasons for waiting."""
     leaving = [(family.kind, child.workload, _serving(child)) for child in family.surplus]
@@ -56,12 +56,12 @@ def hand_over(
     for kind, workload, lost in leaving:
         if lost > spare:
             text = f"{kind.name} {workload.metadata.name} is deleted when {owner.spec.replicas} other pods are ready"
-            draft.reason(State.WAITING, "WaitingForOtherSubsets", text, [workload.metadata.name])
+            builder.reason(State.WAITING, "WaitingForOtherSubsets", text, [workload.metadata.name])
         elif workload.metadata.deletion_timestamp is None:
             spare -= lost
             going.append((kind, workload))
     replicas = dict(allocated)
-    if shrinking and _more_are_coming(owner, family, allocated, found, now, draft):
+    if shrinking and _more_are_coming(owner, family, allocated, found, now, builder):
         for child in shrinking:
             wanted = allocated[child.name]
             kept, lost = _shrink(child, wanted, spare)
@@ -69,7 +69,7 @@ def hand_over(
             replicas[child.name] = kept
             if kept > wanted:
                 text = f"subset {child.name} keeps {kept} pods instead of {wanted} until others are ready"
-                draft.reason(State.WAITING, "WaitingForOtherSubsets", text, [child])
+                builder.reason(State.WAITING, "WaitingForOtherSubsets", text, [child])
     return Handover(replicas=replicas, going=going)
 
 
@@ -91,18 +91,18 @@ def _more_are_coming(
     allocated: Allocation,
     found: Mapping[str, Schedulability],
     now: datetime,
-    draft: Draft,
+    builder: PlanBuilder,
 ) -> bool:
     """Report whether pods are expected in any subset. If so, the next pass is due when they no longer are."""
     coming = False
     for subset in owner.spec.topology.subsets:
         child, stuck = family.of(subset.name), found.get(subset.name, Schedulability()).waiting
-        if not stuck and _is_coming(child, allocated[subset.name], now, draft):
+        if not stuck and _is_coming(child, allocated[subset.name], now, builder):
             coming = True
     return coming
 
 
-def _is_coming(child: Child | None, wanted: int, now: datetime, draft: Draft) -> bool:
+def _is_coming(child: Child | None, wanted: int, now: datetime, builder: PlanBuilder) -> bool:
     """Report whether the subset lacks ready pods that its child is expected to create."""
     if child is None:
         return wanted > 0
@@ -112,7 +112,7 @@ def _is_coming(child: Child | None, wanted: int, now: datetime, draft: Draft) ->
     if workload.replicas < wanted or workload.metadata.generation != workload.status.observed_generation:
         return True
     youngest = max(one.metadata.creation_timestamp or EARLIEST for one in (workload, *child.pods))
-    return not draft.waits.passed(later(youngest, PROGRESS_DEADLINE), now)
+    return not builder.deadlines.passed(later(youngest, PROGRESS_DEADLINE), now)
 
 
 def _shrink(child: Child, wanted: int, spare: int) -> tuple[int, int]:

@@ -20,8 +20,8 @@ from flotilla_common.api.kinds.uniteddeployment.types import (
 )
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Event, Intent, Patch, Plan
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder, refused
 from flotilla_common.control.writes import patch_of, write_status
 from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.revisions import RevisionChoice
@@ -67,15 +67,15 @@ def _plan(
     snapshot: UnitedDeploymentSnapshot, kind: ChildKind, selector: Selector, revisions: RevisionChoice, now: datetime
 ) -> Plan:
     """Plan a pass over a UnitedDeployment whose spec is readable."""
-    owner, draft = with_new_subsets(snapshot.owner, now), Draft()
+    owner, builder = with_new_subsets(snapshot.owner, now), PlanBuilder()
     claims = {one.name: claim(snapshot, one, selector) for one in KINDS}
     children = family(snapshot, kind, claims, revisions.update.metadata.name)
-    _keep_revisions(snapshot, selector, revisions, draft)
-    _settle_ownership(owner, claims, draft)
-    found = _look_at_pods(owner, children, revisions, now, draft)
+    _keep_revisions(snapshot, selector, revisions, builder)
+    _settle_ownership(owner, claims, builder)
+    found = _look_at_pods(owner, children, revisions, now, builder)
     if marked := _newly_marked(owner, found):
-        return Draft().plan(status=_write(snapshot.owner, marked), urgent_status=True)
-    _relabel(found, draft)
+        return PlanBuilder().plan(status=_write(snapshot.owner, marked), urgent_status=True)
+    _relabel(found, builder)
     try:
         replicas = _allocate(owner, children, found)
     except AllocationError as error:
@@ -83,7 +83,7 @@ def _plan(
         return _failed("Failed SpecifySubsetReplicas", "InvalidSubsetReplicas", text)
     found = _try_again(children, found, replicas, now)
     partitions = {name: max(0, min(_partition(owner, name), count)) for name, count in replicas.items()}
-    handover = hand_over(owner, children, replicas, found, now, draft)
+    handover = hand_over(owner, children, replicas, found, now, builder)
     subsets = provision.Subsets(
         owner=owner,
         family=children,
@@ -93,8 +93,8 @@ def _plan(
         going=handover.going,
         found=found,
     )
-    provision.plan_provision(subsets, snapshot.taken_names, draft)
-    provision.plan_update(subsets, draft)
+    provision.plan_provision(subsets, snapshot.taken_names, builder)
+    provision.plan_update(subsets, builder)
     outcome = Outcome(
         revisions=revisions,
         family=children,
@@ -103,8 +103,8 @@ def _plan(
         partitions=partitions,
         moves=handover.moves,
     )
-    why.give_reasons(subsets, claims, draft)
-    return _finish(snapshot.owner, owner, selector, outcome, draft, now)
+    why.give_reasons(subsets, claims, builder)
+    return _finish(snapshot.owner, owner, selector, outcome, builder, now)
 
 
 def _failed(event: str, code: str, message: str) -> Plan:
@@ -117,31 +117,31 @@ def _failed(event: str, code: str, message: str) -> Plan:
 
 
 def _keep_revisions(
-    snapshot: UnitedDeploymentSnapshot, selector: Selector, revisions: RevisionChoice, draft: Draft
+    snapshot: UnitedDeploymentSnapshot, selector: Selector, revisions: RevisionChoice, builder: PlanBuilder
 ) -> None:
     status = snapshot.owner.status
     kept = {status.current_revision, status.updated_revision, revisions.update.metadata.name}
     deletes = surplus(snapshot, selector, kept)
-    draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
-    draft.stage(release(snapshot.owner.metadata.uid, REVISION, strays(snapshot, selector)), stop_on_failure=False)
-    draft.stage((revisions.writes,))
+    builder.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
+    builder.stage(release(snapshot.owner.metadata.uid, REVISION, strays(snapshot, selector)), stop_on_failure=False)
+    builder.stage((revisions.writes,))
     raised = {write.name for write in revisions.writes}
     adopted = [one for one in loose(snapshot, selector) if one.metadata.name not in raised]
-    draft.stage(take_in(UNITED_DEPLOYMENT, snapshot.owner.metadata, REVISION, adopted))
+    builder.stage(take_in(UNITED_DEPLOYMENT, snapshot.owner.metadata, REVISION, adopted))
 
 
-def _settle_ownership(owner: UnitedDeployment, claims: Mapping[str, Claimed], draft: Draft) -> None:
+def _settle_ownership(owner: UnitedDeployment, claims: Mapping[str, Claimed], builder: PlanBuilder) -> None:
     """Release workloads that no longer match, and adopt matching orphans of the template's kind."""
     wanted = kind_of(owner.spec.template)
     for kind in KINDS:
         claimed = claims[kind.name]
-        draft.stage(release(owner.metadata.uid, kind.resource, claimed.strays), stop_on_failure=False)
+        builder.stage(release(owner.metadata.uid, kind.resource, claimed.strays), stop_on_failure=False)
         if kind is wanted:
-            draft.stage(take_in(UNITED_DEPLOYMENT, owner.metadata, kind.resource, claimed.orphans))
+            builder.stage(take_in(UNITED_DEPLOYMENT, owner.metadata, kind.resource, claimed.orphans))
 
 
 def _look_at_pods(
-    owner: UnitedDeployment, children: Family, revisions: RevisionChoice, now: datetime, draft: Draft
+    owner: UnitedDeployment, children: Family, revisions: RevisionChoice, now: datetime, builder: PlanBuilder
 ) -> dict[str, Schedulability]:
     """Return the schedulability of each child's pods; empty under the Fixed strategy."""
     settings = owner.spec.adaptive
@@ -151,7 +151,7 @@ def _look_at_pods(
     stored = {one.name: next(iter(one.conditions), None) for one in owner.status.subset_statuses}
     if not owner.spec.reserves:
         return {
-            child.name: adaptive(child, stored.get(child.name), patience, now, draft.waits)
+            child.name: adaptive(child, stored.get(child.name), patience, now, builder.deadlines)
             for child in children.children
         }
     reservation = Reservation(
@@ -159,7 +159,7 @@ def _look_at_pods(
         revision=revisions.update.metadata.name,
         rollout_began=_rollout_began(owner, revisions, now),
         now=now,
-        waits=draft.waits,
+        deadlines=builder.deadlines,
     )
     return {child.name: reservation.look_at(child, stored.get(child.name)) for child in children.children}
 
@@ -187,7 +187,7 @@ def _rollout_began(owner: UnitedDeployment, revisions: RevisionChoice, now: date
     return (stored.last_transition_time if stored is not None else None) or now
 
 
-def _relabel(found: Mapping[str, Schedulability], draft: Draft) -> None:
+def _relabel(found: Mapping[str, Schedulability], builder: PlanBuilder) -> None:
     """Label pods as reserved or not."""
     writes = [
         (
@@ -202,7 +202,7 @@ def _relabel(found: Mapping[str, Schedulability], draft: Draft) -> None:
         for one in found.values()
         for pod, reserved in one.relabelled
     ]
-    draft.stage(writes[:MAX_CHAINS_PER_PASS])
+    builder.stage(writes[:MAX_CHAINS_PER_PASS])
 
 
 def _allocate(owner: UnitedDeployment, children: Family, found: Mapping[str, Schedulability]) -> Allocation:
@@ -263,11 +263,16 @@ def _partition(owner: UnitedDeployment, subset: str) -> int:
 
 
 def _finish(
-    stored: UnitedDeployment, owner: UnitedDeployment, selector: Selector, outcome: Outcome, draft: Draft, now: datetime
+    stored: UnitedDeployment,
+    owner: UnitedDeployment,
+    selector: Selector,
+    outcome: Outcome,
+    builder: PlanBuilder,
+    now: datetime,
 ) -> Plan:
     status = status_of(owner, selector, outcome, now)
     total = owner.spec.replicas
-    return draft.plan(
+    return builder.plan(
         status=_write(stored, status),
         urgent_status=_decisions(status) != _decisions(stored.status),
         status_after_success=True,
@@ -280,7 +285,7 @@ def _finish(
             "reserved": status.reserved_pods,
         },
         # No write but the status depends on pods becoming ready, so a thousand of them are processed at a lower rate.
-        settled=not draft.stages and not outcome.moves and owner.spec.adaptive is None,
+        settled=not builder.stages and not outcome.moves and owner.spec.adaptive is None,
     )
 
 

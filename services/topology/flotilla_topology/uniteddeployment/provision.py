@@ -10,8 +10,8 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.uniteddeployment.types import REVISION_LABEL, SUBSET_LABEL, Subset, UnitedDeployment
 from flotilla_common.api.resources import POD
 from flotilla_common.api.workload import Workload
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Delete, Event, Intent, State
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.newpods import suffix
 from flotilla_topology.uniteddeployment.children import STATEFUL_SETS, Child, ChildKind, is_on, ordinal, subset_of
@@ -55,18 +55,18 @@ class Subsets(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def plan_provision(subsets: Subsets, taken: Container[str], draft: Draft) -> None:
+def plan_provision(subsets: Subsets, taken: Container[str], builder: PlanBuilder) -> None:
     """Plan the creates and deletes of children."""
-    draft.stage(_deletes(subsets), stop_on_failure=False)
-    draft.stage(_creates(subsets, taken, draft), slow_start=1)
+    builder.stage(_deletes(subsets), stop_on_failure=False)
+    builder.stage(_creates(subsets, taken, builder), slow_start=1)
 
 
-def _creates(subsets: Subsets, taken: Container[str], draft: Draft) -> list[Chain]:
+def _creates(subsets: Subsets, taken: Container[str], builder: PlanBuilder) -> list[Chain]:
     missing = [one for one in subsets.owner.spec.topology.subsets if subsets.family.of(one.name) is None]
     bodies: list[Json] = []
     for subset in sorted(missing, key=lambda subset: subset.name):
         wanted = subsets.wanted(subset)
-        child = _readable(subsets, wanted, draft)
+        child = _readable(subsets, wanted, builder)
         if child is not None:
             name = _name(subsets.owner, subset.name, taken)
             bodies.append(new_child(subsets.owner, wanted, child, name))
@@ -130,21 +130,21 @@ def _name(owner: UnitedDeployment, subset: str, taken: Container[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def plan_update(subsets: Subsets, draft: Draft) -> None:
+def plan_update(subsets: Subsets, builder: PlanBuilder) -> None:
     """Plan the updates of existing children, all subsets side by side (§9.6)."""
     chains: list[Chain] = []
     for subset in subsets.owner.spec.topology.subsets:
         child = subsets.family.of(subset.name)
         if child is not None and child.metadata.deletion_timestamp is None:
-            chains.append(_update(subsets, child, subsets.wanted(subset), draft))
-    draft.stage(chains, slow_start=1)
+            chains.append(_update(subsets, child, subsets.wanted(subset), builder))
+    builder.stage(chains, slow_start=1)
 
 
-def _update(subsets: Subsets, child: Child, wanted: Wanted, draft: Draft) -> Chain:
+def _update(subsets: Subsets, child: Child, wanted: Wanted, builder: PlanBuilder) -> Chain:
     cause = _cause(child, wanted)
     if not cause:
         return ()
-    target = _readable(subsets, wanted, draft)
+    target = _readable(subsets, wanted, builder)
     if target is None:
         return ()
     if cause == _ROLLING and not lacks(child.workload, target):
@@ -204,14 +204,14 @@ def _stuck(child: Child, wanted: Wanted) -> Chain:
     )
 
 
-def _readable(subsets: Subsets, wanted: Wanted, draft: Draft) -> Desired | None:
+def _readable(subsets: Subsets, wanted: Wanted, builder: PlanBuilder) -> Desired | None:
     """Return the desired child; None, with a reason, if it cannot be computed."""
     try:
         return desired(subsets.owner, wanted)
     except ValueError as error:
         text = f"subset {wanted.subset.name} is not changed: {error}"
-        draft.reason(State.STUCK, "InvalidSubset", text)
-        draft.errors.append((UPDATE, text))
+        builder.reason(State.STUCK, "InvalidSubset", text)
+        builder.errors.append((UPDATE, text))
         message = f"Error updating PodSet ({wanted.kind.name}) {wanted.subset.name} when updating: {error}"
-        draft.events.append(Event(reason="FailedUpdateSubset", message=message, warning=True))
+        builder.events.append(Event(reason="FailedUpdateSubset", message=message, warning=True))
         return None

@@ -9,7 +9,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.uniteddeployment.types import RESERVED_LABEL, SCHEDULABLE, AdaptiveStrategy
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
-from flotilla_common.control.draft import Waits
+from flotilla_common.control.planbuilder import Deadlines
 from flotilla_topology.uniteddeployment.children import Child, is_on
 from flotilla_topology.unscheduled import is_timed_out, is_unscheduled
 
@@ -50,19 +50,21 @@ class Schedulability(msgspec.Struct, frozen=True, kw_only=True):
     overdue_updates: int = 0  # old pods that are reserved because their update takes too long
 
 
-def adaptive(child: Child, stored: Condition | None, patience: Patience, now: datetime, waits: Waits) -> Schedulability:
+def adaptive(
+    child: Child, stored: Condition | None, patience: Patience, now: datetime, deadlines: Deadlines
+) -> Schedulability:
     """Check the pods of a child whose surplus goes to other subsets (§10)."""
     marked, status, waiting = stored is not None and stored.status == "False", child.workload.status, list[Pod]()
     if status.ready_replicas < status.replicas:
-        waiting = [pod for pod in child.pods if is_timed_out(pod, patience.critical, now, waits)]
+        waiting = [pod for pod in child.pods if is_timed_out(pod, patience.critical, now, deadlines)]
     if marked and stored is not None and stored.last_transition_time is not None:
-        if not waits.passed(later(stored.last_transition_time, patience.marked), now):
+        if not deadlines.passed(later(stored.last_transition_time, patience.marked), now):
             return Schedulability(unschedulable=True, marked=True, condition=stored, waiting=waiting)
         text = f"unschedulable subset recovered after {patience.marked:.6f} seconds"
         stored = changed(stored, True, RECOVERED, text, now)
     if waiting:
         stored = changed(stored, False, RESCHEDULED, "timeout pending pods found", now)
-        waits.until(later(now, patience.marked))
+        deadlines.until(later(now, patience.marked))
     return Schedulability(unschedulable=bool(waiting), marked=marked, condition=stored, waiting=waiting)
 
 
@@ -73,7 +75,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     revision: str  # name of the UnitedDeployment's newest revision
     rollout_began: datetime
     now: datetime
-    waits: Waits
+    deadlines: Deadlines
 
     def look_at(self, child: Child, stored: Condition | None) -> Schedulability:
         """Check the pods of a child that keeps unschedulable pods as reserved."""
@@ -104,30 +106,30 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     def _is_reserved(self, pod: Pod, marked: bool) -> bool:
         label = pod.metadata.labels.get(RESERVED_LABEL)
         if marked and label is None:
-            self.waits.until(later(self.now, self.patience.marked))
+            self.deadlines.until(later(self.now, self.patience.marked))
             return True
         if label == "true":
             return not self._has_proved_itself(pod)
         if is_on(pod, self.revision):
-            return self._asks_again(is_timed_out(pod, self.patience.critical, self.now, self.waits))
+            return self._asks_again(is_timed_out(pod, self.patience.critical, self.now, self.deadlines))
         return self._asks_again(self._is_overdue(pod))
 
     def _has_proved_itself(self, pod: Pod) -> bool:
         """Report whether the pod is on the newest revision, and has been ready for long enough."""
         if pod.status.phase != "Running" or not is_on(pod, self.revision) or pod.ready_since is None:
-            self.waits.until(later(self.now, self.patience.marked))
+            self.deadlines.until(later(self.now, self.patience.marked))
             return False
-        return self.waits.passed(later(pod.ready_since, self.patience.marked), self.now)
+        return self.deadlines.passed(later(pod.ready_since, self.patience.marked), self.now)
 
     def _is_overdue(self, pod: Pod) -> bool:
         """Report whether the pod is on an old revision for longer than the critical time of the rollout."""
         if is_on(pod, self.revision) or pod.metadata.deletion_timestamp is not None:
             return False
-        return self.waits.passed(later(self.rollout_began, self.patience.critical), self.now)
+        return self.deadlines.passed(later(self.rollout_began, self.patience.critical), self.now)
 
     def _asks_again(self, reserved: bool) -> bool:
         if reserved:
-            self.waits.until(later(self.now, self.patience.marked))
+            self.deadlines.until(later(self.now, self.patience.marked))
         return reserved
 
 

@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT, UnitedDeployment
 from flotilla_common.api.workload import Workload
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 
 
 class UnitedDeploymentSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +22,6 @@ class UnitedDeploymentSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: provision, update
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The UnitedDeployment, as events and the bus name it."""
-        return Subject.of(UNITED_DEPLOYMENT, self.owner.metadata)
+        return ObjectRef.of(UNITED_DEPLOYMENT, self.owner.metadata)

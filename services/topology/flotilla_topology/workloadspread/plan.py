@@ -25,8 +25,8 @@ from flotilla_common.api.kinds.workloadspread.types import (
 )
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft, refused
 from flotilla_common.control.plan import Chain, Event, Intent, Patch, PatchType, Plan, Reason, State
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder, refused
 from flotilla_common.control.writes import delete_of, patch_of, write_status
 from flotilla_topology.workloadspread.costs import Cost, changed_costs
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
@@ -56,16 +56,16 @@ def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
         selected = _selected(snapshot)
         pods = sort_pods(selected, target.replicas)
         costs = list(changed_costs(spread.spec.subsets, target, pods)) if _has_costs(target) else []
-        draft = Draft()
-        books = books_of(spread, pods, target.replicas, now, draft.waits)
+        builder = PlanBuilder()
+        books = books_of(spread, pods, target.replicas, now, builder.deadlines)
     except ValueError as error:
         return refused("InvalidSubset", f"nothing is done: {error}")
-    draft.stage([*islice(_writes(spread, pods, costs), MAX_CHAINS_PER_PASS)])
-    draft.stage(_deletes(spread, books)[:MAX_CHAINS_PER_PASS], stop_on_failure=False)
-    draft.events += books.events
-    give_reasons(selected, pods, books, draft)
+    builder.stage([*islice(_writes(spread, pods, costs), MAX_CHAINS_PER_PASS)])
+    builder.stage(_deletes(spread, books)[:MAX_CHAINS_PER_PASS], stop_on_failure=False)
+    builder.events += books.events
+    give_reasons(selected, pods, books, builder)
     status = _write(spread, books.status)
-    return draft.plan(
+    return builder.plan(
         status=status,
         urgent_status=_is_urgent(spread.status, books.status),
         status_after_success=True,
@@ -75,7 +75,7 @@ def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
             "adopted": len(pods.adopted),
             "unspread": sum(pod.active for pod in (*pods.of(FAKE_SUBSET), *pods.left_out)),
         },
-        settled=not draft.stages and status is None,
+        settled=not builder.stages and status is None,
     )
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.workloadspread.types import VERSION_IGNORED, WORKLOAD_SPREAD, WorkloadSpread
-from flotilla_common.control.subject import Subject
+from flotilla_common.control.objectref import ObjectRef
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +31,6 @@ class WorkloadSpreadSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Mapping[str, Node] = {}  # nodes of these pods, by name
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> ObjectRef:
         """The WorkloadSpread, as events and the bus name it."""
-        return Subject.of(WORKLOAD_SPREAD, self.spread.metadata)
+        return ObjectRef.of(WORKLOAD_SPREAD, self.spread.metadata)

@@ -18,8 +18,8 @@ from flotilla_common.api.kinds.workloadspread.types import (
 )
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import Moment, later
-from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Event
+from flotilla_common.control.planbuilder import Deadlines
 from flotilla_topology.unscheduled import is_timed_out
 from flotilla_topology.workloadspread.sorting import Sorted
 
@@ -44,9 +44,9 @@ class Books(msgspec.Struct, frozen=True, kw_only=True):
     stuck: Mapping[str, Sequence[Pod]]  # by subset
 
 
-def books_of(spread: WorkloadSpread, pods: Sorted, replicas: int, now: datetime, waits: Waits) -> Books:
+def books_of(spread: WorkloadSpread, pods: Sorted, replicas: int, now: datetime, deadlines: Deadlines) -> Books:
     """Compute the status. Raises ValueError if a limit cannot be read."""
-    writer = _Writer(spread, replicas, now, waits)
+    writer = _Writer(spread, replicas, now, deadlines)
     subsets = spread.spec.subsets
     totals = [
         writer.entry(index, subset, pods.of(subset.name), _of(spread.status.subset_statuses, subset.name))
@@ -86,11 +86,11 @@ def _opened(total: SubsetStatus) -> SubsetStatus:
 class _Writer:
     """Writes the entries of one WorkloadSpread."""
 
-    def __init__(self, spread: WorkloadSpread, replicas: int, now: datetime, waits: Waits) -> None:
+    def __init__(self, spread: WorkloadSpread, replicas: int, now: datetime, deadlines: Deadlines) -> None:
         self._spread = spread
         self._replicas = replicas
         self._now = now
-        self._waits = waits
+        self._deadlines = deadlines
         self.is_total = True
         self.events: list[Event] = []
         self.stuck: dict[str, list[Pod]] = {}
@@ -127,7 +127,7 @@ class _Writer:
     def _unexpired(self, held: Mapping[str, Moment], seconds: int, reason: str, verb: str) -> dict[str, Moment]:
         kept: dict[str, Moment] = {}
         for name, since in held.items():
-            if self._waits.passed(later(since, seconds), self._now):
+            if self._deadlines.passed(later(since, seconds), self._now):
                 if name.startswith(AHEAD):  # its webhook is gone, and no pod ever took it
                     continue
                 place = f"{self._spread.metadata.namespace}/{name}"
@@ -143,14 +143,14 @@ class _Writer:
             return []
         if index == len(self._spread.spec.subsets) - 1:
             return [self._condition(before, schedulable=True)]
-        stuck = [pod for pod in active if is_timed_out(pod, patience, self._now, self._waits)]
+        stuck = [pod for pod in active if is_timed_out(pod, patience, self._now, self._deadlines)]
         if self.is_total:
             self.stuck[subset.name] = stuck
         if stuck:
             return [self._condition(before, schedulable=False)]
         held = next((one for one in before.conditions if one.type == SCHEDULABLE), None)
         if held is not None and held.status == "False" and held.last_transition_time is not None:
-            if not self._waits.passed(later(held.last_transition_time, MARKED_SECONDS), self._now):
+            if not self._deadlines.passed(later(held.last_transition_time, MARKED_SECONDS), self._now):
                 return [held]
             if self.is_total:
                 self.events.append(self._recovered(subset))

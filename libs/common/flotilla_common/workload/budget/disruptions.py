@@ -22,10 +22,10 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
     PodUnavailableBudget,
 )
 from flotilla_common.api.resources import POD
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import UPDATES_IN_PLACE, Chain, Delete, Intent, State
-from flotilla_common.control.wording import named, pods_word
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, pods_word
 from flotilla_common.control.writes import patch_of
 from flotilla_common.gates import Gates
 from flotilla_common.workload.budget.decision import related_budget, why_free
@@ -75,7 +75,7 @@ class Disruptions:
         self._waiting.setdefault(key, {})[uid] = pod
         return False
 
-    def stage(self, draft: Draft) -> None:
+    def stage(self, builder: PlanBuilder) -> None:
         """Put the writes that take budget before all others of the plan, and add a reason for the waiting pods."""
         chains = [
             (
@@ -92,9 +92,9 @@ class Disruptions:
             )
             for key, pods in self._taken.items()
         ]
-        draft.stage(chains, at=0)
+        builder.stage(chains, at=0)
         for key, pods in self._waiting.items():
-            self._explain(key, list(pods.values()), draft)
+            self._explain(key, list(pods.values()), builder)
 
     def _take(self, key: Key, pod: Pod, operation: str) -> bool:
         status, deleted = self._statuses[key], self._deleted.get(key, 0)
@@ -109,12 +109,12 @@ class Disruptions:
         self._taken.setdefault(key, []).append(pod)
         return True
 
-    def _explain(self, key: Key, pods: list[Pod], draft: Draft) -> None:
+    def _explain(self, key: Key, pods: list[Pod], builder: PlanBuilder) -> None:
         who = f"{named(pods)} for PodUnavailableBudget {key[1]}"
         if fault := self._faults.get(key):
-            draft.reason(State.STUCK, "InvalidBudget", f"{who}: {fault}", pods)
+            builder.reason(State.STUCK, "InvalidBudget", f"{who}: {fault}", pods)
         else:
-            draft.reason(State.WAITING, "WaitingForBudget", f"{who}: {held_by(self._statuses[key])}", pods)
+            builder.reason(State.WAITING, "WaitingForBudget", f"{who}: {held_by(self._statuses[key])}", pods)
 
 
 def _operation_of(chain: Chain) -> str:

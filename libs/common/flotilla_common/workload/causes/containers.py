@@ -12,7 +12,7 @@ from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.gates import update_of
 from flotilla_common.workload.causes.probes import probe_result, restart_cause, unready_cause
 from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause, waits_for_turn
-from flotilla_common.workload.causes.wording import bare, last_line, restarts_word
+from flotilla_common.workload.causes.text import bare, last_line, restarts_word
 
 BY_SIGNAL = 128
 """The offset that shells and runtimes add to the number of the signal that ended a process."""

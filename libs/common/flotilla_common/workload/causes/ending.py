@@ -8,7 +8,7 @@ from flotilla_common.api.moments import later
 from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.containers import exit_cause
 from flotilla_common.workload.causes.nodes import node_trouble
-from flotilla_common.workload.causes.wording import bare, seconds_word
+from flotilla_common.workload.causes.text import bare, seconds_word
 
 CONFIRMED_WITHIN = timedelta(seconds=15)
 """Time after the grace period for a kubelet to kill the remaining processes and delete the pod."""

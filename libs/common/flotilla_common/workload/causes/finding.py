@@ -6,9 +6,9 @@ from itertools import islice
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Reason, State
-from flotilla_common.control.wording import first_names, named
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import first_names, named
 from flotilla_common.workload.causes.cause import NOTHING, Around, Cause
 from flotilla_common.workload.causes.containers import containers_cause
 from flotilla_common.workload.causes.ending import has_done_its_work, over_cause, terminating_cause
@@ -92,7 +92,9 @@ def grouped(found: Iterable[tuple[str, Cause]]) -> list[Group]:
     return sorted(groups, key=lambda group: (not group.cause.stuck, -len(group.pods)))
 
 
-def explain_pods(draft: Draft, pods: Iterable[Pod], around: Around, *, namespaced: bool = False) -> Sequence[Group]:
+def explain_pods(
+    builder: PlanBuilder, pods: Iterable[Pod], around: Around, *, namespaced: bool = False
+) -> Sequence[Group]:
     """Add the causes of the first of these pods as reasons, and return them.
 
     They replace less specific reasons of the same pass about the same pods with the same code. `namespaced` includes
@@ -103,8 +105,10 @@ def explain_pods(draft: Draft, pods: Iterable[Pod], around: Around, *, namespace
     groups = grouped(found)[:MOST_GROUPS]
     for group in groups:
         new = group.reason
-        draft.reasons = [one for one in draft.reasons if one.code != new.code or not {*one.objects} <= {*new.objects}]
-        draft.reasons.append(new)
+        builder.reasons = [
+            one for one in builder.reasons if one.code != new.code or not {*one.objects} <= {*new.objects}
+        ]
+        builder.reasons.append(new)
     return groups
 
 

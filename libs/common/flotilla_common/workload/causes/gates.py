@@ -13,7 +13,7 @@ from flotilla_common.api.meta import Condition, rfc3339
 from flotilla_common.api.moments import later
 from flotilla_common.api.rollout import LifecycleHook
 from flotilla_common.workload.causes.cause import Around, Cause
-from flotilla_common.workload.causes.wording import bare
+from flotilla_common.workload.causes.text import bare
 from flotilla_common.workload.inplace.state import InPlaceState, state_of_update
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, PREPARING_UPDATE, UPDATED
 from flotilla_common.workload.readiness import Holder

@@ -3,7 +3,7 @@
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Condition, rfc3339
 from flotilla_common.workload.causes.cause import Around, Cause
-from flotilla_common.workload.causes.wording import bare
+from flotilla_common.workload.causes.text import bare
 
 
 def node_cause(pod: Pod, around: Around) -> Cause | None:

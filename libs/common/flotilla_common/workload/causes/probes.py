@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from flotilla_common.api.core import Container, ContainerStatus, Probe, TerminatedState
 from flotilla_common.workload.causes.cause import Around, Cause, about
-from flotilla_common.workload.causes.wording import bare, restarts_word
+from flotilla_common.workload.causes.text import bare, restarts_word
 
 _FAILED = (" probe failed: ", " probe errored and resulted in unknown state: ", " probe errored: ", " probe warning: ")
 

@@ -2,7 +2,7 @@
 
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
 from flotilla_common.workload.causes.cause import Around, Cause, Claim, about
-from flotilla_common.workload.causes.wording import bare
+from flotilla_common.workload.causes.text import bare
 
 _FAILURES = ("ProvisioningFailed", "FailedBinding", "VolumeMismatch", "ClaimLost", "ClaimMisbound")
 _WAITS = ("ExternalProvisioning", "Provisioning", "WaitForPodScheduled", "WaitForFirstConsumer")

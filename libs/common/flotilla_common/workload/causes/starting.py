@@ -6,7 +6,7 @@ from flotilla_common.api.core import Pod, WaitingState
 from flotilla_common.api.keys import LAUNCH_COMPLETED
 from flotilla_common.workload.causes.cause import Around, Cause, about
 from flotilla_common.workload.causes.scheduling import claim_cause
-from flotilla_common.workload.causes.wording import bare
+from flotilla_common.workload.causes.text import bare
 from flotilla_common.workload.launch import launch_priority
 
 _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "SignatureValidationFailed")

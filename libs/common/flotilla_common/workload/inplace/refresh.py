@@ -20,9 +20,9 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
-from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Frozen, Intent, State
-from flotilla_common.control.wording import named
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
+from flotilla_common.control.text import named
 from flotilla_common.workload.inplace.batches import write_batch
 from flotilla_common.workload.inplace.completion import completed, containers_completed
 from flotilla_common.workload.inplace.state import Grace, InPlaceState, grace_of, state_of_update
@@ -184,29 +184,29 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
     backfill: Mapping[str, str] | None = None
 
 
-def stage_refreshes(draft: Draft, pods: Iterable[Due], *, at: int | None) -> None:
+def stage_refreshes(builder: PlanBuilder, pods: Iterable[Due], *, at: int | None) -> None:
     """Plan the refresh of pods that no other step of this pass writes, as a stage at position `at` or at the end."""
     chains: list[Chain] = []
     in_grace: list[Pod] = []
     for due in pods:
         pod = due.pod
-        if pod.metadata.uid in draft.touched:
+        if pod.metadata.uid in builder.touched:
             continue
         if len(chains) >= MAX_CHAINS_PER_PASS:
             break
         outcome = _refresh(due)
-        if outcome.chain and draft.touch(pod):
+        if outcome.chain and builder.touch(pod):
             chains.append(outcome.chain)
         if outcome.wait_seconds:
             in_grace.append(pod)
-            draft.waits.until(later(due.context.now, outcome.wait_seconds))
+            builder.deadlines.until(later(due.context.now, outcome.wait_seconds))
         if outcome.problem:
             text = f"cannot continue with {pod.metadata.name}: {outcome.problem}"
-            draft.reason(State.STUCK, "PodUnreadable", text, [pod], symptom=True)
-    draft.stage(chains, stop_on_failure=False, at=at)
+            builder.reason(State.STUCK, "PodUnreadable", text, [pod], symptom=True)
+    builder.stage(chains, stop_on_failure=False, at=at)
     if in_grace:
         text = f"the grace period of {named(in_grace)} has not ended"
-        draft.reason(State.WAITING, "WaitingForGracePeriod", text, in_grace)
+        builder.reason(State.WAITING, "WaitingForGracePeriod", text, in_grace)
 
 
 def _refresh(due: Due) -> Refresh:

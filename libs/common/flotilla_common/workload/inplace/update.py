@@ -20,8 +20,8 @@ from flotilla_common.api.keys import (
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
 from flotilla_common.api.rollout import Lifecycle
-from flotilla_common.control.draft import Waits
 from flotilla_common.control.plan import Chain, Event, Frozen, Intent, Patch
+from flotilla_common.control.planbuilder import Deadlines
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace.batches import write_batch
 from flotilla_common.workload.inplace.state import InPlaceState, UpdateSpec, encode_grace
@@ -82,11 +82,11 @@ def update_in_place(
     *,
     revision_labels: Mapping[str, str],
     grace_seconds: int,
-    waits: Waits,
+    deadlines: Deadlines,
 ) -> Chain:
     """Return the writes that start the update, or that ask the hook first; none while the hook holds the pod.
 
-    `revision_labels` put the pod on the target revision. `waits` gets the end of the grace period.
+    `revision_labels` put the pod on the target revision. `deadlines` gets the end of the grace period.
 
     Raises UpdateRefused if the pod is in a lifecycle state in which it cannot be updated.
     """
@@ -105,7 +105,7 @@ def update_in_place(
     if pod.state not in (*_FRESH, PREPARING_UPDATE, UPDATING):
         raise UpdateRefused(f"not allowed to in-place update pod {name} in state {pod.state}", [pod])
     if grace_seconds > 0:
-        waits.until(later(context.now, grace_seconds))
+        deadlines.until(later(context.now, grace_seconds))
     done = f"successfully update pod {name} in-place(revision {spec.revision})"
     return start(
         pod,

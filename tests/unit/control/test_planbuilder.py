@@ -8,9 +8,9 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import POD, SECRET
-from flotilla_common.control.draft import Draft, Waits, refused
 from flotilla_common.control.plan import Create, Delete, Event, Intent, Patch, PatchType, Reason, Stage, State
-from flotilla_common.control.wording import first_names, named, nodes_word, pods_word
+from flotilla_common.control.planbuilder import Deadlines, PlanBuilder, refused
+from flotilla_common.control.text import first_names, named, nodes_word, pods_word
 from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_patch
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -46,37 +46,37 @@ def test_one_is_singular() -> None:
 
 
 def test_the_earliest_moment_is_waited_for() -> None:
-    waits = Waits()
-    waits.until(None)
-    assert waits.next is None
-    waits.not_before(NOW)
-    assert waits.next is None
+    deadlines = Deadlines()
+    deadlines.until(None)
+    assert deadlines.next is None
+    deadlines.not_before(NOW)
+    assert deadlines.next is None
     later, sooner = NOW + timedelta(seconds=9), NOW + timedelta(seconds=2)
     for moment in (later, sooner, later):
-        waits.until(moment)
-    assert waits.next == sooner
-    waits.not_before(NOW + timedelta(seconds=1))
-    assert waits.next == sooner
-    waits.not_before(NOW + timedelta(seconds=3))
-    assert waits.next == NOW + timedelta(seconds=3)
+        deadlines.until(moment)
+    assert deadlines.next == sooner
+    deadlines.not_before(NOW + timedelta(seconds=1))
+    assert deadlines.next == sooner
+    deadlines.not_before(NOW + timedelta(seconds=3))
+    assert deadlines.next == NOW + timedelta(seconds=3)
 
 
 @pytest.mark.parametrize(("seconds", "passed"), [(-1, True), (0, True), (1, False)])
 def test_a_moment_that_has_come_is_not_waited_for(seconds: float, passed: bool) -> None:
-    waits, moment = Waits(), NOW + timedelta(seconds=seconds)
-    assert waits.passed(moment, NOW) is passed
-    assert waits.next == (None if passed else moment)
+    deadlines, moment = Deadlines(), NOW + timedelta(seconds=seconds)
+    assert deadlines.passed(moment, NOW) is passed
+    assert deadlines.next == (None if passed else moment)
 
 
 def test_a_draft_becomes_a_plan() -> None:
-    draft, delete = Draft(), delete_of(POD, META, Intent.DELETE, "x")
-    draft.stage([(delete,), ()], slow_start=2)
-    draft.stage([()])
-    draft.stage([(delete,)], stop_on_failure=False, at=0)
-    draft.reason(State.WAITING, "Waiting", "for it", [pod(name) for name in "abcdefg"])
-    draft.numbers |= {"b": 2}
-    draft.waits.until(NOW)
-    plan = draft.plan(numbers={"a": 1, "b": 0}, settled=True)
+    builder, delete = PlanBuilder(), delete_of(POD, META, Intent.DELETE, "x")
+    builder.stage([(delete,), ()], slow_start=2)
+    builder.stage([()])
+    builder.stage([(delete,)], stop_on_failure=False, at=0)
+    builder.reason(State.WAITING, "Waiting", "for it", [pod(name) for name in "abcdefg"])
+    builder.numbers |= {"b": 2}
+    builder.deadlines.until(NOW)
+    plan = builder.plan(numbers={"a": 1, "b": 0}, settled=True)
     assert plan.stages == (
         Stage(chains=((delete,),), stop_on_failure=False),
         Stage(chains=((delete,),), slow_start=2),
@@ -113,8 +113,8 @@ def test_what_cannot_be_planned_is_a_reason_and_an_event() -> None:
 
 
 def test_an_object_is_written_once() -> None:
-    draft = Draft()
-    assert [draft.touch(pod(name)) for name in "aba"] == [True, True, False]
+    builder = PlanBuilder()
+    assert [builder.touch(pod(name)) for name in "aba"] == [True, True, False]
 
 
 def test_writes_name_the_object_that_was_planned_with() -> None:
@@ -148,10 +148,10 @@ def test_writes_name_the_object_that_was_planned_with() -> None:
     ids=["for ever", "not yet", "over", "at once", "negative"],
 )
 def test_what_is_finished_is_deleted_after_its_ttl(ttl: int | None, age: int, deleted: bool, wait: int | None) -> None:
-    waits, since = Waits(), NOW - timedelta(seconds=age)
-    chain = delete_finished(POD, META, ttl=ttl, since=since, now=NOW, waits=waits)
+    deadlines, since = Deadlines(), NOW - timedelta(seconds=age)
+    chain = delete_finished(POD, META, ttl=ttl, since=since, now=NOW, deadlines=deadlines)
     assert chain == ((delete_of(POD, META, Intent.CLEAN_UP, f"completed {ttl} seconds ago"),) if deleted else ())
-    assert waits.next == (None if wait is None else NOW + timedelta(seconds=wait))
+    assert deadlines.next == (None if wait is None else NOW + timedelta(seconds=wait))
 
 
 class Counts(Model):

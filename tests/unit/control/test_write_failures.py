@@ -4,7 +4,7 @@ import pytest
 
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Create, Intent, Outcome, OutcomeKind, Patch, Plan, Reason, State
-from flotilla_common.control.refusals import Refusal, refusal_of, with_refusals
+from flotilla_common.control.write_failures import WriteFailure, with_write_failures, write_failure_of
 
 TEXTS = [
     (
@@ -60,7 +60,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("code", "text"), TEXTS)
 def test_the_code_says_who_refused_and_the_text_is_the_apiserver_s(code: str, text: str) -> None:
-    reason = Refusal("creating Pod web-1", text).reason
+    reason = WriteFailure("creating Pod web-1", text).reason
     assert (reason.code, reason.message) == (code, f"creating Pod web-1 is refused: {text}")
 
 
@@ -71,17 +71,17 @@ STATUS = Patch(
 
 
 def test_what_was_to_be_written_is_told() -> None:
-    denied = refusal_of(CREATE, Outcome(kind=OutcomeKind.DENIED, message="no"))
+    denied = write_failure_of(CREATE, Outcome(kind=OutcomeKind.DENIED, message="no"))
     assert denied.reason.message == "creating Pod web-1 is refused: no"
-    lost = refusal_of(STATUS, Outcome(kind=OutcomeKind.UNKNOWN, message="timed out"))
+    lost = write_failure_of(STATUS, Outcome(kind=OutcomeKind.UNKNOWN, message="timed out"))
     assert lost.reason.message == "updating Pod web-1 (status) has no known outcome: timed out"
 
 
 def test_a_plan_that_speaks_of_it_itself_says_it_once() -> None:
-    refusals = [Refusal("creating Pod web-1", "exceeded quota: small")]
+    refusals = [WriteFailure("creating Pod web-1", "exceeded quota: small")]
     plan = Plan(reasons=(Reason(State.PROGRESSING, "ScalingUp", "creating 1 pod"),))
-    told = with_refusals(plan, refusals)
+    told = with_write_failures(plan, refusals)
     assert [reason.code for reason in told.reasons] == ["QuotaExceeded", "ScalingUp"]
-    assert with_refusals(told, refusals) is told
+    assert with_write_failures(told, refusals) is told
     impossible = Plan(errors=(("scale", "exceeded quota: small"),))
-    assert with_refusals(impossible, refusals) is impossible
+    assert with_write_failures(impossible, refusals) is impossible

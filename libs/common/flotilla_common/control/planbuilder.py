@@ -1,11 +1,11 @@
-"""The draft of a plan: collects the steps of a pass, and keeps it from writing an object twice."""
+"""The builder of a plan: collects the steps of a pass, and keeps it from writing an object twice."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from flotilla_common.api.meta import Object
 from flotilla_common.control.plan import Chain, Event, Patch, Plan, Reason, Stage, State
-from flotilla_common.control.wording import first_names
+from flotilla_common.control.text import first_names
 
 MAX_CHAINS_PER_PASS = 128
 """Creates, updates or deletes that one pass plans at most.
@@ -15,7 +15,7 @@ overlapping waves, each planned from the results of the one before.
 """
 
 
-class Waits:
+class Deadlines:
     """The earliest of the times at which a pass is needed again."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ def refused(code: str, message: str) -> Plan:
     )
 
 
-class Draft:
+class PlanBuilder:
     """The stages, events, reasons, numbers, notes and timers of one pass, while it is planned."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Draft:
         self.errors: list[tuple[str, str]] = []
         self.numbers: dict[str, int] = {}
         self.notes: dict[str, str] = {}
-        self.waits = Waits()
+        self.deadlines = Deadlines()
         self.touched: set[str] = set()  # uids of objects that this pass already writes
 
     def stage(
@@ -110,7 +110,7 @@ class Draft:
             after_status=tuple(after_status),
             reasons=tuple(self.reasons),
             numbers={**(numbers or {}), **self.numbers},
-            wake_at=self.waits.next,
+            wake_at=self.deadlines.next,
             settled=settled,
             notes=self.notes,
             errors=tuple(self.errors),

@@ -34,7 +34,7 @@ FAILED = "WriteFailed"
 _VERBS = {"create": "creating", "patch": "updating", "delete": "deleting"}
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class WriteFailure(msgspec.Struct, frozen=True):
     """One write that failed, or may have failed."""
 
     what: str  # creating Pod web-x2b4f
@@ -54,15 +54,15 @@ def code_of(text: str) -> str:
     return next((code for code, pattern in _PATTERNS if re.search(pattern, text)), FAILED)
 
 
-def refusal_of(action: Action, outcome: Outcome) -> Refusal:
+def write_failure_of(action: Action, outcome: Outcome) -> WriteFailure:
     """Return the refusal of a failed write."""
     part = f" ({action.subresource})" if isinstance(action, Patch) and action.subresource else ""
     what = f"{_VERBS[action.verb]} {action.resource.kind} {action.name}{part}"
     final = outcome.kind in (OutcomeKind.DENIED, OutcomeKind.INVALID)
-    return Refusal(what, outcome.message, unknown=outcome.kind is OutcomeKind.UNKNOWN, final=final)
+    return WriteFailure(what, outcome.message, unknown=outcome.kind is OutcomeKind.UNKNOWN, final=final)
 
 
-def with_refusals(plan: Plan, refusals: Iterable[Refusal]) -> Plan:
+def with_write_failures(plan: Plan, refusals: Iterable[WriteFailure]) -> Plan:
     """Return the plan with a reason for each write refused before, unless the plan mentions it itself."""
     told = [reason.message for reason in plan.reasons] + [text for _, text in plan.errors]
     new = [one.reason for one in refusals if not any(one.text in text for text in told)]

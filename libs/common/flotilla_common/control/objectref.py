@@ -8,7 +8,7 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import Resource
 
 
-class Subject(msgspec.Struct, frozen=True):
+class ObjectRef(msgspec.Struct, frozen=True):
     """One object of one kind at one version."""
 
     resource: Resource
@@ -20,7 +20,7 @@ class Subject(msgspec.Struct, frozen=True):
     field_path: str = ""  # the part of the object that is meant: spec.containers{app}
 
     @classmethod
-    def of(cls, resource: Resource, meta: ObjectMeta) -> "Subject":
+    def of(cls, resource: Resource, meta: ObjectMeta) -> "ObjectRef":
         """Return the subject for an object's metadata."""
         return cls(resource, meta.namespace, meta.name, meta.uid, meta.resource_version, meta.generation)
 
