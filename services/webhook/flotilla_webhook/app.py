@@ -28,12 +28,12 @@ from flotilla_common.service import Context, Service, run_alone
 from flotilla_common.settings import Settings
 from flotilla_webhook import certificates, tls
 from flotilla_webhook.access import access
-from flotilla_webhook.arming import Arming
+from flotilla_webhook.activation import Activation
 from flotilla_webhook.audit import Audit
-from flotilla_webhook.budgetrecords import COMPONENT, BudgetRecords
+from flotilla_webhook.budget_records import COMPONENT, BudgetRecords
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.conversion import convert
-from flotilla_webhook.counting import LiveCounts
+from flotilla_webhook.live_counts import LiveCounts
 from flotilla_webhook.metrics import Metrics, process_metrics
 from flotilla_webhook.protection import Protection, recorder
 from flotilla_webhook.registration import GROUPS, Endpoint, Registration
@@ -57,7 +57,7 @@ async def run(context: Context) -> None:
     events = Recorder(context.api, clock, context.entropy, COMPONENT)
     records = BudgetRecords(journal, events, metrics, recorder(settings.protection_log_path))
     chain = chain_of(context.api, context.bus, clock, context.entropy, settings, context.gates, records)
-    pods, standing = chain.pods, chain.pods.standing
+    pods, active_rules = chain.pods, chain.pods.active_rules
     handlers = handlers_of(context.api, clock, settings, context.gates, metrics)
     handlers |= pods.handlers() | chain.checks.handlers()
     handlers |= Audit(journal, clock, settings.namespace).around(handlers)
@@ -68,9 +68,11 @@ async def run(context: Context) -> None:
         {MUTATING: pods.entries, VALIDATING: chain.checks.entries},
         external=context.gates.on("EnableExternalCerts"),
     )
-    arming = Arming(api=context.api, clock=clock, standing=standing, register=registration.sync_pods)
-    checks = Arming(api=context.api, clock=clock, standing=chain.checks.standing, register=registration.sync_checks)
-    handlers |= chain.armed_by(arming, checks, handlers)
+    activation = Activation(api=context.api, clock=clock, active_rules=active_rules, register=registration.sync_pods)
+    checks = Activation(
+        api=context.api, clock=clock, active_rules=chain.checks.active_rules, register=registration.sync_checks
+    )
+    handlers |= chain.with_activation(activation, checks, handlers)
     certificate = tls.Certificate(settings.webhook_client_ca)
     directory = Path(settings.webhook_cert_dir)
     rotator = CertificateRotator(
@@ -90,8 +92,8 @@ async def run(context: Context) -> None:
         await chain.serve()
         group.create_task(rotator.run())
         group.create_task(events.run())
-        group.create_task(standing.expire(rotator.need))
-        group.create_task(chain.checks.standing.expire(rotator.need))
+        group.create_task(active_rules.expire(rotator.need))
+        group.create_task(chain.checks.active_rules.expire(rotator.need))
         for cache in chain.caches:
             cache.listen(rotator.need)
             group.create_task(cache.follow(context.api, clock))
@@ -181,15 +183,15 @@ async def _report(context: Context, rotator: CertificateRotator, certificate: tl
     ca_file = Path(context.settings.webhook_cert_dir) / CA_FILE
     while True:
         why = "" if rotator.initialised.is_set() else rotator.failure
-        why = why or _believed(certificate) or await tls.probe(port, ca_file)
+        why = why or _reload_problem(certificate) or await tls.probe(port, ca_file)
         context.health.ready("webhook-ready", not why, why)
         await context.clock.sleep(_PROBE_SECONDS if not why else 1.0)
 
 
-def _believed(certificate: tls.Certificate) -> str:
+def _reload_problem(certificate: tls.Certificate) -> str:
     """Load new authorities of clients; return why that fails, or ""."""
     try:
-        certificate.believe()
+        certificate.reload_authorities()
     except OSError as fault:
         return f"the authority of the apiserver's client certificate: {fault}"
     return ""

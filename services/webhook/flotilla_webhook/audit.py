@@ -62,8 +62,8 @@ class Audit:
 
     def _tell(self, kind: Kind, request: Request, answer: Answer, seconds: float) -> None:
         before, after = request.old_object or {}, request.object or {}
-        told = told_changes(before, after, values=not kind.confidential) if before and after else []
-        if before and after and answer.allowed and not self._matters(kind, request, told):
+        reported = told_changes(before, after, values=not kind.confidential) if before and after else []
+        if before and after and answer.allowed and not self._matters(kind, request, reported):
             return
         namespace, name = identity(after or before, request)
         self._journal.admitted(
@@ -76,16 +76,16 @@ class Audit:
                 generation=member(after, "metadata").get("generation") or 0,
                 user=request.user_info.username,
                 manager=manager_of(request),
-                changes=told,
+                changes=reported,
                 refusal="" if answer.allowed else _refusal(kind, answer),
                 seconds=seconds,
             ),
         )
 
-    def _matters(self, kind: Kind, request: Request, told: list[Json]) -> bool:
+    def _matters(self, kind: Kind, request: Request, reported: list[Json]) -> bool:
         """Report whether the change is a user's intent. Our services keep labels and annotations all the time."""
         ours = kind.made_by_us or request.user_info.username.startswith(self._own)
-        return any(not ours or change["path"].startswith(("spec", "and ")) for change in told)
+        return any(not ours or change["path"].startswith(("spec", "and ")) for change in reported)
 
 
 def manager_of(request: Request) -> str:

@@ -22,7 +22,7 @@ from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, Matched, S
 from flotilla_common.clock import Clock, Entropy
 from flotilla_webhook.books import BookLedger, Books
 from flotilla_webhook.peers import Grant, Peers, Question
-from flotilla_webhook.reserve import TICK_SECONDS, Reserve
+from flotilla_webhook.places_ahead import TICK_SECONDS, PlacesAhead
 from flotilla_webhook.subsets import try_patch
 
 AWAITED_SECONDS = 1.5
@@ -46,14 +46,14 @@ class Booking:
 
     def __init__(self, ledger: BookLedger, clock: Clock, entropy: Entropy, peers: Peers) -> None:
         self._ledger = ledger
-        self._reserve = Reserve(ledger, clock, entropy, peers.own)
+        self._places_ahead = PlacesAhead(ledger, clock, entropy, peers.own)
         self._clock = clock
         self._entropy = entropy
         self._peers = peers
 
     async def close(self) -> None:
         """Return what was taken ahead."""
-        await self._reserve.close()
+        await self._places_ahead.close()
 
     async def take(self, pod: Json, version: str, replicas: Callable[[], Awaitable[int | None]]) -> Matched | None:
         """Return the place of the pod, or None if no subset has room.
@@ -63,14 +63,14 @@ class Booking:
         """
         request = _Request(pod, name_of(pod), self._entropy.uuid(), version)
         if not self._has_place(request):
-            self._reserve.came(version)
+            self._places_ahead.came(version)
         end = self._clock.monotonic() + AWAITED_SECONDS
         while True:
             found = self._at_once(request) or await self._borrow(request)
             if found is None:
                 patient = self._clock.monotonic() < end
                 take = partial(self._take, request=request, replicas=await replicas(), patient=patient)
-                self._reserve.hurry()
+                self._places_ahead.hurry()
                 found = await self._ledger.write(take)
                 if found is not None and found.subset:
                     _BOOK.inc()
@@ -84,13 +84,13 @@ class Booking:
 
         It is empty if this replica has none to give, and None if it is about to get some.
         """
-        given = self._reserve.given_to(version, pod)
+        given = self._places_ahead.given_to(version, pod)
         if given is not None:  # a repeated request
             return given
-        self._reserve.came(version)
-        settled = self._reserve.holds(version, subset) or await self._reserve.is_settled(version, subset)
-        if self._reserve.holds(version, subset):
-            return self._reserve.give(version, subset, pod)
+        self._places_ahead.came(version)
+        settled = self._places_ahead.holds(version, subset) or await self._places_ahead.is_settled(version, subset)
+        if self._places_ahead.holds(version, subset):
+            return self._places_ahead.give(version, subset, pod)
         return Grant() if settled else None
 
     async def give(self, version: str, subset: str, name: str) -> bool:
@@ -124,7 +124,7 @@ class Booking:
         spread = self._ledger.known()
         if spread is None or _is_known(spread, request):
             return None
-        given = self._reserve.given_to(request.version, request.name)
+        given = self._places_ahead.given_to(request.version, request.name)
         if given is not None:  # a repeated request
             return _granted(spread, given)
         place = self._best(spread, request)
@@ -132,11 +132,11 @@ class Booking:
             return None
         if place.missing_replicas == UNLIMITED:
             return Matched(name=spread.metadata.name, subset=place.name)
-        if not self._reserve.holds(request.version, place.name):
+        if not self._places_ahead.holds(request.version, place.name):
             return None
         try_patch(request.pod, spread, place.name)
         _AHEAD.inc()
-        return _granted(spread, self._reserve.give(request.version, place.name, request.name))
+        return _granted(spread, self._places_ahead.give(request.version, place.name, request.name))
 
     async def _borrow(self, request: _Request) -> Matched | None:
         """Return a place from another replica, or one that needs no write once no other has any.
@@ -155,14 +155,14 @@ class Booking:
                 _LENT.inc()
                 return _granted(spread, grant)
             if grant is not None:
-                self._reserve.mark_dry(spread, request.version, subset, replica)
+                self._places_ahead.mark_dry(spread, request.version, subset, replica)
             found = self._at_once(request)
         return found
 
     def _lender(self, spread: WorkloadSpread, request: _Request) -> tuple[str, str]:
         """Return the best subset for the pod, and a replica that may have a place of it to give, or ("", "")."""
         place = None if _is_known(spread, request) else self._best(spread, request)
-        lenders = [] if place is None else self._reserve.lenders(request.version, place)
+        lenders = [] if place is None else self._places_ahead.lenders(request.version, place)
         found = ((place.name, one) for one in lenders if place is not None and self._peers.answers(one))
         return next(found, ("", ""))
 
@@ -170,7 +170,7 @@ class Booking:
         """Report whether the pod has a place already, because its request is repeated."""
         spread = self._ledger.known()
         known = spread is not None and _is_known(spread, request)
-        return known or self._reserve.given_to(request.version, request.name) is not None
+        return known or self._places_ahead.given_to(request.version, request.name) is not None
 
     def _best(self, spread: WorkloadSpread, request: _Request) -> SubsetStatus | None:
         """Return the first subset that has room for the pod or may have it soon, or None."""
@@ -194,7 +194,7 @@ class Booking:
             return Matched(name=name)
         if place.missing_replicas == UNLIMITED:
             return Matched(name=name, subset=place.name)
-        if not has_room(place) or self._reserve.holds(request.version, place.name):
+        if not has_room(place) or self._places_ahead.holds(request.version, place.name):
             return None
         try_patch(request.pod, spread, place.name)
         # Of two pods of one name, one of which is leaving, the controller could not see which one has appeared.
@@ -205,8 +205,8 @@ class Booking:
 
     def _may_take(self, request: _Request, entry: SubsetStatus, *, patient: bool) -> bool:
         """Report whether the subset has room or, for a patient request, may have room soon."""
-        holds = self._reserve.holds(request.version, entry.name)
-        return has_room(entry) or holds or (patient and self._reserve.is_awaited(request.version, entry))
+        holds = self._places_ahead.holds(request.version, entry.name)
+        return has_room(entry) or holds or (patient and self._places_ahead.is_awaited(request.version, entry))
 
 
 def name_of(pod: Json) -> str:

@@ -29,15 +29,15 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_common.workload.budget import Pass, Refusal, operation_of_update, related_budget, why_free
-from flotilla_webhook.budgetbooking import BudgetBooking, Wanted
-from flotilla_webhook.budgetholders import BudgetHolders
-from flotilla_webhook.budgetledger import PAGE
-from flotilla_webhook.budgetrecords import BudgetRecords
-from flotilla_webhook.budgetrules import going_rule, updated_rule
+from flotilla_webhook.budget_booking import BudgetBooking, UnitRequest
+from flotilla_webhook.budget_holders import BudgetHolders
+from flotilla_webhook.budget_ledger import PAGE
+from flotilla_webhook.budget_records import BudgetRecords
+from flotilla_webhook.budget_rules import going_rule, updated_rule
 from flotilla_webhook.cache import Cache
-from flotilla_webhook.endings import Endings
 from flotilla_webhook.ledger import Gone, Ledger
-from flotilla_webhook.podchecks import EVICT, UPDATE, Check, PodChange, Verdict
+from flotilla_webhook.pod_checks import EVICT, UPDATE, Check, CheckResult, PodChange
+from flotilla_webhook.terminating_namespaces import TerminatingNamespaces
 
 TOLD_APART = 64
 """Limit of the budgets that are named in the rules: each of them makes the configuration longer."""
@@ -53,7 +53,7 @@ _log = structlog.get_logger()
 class _Wanted(msgspec.Struct, frozen=True):
     """A unit of the budget that a pod names, and the change that needs it."""
 
-    unit: Wanted
+    unit: UnitRequest
     budget: str
     change: PodChange
 
@@ -80,7 +80,7 @@ class Budgets:
         self._gates = gates
         self._records = records
         self._holders = holders
-        self._endings = Endings(api)
+        self._terminating = TerminatingNamespaces(api)
         self._eviction_code = eviction_code
         self._replica = entropy.token()  # the name of this process among the replicas
         self._bookings: dict[tuple[str, str], BudgetBooking] = {}  # by namespace and name
@@ -101,7 +101,7 @@ class Budgets:
 
     def check(self) -> Check:
         """Return the check."""
-        return Check("PodUnavailableBudget", self.rules, self.judge, lambda: self.known)
+        return Check("PodUnavailableBudget", self.rules, self.decide, lambda: self.known)
 
     async def rules(self) -> list[PodRule]:
         """Return the rules of pods of the namespaces that have a budget."""
@@ -119,27 +119,27 @@ class Budgets:
         going = [going_rule(namespace, names)] if self._gates.on(DELETE_GATE) else []
         return [*going, *([updated_rule(namespace, names)] if self._gates.on(UPDATE_GATE) else [])]
 
-    async def judge(self, change: PodChange) -> Verdict:
+    async def decide(self, change: PodChange) -> CheckResult:
         """Report whether the change may be made, and take a unit of the budget where it needs one."""
         began = self._clock.monotonic()
         try:
             wanted = self._wanted(change)
             if wanted is None:
-                return Verdict()
+                return CheckResult()
             booking = self._booking(change.namespace, wanted.budget)
             outcome = await booking.take(wanted.unit)
         except Gone:
-            return Verdict()
+            return CheckResult()
         except (ApiError, Unreachable) as failure:
-            return Verdict(self._denied(change, str(failure)))
+            return CheckResult(self._denied(change, str(failure)))
         except ValueError as fault:  # and NotRead
-            return Verdict(error(400, str(fault)))
+            return CheckResult(error(400, str(fault)))
         if isinstance(outcome, Refusal):
             return await self._refused(wanted, outcome, began)
         if outcome is not None or change.dry_run:
-            return Verdict()
+            return CheckResult()
         self._records.taken(change, wanted.unit.pod.metadata, wanted.budget, self._clock.monotonic() - began)
-        return Verdict(take_back=partial(booking.take_back, wanted.unit))
+        return CheckResult(take_back=partial(booking.take_back, wanted.unit))
 
     def _wanted(self, change: PodChange) -> _Wanted | None:
         """Return the needed unit and its budget, or None if the pod alone shows that it needs none.
@@ -159,21 +159,21 @@ class Budgets:
         pod = typed(change.pod, Pod)
         if why_free(pod, None, operation, self._gates) is not Pass.NO_BUDGET:
             return None
-        return _Wanted(Wanted(pod, operation, change.dry_run), name, change)
+        return _Wanted(UnitRequest(pod, operation, change.dry_run), name, change)
 
-    async def _refused(self, wanted: _Wanted, refusal: Refusal, began: float) -> Verdict:
+    async def _refused(self, wanted: _Wanted, refusal: Refusal, began: float) -> CheckResult:
         change = wanted.change
-        if await self._endings.has_begun(change.namespace):  # all of its pods may go
-            return Verdict()
+        if await self._terminating.is_terminating(change.namespace):  # all of its pods may go
+            return CheckResult()
         budget = self.cache.get(change.namespace, wanted.budget) if refusal.exhausted else None
-        message = f"{refusal.message}{await self._holders.told(budget)}"
+        message = f"{refusal.message}{await self._holders.sentences(budget)}"
         answer = self._denied(
             change, f'podunavailablebudget.policy.kruise.io "{wanted.budget}" is forbidden: {message}'
         )
         self._records.refused(
             change, wanted.unit.pod.metadata, wanted.budget, answer.message, self._clock.monotonic() - began
         )
-        return Verdict(answer)
+        return CheckResult(answer)
 
     def _denied(self, change: PodChange, message: str) -> Answer:
         """Return the refusal: eviction clients retry after 429."""

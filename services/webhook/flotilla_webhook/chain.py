@@ -23,24 +23,24 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_common.settings import Settings
-from flotilla_webhook.arming import Arming, RulesOf
-from flotilla_webhook.budgetholders import BudgetHolders
-from flotilla_webhook.budgetrecords import BudgetRecords
+from flotilla_webhook.activation import Activation, RulesOf
+from flotilla_webhook.active_rules import ActiveRules
+from flotilla_webhook.budget_annotation import BudgetAnnotation
+from flotilla_webhook.budget_holders import BudgetHolders
+from flotilla_webhook.budget_records import BudgetRecords
 from flotilla_webhook.budgets import Budgets
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.launch import launch_step
 from flotilla_webhook.persistent import PersistentStates
-from flotilla_webhook.podchecks import PodChecks
-from flotilla_webhook.pods import PodAdmission, Step
-from flotilla_webhook.relating import Relating
+from flotilla_webhook.pod_checks import PodChecks
+from flotilla_webhook.pods import AdmissionStep, PodAdmission
 from flotilla_webhook.serverless import ServerlessProbes
 from flotilla_webhook.sidecars import Sidecars
 from flotilla_webhook.spreading import Spreads
-from flotilla_webhook.standing import Standing
 from flotilla_webhook.wire import Handler
 
 
-class Armed(msgspec.Struct, frozen=True):
+class RuleSource(msgspec.Struct, frozen=True):
     """A kind whose objects require the pod webhook."""
 
     rules_of: RulesOf
@@ -56,28 +56,30 @@ class Chain(msgspec.Struct, frozen=True):
     pods: PodAdmission
     checks: PodChecks
     caches: tuple[Cache[Any], ...]
-    armed: Mapping[Resource, Armed]
+    rule_sources: Mapping[Resource, RuleSource]
     serve: Callable[[], Coroutine[Any, Any, None]]
     """Called when the webhook begins to serve."""
     aclose: Callable[[], Awaitable[None]]
     """Called when the webhook stops serving."""
 
-    def armed_by(self, arming: Arming, checks: Arming, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+    def with_activation(
+        self, activation: Activation, checks: Activation, handlers: Mapping[str, Handler]
+    ) -> dict[str, Handler]:
         """Wrap the handlers of those kinds, by path, to arm the webhook before they answer.
 
-        `arming` brings rules of new pods into use, `checks` those of pods that go or are updated.
+        `activation` brings rules of new pods into use, `checks` those of pods that go or are updated.
         """
         return {
-            path: _armed(self.armed[kind.resource], arming, checks, handlers[path])
+            path: _with_activation(self.rule_sources[kind.resource], activation, checks, handlers[path])
             for kind in catalogue.KINDS
             if kind.rules().admission.arms_pods
             for path in paths(kind, "validate")
         }
 
 
-def _armed(armed: Armed, arming: Arming, checks: Arming, handler: Handler) -> Handler:
-    found = arming.before(handler, armed.rules_of, armed.admitted)
-    return found if armed.checks_of is None else checks.before(found, armed.checks_of, lambda _: None)
+def _with_activation(source: RuleSource, activation: Activation, checks: Activation, handler: Handler) -> Handler:
+    found = activation.before(handler, source.rules_of, source.admitted)
+    return found if source.checks_of is None else checks.before(found, source.checks_of, lambda _: None)
 
 
 def chain_of(
@@ -90,7 +92,7 @@ def chain_of(
     holders = BudgetHolders(bus, clock)
     budgets = Budgets(api, clock, entropy, gates, records, holders, eviction_code=settings.pub_eviction_denied_code)
     probes = ServerlessProbes(api, gates)
-    relating = Relating(api, clock, budgets)
+    annotation = BudgetAnnotation(api, clock, budgets)
 
     async def close() -> None:
         await asyncio.gather(spreads.close(), budgets.close())
@@ -100,27 +102,27 @@ def chain_of(
         spreads.step(),
         sidecars.step(),
         launch_step(gates, entropy),
-        relating.step(),
+        annotation.step(),
         states.step(),
         probes.step(),
     ]
     return Chain(
-        PodAdmission(steps, Standing(clock)),
-        PodChecks(api, [spreads.check(), budgets.check()], Standing(clock)),
+        PodAdmission(steps, ActiveRules(clock)),
+        PodChecks(api, [spreads.check(), budgets.check()], ActiveRules(clock)),
         (states.namespaces, sidecars.cache, spreads.cache, budgets.cache, *probes.caches),
         {
-            WORKLOAD_SPREAD: Armed(spreads.rules_of, spreads.admitted),
-            PERSISTENT_POD_STATE: Armed(states.rules_of, states.admitted),
-            POD_PROBE_MARKER: Armed(probes.rules_of, lambda _: None),
-            POD_UNAVAILABLE_BUDGET: Armed(relating.rules_of, lambda _: None, budgets.rules_of),
-            SIDECAR_SET: Armed(sidecars.rules_of, sidecars.admitted),
+            WORKLOAD_SPREAD: RuleSource(spreads.rules_of, spreads.admitted),
+            PERSISTENT_POD_STATE: RuleSource(states.rules_of, states.admitted),
+            POD_PROBE_MARKER: RuleSource(probes.rules_of, lambda _: None),
+            POD_UNAVAILABLE_BUDGET: RuleSource(annotation.rules_of, lambda _: None, budgets.rules_of),
+            SIDECAR_SET: RuleSource(sidecars.rules_of, sidecars.admitted),
         },
         spreads.serve,
         close,
     )
 
 
-def readiness_step(gates: Gates) -> Step:
+def readiness_step(gates: Gates) -> AdmissionStep:
     """Return step 1, the KruisePodReady readiness gate; idle without the feature gate that requires it on every pod.
 
     Our controllers write it into the pods that they create, so only that feature gate requires the step.
@@ -134,7 +136,7 @@ def readiness_step(gates: Gates) -> Step:
         if on:
             _add_gate(mapping(pod["spec"]))
 
-    return Step("readiness gate", rules, change)
+    return AdmissionStep("readiness gate", rules, change)
 
 
 def _add_gate(spec: Json) -> None:

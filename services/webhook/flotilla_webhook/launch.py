@@ -12,13 +12,13 @@ from flotilla_common.api.podrules import LAUNCHES_IN_ORDER, PodRule
 from flotilla_common.clock import Entropy
 from flotilla_common.gates import Gates
 from flotilla_common.workload.newpods import suffix
-from flotilla_webhook.pods import Step
+from flotilla_webhook.pods import AdmissionStep
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _PREFIX_LIMIT = 58  # as in the apiserver's names from generateName
 
 
-def launch_step(gates: Gates, entropy: Entropy) -> Step:
+def launch_step(gates: Gates, entropy: Entropy) -> AdmissionStep:
     """Return the step; idle without the gate PodWebhook."""
     on = gates.on("PodWebhook")
 
@@ -29,7 +29,7 @@ def launch_step(gates: Gates, entropy: Entropy) -> Step:
         if on:
             order_launch(pod, entropy)
 
-    return Step("launch priority", rules, change)
+    return AdmissionStep("launch priority", rules, change)
 
 
 def order_launch(pod: Json, entropy: Entropy) -> None:

@@ -26,7 +26,7 @@ from flotilla_common.api.resources import CONFIG_MAP, NODE
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.cache import Cache
-from flotilla_webhook.pods import Step
+from flotilla_webhook.pods import AdmissionStep
 from flotilla_webhook.tools import read_all
 
 INJECTED = "kruise.io/injected-persistent-pod-state"
@@ -53,9 +53,9 @@ class PersistentStates:
         self.namespaces = Cache(PERSISTENT_POD_STATE, lambda item: metadata_of(item).namespace, lambda one: one)
         """Namespaces of all PersistentPodStates."""
 
-    def step(self) -> Step:
+    def step(self) -> AdmissionStep:
         """Return the step."""
-        return Step("PersistentPodState", self.rules, self.change, lambda: self.namespaces.known)
+        return AdmissionStep("PersistentPodState", self.rules, self.change, lambda: self.namespaces.known)
 
     async def rules(self) -> list[PodRule]:
         """Return the rules of pods of StatefulSets and similar kinds, in namespaces with a PersistentPodState."""

@@ -14,14 +14,14 @@ from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.podrules import PodRule, decoded, encoded, is_probe, pod_entries
 from flotilla_common.api.webhooks import POD_PATH
-from flotilla_webhook.standing import Standing
+from flotilla_webhook.active_rules import ActiveRules
 from flotilla_webhook.wire import Handler
 
 SEEN = "kruise.io/pod-rule-in-use"
 """The mark of an answer to a probe: an annotation, or the text of the refusal of a check."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class AdmissionStep(msgspec.Struct, frozen=True):
     """One step of the chain."""
 
     name: str
@@ -36,9 +36,9 @@ class Step(msgspec.Struct, frozen=True):
 class PodAdmission:
     """The handler of the pod webhook, and the entries that call it."""
 
-    def __init__(self, steps: Sequence[Step], standing: Standing) -> None:
+    def __init__(self, steps: Sequence[AdmissionStep], active_rules: ActiveRules) -> None:
         self.steps = steps
-        self.standing = standing
+        self.active_rules = active_rules
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers by path."""
@@ -48,7 +48,7 @@ class PodAdmission:
         """Return the required entries, without caBundle, and their rules for the annotation, given `stored` rules."""
         needed = {rule for step in self.steps for rule in await step.rules()}
         known = all(step.known() for step in self.steps)
-        rules = self.standing.rules(needed, decoded(stored), known=known)
+        rules = self.active_rules.rules(needed, decoded(stored), known=known)
         return pod_entries(rules), encoded(rules) if rules else ""
 
     async def mutate(self, request: Request) -> Answer:

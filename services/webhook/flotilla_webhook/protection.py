@@ -15,7 +15,7 @@ from flotilla_common.api.documents import Json, mappings, member, strings, text
 from flotilla_common.api.webhooks import DELETE_PROTECTION
 from flotilla_common.bare_counter import BareCounter
 from flotilla_common.gates import Gates
-from flotilla_webhook.counting import CountError, LiveCounts
+from flotilla_webhook.live_counts import CountError, LiveCounts
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.wire import Handler
 

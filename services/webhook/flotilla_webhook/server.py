@@ -18,11 +18,11 @@ from flotilla_common.api.jsontext import TOO_DEEP, is_too_deep
 from flotilla_common.api.webhooks import CONVERT_PATH
 from flotilla_common.clock import Clock
 from flotilla_webhook import wire
-from flotilla_webhook.bounded import CALLER
+from flotilla_webhook.http_protocol import CALLER
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.wire import Handler
 
-_STRANGER = Response("only the apiserver is served, with its client certificate", 403, media_type="text/plain")
+_UNKNOWN_CALLER = Response("only the apiserver is served, with its client certificate", 403, media_type="text/plain")
 
 Converter = Callable[[bytes], bytes]
 _log = structlog.get_logger()
@@ -44,7 +44,7 @@ _AGAIN_SECONDS = "1"
 _CLIENT_CLOSED_REQUEST = 499
 
 
-class Bodies:
+class BodyReader:
     """The bodies that are being read or answered.
 
     A body is counted from its first byte until its request is answered. A request that finds no room is answered with a
@@ -80,8 +80,8 @@ class Bodies:
 
     def _take(self, size: int) -> None:
         if self.held + size > self.limit:
-            told = f"no room: the bodies of other requests take {self.held} of {self.limit} bytes"
-            raise HTTPException(429, told, {"Retry-After": _AGAIN_SECONDS})
+            message = f"no room: the bodies of other requests take {self.held} of {self.limit} bytes"
+            raise HTTPException(429, message, {"Retry-After": _AGAIN_SECONDS})
         self.held += size
 
 
@@ -96,7 +96,7 @@ def build(
     convert: Converter,
     metrics: Metrics,
     clock: Clock,
-    bodies: Bodies | None = None,
+    bodies: BodyReader | None = None,
     *,
     callers: Collection[str] = (),
 ) -> FastAPI:
@@ -106,14 +106,14 @@ def build(
     names; empty: all.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    held = bodies or Bodies()
+    held = bodies or BodyReader()
 
     def serve(path: str, answer: Callable[[bytes], Awaitable[bytes]], *, guarded: bool = True) -> None:
         async def endpoint(request: Request) -> Response:
             started = clock.monotonic()
             with metrics.in_flight.labels(path).track_inprogress():
-                stranger = guarded and _is_stranger(request, callers)
-                response = _STRANGER if stranger else await _respond(request, held, answer)
+                unknown_caller = guarded and _is_unknown_caller(request, callers)
+                response = _UNKNOWN_CALLER if unknown_caller else await _respond(request, held, answer)
             metrics.latency.labels(path).observe(clock.monotonic() - started)
             metrics.requests.labels(path, str(response.status_code)).inc()
             return response
@@ -136,13 +136,13 @@ def build(
     return app
 
 
-def _is_stranger(request: Request, callers: Collection[str]) -> bool:
+def _is_unknown_caller(request: Request, callers: Collection[str]) -> bool:
     """Report whether the client should have shown a certificate of the apiserver, and has not."""
     shown: frozenset[str] | None = request.scope.get("state", {}).get(CALLER)
     return shown is not None and not (shown.intersection(callers) if callers else shown)
 
 
-async def _respond(request: Request, bodies: Bodies, answer: Callable[[bytes], Awaitable[bytes]]) -> Response:
+async def _respond(request: Request, bodies: BodyReader, answer: Callable[[bytes], Awaitable[bytes]]) -> Response:
     try:
         async with bodies.of(request) as body:
             return Response(await answer(body), media_type="application/json")

@@ -20,7 +20,7 @@ from flotilla_common.api.podrules import PodRule, labels_match, quoted
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.cache import Cache
-from flotilla_webhook.pods import Step
+from flotilla_webhook.pods import AdmissionStep
 from flotilla_webhook.tools import read_all
 
 GATE = "EnablePodProbeMarkerOnServerless"
@@ -44,9 +44,9 @@ class ServerlessProbes:
         """Return the caches to watch; none without the gate."""
         return (self._cache,) if self._on else ()
 
-    def step(self) -> Step:
+    def step(self) -> AdmissionStep:
         """Return the step; idle without the gate."""
-        return Step("PodProbeMarker", self.rules, self.change, lambda: self._cache.known or not self._on)
+        return AdmissionStep("PodProbeMarker", self.rules, self.change, lambda: self._cache.known or not self._on)
 
     async def rules(self) -> list[PodRule]:
         """Return the rules of new pods that some PodProbeMarker selects."""

@@ -28,7 +28,7 @@ from flotilla_common.kube.interface import Api
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.injection.inject import inject
 from flotilla_webhook.injection.source import Source
-from flotilla_webhook.pods import Step
+from flotilla_webhook.pods import AdmissionStep
 from flotilla_webhook.tools import read_all
 
 UNSEEN_SECONDS = 3.0
@@ -37,7 +37,7 @@ UNSEEN_SECONDS = 3.0
 _log = structlog.get_logger()
 
 
-class Known(msgspec.Struct, frozen=True):
+class StoredSidecarSet(msgspec.Struct, frozen=True):
     """A stored SidecarSet."""
 
     typed: SidecarSet
@@ -61,17 +61,17 @@ class Sidecars:
 
     def __init__(self, api: Api, clock: Clock, entropy: Entropy, gates: Gates, namespace: str) -> None:
         """Read revisions from `namespace`, the system's own."""
-        self.cache = Cache(SIDECAR_SET, known, lambda one: one.rules)
+        self.cache = Cache(SIDECAR_SET, read_stored, lambda one: one.rules)
         self._api = api
         self._clock = clock
-        self._restoring = Restoring(api, entropy, namespace)
+        self._revision_lookup = RevisionLookup(api, entropy, namespace)
         self._on = gates.on("PodWebhook")
         self._sorted = gates.on("EnableSortSidecarContainerByName")
         self._unseen: dict[str, _Unseen] = {}
 
-    def step(self) -> Step:
+    def step(self) -> AdmissionStep:
         """Return the step; idle without the gate PodWebhook."""
-        return Step("SidecarSet", self.rules, self.change, lambda: self.cache.known or not self._on)
+        return AdmissionStep("SidecarSet", self.rules, self.change, lambda: self.cache.known or not self._on)
 
     async def rules(self) -> list[PodRule]:
         """Return the rules of pods that a SidecarSet matches, unless its injection is paused."""
@@ -81,7 +81,7 @@ class Sidecars:
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
         """Return the rules that a SidecarSet about to be stored requires."""
-        one = known(msgspec.Raw(msgspec.json.encode(_hub(document)))) if self._on else None
+        one = read_stored(msgspec.Raw(msgspec.json.encode(_hub(document)))) if self._on else None
         return [] if one is None else list(one.rules)
 
     def admitted(self, document: Json) -> None:
@@ -102,12 +102,12 @@ class Sidecars:
             return
         labels = strings(member(pod, "metadata").get("labels"))
         matching = await self._matching(labels, request.namespace)
-        sources = [await self._restoring.source(one.typed, one.document, labels) for one in matching]
+        sources = [await self._revision_lookup.source(one.typed, one.document, labels) for one in matching]
         if sources:
             inject(pod, sources, rfc3339(self._clock.now()), sorted_by_name=self._sorted)
 
-    async def _matching(self, labels: dict[str, str], namespace: str) -> list[Known]:
-        found: dict[str, Known] = {}
+    async def _matching(self, labels: dict[str, str], namespace: str) -> list[StoredSidecarSet]:
+        found: dict[str, StoredSidecarSet] = {}
         namespace_labels: dict[str, str] | None = None
         for one in await self._stored():
             if one.typed.spec.injection_strategy.paused:
@@ -122,13 +122,13 @@ class Sidecars:
                 found[one.typed.metadata.name] = one
         return [found[one.metadata.name] for one in without_bases(known.typed for known in found.values())]
 
-    async def _stored(self) -> list[Known]:
+    async def _stored(self) -> list[StoredSidecarSet]:
         """Return all SidecarSets, by name."""
         await self._look_for_unseen()
         if self.cache.known:
             return self.cache.values()
         items = await found_or_none(read_all(self._api, SIDECAR_SET))  # None: the kind is not installed
-        found = [one for one in map(known, items or ()) if one is not None]
+        found = [one for one in map(read_stored, items or ()) if one is not None]
         return sorted(found, key=lambda one: one.typed.metadata.name)
 
     async def _look_for_unseen(self) -> None:
@@ -153,7 +153,7 @@ class Sidecars:
         return {} if body is None else metadata_of(body).labels
 
 
-def known(item: msgspec.Raw) -> Known | None:
+def read_stored(item: msgspec.Raw) -> StoredSidecarSet | None:
     """Decode a stored SidecarSet. One that cannot be decoded injects nothing.
 
     One with an unreadable selector is kept, because it fails requests.
@@ -167,7 +167,7 @@ def known(item: msgspec.Raw) -> Known | None:
         reach = Reach.of(typed)
     except ValueError:
         reach = None
-    return Known(typed, msgspec.json.decode(item), reach, tuple(_rules_of(typed, reach)))
+    return StoredSidecarSet(typed, msgspec.json.decode(item), reach, tuple(_rules_of(typed, reach)))
 
 
 def _rules_of(typed: SidecarSet, reach: Reach | None) -> Iterator[PodRule]:
@@ -192,7 +192,7 @@ def _hub(document: Json) -> Json:
 _PERCENT = re.compile(r"([0-9]+)%")
 
 
-class Restoring:
+class RevisionLookup:
     """Finds the spec to inject: the newest, or the one that the injection strategy names."""
 
     def __init__(self, api: Api, entropy: Entropy, namespace: str) -> None:

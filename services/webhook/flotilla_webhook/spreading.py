@@ -42,8 +42,8 @@ from flotilla_webhook.cache import Cache
 from flotilla_webhook.ledger import Gone, Ledger
 from flotilla_webhook.owners import Owners, controller_in
 from flotilla_webhook.peers import Grant, Peers, Question
-from flotilla_webhook.podchecks import UPDATE, Check, PodChange, Verdict
-from flotilla_webhook.pods import Step
+from flotilla_webhook.pod_checks import UPDATE, Check, CheckResult, PodChange
+from flotilla_webhook.pods import AdmissionStep
 from flotilla_webhook.subsets import inject
 from flotilla_webhook.tools import read_all
 
@@ -100,9 +100,9 @@ class Spreads:
         await self._peers.close()
         await asyncio.gather(*(booking.close() for booking in self._bookings.values()))
 
-    def step(self) -> Step:
+    def step(self) -> AdmissionStep:
         """Return the step; idle without the gate."""
-        return Step("WorkloadSpread", self.rules, self.change, lambda: self.cache.known or not self._on)
+        return AdmissionStep("WorkloadSpread", self.rules, self.change, lambda: self.cache.known or not self._on)
 
     def check(self) -> Check:
         """Return the check of deletions."""
@@ -263,28 +263,28 @@ class Spreads:
 
     # Deletion
 
-    async def removed(self, change: PodChange) -> Verdict:
+    async def removed(self, change: PodChange) -> CheckResult:
         """Return the place of a pod that is about to be deleted or evicted (§5.5). Nothing is denied by policy."""
         if not self._on or change.dry_run or change.operation == UPDATE:
-            return Verdict()
+            return CheckResult()
         pod = change.pod
         matched = matched_of(strings(member(pod, "metadata").get("annotations")))
         owner = controller_in(pod)
         if matched is None or not _is_active(pod) or owner is None:
-            return Verdict()
+            return CheckResult()
         try:
             spread = await self._named(change.namespace, matched.name)
             if spread is None or _keeps_no_book(spread):
-                return Verdict()
+                return CheckResult()
             booking = self._booking(spread)
             place = self._version(pod, owner), matched.subset, name_of(pod)
             if not await booking.give(*place):
-                return Verdict()
+                return CheckResult()
         except Gone:
-            return Verdict()
+            return CheckResult()
         except (ApiError, Unreachable, ValueError) as fault:
-            return Verdict(error(400, str(fault)))
-        return Verdict(take_back=partial(self._take_back, booking, place))
+            return CheckResult(error(400, str(fault)))
+        return CheckResult(take_back=partial(self._take_back, booking, place))
 
     async def _take_back(self, booking: Booking, place: tuple[str, str, str]) -> None:
         """Restore the place of a pod that stays after all. Raises ApiError, Unreachable, ValueError."""

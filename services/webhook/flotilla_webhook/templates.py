@@ -98,10 +98,10 @@ def _translate(refusal: ApiError) -> list[Fault]:
     """Return the faults of the template, by the apiserver's own validation."""
     # Causes without the template's fields come from a ValidatingAdmissionPolicy, and say nothing about the template.
     causes = mappings(member(msgspec.json.decode(refusal.body or b"{}"), "details").get("causes"))
-    told = [(text(cause.get("field")), text(cause.get("message"))) for cause in causes]
-    if not told:
+    reported = [(text(cause.get("field")), text(cause.get("message"))) for cause in causes]
+    if not reported:
         return [Fault("spec.template", f"Invalid value: {refusal.message}")]
-    return [Fault(f"spec.{field}", message) for field, message in told if field.startswith(_OURS)]
+    return [Fault(f"spec.{field}", message) for field, message in reported if field.startswith(_OURS)]
 
 
 def _says_nothing(refusal: ApiError) -> bool:

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 from flotilla_common.clock import Clock
 from flotilla_common.health import PortTaken
-from flotilla_webhook.bounded import BoundedProtocol
+from flotilla_webhook.http_protocol import BoundedProtocol
 
 _GRACE_SECONDS = 5  # an admission call in progress at the stop gets its answer; the apiserver waits up to 30
 # Longer than the 90 s after which the apiserver's client drops an idle connection. Otherwise a call could be sent into
@@ -36,13 +36,13 @@ class Certificate:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._authority = Path(client_authority) if client_authority else None
-        self._believed = b""
+        self._loaded = b""
         if self._authority is not None:  # clients without one may request /healthz and conversions
             self.context.verify_mode = ssl.CERT_OPTIONAL
-            self.believe()
+            self.reload_authorities()
         self.context.num_tickets = 0  # the apiserver resumes no session
 
-    def believe(self) -> None:
+    def reload_authorities(self) -> None:
         """Load the file of authorities if it has changed; former ones stay trusted until the process ends.
 
         Raises OSError (ssl.SSLError) for a file without certificates.
@@ -50,9 +50,9 @@ class Certificate:
         if self._authority is None:
             return
         held = self._authority.read_bytes()
-        if held != self._believed:
+        if held != self._loaded:
             self.context.load_verify_locations(cadata=held.decode(errors="replace"))
-            self._believed = held
+            self._loaded = held
 
     def use(self, directory: Path) -> None:
         """Serve tls.crt and tls.key of the directory from now on. Raises OSError (ssl.SSLError) on a mismatch."""

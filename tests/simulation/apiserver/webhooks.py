@@ -37,7 +37,7 @@ from flotilla_common.settings import Settings
 from flotilla_common.workload.budget import is_exempt, is_ready, operation_of_update, related_budget
 from flotilla_webhook import wire
 from flotilla_webhook.app import handlers_of
-from flotilla_webhook.budgetrecords import COMPONENT, BudgetRecords
+from flotilla_webhook.budget_records import COMPONENT, BudgetRecords
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.metrics import process_metrics
 from tests.simulation.apiserver import errors, json_patch

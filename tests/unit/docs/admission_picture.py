@@ -6,7 +6,7 @@ from pathlib import Path
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 from flotilla_webhook.chain import chain_of
-from flotilla_webhook.pods import Step
+from flotilla_webhook.pods import AdmissionStep
 from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
@@ -42,13 +42,13 @@ USES = {
 LEFT, MIDDLE, RIGHT, ROW, BOX = 20, 390, 760, 46, 318
 
 
-def steps() -> list[Step]:
+def steps() -> list[AdmissionStep]:
     """Return the steps of the pod webhook, in order."""
     chain = chain_of(FakeApi().api, FakeBus(), FakeClock(), Dice(), Settings(), Gates.parse(""), records(FakeApi()))
     return list(chain.pods.steps)
 
 
-def file_of(step: Step) -> str:
+def file_of(step: AdmissionStep) -> str:
     """Return the file of a step, below the webhook's package."""
     owner = getattr(step.change, "__self__", None)
     return Path(inspect.getfile(type(owner) if owner is not None else step.change)).relative_to(PACKAGE).as_posix()

@@ -11,12 +11,12 @@ from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemEntropy
 from flotilla_common.gates import Gates
 from flotilla_common.kube.reflector import HeadMeta
-from flotilla_webhook.budgetholders import BudgetHolders
+from flotilla_webhook.active_rules import ActiveRules
+from flotilla_webhook.budget_annotation import BudgetAnnotation
+from flotilla_webhook.budget_holders import BudgetHolders
 from flotilla_webhook.budgets import Budgets
-from flotilla_webhook.podchecks import Check, PodChecks
+from flotilla_webhook.pod_checks import Check, PodChecks
 from flotilla_webhook.pods import PodAdmission
-from flotilla_webhook.relating import Relating
-from flotilla_webhook.standing import Standing
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.testkit.admission import applied
@@ -111,10 +111,10 @@ class World:
             BudgetHolders(self.bus, self.clock),
             eviction_code=eviction_code,
         )
-        self.relating = Relating(self.cluster.api, self.clock, self.budgets)
-        self.pods = PodAdmission([self.relating.step()], Standing(self.clock))
+        self.annotation = BudgetAnnotation(self.cluster.api, self.clock, self.budgets)
+        self.pods = PodAdmission([self.annotation.step()], ActiveRules(self.clock))
         checks = [*before, self.budgets.check(), *after]
-        self.checks = PodChecks(self.cluster.api, checks, Standing(self.clock))
+        self.checks = PodChecks(self.cluster.api, checks, ActiveRules(self.clock))
 
     async def watch(self) -> "World":
         """Let the watch list what there is."""

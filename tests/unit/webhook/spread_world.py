@@ -10,10 +10,10 @@ from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.clock import SystemEntropy
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.settings import Settings
-from flotilla_webhook.podchecks import Check, PodChecks
+from flotilla_webhook.active_rules import ActiveRules
+from flotilla_webhook.pod_checks import Check, PodChecks
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.spreading import Spreads
-from flotilla_webhook.standing import Standing
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.testkit.admission import applied
@@ -82,8 +82,8 @@ class World:
         self.spreads = Spreads(
             self.cluster.api, bus or FakeBus(), self.clock, SystemEntropy(), on=on, settings=Settings()
         )
-        self.pods = PodAdmission([self.spreads.step()], Standing(self.clock))
-        self.checks = PodChecks(self.cluster.api, [self.spreads.check(), *more_checks], Standing(self.clock))
+        self.pods = PodAdmission([self.spreads.step()], ActiveRules(self.clock))
+        self.checks = PodChecks(self.cluster.api, [self.spreads.check(), *more_checks], ActiveRules(self.clock))
 
     async def watch(self) -> "World":
         """List everything as the watch does."""

@@ -56,11 +56,11 @@ def published(answer: Answer = ALLOWED, kind: str = "CloneSet", verb: str = "val
 def test_a_change_is_told_with_who_and_what() -> None:
     old = document(replicas=3, template=template())
     new = document({"generation": 4}, replicas=5, template=template(image="nginx:1.30"))
-    (told,) = published(old_object=old, object=new)
-    assert told["subject"] == "act.v1.webhook.clonesets.shop.web"
+    (reported,) = published(old_object=old, object=new)
+    assert reported["subject"] == "act.v1.webhook.clonesets.shop.web"
     facts = ("action", "kind", "namespace", "name", "uid", "user", "manager", "generation", "outcome")
-    assert [told[fact] for fact in facts] == ["update", "CloneSet", "shop", "web", "u", "jane", "kubectl", 4, "Ok"]
-    assert told["changes"] == [
+    assert [reported[fact] for fact in facts] == ["update", "CloneSet", "shop", "web", "u", "jane", "kubectl", 4, "Ok"]
+    assert reported["changes"] == [
         {"path": "spec.replicas", "from": 3, "to": 5},
         {"path": "spec.template.spec.containers[main].image", "from": "nginx:1.29", "to": "nginx:1.30"},
     ]
@@ -76,8 +76,8 @@ def test_creations_and_deletions_are_told() -> None:
 @pytest.mark.parametrize("verb", ["mutate", "validate"])
 def test_a_refusal_is_told_with_its_text(verb: str) -> None:
     old, new = document(replicas=1), document(replicas=-1)
-    (told,) = published(error(400, "spec.replicas: no"), verb=verb, old_object=old, object=new)
-    assert (told["outcome"], told["message"]) == ("Denied", "spec.replicas: no")
+    (reported,) = published(error(400, "spec.replicas: no"), verb=verb, old_object=old, object=new)
+    assert (reported["outcome"], reported["message"]) == ("Denied", "spec.replicas: no")
 
 
 def test_of_two_webhooks_the_last_one_admits() -> None:
@@ -106,8 +106,8 @@ def test_our_own_wishes_are_told() -> None:
 def test_of_objects_that_hold_secrets_only_the_fields_are_told() -> None:
     old, new = document(resource={"data": {"p": "a"}}, n=1), document(resource={"data": {"p": "b"}}, n=2)
     kind = "ResourceDistribution"
-    (told,) = published(kind=kind, old_object=old, object=new)
-    assert told["changes"] == [{"path": "spec.resource.data.p"}, {"path": "spec.n"}]
+    (reported,) = published(kind=kind, old_object=old, object=new)
+    assert reported["changes"] == [{"path": "spec.resource.data.p"}, {"path": "spec.n"}]
     (refused,) = published(error(400, "bad value 'hunter2'"), kind=kind, old_object=old, object=new)
     assert "hunter2" not in str(refused)
 
@@ -115,27 +115,27 @@ def test_of_objects_that_hold_secrets_only_the_fields_are_told() -> None:
 def test_values_that_might_be_secret_are_not_told() -> None:
     secret = {"env": [{"name": "P", "value": "hunter2"}, {"name": "N", "value": 7}], "args": ["--token=hunter2"]}
     annotations = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"}}
-    told = told_changes(
+    reported = told_changes(
         document(template=template(env=[{"name": "P", "value": "a"}, {"name": "N", "value": 1}], args=["a"]), note="x"),
         document(annotations, template=template(**secret), note="hunter2"),
     )
-    assert {tuple(change) for change in told} == {("path",)}
-    assert [change["path"] for change in told[:2]] == [
+    assert {tuple(change) for change in reported} == {("path",)}
+    assert [change["path"] for change in reported[:2]] == [
         "spec.template.spec.containers[main].env[P].value",
         "spec.template.spec.containers[main].env[N].value",
     ]
-    assert "hunter2" not in str(told)
+    assert "hunter2" not in str(reported)
 
 
 def test_labels_are_told_and_long_values_are_cut() -> None:
-    told = told_changes(document({"labels": {"a": "1"}}), document({"labels": {"a": "x" * 200}}))
-    assert told[0]["path"] == "metadata.labels.a"
-    assert (told[0]["from"], len(told[0]["to"])) == ("1", 100)
+    reported = told_changes(document({"labels": {"a": "1"}}), document({"labels": {"a": "x" * 200}}))
+    assert reported[0]["path"] == "metadata.labels.a"
+    assert (reported[0]["from"], len(reported[0]["to"])) == ("1", 100)
 
 
 def test_of_many_changes_the_first_are_told() -> None:
-    told = told_changes(document(), document(**{f"n{number}": number for number in range(MOST + 5)}))
-    assert (len(told), told[-1]) == (MOST + 1, {"path": "and 5 more"})
+    reported = told_changes(document(), document(**{f"n{number}": number for number in range(MOST + 5)}))
+    assert (len(reported), reported[-1]) == (MOST + 1, {"path": "and 5 more"})
 
 
 def test_a_request_without_a_manager_has_that_of_its_newest_fields() -> None:

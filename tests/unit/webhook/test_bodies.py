@@ -14,10 +14,10 @@ from uvicorn.server import ServerState
 from flotilla_common.api.admission import review
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.clock import SystemClock
-from flotilla_webhook.bounded import BoundedProtocol
 from flotilla_webhook.conversion import convert
+from flotilla_webhook.http_protocol import BoundedProtocol
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.server import Bodies, build
+from flotilla_webhook.server import BodyReader, build
 
 REVIEW = msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}})
 LARGE = REVIEW.ljust(1000)
@@ -34,7 +34,7 @@ class Served:
     """The application behind a socket, with room for a body and a half."""
 
     def __init__(self) -> None:
-        self.bodies = Bodies(limit=1500)
+        self.bodies = BodyReader(limit=1500)
         self.answers = asyncio.Event()
         self.answers.set()
         self.port = 0
@@ -106,7 +106,7 @@ async def test_room_is_given_back_whatever_happens(served: Served, body: bytes, 
 
 
 class Sent:
-    """A request as `Bodies` looks at it."""
+    """A request as `BodyReader` looks at it."""
 
     def __init__(self, body: bytes) -> None:
         self.headers = {"content-type": "application/json"}
@@ -117,7 +117,7 @@ class Sent:
 
 
 async def test_large_bodies_are_worked_on_one_after_the_other_and_small_ones_beside_them() -> None:
-    bodies = Bodies()
+    bodies = BodyReader()
     working: list[int] = []
     done = asyncio.Event()
 

@@ -10,7 +10,7 @@ from flotilla_common.api.podrules import PodRule
 from flotilla_common.api.resources import NAMESPACE as NAMESPACES
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.podchecks import Check, PodChange, Verdict
+from flotilla_webhook.pod_checks import Check, CheckResult, PodChange
 from tests.testkit.documents import Json
 from tests.unit.webhook.budget_world import NAMESPACE, NOW, World, budget, pod, with_image, with_metadata
 
@@ -291,10 +291,10 @@ async def no_rules() -> list[PodRule]:
 
 
 def refusing() -> Check:
-    async def judge(change: PodChange) -> Verdict:
-        return Verdict(denied("no"))
+    async def decide(change: PodChange) -> CheckResult:
+        return CheckResult(denied("no"))
 
-    return Check("later", no_rules, judge)
+    return Check("later", no_rules, decide)
 
 
 @pytest.mark.parametrize("way", ["delete", "update"])
@@ -313,10 +313,10 @@ async def test_what_an_earlier_check_wrote_is_taken_back() -> None:
     async def take_back() -> None:
         back.append("book")
 
-    async def judge(change: PodChange) -> Verdict:
-        return Verdict(take_back=take_back)
+    async def decide(change: PodChange) -> CheckResult:
+        return CheckResult(take_back=take_back)
 
-    world = await World(budget(0), before=(Check("book", no_rules, judge),)).watch()
+    world = await World(budget(0), before=(Check("book", no_rules, decide),)).watch()
     assert not (await world.delete(pod())).allowed
     assert back == ["book"]
 

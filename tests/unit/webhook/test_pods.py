@@ -9,10 +9,10 @@ from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_ST
 from flotilla_common.api.resources import CONFIG_MAP, NODE
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
+from flotilla_webhook.active_rules import ActiveRules
 from flotilla_webhook.chain import readiness_step
 from flotilla_webhook.persistent import UNSEEN_SECONDS, PersistentStates
 from flotilla_webhook.pods import PodAdmission
-from flotilla_webhook.standing import Standing
 from tests.support.fake_clock import FakeClock
 from tests.testkit.admission import applied
 from tests.testkit.apiserver import FakeApi
@@ -33,7 +33,7 @@ class World:
         self.node("n2", **{O: "linux", H: "n2"})
         self.states = PersistentStates(self.cluster.api, self.clock, "kruise-system")
         steps = [readiness_step(Gates.parse(gates)), self.states.step()]
-        self.pods = PodAdmission(steps, Standing(self.clock))
+        self.pods = PodAdmission(steps, ActiveRules(self.clock))
 
     def state(self, *, api: str = APPS, kind: str = "StatefulSet", record: Json | None = None, **spec: Any) -> None:
         """There is PersistentPodState `p`, with this record of pod `s-0`."""

@@ -22,13 +22,13 @@ from flotilla_common.api.webhooks import (
     validating_entries,
 )
 from flotilla_common.gates import Gates
+from flotilla_webhook.active_rules import LINGER_SECONDS, ActiveRules
 from flotilla_webhook.certificates import Bundle, issue
 from flotilla_webhook.chain import readiness_step
-from flotilla_webhook.podchecks import PodChecks
+from flotilla_webhook.pod_checks import PodChecks
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.registration import Endpoint, Registration, RegistrationError
 from flotilla_webhook.rotation import APART, INTERVAL, CertificateRotator
-from flotilla_webhook.standing import LINGER_SECONDS, Standing
 from flotilla_webhook.stores import SecretStore, files_of
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi
@@ -67,8 +67,8 @@ def registration(
     cluster: FakeApi, *, url: str = "", gates: str = "", paths: set[str] = PATHS, clock: FakeClock | None = None
 ) -> Registration:
     parsed = Gates.parse(gates)
-    pods = PodAdmission([readiness_step(parsed)], Standing(clock or FakeClock()))
-    checks = PodChecks(cluster.api, [], Standing(clock or FakeClock()))
+    pods = PodAdmission([readiness_step(parsed)], ActiveRules(clock or FakeClock()))
+    checks = PodChecks(cluster.api, [], ActiveRules(clock or FakeClock()))
     made = {MUTATING: pods.entries, VALIDATING: checks.entries}
     external = parsed.on("EnableExternalCerts")
     return Registration(cluster.api, Endpoint(NAMESPACE, SERVICE, url), paths, made, external=external)
@@ -136,11 +136,11 @@ async def test_entries_without_a_handler_are_dropped_and_come_back() -> None:
 
 async def test_the_pod_rule_stands_only_while_it_is_needed() -> None:
     cluster = installed()
-    armed = registration(cluster, gates="KruisePodReadinessGate=true")
-    await armed.sync(CA)
+    rule_sources = registration(cluster, gates="KruisePodReadinessGate=true")
+    await rule_sources.sync(CA)
     assert set(entries(cluster)) == {"mpod.kb.io", *MUTATORS}
     assert entries(cluster)["mpod.kb.io"]["clientConfig"]["caBundle"] == BUNDLE
-    assert await armed.sync(CA) == []
+    assert await rule_sources.sync(CA) == []
     clock = FakeClock()
     disarmed = registration(cluster, clock=clock)
     assert await disarmed.sync(CA) == []  # another replica may know better

@@ -14,9 +14,9 @@ from flotilla_common.api.resources import NAMESPACE, REVISION
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.kube.reflector import HeadMeta
+from flotilla_webhook.active_rules import ActiveRules
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.sidecars import UNSEEN_SECONDS, Sidecars
-from flotilla_webhook.standing import Standing
 from tests.support.dice import Dice
 from tests.support.fake_clock import FakeClock
 from tests.testkit.admission import applied
@@ -52,7 +52,7 @@ class World:
             self.cluster.put(SIDECAR_SET, one)
         dice = Dice(share)
         self.sidecars = Sidecars(self.cluster.api, self.clock, dice, Gates.parse(gates), "kruise-system")
-        self.pods = PodAdmission([self.sidecars.step()], Standing(self.clock))
+        self.pods = PodAdmission([self.sidecars.step()], ActiveRules(self.clock))
 
     def revision(self, name: str, number: int, version: str = "", *, image: str = "old", of: str = "side") -> None:
         labels = {"kruise.io/sidecarset-name": of, "apps.kruise.io/sidecarset-custom-version": version}

@@ -492,9 +492,9 @@ async def test_what_is_about_to_be_stored() -> None:
     old["apiVersion"] = "apps.kruise.io/v1alpha1"
     old["spec"]["subsets"][0]["requiredNodeSelectorTerm"] = None
     world = await World().watch()
-    armed = await world.spreads.rules_of(old, NAMESPACE)
+    rule_sources = await world.spreads.rules_of(old, NAMESPACE)
     world.cluster.put(WORKLOAD_SPREAD, spread(subset("a")))
-    assert armed == await (await world.watch()).spreads.rules()
+    assert rule_sources == await (await world.watch()).spreads.rules()
 
 
 async def test_one_that_was_just_admitted_is_asked_for_until_the_watch_shows_it() -> None:

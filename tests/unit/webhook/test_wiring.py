@@ -13,7 +13,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.service import Context
 from flotilla_common.settings import Settings
 from flotilla_webhook import app, tls
-from flotilla_webhook.arming import Arming
+from flotilla_webhook.activation import Activation
 from flotilla_webhook.certificates import issue
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.metrics import process_metrics
@@ -83,9 +83,17 @@ def test_every_entry_has_a_handler(gates: str) -> None:
         **chain.checks.handlers(),
     }
     assert {path_of(entry) for entry in mutating_entries() + validating_entries(parsed)} <= served.keys()
-    arming = Arming(api=api, clock=wired.clock, standing=chain.pods.standing, register=lambda: asyncio.sleep(0))
-    armed = {path.rpartition("-")[2] for path in chain.armed_by(arming, arming, served)}
-    assert armed == {"persistentpodstate", "podprobemarker", "podunavailablebudget", "sidecarset", "workloadspread"}
+    activation = Activation(
+        api=api, clock=wired.clock, active_rules=chain.pods.active_rules, register=lambda: asyncio.sleep(0)
+    )
+    rule_sources = {path.rpartition("-")[2] for path in chain.with_activation(activation, activation, served)}
+    assert rule_sources == {
+        "persistentpodstate",
+        "podprobemarker",
+        "podunavailablebudget",
+        "sidecarset",
+        "workloadspread",
+    }
 
 
 def test_steps_of_pods_are_in_order() -> None:

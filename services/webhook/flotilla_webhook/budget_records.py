@@ -16,7 +16,7 @@ from flotilla_common.control.journal import Admission, Journal
 from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Event
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.podchecks import PodChange
+from flotilla_webhook.pod_checks import PodChange
 
 COMPONENT = "pub-controller"
 PREVENTED = Event("PubPreventPodDeletion", "openkruise pub prevents pod deletion", warning=True)

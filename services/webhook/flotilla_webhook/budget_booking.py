@@ -10,9 +10,9 @@ from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableB
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.gates import Gates
 from flotilla_common.workload.budget import Pass, Refusal, has_just_taken, take, why_free, without_entry
-from flotilla_webhook.budgetahead import TICK_SECONDS, UnitsAhead
-from flotilla_webhook.budgetledger import BudgetLedger, Draft
+from flotilla_webhook.budget_ledger import BudgetLedger, Draft
 from flotilla_webhook.ledger import Gone
+from flotilla_webhook.units_ahead import TICK_SECONDS, UnitsAhead
 
 AWAITED_SECONDS = 1.0
 """Limit of waiting for units that replicas have taken ahead; after it the request is refused."""
@@ -21,7 +21,7 @@ _UNITS = Counter("flotilla_webhook_budget_units_total", "Units of PodUnavailable
 _AHEAD, _STATUS = (_UNITS.labels(source) for source in ("ahead", "status"))
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class UnitRequest(msgspec.Struct, frozen=True):
     """A unit that a request needs."""
 
     pod: Pod
@@ -47,52 +47,52 @@ class BudgetBooking:
         """Return what was taken ahead."""
         await self._ahead.close()
 
-    async def take(self, wanted: Wanted) -> Pass | Refusal | None:
+    async def take(self, request: UnitRequest) -> Pass | Refusal | None:
         """Return why the pod needs no budget, why there is none, or None once a unit is taken. A dry run takes none.
 
         Raises Gone, ApiError, Unreachable, and ValueError for a budget that cannot be read.
         """
-        if self._comes_again(wanted):
+        if self._comes_again(request):
             return Pass.JUST_RECORDED
-        if self._is_given(wanted):
+        if self._is_given(request):
             return None
         end = self._clock.monotonic() + AWAITED_SECONDS
         while True:
             outcome = await self._ledger.write(
-                lambda budget, draft: self._decide(wanted, budget, draft),
-                is_sure=lambda outcome: _is_sure(outcome, wanted),
+                lambda budget, draft: self._decide(request, budget, draft),
+                is_sure=lambda outcome: _is_sure(outcome, request),
             )
             if not isinstance(outcome, Refusal) or not self._may_be_left(outcome) or self._clock.monotonic() > end:
-                if outcome is None and not wanted.dry_run:
+                if outcome is None and not request.dry_run:
                     _STATUS.inc()
                 return outcome
             await self._clock.sleep(TICK_SECONDS)
 
-    async def take_back(self, wanted: Wanted) -> None:
+    async def take_back(self, request: UnitRequest) -> None:
         """Take the unit back from a pod that stays as it is after all. Raises ApiError, Unreachable, ValueError."""
 
         def remove(budget: PodUnavailableBudget, draft: Draft) -> None:
             del budget
-            draft.status = without_entry(draft.status, wanted.pod, wanted.operation)
+            draft.status = without_entry(draft.status, request.pod, request.operation)
 
-        if not self._ahead.take_back(wanted.pod):
+        if not self._ahead.take_back(request.pod):
             with suppress(Gone):
                 await self._ledger.write(remove)
 
-    def _comes_again(self, wanted: Wanted) -> bool:
+    def _comes_again(self, request: UnitRequest) -> bool:
         """Report whether the pod has just got its unit. The apiserver often sends a request twice."""
         budget = self._ledger.known()
-        is_stored = budget is not None and has_just_taken(budget.status, wanted.pod, self._clock.now())
-        return is_stored or self._ahead.has_given(wanted.pod)
+        is_stored = budget is not None and has_just_taken(budget.status, request.pod, self._clock.now())
+        return is_stored or self._ahead.has_given(request.pod)
 
-    def _is_given(self, wanted: Wanted) -> bool:
+    def _is_given(self, request: UnitRequest) -> bool:
         """Report whether the pod gets a unit that was taken ahead."""
         budget = self._ledger.known()
-        is_free = budget is None or why_free(wanted.pod, budget, wanted.operation, self._gates) is not None
-        if is_free or wanted.dry_run:
+        is_free = budget is None or why_free(request.pod, budget, request.operation, self._gates) is not None
+        if is_free or request.dry_run:
             return False
         self._ahead.came()
-        if self._ahead.give(wanted.pod, wanted.operation):
+        if self._ahead.give(request.pod, request.operation):
             _AHEAD.inc()
             return True
         self._ahead.hurry()
@@ -102,25 +102,25 @@ class BudgetBooking:
         """Report whether replicas may return units of an exhausted budget."""
         return refusal.exhausted and self._ahead.is_awaited()
 
-    def _decide(self, wanted: Wanted, budget: PodUnavailableBudget, draft: Draft) -> Pass | Refusal | None:
+    def _decide(self, request: UnitRequest, budget: PodUnavailableBudget, draft: Draft) -> Pass | Refusal | None:
         """Decide; the result is that of `take`. Raises ValueError."""
         now = msgspec.structs.replace(budget, status=draft.status)
-        free = why_free(wanted.pod, now, wanted.operation, self._gates)
-        if free is Pass.RECORDED and has_just_taken(draft.status, wanted.pod, self._clock.now()):
+        free = why_free(request.pod, now, request.operation, self._gates)
+        if free is Pass.RECORDED and has_just_taken(draft.status, request.pod, self._clock.now()):
             return Pass.JUST_RECORDED
         if free is not None:
             return free
-        taken = take(draft.status, wanted.pod, wanted.operation, self._clock.now())
+        taken = take(draft.status, request.pod, request.operation, self._clock.now())
         if isinstance(taken, Refusal):
             return taken
-        if not wanted.dry_run:
+        if not request.dry_run:
             draft.status = taken
         return None
 
 
-def _is_sure(outcome: Pass | Refusal | None, wanted: Wanted) -> bool:
+def _is_sure(outcome: Pass | Refusal | None, request: UnitRequest) -> bool:
     """Report whether the outcome holds although its copy of the budget may be old.
 
     A unit counts once it is written, and one that was taken a moment ago is still there.
     """
-    return outcome is Pass.JUST_RECORDED or (outcome is None and not wanted.dry_run)
+    return outcome is Pass.JUST_RECORDED or (outcome is None and not request.dry_run)

@@ -21,8 +21,8 @@ from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, SubsetStat
 from flotilla_common.clock import Clock, Entropy
 from flotilla_webhook.books import BookLedger, Books
 from flotilla_webhook.ledger import Gone
-from flotilla_webhook.pace import Held, Pace
 from flotilla_webhook.peers import Grant
+from flotilla_webhook.request_rate import RequestRate, TakenAhead
 
 AHEAD_SECONDS = 0.5
 """Seconds for which the places of a replica should last at the current rate.
@@ -52,18 +52,18 @@ class _Given(NamedTuple):
     """A place that was given to a pod, until the book names the pod."""
 
     subset: _Subset
-    place: Held
+    place: TakenAhead
     pod: str  # its name, or its token
 
 
 class _Written(NamedTuple):
     """The changes of one write, applied to this replica's records once it is stored."""
 
-    taken: list[tuple[_Subset, Held]]
+    taken: list[tuple[_Subset, TakenAhead]]
     given: list[_Given]
 
 
-class Reserve:
+class PlacesAhead:
     """The places that this replica has taken ahead."""
 
     def __init__(self, ledger: BookLedger, clock: Clock, entropy: Entropy, replica: str) -> None:
@@ -71,8 +71,8 @@ class Reserve:
         self._clock = clock
         self._entropy = entropy
         self._own = f"{AHEAD}{replica}/"  # prefix of the keys of this replica
-        self._pace = Pace(clock)  # of pods by their versions
-        self._held: dict[_Subset, deque[Held]] = {}  # the oldest first
+        self._rate = RequestRate(clock)  # of pods by their versions
+        self._held: dict[_Subset, deque[TakenAhead]] = {}  # the oldest first
         self._given: list[_Given] = []
         self._seen: Mapping[str, Book] = {}  # the books at the last check
         self._stored: Set[str] = frozenset()  # the keys of this replica in these books
@@ -85,8 +85,8 @@ class Reserve:
 
     def came(self, version: str) -> None:
         """Count a pod. If many come, places are taken ahead from now on."""
-        self._pace.came(version)
-        if self._pace.rates() and (self._keeper is None or self._keeper.done()):
+        self._rate.came(version)
+        if self._rate.rates() and (self._keeper is None or self._keeper.done()):
             self._keeper = asyncio.create_task(self._keep())
 
     def holds(self, version: str, subset: str) -> bool:
@@ -145,7 +145,7 @@ class Reserve:
 
     async def close(self) -> None:
         """Return all places to the book."""
-        self._pace.stop()
+        self._rate.stop()
         if self._keeper is not None:
             await self._keeper
 
@@ -157,7 +157,7 @@ class Reserve:
     async def _keep(self) -> None:
         """Take places ahead while many pods come, write down their pods, and return the rest."""
         self._failed = False
-        while not self._failed and (self._pace.rates() or self._held or self._given or self._left_behind()):
+        while not self._failed and (self._rate.rates() or self._held or self._given or self._left_behind()):
             await self._sync()
             await self._clock.sleep(TICK_SECONDS)
 
@@ -181,7 +181,7 @@ class Reserve:
         """Release the places that are too old, or all of them if no pod comes. The next write returns them."""
         now = self._clock.monotonic()
         for held in self._held.values():
-            while held and (self._pace.is_idle or held[0].until <= now):
+            while held and (self._rate.is_idle or held[0].until <= now):
                 held.popleft()
         self._held = {subset: held for subset, held in self._held.items() if held}
 
@@ -221,7 +221,7 @@ class Reserve:
 
     def _wanted(self, books: Mapping[str, Book]) -> Iterator[tuple[_Subset, int]]:
         """Yield the number of places to hold of each open subset, in their order."""
-        for version, rate in self._pace.rates().items():
+        for version, rate in self._rate.rates().items():
             count = int(rate * AHEAD_SECONDS)
             for entry in books.get(version, ()):
                 if entry.schedulable and entry.missing_replicas == UNLIMITED:
@@ -243,7 +243,7 @@ class Reserve:
                 subset = version, entry.name
                 lacking = wanted.get(subset, 0) - len(self._held.get(subset, ()))
                 taken = [f"{self._own}{self._entropy.uuid()}" for _ in range(lacking)]
-                written.taken.extend((subset, Held(key, until)) for key in taken)
+                written.taken.extend((subset, TakenAhead(key, until)) for key in taken)
                 book[place] = with_places(
                     entry,
                     taken=taken,

@@ -16,8 +16,8 @@ from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.podrules import CHECK_PATH, PodRule, check_entries, decoded, encoded
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api
+from flotilla_webhook.active_rules import ActiveRules
 from flotilla_webhook.pods import SEEN, is_about_probe
-from flotilla_webhook.standing import Standing
 from flotilla_webhook.wire import Handler
 
 DELETE, EVICT, UPDATE = "DELETE", "EVICT", "UPDATE"
@@ -39,7 +39,7 @@ class PodChange(msgspec.Struct, frozen=True):
         return self.request.namespace
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class CheckResult(msgspec.Struct, frozen=True):
     """The answer of a check to a change."""
 
     answer: Answer = ALLOWED
@@ -53,7 +53,7 @@ class Check(msgspec.Struct, frozen=True):
     name: str
     rules: Callable[[], Awaitable[Collection[PodRule]]]
     """Returns the rules of the pods whose changes it has to see now."""
-    judge: Callable[[PodChange], Awaitable[Verdict]]
+    decide: Callable[[PodChange], Awaitable[CheckResult]]
     """Decides whether the change may be made. A dry run leaves no record."""
     known: Callable[[], bool] = lambda: True
     """Reports whether its rules are complete."""
@@ -62,10 +62,10 @@ class Check(msgspec.Struct, frozen=True):
 class PodChecks:
     """The handler of the webhook for pods that go or are updated, and the entries that call it."""
 
-    def __init__(self, api: Api, checks: Sequence[Check], standing: Standing) -> None:
+    def __init__(self, api: Api, checks: Sequence[Check], active_rules: ActiveRules) -> None:
         self._api = api
         self._checks = checks
-        self.standing = standing
+        self.active_rules = active_rules
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers by path."""
@@ -75,7 +75,7 @@ class PodChecks:
         """Return the required entries, without caBundle, and their rules for the annotation, given `stored` rules."""
         needed = {rule for check in self._checks for rule in await check.rules()}
         known = all(check.known() for check in self._checks)
-        rules = self.standing.rules(needed, decoded(stored), known=known)
+        rules = self.active_rules.rules(needed, decoded(stored), known=known)
         return check_entries(rules), encoded(rules) if rules else ""
 
     async def validate(self, request: Request) -> Answer:
@@ -91,9 +91,9 @@ class PodChecks:
         return ALLOWED if change is None else await self._judged(change)
 
     async def _judged(self, change: PodChange) -> Answer:
-        written: list[Verdict] = []
+        written: list[CheckResult] = []
         for check in self._checks:
-            verdict = await check.judge(change)
+            verdict = await check.decide(change)
             if not verdict.answer.allowed:
                 await _take_back(written)
                 return verdict.answer
@@ -118,7 +118,7 @@ class PodChecks:
         return PodChange(EVICT, msgspec.json.decode(body, type=Json), request, dry_run)
 
 
-async def _take_back(written: Sequence[Verdict]) -> None:
+async def _take_back(written: Sequence[CheckResult]) -> None:
     """Undo records for a pod that stays as it is. Those that cannot be undone expire."""
     for verdict in reversed(written):
         try:

@@ -20,10 +20,10 @@ from flotilla_common.api.podrules import PodRule
 from flotilla_common.api.selectors import Selector
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
-from flotilla_webhook.budgetrules import created_rule
+from flotilla_webhook.budget_rules import created_rule
 from flotilla_webhook.budgets import Budgets
 from flotilla_webhook.owners import Owners, controller_in
-from flotilla_webhook.pods import Step
+from flotilla_webhook.pods import AdmissionStep
 from flotilla_webhook.tools import read_all
 
 _log = structlog.get_logger()
@@ -33,7 +33,7 @@ ASKED_SECONDS = 2.0
 """Seconds for which the result is cached that the apiserver has no budget for the pods of a namespace."""
 
 
-class Relating:
+class BudgetAnnotation:
     """The step that annotates new pods."""
 
     def __init__(self, api: Api, clock: Clock, budgets: Budgets) -> None:
@@ -43,9 +43,9 @@ class Relating:
         self._owners = Owners(api, clock)
         self._asked: dict[str, float] = {}  # namespaces, and until when the apiserver's answer is cached
 
-    def step(self) -> Step:
+    def step(self) -> AdmissionStep:
         """Return the step; idle without the gates."""
-        return Step("PodUnavailableBudget", self.rules, self.change, lambda: self._budgets.known)
+        return AdmissionStep("PodUnavailableBudget", self.rules, self.change, lambda: self._budgets.known)
 
     async def rules(self) -> list[PodRule]:
         """Return the rules of new pods that some budget selects."""

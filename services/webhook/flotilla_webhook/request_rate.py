@@ -20,14 +20,14 @@ The apiserver reuses connections, so the requests of one replica come in bursts.
 """
 
 
-class Held(NamedTuple):
+class TakenAhead(NamedTuple):
     """A place or a unit that was taken ahead."""
 
     key: str  # in the status
     until: float  # when it gets too old for a pod
 
 
-class Pace:
+class RequestRate:
     """The requests of the last second, by subject."""
 
     def __init__(self, clock: Clock, many: int = MANY) -> None:

@@ -19,23 +19,23 @@ An admitted object is seen within a second; the rest is for a slow apiserver.
 _LOOK_SECONDS = 2.0
 
 
-class Standing:
+class ActiveRules:
     """The rules of this replica."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._until: dict[PodRule, float] = {}  # when rules expire that no known object requires
-        self._stands: frozenset[PodRule] = frozenset()
+        self._active: frozenset[PodRule] = frozenset()
 
     def expect(self, rules: Iterable[PodRule]) -> None:
         """Add rules for an object that is about to be stored."""
         expected = frozenset(rules)
         self._until |= dict.fromkeys(expected, self._clock.monotonic() + LINGER_SECONDS)
-        self._stands = bounded(self._stands | expected)
+        self._active = bounded(self._active | expected)
 
-    def standing_for(self, rule: PodRule) -> PodRule:
+    def covering(self, rule: PodRule) -> PodRule:
         """Return the active or pending rule that covers this one: itself, or a wider one."""
-        return standing_for(rule, self._stands)
+        return standing_for(rule, self._active)
 
     def rules(self, needed: Collection[PodRule], stored: Collection[PodRule], *, known: bool) -> frozenset[PodRule]:
         """Return the active rules, given the stored ones. Until all objects are `known`, no rule is removed."""
@@ -44,8 +44,8 @@ class Standing:
             self._until.setdefault(rule, now + LINGER_SECONDS)
         staying = {rule for rule, end in self._until.items() if end > now or (not known and rule in stored)}
         self._until = {rule: end for rule, end in self._until.items() if rule in staying and rule not in needed}
-        self._stands = bounded(needed | staying)
-        return self._stands
+        self._active = bounded(needed | staying)
+        return self._active
 
     async def expire(self, notify: Callable[[], None]) -> None:
         """Call `notify` when a released rule expires, until cancelled."""

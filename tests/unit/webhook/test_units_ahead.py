@@ -22,11 +22,11 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_policy.podunavailablebudget.entries import in_doubt
 from flotilla_policy.podunavailablebudget.plan import plan
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
-from flotilla_webhook.budgetahead import RECOUNTED_SECONDS
-from flotilla_webhook.budgetbooking import AWAITED_SECONDS
+from flotilla_webhook.budget_booking import AWAITED_SECONDS
 from flotilla_webhook.ledger import PATIENCE_SECONDS
-from flotilla_webhook.pace import IDLE_SECONDS
-from flotilla_webhook.podchecks import Check, PodChange, Verdict
+from flotilla_webhook.pod_checks import Check, CheckResult, PodChange
+from flotilla_webhook.request_rate import IDLE_SECONDS
+from flotilla_webhook.units_ahead import RECOUNTED_SECONDS
 from tests.testkit.documents import Json, decoded
 from tests.unit.webhook.budget_world import NAMESPACE, World, budget, pod, with_image
 from tests.unit.webhook.test_budget_races import cluster_with, replicas
@@ -292,9 +292,9 @@ async def test_a_request_that_comes_again_takes_no_second_unit() -> None:
 async def test_a_unit_is_taken_back_before_it_is_written_down() -> None:
     """A later check refuses what the budget admitted."""
 
-    async def refuse(change: PodChange) -> Verdict:
+    async def refuse(change: PodChange) -> CheckResult:
         name = change.pod["metadata"]["name"]
-        return Verdict(denied("no") if name.startswith("kept") else ALLOWED)
+        return CheckResult(denied("no") if name.startswith("kept") else ALLOWED)
 
     async def no_rules() -> list[Any]:
         return []

@@ -52,7 +52,7 @@ class BudgetHolders:
         self._reading: dict[tuple[str, str], asyncio.Task[_Record]] = {}  # by namespace and name
         self._rests_until = 0.0
 
-    async def told(self, budget: PodUnavailableBudget | None) -> str:
+    async def sentences(self, budget: PodUnavailableBudget | None) -> str:
         """Return the sentences of the record about unavailable pods of the budget, each after a semicolon.
 
         Returns "" if no record of this very budget comes in time.

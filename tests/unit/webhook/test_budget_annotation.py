@@ -118,7 +118,7 @@ async def test_an_owner_that_cannot_be_read_stops_no_pod() -> None:
 async def test_without_the_gates_nothing_is_told() -> None:
     world = await World(budget(), gates="PodUnavailableBudgetDeleteGate=false").watch()
     assert told(await world.create(newcomer())) == ""
-    assert await world.relating.rules() == []
+    assert await world.annotation.rules() == []
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,12 @@ async def test_without_the_gates_nothing_is_told() -> None:
 )
 async def test_rules(document: Json, expected: str) -> None:
     world = await World(document).watch()
-    (rule,) = await world.relating.rules()
+    (rule,) = await world.annotation.rules()
     assert rule.namespace == NAMESPACE
     assert expected in rule.expression
-    assert await world.relating.rules_of(document, NAMESPACE) == [rule]
+    assert await world.annotation.rules_of(document, NAMESPACE) == [rule]
 
 
 async def test_a_budget_for_nobody_needs_no_rule() -> None:
     world = await World(budget(spec={"selector": {}})).watch()
-    assert await world.relating.rules() == []
+    assert await world.annotation.rules() == []

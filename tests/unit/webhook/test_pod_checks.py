@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.workloadspread.types import MATCHED, WORKLOAD_SPR
 from flotilla_common.api.podrules import PodRule, encoded
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.podchecks import Check, PodChange, Verdict
+from flotilla_webhook.pod_checks import Check, CheckResult, PodChange
 from tests.testkit.documents import Json
 from tests.unit.webhook.spread_world import CLONE_SET, NAMESPACE, World, pod, spread, subset
 
@@ -179,10 +179,10 @@ async def no_rules() -> list[PodRule]:
 
 
 def refusing(answer: Answer) -> Check:
-    async def judge(change: PodChange) -> Verdict:
-        return Verdict(answer)
+    async def decide(change: PodChange) -> CheckResult:
+        return CheckResult(answer)
 
-    return Check("budget", no_rules, judge)
+    return Check("budget", no_rules, decide)
 
 
 async def test_what_a_later_check_refuses_is_taken_back() -> None:
@@ -204,42 +204,42 @@ async def test_what_an_earlier_request_wrote_down_is_not_taken_back() -> None:
 
 
 async def test_a_place_that_was_given_away_meanwhile_is_not_counted_twice() -> None:
-    async def judge(change: PodChange) -> Verdict:
+    async def decide(change: PodChange) -> CheckResult:
         assert await world.places("q") == "a"
-        return Verdict(denied("no"))
+        return CheckResult(denied("no"))
 
-    world = await full(Check("budget", no_rules, judge))
+    world = await full(Check("budget", no_rules, decide))
     assert not (await world.delete(placed())).allowed
     assert world.book()["a"] == entry("a", 0, creatingPods={"q": NOW})
 
 
 async def test_what_cannot_be_taken_back_changes_no_answer() -> None:
-    async def judge(change: PodChange) -> Verdict:
+    async def decide(change: PodChange) -> CheckResult:
         async def patch(*call: Any, **more: Any) -> bytes:
             raise Unreachable("timed out")
 
         world.cluster.patch = patch  # type: ignore[method-assign]
-        return Verdict(denied("no"))
+        return CheckResult(denied("no"))
 
-    world = await full(Check("budget", no_rules, judge))
+    world = await full(Check("budget", no_rules, decide))
     assert await world.delete(placed()) == denied("no")
     assert world.book()["a"]["deletingPods"] == {"p": NOW}  # it ends with its time
 
 
 async def test_one_that_is_gone_takes_nothing_back() -> None:
-    async def judge(change: PodChange) -> Verdict:
+    async def decide(change: PodChange) -> CheckResult:
         del world.cluster.objects[WORKLOAD_SPREAD.plural, NAMESPACE, "ws"]
-        return Verdict(denied("no"))
+        return CheckResult(denied("no"))
 
-    world = await full(Check("budget", no_rules, judge))
+    world = await full(Check("budget", no_rules, decide))
     assert await world.delete(placed()) == denied("no")
 
 
 async def test_a_refusal_ends_the_chain() -> None:
-    async def judge(change: PodChange) -> Verdict:
+    async def decide(change: PodChange) -> CheckResult:
         raise AssertionError("it is not asked")
 
-    world = await full(refusing(denied("no")), Check("last", no_rules, judge))
+    world = await full(refusing(denied("no")), Check("last", no_rules, decide))
     assert await world.delete(placed()) == denied("no")
 
 

@@ -16,9 +16,9 @@ from flotilla_common.api.podrules import PodRule
 from flotilla_common.api.resources import POD_TEMPLATE
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
+from flotilla_webhook.active_rules import ActiveRules
 from flotilla_webhook.pods import SEEN
 from flotilla_webhook.registration import RegistrationError
-from flotilla_webhook.standing import Standing
 from flotilla_webhook.wire import Handler
 
 PATIENCE_SECONDS = 5.0
@@ -34,12 +34,12 @@ RulesOf = Callable[[Json, str], Awaitable[Collection[PodRule]]]
 """Returns the rules that an object requires, from the document and its namespace. Raises ValueError if unreadable."""
 
 
-class Arming(msgspec.Struct, frozen=True, kw_only=True):
+class Activation(msgspec.Struct, frozen=True, kw_only=True):
     """Brings rules into use."""
 
     api: Api
     clock: Clock
-    standing: Standing
+    active_rules: ActiveRules
     register: Callable[[], Awaitable[object]]
     """Updates the webhook configuration to the required rules. Raises the reason when that fails."""
 
@@ -57,17 +57,17 @@ class Arming(msgspec.Struct, frozen=True, kw_only=True):
             if request.operation == "UPDATE" and request.old_object is not None:
                 rules -= set(await rules_of(request.old_object, request.namespace))
             admitted(request.object)
-            if await self.arm(rules):
+            if await self.activate(rules):
                 return answer
             warning = "for some seconds the apiserver may not call the webhook for new pods that this concerns"
             return msgspec.structs.replace(answer, warnings=[*answer.warnings, warning])
 
         return answer
 
-    async def arm(self, rules: Collection[PodRule]) -> bool:
+    async def activate(self, rules: Collection[PodRule]) -> bool:
         """Bring the rules into use; return whether the apiserver uses all of them in time."""
         waiting = set(rules)
-        self.standing.expect(waiting)
+        self.active_rules.expect(waiting)
         end, pause = self.clock.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
         why = ""
         while waiting and self.clock.monotonic() < end:
@@ -85,12 +85,12 @@ class Arming(msgspec.Struct, frozen=True, kw_only=True):
         return not waiting
 
     async def _unused(self, rules: Collection[PodRule]) -> set[PodRule]:
-        """Return the rules without a standing rule in use. A rule that covers several is probed once."""
-        by_standing: dict[PodRule, set[PodRule]] = {}
+        """Return the rules without an active rule in use. A rule that covers several is probed once."""
+        by_active: dict[PodRule, set[PodRule]] = {}
         for rule in rules:
-            by_standing.setdefault(self.standing.standing_for(rule), set()).add(rule)
-        used = {standing for standing in by_standing if await self._is_used(standing)}
-        return {rule for standing, these in by_standing.items() if standing not in used for rule in these}
+            by_active.setdefault(self.active_rules.covering(rule), set()).add(rule)
+        used = {active for active in by_active if await self._is_used(active)}
+        return {rule for active, covered in by_active.items() if active not in used for rule in covered}
 
     async def _is_used(self, rule: PodRule) -> bool:
         template: Json = {

@@ -10,11 +10,11 @@ from flotilla_common.api.podrules import PodRule, decoded
 from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.kube.reflector import HeadMeta
-from flotilla_webhook.arming import Arming
+from flotilla_webhook.activation import Activation
+from flotilla_webhook.active_rules import LINGER_SECONDS, ActiveRules
 from flotilla_webhook.persistent import PersistentStates
-from flotilla_webhook.podchecks import PodChecks
+from flotilla_webhook.pod_checks import PodChecks
 from flotilla_webhook.pods import SEEN, PodAdmission
-from flotilla_webhook.standing import LINGER_SECONDS, Standing
 from tests.support.fake_clock import FakeClock
 from tests.testkit.admission import applied
 from tests.testkit.apiserver import FakeApi
@@ -30,8 +30,8 @@ class World:
     def __init__(self) -> None:
         self.cluster, self.clock = FakeApi(), FakeClock()
         self.states = PersistentStates(self.cluster.api, self.clock, "kruise-system")
-        self.standing = Standing(self.clock)
-        self.pods = PodAdmission([self.states.step()], self.standing)
+        self.active_rules = ActiveRules(self.clock)
+        self.pods = PodAdmission([self.states.step()], self.active_rules)
 
     async def know(self, *namespaces: str) -> None:
         """List a PersistentPodState in each of the namespaces."""
@@ -79,7 +79,7 @@ async def test_what_is_armed_lingers() -> None:
 
 async def test_what_is_armed_stays_until_it_is_known_what_there_is() -> None:
     world, stored = World(), ""
-    world.standing.expect([RULE])
+    world.active_rules.expect([RULE])
     for _ in range(3):
         _, stored = await world.pods.entries(stored)
         assert decoded(stored) == {RULE}
@@ -156,8 +156,11 @@ class Armory:
         self.world = World()
         self.server = Apiserver(self.world.pods, looks)
         self.admitted: list[Json] = []
-        self.arming = Arming(
-            api=self.server.api, clock=self.world.clock, standing=self.world.standing, register=self.server.register
+        self.activation = Activation(
+            api=self.server.api,
+            clock=self.world.clock,
+            active_rules=self.world.active_rules,
+            register=self.server.register,
         )
 
         async def handler(_: Request) -> Answer:
@@ -166,7 +169,7 @@ class Armory:
         async def rules_of(document: Json, namespace: str) -> list[PodRule]:
             return [PodRule(document["metadata"]["name"], "true", namespace)]
 
-        self.handler = self.arming.before(handler, rules_of, self.admitted.append)
+        self.handler = self.activation.before(handler, rules_of, self.admitted.append)
 
     async def ask(self, operation: str = "CREATE", old: Json | None = None, *, dry_run: bool = False) -> Answer:
         document = {"metadata": {"name": "p"}}
@@ -185,9 +188,9 @@ async def test_creation_is_answered_once_the_rule_is_in_use() -> None:
 
 async def test_a_thousand_rules_are_armed_by_one_write() -> None:
     armory = Armory(looks=2)
-    assert await armory.arming.arm({PodRule("p", "true", name) for name in MANY})
+    assert await armory.activation.activate({PodRule("p", "true", name) for name in MANY})
     assert (armory.server.dry_runs, armory.server.registered) == (3, 2)
-    assert await armory.arming.arm([PodRule("p", "true", "one-more")])
+    assert await armory.activation.activate([PodRule("p", "true", "one-more")])
     assert (armory.server.dry_runs, armory.server.registered) == (4, 2)
 
 
@@ -214,7 +217,7 @@ async def test_nothing_is_armed(inner: Answer, dry_run: bool) -> None:
 
 async def test_a_check_marks_a_probe_by_refusing_it() -> None:
     armory = Armory(looks=0)
-    checks = PodChecks(armory.server.api, [], Standing(armory.world.clock))
+    checks = PodChecks(armory.server.api, [], ActiveRules(armory.world.clock))
 
     async def create(resource: Any, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
         asked = Named(resource=resource.plural)
@@ -228,7 +231,7 @@ async def test_a_check_marks_a_probe_by_refusing_it() -> None:
         )
 
     armory.server.create = create  # type: ignore[method-assign]
-    assert await armory.arming.arm([RULE])
+    assert await armory.activation.activate([RULE])
 
 
 async def test_another_refusal_of_a_probe_is_no_mark() -> None:
@@ -238,7 +241,7 @@ async def test_another_refusal_of_a_probe_is_no_mark() -> None:
         raise ApiError(403, "Forbidden", "no")
 
     armory.server.create = create  # type: ignore[method-assign]
-    assert not await armory.arming.arm([RULE])
+    assert not await armory.activation.activate([RULE])
 
 
 async def test_only_a_dry_run_is_a_probe() -> None:

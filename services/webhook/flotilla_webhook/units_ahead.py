@@ -22,9 +22,9 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
 )
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.workload.budget import give, give_back, is_any_fresh, most_ahead, take_ahead
-from flotilla_webhook.budgetledger import BudgetLedger, Draft
+from flotilla_webhook.budget_ledger import BudgetLedger, Draft
 from flotilla_webhook.ledger import Gone
-from flotilla_webhook.pace import Held, Pace
+from flotilla_webhook.request_rate import RequestRate, TakenAhead
 
 MANY = 2
 """Number of requests within a second from which on units are taken ahead."""
@@ -59,7 +59,7 @@ _log = structlog.get_logger()
 class _Given(NamedTuple):
     """A unit that was given to a pod, until the status names the pod."""
 
-    unit: Held
+    unit: TakenAhead
     pod: Pod
     operation: str
     at: datetime
@@ -69,7 +69,7 @@ class _Given(NamedTuple):
 class _Written(NamedTuple):
     """The changes of one write, applied to this replica's records once it is stored."""
 
-    taken: list[Held]
+    taken: list[TakenAhead]
     given: int
 
 
@@ -81,8 +81,8 @@ class UnitsAhead:
         self._clock = clock
         self._entropy = entropy
         self._own = f"{AHEAD}{replica}/"  # prefix of the keys of this replica
-        self._pace = Pace(clock, MANY)
-        self._held: deque[Held] = deque()  # the oldest first
+        self._rate = RequestRate(clock, MANY)
+        self._held: deque[TakenAhead] = deque()  # the oldest first
         self._given: deque[_Given] = deque()  # the oldest first
         self._keeper: asyncio.Task[None] | None = None
         self._hurried: asyncio.Task[None] | None = None
@@ -100,8 +100,8 @@ class UnitsAhead:
     def came(self) -> None:
         """Count a request that needs a unit. If many come, units are taken ahead from now on."""
         self._look(self._status())
-        self._pace.came()
-        if not self.busy and self._pace.rates():
+        self._rate.came()
+        if not self.busy and self._rate.rates():
             self._keeper = asyncio.create_task(self._keep())
 
     def hurry(self) -> None:
@@ -148,7 +148,7 @@ class UnitsAhead:
 
     async def close(self) -> None:
         """Return all units. If that fails, they are free again when they expire."""
-        self._pace.stop()
+        self._rate.stop()
         self._is_ending = True
         if self._keeper is not None:
             await self._keeper
@@ -161,7 +161,7 @@ class UnitsAhead:
 
     async def _keep(self) -> None:
         """Take units ahead while many requests come, write down their pods, and return the rest."""
-        while self._pace.rates() or self._held or self._given or self._left_behind():
+        while self._rate.rates() or self._held or self._given or self._left_behind():
             await self._sync()
             if self._has_failed and self._is_ending:
                 return
@@ -194,7 +194,7 @@ class UnitsAhead:
         request that took their unit failed.
         """
         now, left = self._clock.monotonic(), self._status().unavailable_allowed
-        while self._held and (self._pace.is_idle or self._held[0].until <= now or len(self._held) > left):
+        while self._held and (self._rate.is_idle or self._held[0].until <= now or len(self._held) > left):
             self._held.popleft()
         while not self._is_writing and self._given and self._given[0].since <= now - DISRUPTED_SECONDS:
             self._given.popleft()
@@ -207,7 +207,7 @@ class UnitsAhead:
 
     def _wanted(self, status: BudgetStatus) -> int:
         """Return the number of units to hold."""
-        rate = sum(self._pace.rates().values())
+        rate = sum(self._rate.rates().values())
         return min(int(rate * AHEAD_SECONDS), most_ahead(status, len(self._held)))
 
     def _left_behind(self) -> set[str]:
@@ -233,7 +233,7 @@ class UnitsAhead:
         status = give_back(status, self._of_this_replica(status) - self._known())
         until = self._clock.monotonic() + FRESH_SECONDS
         lacking = self._wanted(status) - len(self._held)
-        taken = [Held(f"{self._own}{self._entropy.uuid()}", until) for _ in range(lacking)]
+        taken = [TakenAhead(f"{self._own}{self._entropy.uuid()}", until) for _ in range(lacking)]
         draft.status = take_ahead(status, [unit.key for unit in taken], self._clock.now())
         return _Written(taken, len(given))
 

@@ -12,14 +12,14 @@ from flotilla_common.kube.interface import Api
 _log = structlog.get_logger()
 
 
-class Endings:
+class TerminatingNamespaces:
     """The reads in progress."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._reading: dict[str, asyncio.Task[bool]] = {}  # by namespace
 
-    async def has_begun(self, namespace: str) -> bool:
+    async def is_terminating(self, namespace: str) -> bool:
         """Report whether the namespace is being deleted or is gone; False if it cannot be read."""
         reading = self._reading.get(namespace)
         if reading is None:
