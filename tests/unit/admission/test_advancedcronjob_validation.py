@@ -20,7 +20,7 @@ ONE_OF = "one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate"
 
 
 def stored(template: Json, **spec: Any) -> Json:
-    """An object with its defaults."""
+    """Return an object with its defaults."""
     return default_cron_job(cron_job(template, **spec), None, Gates.parse(""))
 
 

@@ -237,7 +237,7 @@ def test_hub_survives_alpha_but_for_annotations(spec: dict[str, Any]) -> None:
 @pytest.mark.parametrize("label", [None, "true", "false"])
 @pytest.mark.parametrize("field", [None, True, False])
 def test_excluded_pods_stay_as_v1beta1_says(label: str | None, field: bool | None) -> None:
-    """v1alpha1 says it with a label, which stays in storage, and may say something else than the field."""
+    """v1alpha1 has a label for it, which stays in storage, and may differ from the field."""
     labels = {"a": "b"} | ({EXCLUDE_PREPARING_DELETE: label} if label else {})
     scale = {"enablePVCReuse": True} | ({} if field is None else {"excludePreparingDelete": field})
     spec = {"scaleStrategy": scale, "updateStrategy": {"type": "OnDelete"}}

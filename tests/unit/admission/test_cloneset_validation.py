@@ -20,7 +20,7 @@ BOTH = [V1ALPHA1, V1BETA1]
 
 
 def cloneset(version: str, **spec: Any) -> dict[str, Any]:
-    """A valid CloneSet with some members of its spec replaced, after defaulting."""
+    """Return a valid CloneSet with some members of its spec replaced, after defaulting."""
     given = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE} | spec
     document = {"apiVersion": version, "kind": "CloneSet", "metadata": {"name": "s"}, "spec": given}
     return default_cloneset(document, None, GATES)

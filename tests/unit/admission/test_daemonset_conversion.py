@@ -23,7 +23,7 @@ def document(version: str, spec: dict[str, Any], annotations: dict[str, str] | N
 
 
 def typed(stored: dict[str, Any]) -> dict[str, Any]:
-    """The object with its template as OpenKruise's conversion writes it; ours leaves it as it is stored."""
+    """Return the object with its template as OpenKruise's conversion writes it; ours leaves it as stored."""
     template = canonical_template(openkruise.encoded(stored["spec"]["template"]))
     return stored | {"spec": stored["spec"] | {"template": template}}
 

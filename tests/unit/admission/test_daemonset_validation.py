@@ -20,7 +20,7 @@ NONE_LEFT = f"{ROLLING}.maxUnavailable: Required value: cannot be 0 when maxSurg
 
 
 def bare(version: str = V1BETA1, **spec: Any) -> dict[str, Any]:
-    """A DaemonSet as it is sent, and as it is stored where nobody fills in defaults."""
+    """Return a DaemonSet as sent, and as stored without defaulting."""
     given = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE} | spec
     return {"apiVersion": version, "kind": "DaemonSet", "metadata": {"name": "probe"}, "spec": given}
 

@@ -1,4 +1,4 @@
-"""What a client of one version reads and writes back keeps what only the other version has (docs/adr/0034)."""
+"""An object that a client of one version reads and writes back keeps the fields of the other (docs/adr/0034)."""
 
 import copy
 import random

@@ -1,5 +1,7 @@
-"""ContainerRecreateRequest conversion: two status fields that are annotations in v1alpha1 (containerrecreaterequest.md
-§3)."""
+"""ContainerRecreateRequest conversion: two status fields are annotations in v1alpha1.
+
+See containerrecreaterequest.md §3.
+"""
 
 import msgspec
 import pytest

@@ -40,7 +40,7 @@ def document(version: str, selector: Json | None, failed: list[str] | None, **ta
 
 @pytest.mark.parametrize(("alpha", "beta"), PAIRS)
 def test_objects_of_openkruise(alpha: Json, beta: Json) -> None:
-    """The ways to choose namespaces that nobody used are there in the converted view only."""
+    """Unused ways to choose namespaces are present in the converted view only."""
     assert convert(beta, V1ALPHA1) == alpha
     back = convert(alpha, V1BETA1)
     assert (back["spec"]["targets"].pop("namespaceSelector"), back["spec"]["targets"].pop("excludedNamespaces")) == (

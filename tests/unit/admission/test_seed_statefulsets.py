@@ -1,7 +1,6 @@
-"""The StatefulSets and PersistentPodStates of the articles that users learn from are accepted, and say after defaulting
-what the articles promise.
+"""The StatefulSets and PersistentPodStates of the users' articles are accepted and get the promised defaults.
 
-Articles show some of them in part: these parts stand in a whole manifest here.
+Where articles show a part, it is inserted into a whole manifest here.
 """
 
 from typing import Any
@@ -71,7 +70,7 @@ GATES = Gates.parse("")
 
 
 def accepted(document: dict[str, Any]) -> dict[str, Any]:
-    """The spec that is stored."""
+    """Return the stored spec."""
     check_types(document)
     stored = default_statefulset(document, None, GATES)
     assert validate(stored) == []
@@ -119,7 +118,7 @@ def test_streaming_needs_pods_that_start_at_once() -> None:
 
 
 def test_a_built_in_set_needs_another_version_and_nothing_else() -> None:
-    """What the apiserver would store of the built-in kind is stored of ours."""
+    """Ours is stored as the apiserver would store the built-in kind."""
     spec = accepted(whole("serviceName: nginx-headless"))
     assert (spec["replicas"], spec["podManagementPolicy"], spec["revisionHistoryLimit"]) == (1, "OrderedReady", 10)
     assert spec["updateStrategy"]["rollingUpdate"]["partition"] == 0

@@ -1,4 +1,4 @@
-"""Whether two SidecarSets get into each other's way (sidecarset.md §4.6, §11.5), and what canaries must be (§4.4)."""
+"""Conflicts between SidecarSets (sidecarset.md §4.6, §11.5), and the rules of canaries (§4.4)."""
 
 from typing import Any
 

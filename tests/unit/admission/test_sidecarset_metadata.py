@@ -1,4 +1,4 @@
-"""Which annotations a SidecarSet may put on pods (sidecarset.md §4.1, §4.5)."""
+"""Annotations that a SidecarSet may put on pods (sidecarset.md §4.1, §4.5)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What revisions of a SidecarSet hold (sidecarset.md §7.4, Appendix A), and what is injected of one (§6.3)."""
+"""Contents of a SidecarSet's revisions (sidecarset.md §7.4, Appendix A), and their injection (§6.3)."""
 
 import copy
 

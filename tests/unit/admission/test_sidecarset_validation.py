@@ -17,7 +17,7 @@ ROLLING = {"type": "RollingUpdate", "partition": 0, "maxUnavailable": 1}
 
 
 def sidecarset(name: str = "side", **spec: Any) -> Json:
-    """A valid SidecarSet with some members of its spec replaced, after defaulting."""
+    """Return a valid SidecarSet with some members of its spec replaced, after defaulting."""
     given = {"selector": {"matchLabels": {"app": "a"}}, "containers": [{"name": "log", "image": "l:1"}]} | spec
     return default_sidecarset({"apiVersion": V1BETA1, "kind": "SidecarSet", "metadata": {"name": name}, "spec": given})
 
@@ -371,7 +371,7 @@ def test_changes(old: Json, new: Json, faults: list[str]) -> None:
 
 
 def test_a_custom_version_is_a_label_value() -> None:
-    """As v1alpha1 it is a label, and the apiserver fails a LIST with one that is none."""
+    """As v1alpha1 it is a label, and the apiserver fails a LIST with an invalid one."""
     (fault,) = validate(sidecarset(customVersion="x/y"))
     assert fault.path == "spec.customVersion"
     assert not validate(sidecarset(customVersion="x/y"), sidecarset(customVersion="x/y"))

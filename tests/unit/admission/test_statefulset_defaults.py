@@ -123,6 +123,6 @@ def test_the_manifest_becomes_what_openkruise_stored(name: str, image: str) -> N
     applied = json.loads(stored["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"])
     applied["spec"]["template"]["spec"]["containers"][0]["image"] = image  # which a JSON patch had set
     assert defaulted(applied, gates=RESIZE) == stored["spec"]
-    sent = stored | {"spec": stored["spec"] | applied["spec"]}  # and nothing changes when it is applied once more
+    sent = stored | {"spec": stored["spec"] | applied["spec"]}  # nothing changes when it is applied again
     sent["spec"]["updateStrategy"] = stored["spec"]["updateStrategy"]
     assert default_statefulset(sent, stored, RESIZE) == stored

@@ -22,7 +22,7 @@ ROLLING = "spec.updateStrategy.rollingUpdate"
 
 
 def statefulset(version: str = V1BETA1, *, name: str = "web", **spec: Any) -> dict[str, Any]:
-    """A valid StatefulSet with some members of its spec replaced, after defaulting."""
+    """Return a valid StatefulSet with some members of its spec replaced, after defaulting."""
     given = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE} | spec
     document = {"apiVersion": version, "kind": "StatefulSet", "metadata": {"name": name}, "spec": given}
     return default_statefulset(document, None, GATES)

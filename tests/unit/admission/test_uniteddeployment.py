@@ -25,7 +25,7 @@ def workload(**spec: Any) -> Json:
 
 
 def united(*subsets: Json, kind: str = "cloneSetTemplate", version: str = V1BETA1, **spec: Any) -> Json:
-    """A UnitedDeployment of four pods. Members of the spec that are None are not there."""
+    """Return a UnitedDeployment of four pods, without the members of the spec that are None."""
     whole = {
         "replicas": 4,
         "selector": {"matchLabels": {"app": "x"}},
@@ -64,7 +64,7 @@ FAULTS = [
             "spec.template.statefulSetTemplate.spec.template.metadata.labels",
         ],
     ),
-    (united(A, selector={"matchLabels": {"app": "y"}}), []),  # a CloneSet is judged when it is made
+    (united(A, selector={"matchLabels": {"app": "y"}}), []),  # a CloneSet is validated when it is created
     (united(A, template=stateful(replicas=1)), ["spec.template.statefulSetTemplate.spec.replicas"]),
     (
         united(A, template=stateful(updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 0}})),

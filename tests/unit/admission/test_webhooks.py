@@ -116,7 +116,7 @@ BOTH, ALPHA = ("v1alpha1", "v1beta1"), ("v1alpha1",)
 def test_entries_of_kinds_that_come(
     kind: str, versions: tuple[str, ...], admission: Admission, entries: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every way in which kinds of webhooks.md §3 differ can be said in a declaration."""
+    """All differences between the kinds of webhooks.md §3 can be declared."""
     group = "policy.kruise.io" if kind == "PodUnavailableBudget" else "apps.kruise.io"
     rules = msgspec.structs.replace(catalogue.KINDS[0].rules(), admission=admission)
     declared = msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Kinds whose pods are remembered like those of StatefulSets (persistentpodstate.md §7)."""
+"""Kinds whose pods are recorded like those of StatefulSets (persistentpodstate.md §7)."""
 
 import pytest
 

@@ -17,7 +17,7 @@ CLONE_SET = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name":
 
 
 def spread(*limits: object, target: Json | None = CLONE_SET, **spec: Any) -> Json:
-    """A WorkloadSpread with a subset for each limit; None is no limit."""
+    """Return a WorkloadSpread with a subset for each limit; None is no limit."""
     names = "abcdef"
     subsets = [
         {"name": names[number]} | ({} if limit is None else {"maxReplicas": limit})

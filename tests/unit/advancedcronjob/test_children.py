@@ -1,4 +1,4 @@
-"""Whose children count, what a new child looks like, and what is said while it runs (advancedcronjob.md §4.2, §4.5)."""
+"""Active children, the body of a new child, and reasons while it runs (advancedcronjob.md §4.2, §4.5)."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def decoded(document: Json, kind: type[Any]) -> Any:
 
 
 def body(zone: str = "UTC", **template: Any) -> Json:
-    """What is created for the run of 10:01, from a job template."""
+    """Return the object created for the run of 10:01 from a job template."""
     job = decoded(cron_job(template={"jobTemplate": template}), AdvancedCronJob)
     return creation(job, at("10:01"), zone_named(zone)).body
 
@@ -83,7 +83,7 @@ def test_it_says_when_it_was_due_in_the_zone_of_the_process(zone: str, expected:
 
 @pytest.mark.parametrize("template", [{}, {"jobTemplate": None}])
 def test_without_a_template_the_apiserver_has_the_word(template: Json):
-    """Only where the webhook is not asked."""
+    """Happens only where the webhook is not called."""
     made = creation(decoded(cron_job(template=template), AdvancedCronJob), at("10:01"), zone_named("UTC")).body
     assert (made["kind"], made["spec"]) == ("BroadcastJob", {})
 

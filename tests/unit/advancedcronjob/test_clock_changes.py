@@ -1,5 +1,7 @@
-"""Days on which clocks are changed (advancedcronjob.md §4.4): by hand, and against an oracle that walks through all
-minutes of such days in many zones and looks at the clock at each."""
+"""Days of clock changes (advancedcronjob.md §4.4): by hand, and against an oracle.
+
+The oracle walks through all minutes of such days in many zones and reads the clock at each.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -30,7 +32,7 @@ DAYS = [(zone, day) for zone, days in CHANGES.items() for day in days]
 
 
 def local(schedule: str, zone: str, after: str, until: str) -> list[str]:
-    """The runs between two moments in UTC, as clocks of the zone show them: `01:30-04:00` with the offset."""
+    """Return the runs between two moments in UTC, as clocks of the zone show them: `01:30-04:00` with the offset."""
     begin, end = (datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (after, until))
     found = Schedule.parse(schedule, zone).missed(begin, end, 1000)
     return [f"{run.astimezone(ZoneInfo(zone)).isoformat(timespec='minutes')[11:]}" for run in found]
@@ -63,7 +65,7 @@ def test_a_time_that_clocks_show_twice_is_run_twice(schedule: str, expected: lis
 def test_asked_within_the_hour_that_comes_twice():
     schedule = Schedule.parse("*/15 * * * *", "Europe/Berlin")
     first = datetime(2026, 10, 25, 0, 50, tzinfo=UTC)  # 02:50 summer time; the clocks go back at 03:00
-    assert schedule.next(first) == datetime(2026, 10, 25, 1, 0, tzinfo=UTC)  # 02:00 once more
+    assert schedule.next(first) == datetime(2026, 10, 25, 1, 0, tzinfo=UTC)  # the second 02:00
     again = datetime(2026, 10, 25, 1, 50, tzinfo=UTC)  # 02:50 winter time
     assert schedule.next(again) == datetime(2026, 10, 25, 2, 0, tzinfo=UTC)  # 03:00
 

@@ -1,5 +1,7 @@
-"""What went wrong in the field, and what must not (advancedcronjob.md §9): writes that fail, clocks that are set,
-restarts at the worst moment. And how many writes a run costs."""
+"""Pitfalls from the field, which must not recur (advancedcronjob.md §9).
+
+Writes that fail, clocks that are set, restarts at the worst moment, and the number of writes per run.
+"""
 
 from collections.abc import Callable
 
@@ -12,7 +14,7 @@ from tests.unit.advancedcronjob.world import DENIED, OK, World, cron_job, stamp,
 
 
 def fail(*kinds: type[Create | Patch | Delete]) -> Callable[[Action], Outcome]:
-    """An apiserver that refuses these writes."""
+    """Return an apiserver that refuses these writes."""
     return lambda action: DENIED if isinstance(action, kinds) else OK
 
 
@@ -115,7 +117,7 @@ def test_the_clock_is_put_forward():
     world = World(cron_job("0 * * * *"))
     world.until("10:10")
     world.set_clock("12:10:05")
-    world.passes()  # the control loop plans anew when it notices
+    world.passes()  # the control loop plans again when it notices
     assert world.runs == ["12:00:00"]
 
 
@@ -201,7 +203,7 @@ def test_no_run_for_times_before_it_was_created():
     owner = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "AdvancedCronJob", "name": "a", "uid": "uid-a"}
     world.put(JOB, {"metadata": child | {"ownerReferences": [owner | {"controller": True}]}})
     world.passes()
-    assert world.last.numbers["active"] == 1  # whatever version its owner reference says
+    assert world.last.numbers["active"] == 1  # regardless of the version in its owner reference
     assert world.runs == []
 
 

@@ -1,4 +1,4 @@
-"""When runs are due: the grammar and the clocks (advancedcronjob.md §4.4)."""
+"""Times of runs: the grammar and the clocks (advancedcronjob.md §4.4)."""
 
 import re
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ def utc(text: str) -> datetime:
 
 
 def runs(schedule: str, after: datetime = NOON, count: int = 3, zone: str | None = None) -> list[str]:
-    """The next runs in UTC: `03-04 12:01`."""
+    """Return the next runs in UTC: `03-04 12:01`."""
     found = islice(Schedule.parse(schedule, zone).runs(after), count)
     return [f"{run:%m-%d %H:%M}" + (f":{run:%S}" if run.second else "") for run in found]
 

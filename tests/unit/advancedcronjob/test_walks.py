@@ -1,5 +1,7 @@
-"""Random lives of AdvancedCronJobs: users, clocks, restarts and failures in any order. No run is started twice, and
-none is missed without a word."""
+"""Random lives of AdvancedCronJobs: users, clocks, restarts and failures in any order.
+
+No run is started twice, and none is missed without a reason.
+"""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -46,12 +48,12 @@ def end(how: str) -> Step:
 
 
 def today(world: World) -> list[str]:
-    """When the children were due that exist, but for those of later days."""
+    """Return when the existing children were due, without those of later days."""
     return [due for due in world.here if len(due) == len("10:01:00")]
 
 
 def delete(world: World) -> None:
-    """Somebody deletes a child whose run the status knows."""
+    """Delete a child whose run is in the status."""
     for due in [due for due in today(world) if due <= world.last_run][-1:]:
         world.delete(due)
 
@@ -61,7 +63,7 @@ def restart(world: World) -> None:
 
 
 def back(world: World) -> None:
-    """The clock is put back."""
+    """Set the clock back."""
     world.set_clock(world.now - timedelta(seconds=150))
     world.passes()
 
@@ -94,7 +96,7 @@ def test_no_run_twice_and_none_missed_without_a_word(schedule: str, steps: Seque
 
 
 def due_and_not_started(world: World) -> list[str]:
-    """The latest run that is due, if it was not started and nothing says why."""
+    """Return the latest due run if it was not started and no reason explains it."""
     spec = world.job["spec"]
     if EXCUSES & set(world.codes) or spec["schedule"].startswith("@every"):
         return []

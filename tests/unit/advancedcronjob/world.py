@@ -1,6 +1,7 @@
-"""A world of one AdvancedCronJob and its children, in which plans are carried out at once and time passes when a test
-says so: passes come when the plan asked for one, when an object changes, and after a failure. Children end when the
-test says so, too.
+"""A world of one AdvancedCronJob and its children, in which plans are executed at once.
+
+Time passes when a test lets it: passes happen when the plan asked for one, when an object changes, and after a failure.
+Tests end the children, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,7 +49,7 @@ TEMPLATES: Mapping[str, Json] = {
 
 
 def at(clock: str) -> datetime:
-    """A time of the day on which everything happens: `10:01` or `10:01:30`."""
+    """Return a time on the day of all tests: `10:01` or `10:01:30`."""
     return datetime.fromisoformat(f"2026-03-04T{clock}").replace(tzinfo=UTC)
 
 
@@ -61,7 +62,7 @@ def unix(clock: str) -> int:
 
 
 def cron_job(schedule: str = "*/1 * * * *", kind: str = "Job", name: str = "a", **spec: Any) -> Json:
-    """An AdvancedCronJob as admission leaves it, created at 10:00:30."""
+    """Return an AdvancedCronJob as after admission, created at 10:00:30."""
     defaults = {"concurrencyPolicy": "Allow", "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
     metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": stamp("10:00:30")}
     return {
@@ -78,8 +79,8 @@ class World:
         self.gatherer = Gatherer(self.wiring, Options(zone=zone))
         self.documents: dict[tuple[str, str], Json] = {}
         self.verdict: Callable[[Action], Outcome] = lambda action: OK
-        """What the apiserver says to a write."""
-        self.blind = False  # the tables do not learn of children
+        """The apiserver's answer to a write."""
+        self.blind = False  # the tables do not receive children
         self.started: list[str] = []  # names of all children that were ever created
         self.log: list[str] = []  # writes that succeeded: verb and name
         self.events: list[tuple[str, str]] = []
@@ -115,17 +116,17 @@ class World:
 
     @property
     def active(self) -> list[str]:
-        """When the active children were due, as the status has them."""
+        """Return when the active children were due, by the status."""
         return [self.due(reference["name"]) for reference in self.status.get("active", [])]
 
     @property
     def runs(self) -> list[str]:
-        """When the runs were due that were ever started."""
+        """Return when all runs ever started were due."""
         return [self.due(name) for name in self.started]
 
     @property
     def here(self) -> list[str]:
-        """When the children were due that exist."""
+        """Return when the existing children were due."""
         return sorted(self.due(name) for kind, name in self.documents if kind != ADVANCED_CRON_JOB.kind)
 
     @property
@@ -134,7 +135,7 @@ class World:
 
     @property
     def next_run(self) -> str:
-        """When the plan says that the next run is due, in UTC."""
+        """Return when the next run is due by the plan, in UTC."""
         (text,) = [reason.message for reason in self.last.reasons if reason.code == "Waiting"]
         return text.removeprefix("the next run is due at ")
 
@@ -149,7 +150,7 @@ class World:
         self.wiring.clock.time = (moment - fake_clock.START).total_seconds()
 
     def until(self, clock: str | datetime) -> None:
-        """Let time pass: passes come when plans asked for them, and after failures."""
+        """Let time pass: passes happen when plans asked for them, and after failures."""
         end = at(clock) if isinstance(clock, str) else clock
         while (wake := self._wake_at()) is not None and wake <= end:
             self.set_clock(max(wake, self.now))
@@ -157,7 +158,7 @@ class World:
         self.set_clock(end)
 
     def down_until(self, clock: str | datetime) -> None:
-        """The service does not run until then; what it remembered is lost."""
+        """Stop the service until then; its memory is lost."""
         self.set_clock(clock)
         self.restart()
 
@@ -174,29 +175,29 @@ class World:
         raise AssertionError(f"never comes to rest: {self.log}")
 
     def edit(self, **spec: Any) -> None:
-        """A user changes the spec; None removes a member."""
+        """Change the spec as a user; None removes a member."""
         self.put(ADVANCED_CRON_JOB, merge(self.job, {"spec": spec}))
         self.passes()
 
     def change(self, due: str, **members: Any) -> None:
-        """A child is changed by somebody."""
+        """Change a child from outside."""
         (key,) = [key for key in self.documents if key[1] == f"{self.name}-{unix(due)}"]
         kind = next(resource for resource in WATCHES if resource.kind == key[0])
         self.put(kind, merge(self.documents[key], members))
         self.passes()
 
     def end(self, due: str, how: str = "Complete") -> None:
-        """A Job or BroadcastJob ends."""
+        """End a Job or BroadcastJob."""
         self.change(due, status={"conditions": [{"type": how, "status": "True"}]})
 
     def delete(self, due: str) -> None:
-        """Somebody deletes a child."""
+        """Delete a child from outside."""
         (key,) = [key for key in self.documents if key[1] == f"{self.name}-{unix(due)}"]
         self._remove(*key)
         self.passes()
 
     def put(self, resource: Resource, document: Json) -> None:
-        """The apiserver stores the object, and the tables learn of it."""
+        """Store the object in the apiserver, and in the tables."""
         self._version += 1
         metadata = document["metadata"]
         metadata = {"namespace": "ns", "uid": f"uid-{self._version}", **metadata, "resourceVersion": str(self._version)}
@@ -249,7 +250,7 @@ class World:
         return OK
 
     def _already_exists(self, action: Create) -> Outcome:
-        """As the executor tells it: the object is read, and one of ours is a success."""
+        """Return the executor's outcome: the object is read, and one of ours is a success."""
         found, blind = self.documents[action.resource.kind, action.name], self.blind
         self.blind = False
         self.put(action.resource, found)

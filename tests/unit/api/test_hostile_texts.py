@@ -1,4 +1,4 @@
-"""Texts that somebody wrote to be read slowly: each is refused, or read in a time that is linear in its length."""
+"""Hostile texts that are slow to parse: each is refused, or parsed in linear time."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""JSON that somebody wrote: garbage and depth are ValueErrors, wherever it is read."""
+"""JSON from users: garbage and depth are ValueErrors, wherever it is parsed."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Which pods the apiserver sends to the pod webhook, as entries with conditions in CEL (ADR 15)."""
+"""The pods that the apiserver sends to the pod webhook, as entries with conditions in CEL (ADR 15)."""
 
 import msgspec
 import pytest

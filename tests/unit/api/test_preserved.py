@@ -28,7 +28,7 @@ def kept_over(document: Json, paths: tuple[Any, ...]) -> Json:
 def test_items_are_found_by_their_keys() -> None:
     view = kept_over(images(secret("x", mode="batch"), secret("x", "b"), secret("y", mode="own")), MODE)
     assert view["spec"] == images(secret("x"), secret("x", "b"), secret("y"))["spec"]
-    # Another order, one item less, one more, and one that is nobody's.
+    # Another order, one item less, one more, and a foreign one.
     view["spec"]["images"]["nginx"]["secrets"] = [secret("z"), secret("y"), secret("x", "b"), {}, "odd"]
     put_back(view, hide(view), MODE)
     assert view == images(secret("z"), secret("y", mode="own"), secret("x", "b"), {}, "odd") | {"metadata": {}}

@@ -1,4 +1,4 @@
-"""Patterns of administrators: what Go's regexp knows works, and what it does not know is refused."""
+"""Patterns of administrators: the syntax of Go's regexp works, and other syntax is refused."""
 
 import pytest
 

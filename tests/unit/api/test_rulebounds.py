@@ -12,12 +12,12 @@ LONG = "x" * 50
 
 
 def pinned(count: int, expression: str = "e", why: str = "PersistentPodStates") -> set[PodRule]:
-    """What so many objects need, each in a namespace of its own."""
+    """Return the rules of `count` objects, each in a namespace of its own."""
     return {PodRule(why, expression, f"{LONG}-{number}") for number in range(count)}
 
 
 def tenants(count: int, expression: str = "") -> set[PodRule]:
-    """A SidecarSet for each namespace."""
+    """Return the rules of a SidecarSet for each namespace."""
     return {
         PodRule(f"SidecarSet {number}", expression or f"has(object.{LONG}{number})", f"{LONG}-{number}")
         for number in range(count)

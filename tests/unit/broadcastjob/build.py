@@ -43,7 +43,7 @@ def job(
     pod: Json | None = None,
     **spec: Any,
 ) -> BroadcastJob:
-    """Job `j`: FailFast, Always, unless said otherwise. `pod`: members of the template's spec."""
+    """Build job `j`: FailFast and Always by default. `pod`: members of the template's spec."""
     document = {
         "metadata": metadata("j", "default", uid="uid-j", version=7, generation=1) | dict(meta or {}),
         "spec": {"template": template(**(pod or {})), **spec},
@@ -112,7 +112,7 @@ def pods(text: str, **spec: Any) -> list[Pod]:
 
 
 class Planned:
-    """A plan, and what tests ask of it."""
+    """A plan, with accessors for tests."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -130,7 +130,7 @@ class Planned:
 
     @property
     def status(self) -> Json:
-        """What is written of the status."""
+        """Return the written status."""
         patches = [one for one in self.actions if isinstance(one, Patch) and one.resource == BROADCAST_JOB]
         patches += [self.plan.status] if self.plan.status is not None else []
         assert len(patches) <= 1
@@ -138,7 +138,7 @@ class Planned:
 
     @property
     def events(self) -> list[str]:
-        """All that are told if all goes well, as `reason: message`."""
+        """Return all events of a plan that succeeds, as `reason: message`."""
         actions = [*self.actions, *([self.plan.status] if self.plan.status is not None else [])]
         told: list[Event] = [*self.plan.events, *(one.on_success for one in actions if one.on_success is not None)]
         return [f"{event.reason}: {event.message}" for event in told]
@@ -166,7 +166,7 @@ def planned(
     options: Options | None = None,
     **known: Any,
 ) -> Planned:
-    """One pass; five nodes that fit, unless said otherwise."""
+    """Plan one pass, by default with five nodes that fit."""
     found = list(present)
     snapshot = BroadcastJobSnapshot(
         job=one,

@@ -1,5 +1,7 @@
-"""The worked examples of the specification, as rows (broadcastjob.md §8). Those on admission are with admission; those
-that take several passes are played in test_lives.py."""
+"""The worked examples of the specification, as rows (broadcastjob.md §8).
+
+Those about admission are with admission; those of several passes are in test_lives.py.
+"""
 
 from collections.abc import Sequence
 from typing import Any

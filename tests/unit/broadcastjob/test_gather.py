@@ -1,4 +1,4 @@
-"""What belongs to a job, and whom a change wakes (broadcastjob.md §4.1)."""
+"""Ownership of a job's pods, and the keys that a change wakes (broadcastjob.md §4.1)."""
 
 from typing import Any, TypeVar
 

@@ -1,4 +1,4 @@
-"""Whole lives of jobs on an imaginary cluster: what holds of all of them, whatever nodes and pods do."""
+"""Whole lives of jobs on a simulated cluster: invariants under any behaviour of nodes and pods."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -140,7 +140,7 @@ def jobs(draw: st.DrawFn) -> BroadcastJob:
 def test_no_node_has_two_pods_parallelism_holds_and_the_end_is_final(
     one: BroadcastJob, steps: list[tuple[str, int]]
 ) -> None:
-    """That no node has two pods, and that it comes to rest, the world says itself."""
+    """The world itself checks that no node has two pods, and that it settles."""
     world = World(one)
     world.settle()
     limit = {1: 1, 2: 2, "50%": 2, "26%": 2}.get(one.spec.parallelism or "", NODES)

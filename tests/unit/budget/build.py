@@ -1,4 +1,4 @@
-"""Pods and budgets for the tests of what they have in common."""
+"""Pods and budgets shared by the tests of budgets."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,8 +20,10 @@ IMAGE_ID = "docker.io/library/nginx@sha256:" + "a" * 64
 
 
 def pod_document(name: str = "a", **members: Any) -> Json:
-    """Return a pod that is ready and names budget `pub`. `members`: `metadata` and `status`, which are merged, and
-    `spec`."""
+    """Return a pod that is ready and names budget `pub`.
+
+    `members`: `metadata` and `status`, which are merged, and `spec`.
+    """
     document = {"apiVersion": "v1", "kind": "Pod"} | pods_of.pod(
         name,
         uid=f"uid-{name}",

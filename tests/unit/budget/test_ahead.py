@@ -77,7 +77,7 @@ def test_units_that_are_returned_may_be_taken_again() -> None:
 
 
 def test_the_controller_counts_what_is_returned_when_nothing_is_left() -> None:
-    """More pods may be away than a count of zero can say."""
+    """A count of zero cannot express that more pods are unavailable."""
     after = give_back(status(0, disrupted_pods={OWN: NOW, OTHER: NOW}), [OWN, OTHER])
     assert after == status(0)
 

@@ -1,4 +1,4 @@
-"""Which pods count as available (podunavailablebudget.md §6)."""
+"""The conditions under which pods count as available (podunavailablebudget.md §6)."""
 
 from datetime import timedelta
 from typing import Any

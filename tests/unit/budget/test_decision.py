@@ -1,4 +1,4 @@
-"""Whether a request needs budget (podunavailablebudget.md §8.4 and §8.5; worked examples 26 to 50)."""
+"""The decision that a request needs budget (podunavailablebudget.md §8.4 and §8.5; worked examples 26 to 50)."""
 
 from datetime import timedelta
 from typing import Any

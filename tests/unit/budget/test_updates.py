@@ -1,4 +1,4 @@
-"""What an update of a pod is for its budget (podunavailablebudget.md §8.3; worked examples 30 to 35, 43 to 47)."""
+"""The effect of a pod's update on its budget (podunavailablebudget.md §8.3; worked examples 30 to 35, 43 to 47)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a client tells a server before it knows whom it talks to, and servers that it wants nothing to do with."""
+"""What a client sends to a server before it is authenticated, and servers that it refuses to use."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -26,7 +26,7 @@ ENCRYPTED = GUARDED | {"tls_required": True}
 
 
 class Server:
-    """Says who it is, and notes what clients answer."""
+    """A server that identifies itself, and records the answers of clients."""
 
     def __init__(self, info: dict[str, object]) -> None:
         self.info = info
@@ -56,7 +56,7 @@ class Faltering(Server):
     """Breaks off one connection in the middle of its beginning."""
 
     def __init__(self, number: int, at: bytes, ends: bool) -> None:
-        """`at`: what it hears last of connection `number`, which it then ends or leaves as it is."""
+        """`at`: the last input on connection `number`, which the server then ends or leaves open."""
         super().__init__(GUARDED)
         self._number = number
         self._at = at
@@ -79,7 +79,7 @@ class Faltering(Server):
 async def meeting(
     info: dict[str, object], scheme: str = "nats", *, creds: str = "", allow_open: bool = False
 ) -> AsyncGenerator[tuple[Server, Connection]]:
-    """A server, and a client that connects to it."""
+    """Run a server, and a client that connects to it."""
     async with visiting(Server(info), scheme, creds=creds, allow_open=allow_open) as both:
         yield both
 
@@ -91,7 +91,7 @@ Visited = TypeVar("Visited", bound=Server)
 async def visiting(
     there: Visited, scheme: str = "nats", *, creds: str = "", allow_open: bool = False
 ) -> AsyncGenerator[tuple[Visited, Connection]]:
-    """The same with this server."""
+    """Connect a client to this server."""
     listening = await asyncio.start_server(there.serve, "127.0.0.1", 0)
     url = f"{scheme}://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     connection = Connection([url], name="x", creds=creds, clock=SystemClock(), allow_open=allow_open)
@@ -113,7 +113,7 @@ def token(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize(("scheme", "logs_in"), [("tls", False), ("nats", True)])
 async def test_a_login_never_leaves_in_clear_where_tls_was_asked_for(scheme: str, logs_in: bool, token: str) -> None:
-    """A server, or somebody in between, that does not say `tls_required`."""
+    """A server, or an attacker in between, may omit `tls_required`."""
     async with meeting(GUARDED, scheme, creds=token) as (server, connection):
         connection.start()
         if logs_in:
@@ -146,7 +146,7 @@ async def test_it_is_used_with_a_warning_where_that_is_allowed() -> None:
 
 
 async def test_one_that_is_found_open_later_counts_as_away() -> None:
-    """Whoever gets between must not be able to end services."""
+    """An attacker in between must not be able to end services."""
     async with meeting(GUARDED) as (server, connection):
         looking = asyncio.create_task(connection.refused())
         await connection.ready(5)
@@ -191,7 +191,7 @@ def test_credentials_that_say_nothing_of_it(tmp_path: Path, token: str) -> None:
 async def test_a_connection_that_breaks_off_at_its_beginning_is_begun_again(
     number: int, at: bytes, ends: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """nats-py waits for ever for the end of one whose TLS handshake failed: the client is replaced then."""
+    """nats-py waits forever for the end of a connection whose TLS handshake failed: the client is replaced then."""
     monkeypatch.setattr(connections, "CONNECT_SECONDS", 0.2)
     monkeypatch.setattr(connections, "GIVE_UP_SECONDS", 0.6)
     monkeypatch.setattr(connections, "LOOK_SECONDS", 0.1)

@@ -1,4 +1,4 @@
-"""Who somebody is to the bus, and what he may: keys, credentials files, permissions, auth callout."""
+"""Identities and permissions on the bus: keys, credentials files, permissions, auth callout."""
 
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import entry_points

@@ -9,7 +9,10 @@ from flotilla_common.bus.subjects import LISTING, SYNCED, Marker
 
 
 def counted(*stream: str | int) -> list[int]:
-    """After which messages a marker counted. A message is the number of those behind it, a marker its state as well."""
+    """Return after which messages a marker counted.
+
+    A message is written as its number of pending messages, a marker also with its state.
+    """
     awaited, found = Awaited(), []
     for index, word in enumerate(stream):
         state, _, pending = str(word).rpartition(" ")

@@ -1,4 +1,4 @@
-"""What the user that only reads may ask of JetStream."""
+"""The JetStream requests that the read-only user may make."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Whom a bus client believes."""
+"""The servers that a bus client trusts."""
 
 import ssl
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.support.certificates import Authority
 
 
 def handshake(trust: ssl.SSLContext, server: ssl.SSLContext) -> None:
-    """Let the two shake hands in memory. ssl.SSLError when the client does not believe the server."""
+    """Let both shake hands in memory. Raises ssl.SSLError if the client does not trust the server."""
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         trust.wrap_bio(to_client, to_server, server_hostname="127.0.0.1"),
@@ -39,7 +39,7 @@ def test_the_file_is_read_anew_for_every_handshake(tmp_path: Path) -> None:
 
 
 def test_an_authority_may_stand_beside_a_seed(tmp_path: Path) -> None:
-    """As in a node's credentials. OpenSSL takes the end of a seed for a broken certificate."""
+    """As in a node's credentials. OpenSSL mistakes the end of a seed for a broken certificate."""
     ours, seed = Authority(tmp_path, "ours"), "-----BEGIN USER NKEY SEED-----\nSU\n------END USER NKEY SEED------\n"
     creds = tmp_path / "n1.creds"
     for content in (seed + ours.file.read_text(), ours.file.read_text() + seed):

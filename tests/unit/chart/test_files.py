@@ -1,4 +1,4 @@
-"""What of the chart is made from the code is what the code makes."""
+"""The chart's generated parts equal the output of their generators."""
 
 from pathlib import Path
 

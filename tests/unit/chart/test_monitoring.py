@@ -51,7 +51,7 @@ def queries() -> Iterator[tuple[str, str]]:
 
 
 def documented() -> dict[str, set[str]]:
-    """The labels of each metric, from the table in docs/operations.md."""
+    """Return the labels of each metric, from the table in docs/operations.md."""
     found: dict[str, set[str]] = {}
     for names, labels in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([\w, ]*?) ?\| ", OPERATIONS, re.MULTILINE):
         found |= {name: set(re.findall(r"\w+", labels)) for name in re.findall(r"\w+", names)}
@@ -65,7 +65,7 @@ def parts(query: str) -> list[Any]:
 
 
 def base(name: str) -> str:
-    """The metric that a series of a histogram belongs to."""
+    """Return the metric of a histogram's series."""
     return re.sub(r"_(bucket|sum|count)$", "", name)
 
 
@@ -75,7 +75,7 @@ OF_OBJECTS = {
     for kind in KINDS
     for family in kind.families
 }
-"""Those of the service that serves metrics of objects."""
+"""Metrics of the service that serves metrics of objects."""
 LABELS = documented() | OF_OBJECTS
 EXPOSED = metric_names() | OF_OBJECTS.keys()
 
@@ -99,7 +99,7 @@ def test_a_query_asks_for_what_there_is(where: str) -> None:
 
 
 def test_labels_are_those_of_the_code() -> None:
-    """The table in docs/operations.md, by which queries are judged, against the metrics themselves."""
+    """The table in docs/operations.md, against which queries are checked, agrees with the metrics themselves."""
     modules = (control, mirror, nats, service, client, watcher, nodeagent)
     metrics = [one for module in modules for one in vars(module).values() if isinstance(one, MetricWrapperBase)]
     metrics += [one for one in vars(process_metrics()).values() if isinstance(one, MetricWrapperBase)]

@@ -21,14 +21,14 @@ IGNORED = yaml.safe_load(TEMPLATES["_openkruise.tpl"].partition('"flotilla.ignor
 
 
 def described(schema: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    """Every value that the schema knows, by its dotted name."""
+    """Yield every value of the schema, by its dotted name."""
     for name, value in schema.get("properties", {}).items():
         yield path + name, value
         yield from described(value, f"{path}{name}.")
 
 
 def leaves(values: Json, schema: Json, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of values.yaml that the schema does not open further, by their dotted name."""
+    """Yield the values of values.yaml that the schema does not open further, by their dotted name."""
     for name, value in values.items():
         inner = schema.get("properties", {}).get(name, {})
         if inner.get("properties") and "default" not in inner:
@@ -66,7 +66,7 @@ def test_ignored_values_are_those_that_the_schema_calls_so() -> None:
 
 
 def test_older_names_have_no_default() -> None:
-    """Or NOTES would name values that nobody gave."""
+    """Otherwise NOTES would name values that users have not set."""
     assert not set(IGNORED) & set(LEAVES)
 
 

@@ -14,7 +14,7 @@ IMAGE = "nats:none"
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Nothing is remembered, and there is no engine."""
+    """Clear the cache, and hide any engine."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path / 'none'}")
     contained.cache_clear()
     yield

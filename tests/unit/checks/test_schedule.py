@@ -1,4 +1,4 @@
-"""Which tests go to which worker: files whole, single ones wherever there is room."""
+"""The assignment of tests to workers: files whole, single tests wherever there is room."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,7 +17,7 @@ def unit(name: str) -> str:
 
 
 class Worker:
-    """What the scheduler sees of a worker: it is given tests by their number."""
+    """The scheduler's view of a worker: it receives tests by their number."""
 
     def __init__(self, name: str) -> None:
         self.gateway = SimpleNamespace(id=name)
@@ -47,7 +47,7 @@ class Run:
         self.scheduler.schedule()
 
     def files(self) -> list[set[str]]:
-        """The files whose tests each worker was given."""
+        """Return the files whose tests each worker was given."""
         return [{name.partition("::")[0] for name in worker.given} - {"t/spread.py"} for worker in self.workers]
 
     def finish(self, worker: Worker, test: str) -> None:

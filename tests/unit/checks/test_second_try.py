@@ -1,4 +1,4 @@
-"""The second try of tests with real processes: what it forgives, what it does not, and what the last lines say."""
+"""The second try of tests with real processes: which failures it forgives, and its last lines."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -27,7 +27,7 @@ ELSEWHERE = {
     "FLOTILLA_NATS_CREDS": "/prod/creds",
     "FLOTILLA_CONFIG": "/prod/settings",
 }
-"""What a shell may have in which somebody looks after a production cluster."""
+"""Variables of a shell in which a production cluster is managed."""
 
 
 def test_a_local_set_keeps_settings_and_nothing_that_leads_elsewhere() -> None:
@@ -59,7 +59,7 @@ def test_these_tests_have_such_an_environment() -> None:
 
 
 def test_programs_of_the_machine_are_not_taken(tmp_path: Path) -> None:
-    """Those on PATH are found by everybody else."""
+    """Other programs find those on PATH."""
     (tmp_path / "nats-server").write_text("#!/bin/sh\necho v9.9.9\n")
     (tmp_path / "nats-server").chmod(0o755)
     wanted = [PROGRAMS["nats-server"]]

@@ -33,7 +33,7 @@ def configuration(place: Place, *names: str) -> Json:
 
 
 def openkruise_found(**more: Any) -> Found:
-    """A cluster on which OpenKruise runs."""
+    """Return a cluster on which OpenKruise runs."""
     objects: dict[Place, Json] = {
         MANAGER: workload("kruise-controller-manager", replicas=2) | {"status": {"replicas": 2}},
         DAEMON: workload("kruise-daemon"),
@@ -50,7 +50,7 @@ def rule(group: str, *resources: str) -> Json:
 
 
 def after(found: Found, made: Plan, steps: int | None = None) -> Found:
-    """The cluster after the first steps of a plan."""
+    """Return the cluster after the first steps of a plan."""
     objects, kept = dict(found.objects), dict(found.before)
     for write in (write for step in made.steps[:steps] for write in step.writes):
         if write.verb == Verb.RESTORE and write.place.name.startswith("flotilla-before-"):
@@ -219,7 +219,7 @@ def test_a_cluster_that_is_flotillas_from_the_start_is_left_alone():
 
 
 def held_lease(renewed: datetime) -> Json:
-    """The lease of a service that works."""
+    """Return the lease of a running service."""
     spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed.isoformat()}
     return {"metadata": {"name": "flotilla-cloneset-0"}, "spec": spec}
 
@@ -263,7 +263,7 @@ def test_there_is_no_way_back_while_flotilla_works():
 
 
 def of_the_release(stored: list[str]) -> Found:
-    """An OpenKruise 1.9.0 that was taken over, with CRDs of Flotilla since; and in what CloneSets may be stored."""
+    """Return a taken-over OpenKruise 1.9.0 with CRDs of Flotilla, and CloneSets stored in these versions."""
     old = {place_of(document): document for document in openkruise.definitions(released=True)}
     found = openkruise_found(objects=old)
     taken = after(found, plan(found))

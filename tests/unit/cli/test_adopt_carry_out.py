@@ -22,7 +22,7 @@ WAIT = Step("wait", until=(PodsGone(DAEMON),))
 
 
 class Remembering(FakeApi):
-    """An apiserver that goes by a policy for so many seconds more; or, if `late`, only after them."""
+    """An apiserver that applies a policy for some more seconds; or, if `late`, only after them."""
 
     def __init__(self, clock: FakeClock, seconds: float, policy: str, *, late: bool = False) -> None:
         super().__init__()

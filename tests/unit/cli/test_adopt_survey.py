@@ -1,4 +1,4 @@
-"""What a dry run says of objects: their number by kind, and what is under way."""
+"""The dry run's survey of objects: their number by kind, and ongoing operations."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `get` and `explain` tell of PodUnavailableBudgets, and of pods that one protects."""
+"""`get` and `explain` of PodUnavailableBudgets, and of pods that one protects."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""`flotilla bus`: what is seen of the bus, and what is said about it."""
+"""`flotilla bus`: the state of the bus, and the comments on it."""
 
 import json
 from datetime import UTC, datetime, timedelta

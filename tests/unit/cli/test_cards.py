@@ -1,4 +1,4 @@
-"""Cards: what they say about objects that own no pods, and how they look."""
+"""Cards: their content for objects that own no pods, and their layout."""
 
 import pkgutil
 from datetime import UTC, datetime

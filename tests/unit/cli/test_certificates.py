@@ -1,4 +1,4 @@
-"""The certificate of an embedded bus: whom it is for, who signs it, when there is another one."""
+"""The certificate of an embedded bus: its names, its authority, its renewal."""
 
 import ssl
 from datetime import timedelta

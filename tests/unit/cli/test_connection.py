@@ -1,4 +1,4 @@
-"""Which cluster and which bus a command means."""
+"""The cluster and the bus that a command uses."""
 
 import os
 from pathlib import Path

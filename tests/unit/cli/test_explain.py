@@ -1,4 +1,4 @@
-"""`flotilla explain`: the record for people, and the sentence when there is none."""
+"""`flotilla explain`: the record for people, and the sentence without a record."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -266,7 +266,7 @@ BUDGET = Owner("PodUnavailableBudget", "default", "web")
 
 
 def use(seconds: float, name: str, refusal: str = "", action: str = "delete") -> Act:
-    """Somebody asks for something about a pod, and the budget decides."""
+    """Return a request concerning a pod, which the budget decides."""
     more = {"outcome": "Denied" if refusal else "Ok", "message": refusal, "owner": BUDGET}
     return wish(seconds, 0, action, kind="Pod", name=name, manager="", **more)
 
@@ -334,7 +334,7 @@ def test_causes_may_read_differently_without_another_story(causes: list[str]) ->
 
 
 def shape(operation: Operation) -> tuple[object, ...]:
-    """What an operation is, without its words."""
+    """Return an operation without its texts."""
     return operation.work, operation.begin.name, operation.begin.at, operation.ended, operation.lasts
 
 

@@ -1,4 +1,4 @@
-"""What an installation consists of, and how webhook endpoints are kept or switched."""
+"""The objects of an installation, and how webhook endpoints are kept or switched."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -118,7 +118,7 @@ def test_the_service_that_serves_metrics_of_objects_only_reads():
 
 
 SCALES: Json = {"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["get"]}
-"""What budgets ask of workloads of any kind."""
+"""Rights for workloads of any kind, because of budgets."""
 
 
 def rules() -> list[Any]:
@@ -161,7 +161,7 @@ def test_view_shows_no_kind_that_holds_secrets():
 
 
 def test_nobody_may_list_everything():
-    """That would be all Secrets, too."""
+    """That would include all Secrets."""
     for role in (one for one in manifests(GATES) if one["kind"] == "ClusterRole"):
         for rule in role.get("rules", ()):
             if rule == SCALES:
@@ -298,7 +298,7 @@ def test_a_policy_clears_the_managed_fields_of_new_pods_unless_they_are_kept():
 
 
 class Older:
-    """An apiserver that knows no admission policies, and has nothing yet."""
+    """An apiserver without admission policies and without objects."""
 
     async def get(self, *_: object) -> bytes:
         raise ApiError(404, "NotFound", "not found")

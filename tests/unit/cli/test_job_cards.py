@@ -1,4 +1,4 @@
-"""What `flotilla get` shows of BroadcastJobs, AdvancedCronJobs and EphemeralJobs."""
+"""`flotilla get` of BroadcastJobs, AdvancedCronJobs and EphemeralJobs."""
 
 from typing import Any
 

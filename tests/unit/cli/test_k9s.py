@@ -30,7 +30,7 @@ CASES = [(name, scope) for name, plugin in PLUGINS.items() for scope in plugin["
 
 
 def line(plugin: dict[str, Any], plural: str) -> list[str]:
-    """The arguments as k9s fills them in for an object of this kind."""
+    """Return the arguments as k9s fills them in for an object of this kind."""
     values = {
         "RESOURCE_NAME": plural,
         "RESOURCE_GROUP": GROUPS.get(plural, ""),
@@ -80,7 +80,7 @@ def test_every_line_is_one_that_the_command_takes(name: str, scope: str) -> None
 
 
 def _patches(words: list[str], plural: str) -> None:
-    """The field that it sets is one of the stored version."""
+    """Check that the field that it sets is in the stored version."""
     assert words[1:3] == [f"{plural}.v1beta1.apps.kruise.io", "web"]
     spec = next(one["spec"] for one in manifests() if one["spec"]["names"]["plural"] == plural)
     (version,) = (one for one in spec["versions"] if one["name"] == "v1beta1")

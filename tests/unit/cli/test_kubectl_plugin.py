@@ -1,4 +1,4 @@
-"""`kubectl flotilla`: the name in its help, and what kubectl is told to complete."""
+"""`kubectl flotilla`: the name in its help, and its completions for kubectl."""
 
 import sys
 

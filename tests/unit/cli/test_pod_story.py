@@ -192,7 +192,7 @@ def test_a_sidecar_set_on_its_way_out(about: Pod, expected: str) -> None:
 
 
 def selecting(*values: str, name: str = "one", **spec: Any) -> SidecarSet:
-    """For pods with these labels, `app=x`."""
+    """Return a SidecarSet for pods with these labels, `app=x`."""
     labels = dict(value.split("=") for value in values)
     return sidecar_set(name, **{"selector": {"matchLabels": labels}} | spec)
 

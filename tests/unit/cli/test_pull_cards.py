@@ -1,4 +1,4 @@
-"""What `flotilla get` shows of image pulls."""
+"""`flotilla get` of image pulls."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Waiting for objects that are being removed, and what is said about those that do not go."""
+"""Waiting for objects that are being removed, and the messages about those that stay."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""What the processes of `flotilla run --split` and of a local set are told: each its own credentials, and no others."""
+"""Flags of the processes of `flotilla run --split` and of a local set: each has its own credentials only."""
 
 from pathlib import Path
 

@@ -238,7 +238,7 @@ def test_changed_paths(before: dict[str, Any], after: dict[str, Any], paths: lis
 
 
 class Streams:
-    """A bus whose streams hold something; what is new comes when it is told to."""
+    """A bus with stored messages; new ones come when a test sends them."""
 
     def __init__(self, **held: list[Message]) -> None:
         self._held = held

@@ -1,5 +1,4 @@
-"""What `get` and `explain` tell of UnitedDeployments, of workloads of Kubernetes that they make, and of
-WorkloadSpreads."""
+"""`get` and `explain` of UnitedDeployments, of the native workloads that they create, and of WorkloadSpreads."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -222,7 +221,7 @@ def spread(books: Json) -> Json:
 
 
 def test_the_card_of_a_workload_spread() -> None:
-    """With one version of pods, its book says more than the totals."""
+    """With one version of pods, its status has more details than the totals."""
     flight = {"creatingPods": {"p": "2026-03-01T08:00:00Z"}}
     condition = {"conditions": [{"type": "Schedulable", "status": "True", "reason": "Sufficient"}]}
     face = SPREAD.summary(

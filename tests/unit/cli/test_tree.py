@@ -1,4 +1,4 @@
-"""The tree: what it says about pods and workloads, and how it looks."""
+"""The tree: its content for pods and workloads, and its layout."""
 
 import json
 from datetime import UTC, datetime
@@ -124,7 +124,7 @@ def test_rollout_with_the_service_s_reasons():
 
 
 def test_reasons_without_a_state_cannot_be_read():
-    """Those of an earlier release: the object alone tells."""
+    """Records of an earlier release have none: only the object gives the state."""
     assert decoded(b'{"generation": 3, "reasons": [{"code": "Complete", "message": "all done"}]}', Why) is None
 
 

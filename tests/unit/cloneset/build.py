@@ -97,7 +97,7 @@ class CloneSetBuilder(Workload[CloneSet]):
         return self.set(template=content)
 
     def stored(self, **members: Any) -> Self:
-        """Set members of the status, but for those that are None."""
+        """Set members of the status, except those that are None."""
         return super().stored(**{name: value for name, value in members.items() if value is not None})
 
 
@@ -208,8 +208,7 @@ def planned(builder: CloneSetBuilder, notation: str | list[Pod] = "", now: datet
 
 
 def summary(result: Plan) -> list[str]:
-    """What a plan does to pods, one word each: "create new", "delete n1", "mark o1", "update o1", "state n1
-    Normal"."""
+    """Return a plan's effects on pods: "create new", "delete n1", "mark o1", "update o1", "state n1 Normal"."""
     return [
         text
         for stage in result.stages

@@ -1,4 +1,4 @@
-"""Who is who: each pod in its groups, each number on its side (cloneset.md §4.3)."""
+"""The classification of pods: each pod in its groups, each number on its side (cloneset.md §4.3)."""
 
 from datetime import timedelta
 

@@ -153,7 +153,7 @@ def test_images_are_pulled_ahead_only_where_jobs_are_watched(pull_ahead: bool) -
 
 
 def test_counts_are_urgent_while_a_pod_prepares_its_deletion() -> None:
-    """Whoever drains it waits for the status, though pods are still on their way."""
+    """The process that drains it waits for the status, even while pods are being created."""
     first = planned(cloneset().replicas(3), "3n")
     assert first.status is not None
     stored = first.status.body["status"]

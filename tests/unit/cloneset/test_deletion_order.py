@@ -1,4 +1,4 @@
-"""Which pods go first (cloneset.md §4.7)."""
+"""The order in which pods are deleted (cloneset.md §4.7)."""
 
 from datetime import timedelta
 
@@ -64,7 +64,7 @@ def test_within_a_domain_the_crowded_node_gives_first_but_not_within_a_host() ->
 
 
 def test_a_domain_is_what_the_label_says() -> None:
-    """Nodes without the label, and nodes that are not known, are in none."""
+    """Nodes without the label, and unknown nodes, are in no domain."""
     pods = (pod("a", node="node-4"), pod("b", node="node-9"), pod("c", node="node-4"), pod("d", node="node-3"))
     assert first(*pods, keys=("zone",)) == "d"
 

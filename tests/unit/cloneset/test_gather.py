@@ -1,4 +1,4 @@
-"""What a snapshot takes from the mirror and from the pass before, and whom a change concerns."""
+"""A snapshot's parts from the mirror and from the pass before, and the keys that a change concerns."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ OTHER = {**REFERENCE, "name": "other", "uid": "uid-other"}
 
 
 def changed(obj: Any, **metadata: Any) -> Any:
-    """The same object with other metadata."""
+    """Return the same object with other metadata."""
     document = msgspec.json.decode(msgspec.json.encode(obj))
     document["metadata"] |= metadata
     return decoded(document, type(obj))

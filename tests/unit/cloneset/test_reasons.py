@@ -1,6 +1,6 @@
-"""What users read (`flotilla explain`, why.v1): each reason, word by word, with the pods that it names.
+"""The texts that users read (`flotilla explain`, why.v1): each reason, word by word, with the pods that it names.
 
-Scripts hold on to the codes, people to the numbers; a reason that counts wrongly sends both the wrong way.
+Scripts depend on the codes, people on the numbers; a reason that counts wrongly misleads both.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def deleting() -> CloneSetBuilder:
 
 
 def held(hook: str, *made: Pod) -> list[Pod]:
-    """The same pods, each with the label that the hook holds them by."""
+    """Return the same pods, each with the label by which the hook holds them."""
     documents = [msgspec.to_builtins(one) for one in made]
     for document in documents:
         document["metadata"]["labels"]["hold"] = hook
@@ -36,7 +36,7 @@ def held(hook: str, *made: Pod) -> list[Pod]:
 
 
 def reason(plan: Plan, code: str) -> Reason:
-    """The plan's only reason of that code."""
+    """Return the plan's only reason with that code."""
     (found,) = [one for one in plan.reasons if one.code == code]
     return found
 

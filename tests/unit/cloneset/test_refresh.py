@@ -1,4 +1,4 @@
-"""What pods get from every pass, and what the update step may do beside it (docs/adr/0004)."""
+"""Writes that pods get from every pass, and how the update step combines with them (docs/adr/0004)."""
 
 import json
 from datetime import timedelta

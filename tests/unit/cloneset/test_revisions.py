@@ -51,7 +51,7 @@ def test_other_claim_templates_mean_recreation_where_the_gate_says_so(
 
 
 def test_only_revisions_of_the_selector_are_forgotten() -> None:
-    """The snapshot holds all revisions of the namespace that nobody controls, also those of other workloads."""
+    """The snapshot contains all orphaned revisions of the namespace, also those of other workloads."""
     old, new = revision("old", template("nginx:1"), 1), revision("new", template(), 2)
     strangers: list[Any] = []
     for number in range(12):

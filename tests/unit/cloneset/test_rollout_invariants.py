@@ -1,4 +1,4 @@
-"""What holds for every rollout, whatever the settings and however pods come up (hypothesis drives `World`)."""
+"""Invariants of every rollout, for all settings and orders of readiness (hypothesis drives `World`)."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def limits(world: World) -> tuple[int, int]:
 
 
 def checked_pass(world: World) -> None:
-    """One pass that takes no more availability than allowed, and makes no more pods than allowed."""
+    """Run one pass, and check that it takes no more availability and creates no more pods than allowed."""
     available, total = world.available(), len(world.pods)
     world.reconcile()
     floor, ceiling = limits(world)
@@ -38,7 +38,7 @@ def checked_pass(world: World) -> None:
 
 
 def converge(world: World, data: st.DataObject, rounds: int = 12) -> None:
-    """Some passes in which pods come up in any order, then passes in which all do."""
+    """Run some passes in which pods become ready in any order, then passes in which all do."""
     for _ in range(rounds):
         checked_pass(world)
         names = sorted(world.objects["Pod"])

@@ -1,4 +1,4 @@
-"""Which old pods an update may begin with."""
+"""The old pods with which an update may begin."""
 
 import pytest
 

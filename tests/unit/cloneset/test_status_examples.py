@@ -204,7 +204,7 @@ SEEN = {"FailedScale": ""}
 def test_a_failed_condition_does_not_stay_behind(
     pods: str, failures: dict[str, str], notes: dict[str, str], stays: bool
 ) -> None:
-    """What reads conditions, such as Argo CD's health checks, would call a set degraded for ever."""
+    """Readers of conditions, such as Argo CD's health checks, would report the set as degraded forever."""
     builder = settled(3).stored(readyReplicas=0, conditions=FAILED)
     kinds = [one["type"] for one in status(planned(builder, pods, failures=failures, notes=notes))["conditions"]]
     assert kinds == (["FailedScale", "Other"] if stays else ["Other"])

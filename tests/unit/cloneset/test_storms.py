@@ -1,7 +1,7 @@
-"""Users, nodes and hooks do what they like; limits hold all the while, and afterwards everything comes to rest.
+"""Random behaviour of users, nodes and hooks: limits hold all the while, and afterwards everything settles.
 
 Each seed is one history: settings and templates change, pods are specified for deletion, vanish, fail, lose their
-labels, are held by hooks and let go. A failure names its seed.
+labels, are held by hooks and released. A failure names its seed.
 """
 
 import random
@@ -99,7 +99,7 @@ class Storm:
         self.world.touch(pod)
 
     def own(self) -> list[Json]:
-        """The pods that count."""
+        """Return the pods that count."""
         return [
             pod
             for pod in self.world.pods
@@ -107,7 +107,7 @@ class Storm:
         ]
 
     def checked_pass(self) -> None:
-        """A pass takes no more availability than allowed and makes no more pods than allowed."""
+        """Run a pass, and check that it takes no more availability and creates no more pods than allowed."""
         available, total = sum(map(is_available, self.own())), len(self.own())
         numbers = self.world.reconcile().numbers
         leaving = 0
@@ -118,7 +118,7 @@ class Storm:
         assert len(self.own()) <= max(total, numbers["replicas"] + numbers["maxSurge"] + leaving)
 
     def tick(self, luck: float) -> None:
-        """Some living pods get on."""
+        """Let time pass for some of the living pods."""
         alive = {pod["metadata"]["name"] for pod in self.world.pods if pod["status"].get("phase") != "Failed"}
         self.world.tick({name for name in sorted(alive) if self.dice.random() < luck})
 

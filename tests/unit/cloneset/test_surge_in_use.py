@@ -1,7 +1,7 @@
-"""A surge that is in use counts until the pods that it replaces are gone (cloneset.md §4.3).
+"""A surge in use counts until the pods that it replaces are gone (cloneset.md §4.3).
 
-What a rollout ends in depends neither on how many pods one pass creates nor on creates that were refused for a while;
-and maxSurge, replicas and the template may change in its middle, and what they say then holds at once.
+The end of a rollout depends neither on how many pods one pass creates nor on creates that were refused for a while; and
+maxSurge, replicas and the template may change in its middle, with immediate effect.
 """
 
 from collections import Counter
@@ -17,11 +17,11 @@ from tests.unit.cloneset.build import NOW, CloneSetBuilder, cloneset, planned, p
 from tests.unit.cloneset.world import World
 
 FOREVER = 2147483646
-"""minReadySeconds as rollout controllers set it: no pod becomes available before they say so."""
+"""minReadySeconds as rollout controllers set it: no pod becomes available before they lower it."""
 
 
 def surging(most: int | str = "100%") -> CloneSetBuilder:
-    """Five replicas, none of which may be missing."""
+    """Build a CloneSet of five replicas, none of which may be missing."""
     return cloneset().replicas(5).max_unavailable(0).max_surge(most)
 
 
@@ -105,7 +105,7 @@ def test_gone_back_to_the_old_template_in_the_middle() -> None:
 @pytest.mark.parametrize("most", [1, 2, None])
 @pytest.mark.parametrize("policy", ["ReCreate", "InPlaceIfPossible"])
 def test_blue_green(most: int | None, policy: str) -> None:
-    """As a rollout controller does it: all new pods beside all old ones, then the old ones go, or the new ones."""
+    """As rollout controllers do: all new pods beside all old ones, then either the old or the new ones are deleted."""
     builder = surging().template(template("nginx:1"))
     builder.spec["updateStrategy"]["rollingUpdate"]["podUpdatePolicy"] = policy
     world = World(builder)
@@ -130,8 +130,10 @@ def test_blue_green(most: int | None, policy: str) -> None:
 
 @pytest.mark.parametrize("first", ["a", "z"], ids=["by name before", "by name after"])
 def test_a_third_template_takes_the_pods_of_the_second(first: str) -> None:
-    """All have become ready in the same second. The old ones are missed and may not go: if they were chosen, nothing
-    would ever go on."""
+    """All have become ready in the same second.
+
+    The old ones would be missed and must not be deleted: if they were chosen, the rollout would never continue.
+    """
     blue = [pod(f"{first}{number}", "o") for number in range(5)]
     labels = {"controller-revision-hash": "sample-mid", "pod-template-hash": "mid"}
     green = [pod(f"m{number}", "o", labels=labels) for number in range(2)]
@@ -181,5 +183,5 @@ def test_the_end_does_not_depend_on_how_many_pods_a_pass_creates(
 
 
 def images(world: World) -> dict[str, int]:
-    """How many pods run which image."""
+    """Return how many pods run each image."""
     return dict(Counter(found["spec"]["containers"][0]["image"] for found in world.pods))

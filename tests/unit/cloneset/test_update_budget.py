@@ -1,4 +1,4 @@
-"""Which pods the update step takes, and when it stops (cloneset.md §4.8 step 6), one row per rule."""
+"""The pods that the update step takes, and when it stops (cloneset.md §4.8 step 6), one row per rule."""
 
 from datetime import timedelta
 from typing import Any
@@ -29,8 +29,10 @@ def in_grace() -> Pod:
 
 
 def taken(name: str, side: str, *, given_back: bool = False) -> Pod:
-    """Return a pod that is taken out of service for an update that has not begun; its gate may be open again, but it is
-    not Ready yet."""
+    """Return a pod that is out of service for an update that has not begun.
+
+    Its gate may be open again, but it is not Ready yet.
+    """
     made = pod(name, side)
     gate = Condition(type=IN_PLACE_READY, status="True")
     if not given_back:

@@ -1,7 +1,7 @@
 """Whole plans, down to every cause, phase, precondition and event: one small situation for each kind of write.
 
-What they hold is what is on the wire and on the bus. `python -m tests.unit.cloneset.test_whole_plans` writes them anew
-after a change that is meant; the diff is for reading.
+They contain what is on the wire and on the bus. `python -m tests.unit.cloneset.test_whole_plans` writes them again
+after an intended change; the diff is for reading.
 """
 
 from collections.abc import Callable
@@ -25,14 +25,14 @@ ZONES = [{"topologyKey": "zone", "maxSkew": 1}, {"topologyKey": "kubernetes.io/h
 
 
 def changed(obj: Any, **metadata: Any) -> Any:
-    """The same object with other metadata."""
+    """Return the same object with other metadata."""
     document = msgspec.json.decode(msgspec.json.encode(obj))
     document["metadata"] = {**document["metadata"], **metadata}
     return decoded(document, type(obj))
 
 
 def befriended(made: Pod | PersistentVolumeClaim, **metadata: Any) -> Any:
-    """With a second owner that has nothing to do with us."""
+    """Return the object with a second, foreign owner."""
     owners = msgspec.to_builtins(made)["metadata"]["ownerReferences"]
     return changed(made, ownerReferences=[FRIEND, *owners], **metadata)
 
@@ -258,7 +258,7 @@ def images_were_pulled() -> Plan:
 
 
 def refused_halfway() -> Plan:
-    """The second pod in order is on a revision that cannot become the new one in place."""
+    """Plan with a second pod whose revision cannot become the new one in place."""
     stored = (revision("other", template(hostNetwork=True), 1), *revisions())
     other = {"controller-revision-hash": "other", "pod-template-hash": "other"}
     ours = [pod("o1", "o"), pod("o2", "o", labels=other)]
@@ -327,7 +327,7 @@ SITUATIONS: list[Callable[[], Plan]] = [
 
 
 def text(plan: Plan) -> str:
-    """The plan as it is kept."""
+    """Return the plan as it is stored."""
     return msgspec.json.format(msgspec.json.encode(plan, order="sorted"), indent=2).decode() + "\n"
 
 
@@ -338,7 +338,7 @@ def test_whole_plan(situation: Callable[[], Plan]) -> None:
 
 
 def main() -> None:
-    """Write all plans anew."""
+    """Write all plans again."""
     for situation in SITUATIONS:
         (GOLDEN / f"{situation.__name__}.json").write_text(text(situation()), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""What a rollout costs in writes per pod (architecture.md §1.5)."""
+"""The cost of a rollout in writes per pod (architecture.md §1.5)."""
 
 import pytest
 

@@ -34,7 +34,7 @@ class World(world.World):
         return self.objects["CloneSet"]["sample"]["status"]
 
     def change(self, builder: CloneSetBuilder) -> None:
-        """The user applies another spec."""
+        """Apply another spec as a user."""
         stored = self.objects["CloneSet"]["sample"]
         stored["spec"] = deepcopy(builder.spec)
         stored["metadata"]["generation"] += 1
@@ -75,12 +75,12 @@ class World(world.World):
         )
 
     def write_counts(self) -> Counter[tuple[str, ...]]:
-        """How often which sequence of writes was made on one pod."""
+        """Count the sequences of writes on one pod."""
         return Counter(tuple(writes) for name, writes in self.writes.items() if name.startswith("Pod/"))
 
 
 def is_available(pod: Json) -> bool:
-    """By the words of cloneset.md §4.3, without the planner's help."""
+    """Report whether a pod is available by cloneset.md §4.3, without the planner's help."""
     conditions = {item["type"]: item["status"] for item in pod["status"].get("conditions", [])}
     return (
         pod["metadata"]["labels"].get("lifecycle.apps.kruise.io/state", "") in ("", "Normal")

@@ -1,4 +1,4 @@
-"""What a line of the log carries, and what it must not."""
+"""The fields of a line of the log, and what it must not contain."""
 
 import json
 import logging

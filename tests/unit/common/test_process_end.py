@@ -1,4 +1,4 @@
-"""How a process ends when its services cannot run: what the user can mend is one line, all else a traceback."""
+"""The end of a process whose services cannot run: one line for errors that the user can fix, else a traceback."""
 
 import json
 import subprocess
@@ -51,7 +51,7 @@ def test_what_another_setting_helps_against_is_one_line(failure: str, code: int,
 
 
 def test_a_restored_etcd_is_one_line() -> None:
-    """The process is started again: nothing but a new one remembers nothing."""
+    """The process is restarted: only a new one has an empty cache."""
     result = subprocess.run([sys.executable, "-c", FAILING, "restored"], capture_output=True, text=True, check=False)
     line = json.loads(result.stdout + result.stderr)
     assert (result.returncode, line["event"].split(" (")[0]) == (1, "resourceVersions went backwards")

@@ -1,4 +1,4 @@
-"""A process ends when it is told to, and tells what kept it when it could not."""
+"""A process ends on SIGTERM, and reports what blocked it when it could not."""
 
 import json
 import signal
@@ -31,7 +31,7 @@ except asyncio.CancelledError:
 
 
 def ended(kind: str) -> tuple[int, str]:
-    """Exit code and log of a process that was told to stop."""
+    """Return exit code and log of a process after SIGTERM."""
     command = [sys.executable, "-c", STUBBORN, kind]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

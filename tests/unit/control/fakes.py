@@ -14,7 +14,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """Time stands still until `advance`; sleeps end at once."""
+    """A clock that stands still until `advance`; sleeps end at once."""
 
     def __init__(self) -> None:
         self.elapsed = 1000.0
@@ -121,7 +121,7 @@ class ScriptedApi:
 
 
 class MemoryStore:
-    """The mirror's doors, remembered."""
+    """A record of the calls to the mirror."""
 
     def __init__(self, api: ScriptedApi) -> None:
         self._api = api
@@ -157,5 +157,5 @@ class SilentBus:
 
 
 def next_due(queue: KeyedQueue[Any]) -> float | None:
-    """When the next delayed key becomes ready (monotonic seconds)."""
+    """Return when the next delayed key becomes ready (monotonic seconds)."""
     return min((state.due for state in queue._states.values() if state.due is not None), default=None)

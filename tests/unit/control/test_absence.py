@@ -1,4 +1,4 @@
-"""The apiserver is asked before an object that the mirror lacks is taken for gone."""
+"""The apiserver is asked before an object that the mirror lacks is treated as deleted."""
 
 import asyncio
 from typing import cast
@@ -85,7 +85,7 @@ async def test_it_asks_until_it_is_answered():
 
 
 def test_what_is_held_is_not_asked_for():
-    """As an object that is there but cannot be decoded: whoever waits for it would ask again and again."""
+    """An object that exists but cannot be decoded would otherwise be read again and again."""
     asked = Asked()
     asked.held = "p1"
     assert not asked.confirm_deleted()

@@ -1,4 +1,4 @@
-"""Whether it is noticed that the wall clock is set."""
+"""Detection of a wall clock that was set."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from flotilla_common.clock import INTERVAL, STEP, follow_clock
 from tests.unit.control.fakes import ManualClock
 
 TURNS = 50
-"""Of the event loop: more than all looks of a test take."""
+"""Turns of the event loop: more than all reads of a test take."""
 
 
 class SettableClock(ManualClock):
@@ -26,7 +26,7 @@ class SettableClock(ManualClock):
 
 
 async def noticed(*steps: float) -> list[float]:
-    """How wrong the clock was each time that it was noticed."""
+    """Return the clock's error each time that a change was detected."""
     clock, found = SettableClock(*steps), list[float]()
     task = asyncio.create_task(follow_clock(clock, lambda: found.append(clock.wrong)))
     for _ in range(TURNS):

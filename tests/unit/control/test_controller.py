@@ -180,7 +180,7 @@ async def test_status_writes_that_only_change_counts_are_merged() -> None:
 
 
 async def test_counts_that_met_a_conflict_keep_their_turn() -> None:
-    """Whoever else writes the status often would keep them from being written for long."""
+    """Other frequent writers of the status would otherwise delay them for long."""
     loop = await loop_of(lambda *_: Plan(status=status()))
     loop.api.answers = [ApiError(409, "Conflict", "modified")]
     await loop.once()
@@ -402,7 +402,7 @@ async def test_a_stopped_controller_finishes_what_is_on_its_way_and_records_all_
 
 
 async def never(*_: Any, **__: Any) -> bytes:
-    """A request that is not answered."""
+    """Send a request that is not answered."""
     return await asyncio.get_running_loop().create_future()
 
 
@@ -481,7 +481,7 @@ async def test_a_worker_outlives_whatever_one_object_provokes() -> None:
 
 
 async def test_a_restored_etcd_is_not_one_objects_business() -> None:
-    """Seen when the outcome of a write is looked up: nothing that this process knows by version holds any more."""
+    """Detected when the outcome of a write is looked up: no cached version is valid any more."""
     loop = await loop_of(lambda *_: Plan(stages=(create(),)), workers=1)
 
     async def reread(key: Key) -> None:

@@ -1,5 +1,7 @@
-"""Kinds that administrators name: found, followed, dropped, read one by one, and what is said meanwhile
-(persistentpodstate.md §7, workloadspread.md §3)."""
+"""Kinds that administrators name: found, followed, dropped, read one by one, and reported meanwhile.
+
+See persistentpodstate.md §7, workloadspread.md §3.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +35,7 @@ class Apiserver:
         self.asked: list[str] = []
         self.held: dict[tuple[str, str], dict[str, Any]] = {("n", "g"): OBJECT}
         self.gets: ApiError | None = None
-        """What GET meets."""
+        """The error of GET."""
 
     async def raw(self, method: str, path: str) -> bytes:
         self.asked.append(path)

@@ -142,7 +142,7 @@ async def test_warnings_go_first() -> None:
 
 
 class LongHold(FakeClock):
-    """A hold that is over when the test says so."""
+    """A hold that ends when the test ends it."""
 
     def __init__(self) -> None:
         super().__init__()

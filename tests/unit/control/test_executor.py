@@ -1,4 +1,4 @@
-"""The executor: stages, chains, fences, outcomes, and what it learns from every answer."""
+"""The executor: stages, chains, fences, outcomes, and what it records from every answer."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ SUBJECT = ObjectRef(CLONE_SET, "default", "sample", OWNER)
 
 
 def fence(may_send: Callable[[], bool]) -> Fence:
-    """Of a lease that is renewed for ever."""
+    """Return the fence of a lease that is always renewed."""
     return Fence(may_send, lambda: 60.0)
 
 
@@ -94,7 +94,7 @@ async def test_replies_go_into_the_mirror(world: World) -> None:
 
 
 async def test_a_wish_to_wait_holds_for_all_objects(world: World) -> None:
-    """Whoever else wants to write waits as well; what is under way goes on."""
+    """Other writers wait as well; requests in flight continue."""
     world.api.answers = [ApiError(429, "TooManyRequests", "slow down", 7.0)]
     refused = await world.run(stage(create("a")))
     assert refused.retry_after == 7.0
@@ -171,7 +171,7 @@ async def test_a_reply_that_is_no_object_leaves_the_outcome_unknown(world: World
 
 
 def unreadable(*_: object) -> None:
-    """What a mirror makes of it."""
+    """Raise like a mirror that cannot decode the object."""
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_a_patch_that_meets_a_namesake_is_a_conflict(body: bytes, kind: OutcomeK
 
 
 async def test_users_are_told_in_the_order_of_the_plan(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In whichever order the answers come: lists of pods that are updated at once read as they were meant."""
+    """Independent of the order of the answers: events of pods that are updated at once are in their intended order."""
     turns = {name: asyncio.Event() for name in "abc"}
     answer = world.api.create
 

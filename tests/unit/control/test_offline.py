@@ -39,7 +39,7 @@ class Options(msgspec.Struct, frozen=True):
 
 
 class Said(Report):
-    """That the object has this kind now."""
+    """The kind that the object has now, as a report."""
 
     kind: str = ""
 
@@ -99,7 +99,7 @@ class Tables:
 
 
 class Bench:
-    """A controller whose plans tell what it saw."""
+    """A controller whose plans record its snapshots."""
 
     def __init__(self, planning: Planning | None = None, **members: Any) -> None:
         self.snaps: list[Snap] = []

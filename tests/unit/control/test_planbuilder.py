@@ -1,4 +1,4 @@
-"""What planners write their plans with: draft, waits, wording, writes."""
+"""Tools by which planners write their plans: draft, waits, wording, writes."""
 
 from datetime import UTC, datetime, timedelta
 

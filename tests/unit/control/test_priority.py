@@ -1,4 +1,4 @@
-"""What is begun gets on, and idle keys get their few slots."""
+"""Started work continues, and idle keys get their few slots."""
 
 from flotilla_common.control.priority import IN_PROGRESS_SECONDS, SLOT_SECONDS, SLOW_START_SLOTS, PriorityOrder
 

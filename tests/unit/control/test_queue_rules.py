@@ -1,4 +1,4 @@
-"""What becomes of a key that is asked for twice: now and later, or several times at once."""
+"""Keys that are added twice: now and later, or several times at once."""
 
 import asyncio
 

@@ -1,6 +1,6 @@
-"""Several workers at one queue: whatever changes, somebody looks in time, and not everybody does.
+"""Several workers at one queue: each change wakes one worker in time, and not all of them.
 
-In virtual time, on the simulation's loop: a wake-up that is lost leaves nothing to wait for, and the loop says so.
+In virtual time, on the simulation's loop: after a lost wake-up nothing is left to wait for, and the loop reports it.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ KEYS = "abcdef"
 
 
 class CountingClock:
-    """Counts how often somebody looks at it: every look of a worker does."""
+    """A clock that counts its reads: every look of a worker at the queue reads it."""
 
     def __init__(self, clock: SimulatedClock) -> None:
         self._clock = clock
@@ -64,7 +64,7 @@ class Shop:
 
 
 def looks(workers: int) -> int:
-    """What a change costs."""
+    """Count the reads that a change costs."""
 
     async def main(loop: SimulatedLoop) -> int:
         shop = Shop(loop, workers)
@@ -128,7 +128,7 @@ def test_an_earlier_due_time_is_kept_by_workers_that_wait_for_a_later_one() -> N
 
 
 def test_the_alarm_is_set_again_by_the_worker_that_it_woke() -> None:
-    """The one that hears the alarm works for long: the others must hear the next one."""
+    """The worker that the alarm woke is busy for long: the others must get the next alarm."""
 
     async def main(loop: SimulatedLoop) -> None:
         shop = Shop(loop, workers=2, seconds=50)
@@ -296,7 +296,7 @@ class Model:
                 self.open.add(key)
 
     def _replace_worker(self) -> None:
-        """Workers come before they go: with none left, nobody could look."""
+        """Replace a worker, adding the new one first: without any, no key would be handled."""
         self.workers.append(self.loop.create_task(self._work()))
         self.workers.pop(0).cancel()
 
@@ -336,7 +336,7 @@ def test_every_change_is_worked_on(first: int) -> None:
 
 
 def test_with_enough_workers_every_change_is_worked_on_at_once() -> None:
-    """More workers than keys: somebody is always idle, and takes a key in the moment in which it may be taken."""
+    """With more workers than keys, one is always idle, and takes a key as soon as it may be taken."""
 
     async def main(loop: SimulatedLoop) -> None:
         shop = Shop(loop, workers=len(KEYS) + 1, seconds=0.0)

@@ -19,7 +19,7 @@ TERMS = LeaseTerms(duration=15, retry=2)
 
 
 class Replica:
-    """One replica of a service, sharing an apiserver with others; its clock is its own."""
+    """One replica of a service, sharing an apiserver with others, with a clock of its own."""
 
     def __init__(self, api: ScriptedApi, name: str, count: int = 1) -> None:
         self.clock = ManualClock()
@@ -161,7 +161,7 @@ class Slow(ScriptedApi):
         self.renewals += 1
         self.at_once += 1
         self.most = max(self.most, self.at_once)
-        for _ in range(10):  # turns of the loop: whatever may run beside it does so
+        for _ in range(10):  # turns of the loop: any concurrent task runs
             await asyncio.sleep(0)
         self.at_once -= 1
         return await super().replace(resource, namespace, name, body, subresource)
@@ -401,7 +401,7 @@ async def test_a_replica_that_ends_takes_its_membership_with_it() -> None:
 
 @pytest.mark.parametrize("verb", ["replace", "delete"])
 async def test_a_replica_that_ends_tries_again_after_an_answer_that_did_not_come(verb: str) -> None:
-    """Of the release of a shard, or of the removal of its membership."""
+    """Applies to the release of a shard, and to the removal of its membership."""
     api = ScriptedApi()
     a = Replica(api, "a", count=2)
     await a.tick()
@@ -423,7 +423,7 @@ async def test_a_replica_that_ends_tries_again_after_an_answer_that_did_not_come
 
 
 async def test_the_membership_of_a_killed_replica_is_removed_once() -> None:
-    """Each replica has a name of its own: what killed ones leave would pile up for ever."""
+    """Each replica has a name of its own: the memberships of killed ones would pile up."""
     api = ScriptedApi()
     a, b, c = (Replica(api, name, count=2) for name in "abc")
     for replica in (a, b, c):
@@ -536,7 +536,7 @@ async def test_a_resync_that_is_older_than_what_is_known_ends_the_process() -> N
 
 
 async def settle(*replicas: Replica) -> frozenset[int]:
-    """Some rounds of each; returns what they serve together."""
+    """Run some rounds of each; return the shards that they serve together."""
     for _ in range(3):
         for replica in replicas:
             await replica.tick(2)
@@ -544,7 +544,7 @@ async def settle(*replicas: Replica) -> frozenset[int]:
 
 
 async def test_replicas_with_another_number_take_over_when_the_last_old_one_ends() -> None:
-    """As a rolling update has them, one by one: what an old one gives up another old one takes."""
+    """As in a rolling update, one by one: shards that an old one releases go to another old one."""
     api = ScriptedApi()
     a, b, c, d = Replica(api, "a", 4), Replica(api, "b", 4), Replica(api, "c", 2), Replica(api, "d", 2)
     assert await settle(a, b) == {0, 1, 2, 3}
@@ -577,7 +577,7 @@ async def test_of_two_numbers_that_begin_at_once_one_works() -> None:
 
 
 async def test_a_replica_that_finds_another_number_on_the_first_shard_lets_go() -> None:
-    """It took a shard by what it had read just before the other took the first one."""
+    """It acquired a shard because of what it had read just before the other acquired the first one."""
     api = ScriptedApi()
     four, one = Replica(api, "a", 4), Replica(api, "b")
     assert await four.tick() == {0, 1, 2, 3}

@@ -1,4 +1,4 @@
-"""What users hear of an object that does not fit its type, and of which objects that may be."""
+"""Reports to users about an object that does not fit its type, and the affected objects."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What objects wait for, as metrics: counted by kind and reason, and for how long."""
+"""Waits of objects as metrics: counted by kind and reason, with their duration."""
 
 from prometheus_client import CollectorRegistry
 

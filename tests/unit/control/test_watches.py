@@ -1,4 +1,4 @@
-"""How dependents lead to their owners, and what a declared resource amounts to."""
+"""The way from dependents to their owners, and the meaning of a declared resource."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the apiserver refused is told with the next plan, in its own words, whatever the kind."""
+"""The apiserver's refusals are reported with the next plan, in its own words, for every kind."""
 
 import pytest
 

@@ -155,7 +155,7 @@ CRDS = {
     "PodProbeMarker": ("Namespaced", [], NONE, ["v1alpha1"], None, ""),
     "NodePodProbe": ("Cluster", [], NONE, ["v1alpha1"], None, ""),
 }
-"""Scope, short names, conversion, versions, scale and columns; docs/adr/0034 says why AdvancedCronJob is converted."""
+"""Scope, short names, conversion, versions, scale and columns; docs/adr/0034 gives the reason for AdvancedCronJob."""
 
 
 @pytest.mark.parametrize("kind", CRDS)

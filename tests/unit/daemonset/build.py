@@ -46,7 +46,7 @@ def revision(
 
 
 class Builder(Workload[DaemonSet]):
-    """A DaemonSet `d` with the template of revision `update`; maxUnavailable 1, unless said otherwise."""
+    """A DaemonSet `d` with the template of revision `update`; maxUnavailable 1 by default."""
 
     def __init__(self, update: str) -> None:
         spec = {
@@ -141,7 +141,7 @@ def pod(
     owners: list[Json] | None = None,
     annotations: dict[str, str] | None = None,
 ) -> Pod:
-    """One pod. `age`: the higher, the younger."""
+    """Build one pod. `age`: the higher, the younger."""
     name = name or f"d-{where}{letter}"
     sound = not set(flags) & set("!PFU")
     ready = sound and "G" not in flags
@@ -179,7 +179,7 @@ def _gate(gate: str, flags: str) -> str:
 
 
 def stored_revisions(builder: Builder) -> list[ControllerRevision]:
-    """Those of the letters up to that of the template, as a rollout from A leaves them."""
+    """Return the revisions of the letters up to that of the template, as a rollout from A leaves them."""
     content = builder.spec["template"]
     letters = "ABC"
     for count, letter in enumerate(letters, 1):

@@ -45,7 +45,7 @@ def slow() -> Builder:
         (15, ds(), "1A 2A! 3A 4A 5B!", "-2A"),
         (16, ds("C"), "1A 2A 3A 4A 5B!", "-5B"),
         (16, ds("C"), "1A 2A 3A 4A", "+n5"),
-        (16, ds("C"), "1A 2A! 3B! 4A 5A", "-3B -2A"),  # whatever broke first
+        (16, ds("C"), "1A 2A! 3B! 4A 5A", "-3B -2A"),  # the first to break
         (16, ds("C").m(2), "1A 2A 3A 4A 5B!", "-5B -4A"),
         (16, ds("C").p(4), "1A 2A 3A 4A 5B!", "-5B"),
         (16, ds("C").in_place(), "1A 2A 3A 4A 5B!", "~5B"),
@@ -164,7 +164,7 @@ def test_example_32_to_34_taints() -> None:
 
 
 def test_example_35_a_lost_node_and_the_gate() -> None:
-    """n1 does not answer and is excluded: its pod terminates for ever."""
+    """n1 does not answer and is excluded: its pod terminates without end."""
     builder = ds().pod_spec(nodeSelector={"in": "yes"})
     on = [node("n1"), *(node(f"n{number}", **{"in": "yes"}) for number in range(2, 6))]
     pruned = "DaemonSetPruneIneligibleNodes=true"

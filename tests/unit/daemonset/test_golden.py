@@ -87,7 +87,7 @@ def test_a_new_image_makes_a_new_revision() -> None:
 
 
 def test_a_template_in_the_typed_form_of_the_older_version_is_the_same() -> None:
-    """`resources: {}` says nothing."""
+    """`resources: {}` has no meaning."""
     document, (alpha,) = stored(), documents("daemonsets.v1alpha1")
     assert document["spec"]["template"] != alpha["spec"]["template"]
     document["spec"]["template"] = alpha["spec"]["template"]

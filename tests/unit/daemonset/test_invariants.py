@@ -1,4 +1,4 @@
-"""What holds of every plan, whatever nodes and pods are like."""
+"""Invariants of every plan, for any nodes and pods."""
 
 from collections import Counter
 
@@ -43,7 +43,7 @@ def planned(builder: Builder, taints: tuple[tuple[str, ...], ...], situation: li
 
 
 def written(result: Plan) -> list[str]:
-    """The pods that are written, each write chain once."""
+    """Return the pods that are written, each write chain once."""
     return [chain[-1].name for stage in result.stages for chain in stage.chains if chain[-1].resource.kind == "Pod"]
 
 
@@ -68,7 +68,7 @@ def test_no_pod_is_written_twice_and_no_terminating_one_at_all(
 def test_pods_are_made_only_where_they_are_wanted_and_missing(
     builder: Builder, taints: tuple[tuple[str, ...], ...], situation: list[tuple[int, str]]
 ) -> None:
-    """One of the template's revision at most, and beside an old one only when surging."""
+    """At most one of the template's revision, and beside an old one only when surging."""
     newest = builder.spec["template"]["spec"]["containers"][0]["image"][-1]
     surging = bool(builder.spec["updateStrategy"]["rollingUpdate"].get("maxSurge"))
     made = Counter(one[2:] for one in summary(planned(builder, taints, situation)) if one.startswith("+"))
@@ -88,7 +88,7 @@ def test_pods_are_made_only_where_they_are_wanted_and_missing(
 def test_no_more_nodes_are_left_without_a_pod_than_allowed(
     builder: Builder, taints: tuple[tuple[str, ...], ...], situation: list[tuple[int, str]]
 ) -> None:
-    """Nodes that are to have a pod, and whose only pod serves: updates take as many as maxUnavailable leaves."""
+    """Counts nodes that should have a pod, and whose only pod serves: updates take as many as maxUnavailable allows."""
     rolling = builder.spec["updateStrategy"]["rollingUpdate"]
     result = planned(builder, taints, situation)
     least = builder.spec["minReadySeconds"]

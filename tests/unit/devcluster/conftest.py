@@ -1,4 +1,4 @@
-"""What the tests of the local cluster share."""
+"""Fixtures shared by the tests of the local cluster."""
 
 from pathlib import Path
 

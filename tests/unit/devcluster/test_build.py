@@ -1,4 +1,4 @@
-"""Programs of one module are built at once, and what is said meanwhile is counted."""
+"""Programs of one module are built at once, and messages are counted."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ WANTED = [PROGRAMS["etcd"], PROGRAMS["nats-server"]]
 
 @pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What a pretended Go is called with."""
+    """Install a fake Go, and return the file of its calls."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     return pretended(tmp_path, ending=":")
 
@@ -51,7 +51,7 @@ def into(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _room(monkeypatch: pytest.MonkeyPatch) -> None:
     def enough(products: Sequence[Product], folder: Path) -> None:
-        """The disk of whoever runs the tests may be full."""
+        """Report a disk with enough room, because the tests' own may be full."""
 
     monkeypatch.setattr(build, "require_space", enough)
 

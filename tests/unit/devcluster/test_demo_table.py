@@ -1,4 +1,4 @@
-"""What the demo prints fits into 80 columns, on a terminal and in a log."""
+"""The demo's output fits into 80 columns, on a terminal and in a log."""
 
 import io
 

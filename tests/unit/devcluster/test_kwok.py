@@ -30,7 +30,7 @@ def test_stages_are_plain_yaml_with_the_asked_pace() -> None:
 
 
 class Apiserver:
-    """One with two fake nodes, of which kwok takes the second late, a real node, and a pod on each."""
+    """An apiserver with two fake nodes, of which kwok manages the second late, a real node, and a pod on each."""
 
     def __init__(self) -> None:
         self.boots = {"node-0": "new", "node-1": "old", "real": "mine"}

@@ -1,4 +1,4 @@
-"""Processes are known by pid and start time, found again by their mark, and ended with what they started."""
+"""Processes are identified by pid and start time, found again by their mark, and ended with their children."""
 
 import asyncio
 import os
@@ -63,7 +63,7 @@ def is_zombie(pid: int) -> bool:
 
 
 async def test_a_process_whose_first_thread_ended_runs_until_its_last_one_does(tmp_path: Path) -> None:
-    """It still holds its ports: whoever takes it for dead cannot listen there."""
+    """It still holds its ports: a caller that treats it as dead could not listen there."""
     clock = SystemClock()
     process = spawn("leaderless", [sys.executable, "-c", LEADERLESS], tmp_path / "log", state_dir=tmp_path)
     try:

@@ -1,4 +1,4 @@
-"""What real nodes are made of, without making any: addresses, control groups, images, configurations."""
+"""Parts of real nodes, without creating any: addresses, control groups, images, configurations."""
 
 import io
 import os
@@ -292,7 +292,7 @@ def test_of_two_at_a_time_one_installs(tmp_path: Path, monkeypatch: pytest.Monke
     installed: list[list[str]] = []
 
     def apt(arguments: list[str], _: str) -> None:
-        time.sleep(0.05)  # long enough for the other to have asked what is missing
+        time.sleep(0.05)  # long enough for the other to have listed what is missing
         installed.append(arguments)
 
     monkeypatch.setattr(debian, "LOCK", tmp_path / "lock")

@@ -1,4 +1,4 @@
-"""Pods as the command line looks at them: what may be read makes the causes closer, what may not is told."""
+"""Pods in the command line: readable objects make causes more precise, missing rights are reported."""
 
 from typing import cast
 

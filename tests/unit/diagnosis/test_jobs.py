@@ -1,4 +1,4 @@
-"""What belongs to jobs that make pods, and to the newest run of an AdvancedCronJob."""
+"""Objects of jobs that create pods, and of the newest run of an AdvancedCronJob."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""The one sentence that `flotilla explain` begins with."""
+"""The sentence with which `flotilla explain` begins."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -28,7 +28,7 @@ def packages(root: Path) -> set[str]:
 
 
 def modules(root: Path) -> set[str]:
-    """Return the modules of a package and of those below it, as paths; generated ones belong to their package."""
+    """Return the modules of a package and its subpackages, as paths; generated ones belong to their package."""
     files = (path.relative_to(root).as_posix() for path in root.rglob("*.py"))
     return {name for name in files if not name.endswith("__init__.py") and "/cri_" not in name}
 

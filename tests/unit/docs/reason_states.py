@@ -26,13 +26,13 @@ CALLS: dict[str, tuple[int | State, int]] = {
     "_tell": (State.STUCK, 0),
     "_container": (State.WAITING, 1),
 }
-"""Where calls of these names have the state and the code: positions of arguments, or the state itself."""
+"""Positions of state and code in the arguments of these calls, or the state itself."""
 
 _BLOCK = re.compile(r"(<!-- reasons: .*? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 class Given(msgspec.Struct, frozen=True):
-    """One call that gives a reason. No `states`: it takes the state from its own caller, `function`."""
+    """One call that gives a reason. Without `states` it takes the state from its own caller, `function`."""
 
     place: str
     function: str
@@ -49,7 +49,7 @@ def given() -> list[Given]:
 
 
 def table() -> str:
-    """The whole block between the markers."""
+    """Return the whole block between the markers."""
     found = given()
     rows = ["| state | codes |\n|---|---|\n"]
     for state in State:
@@ -59,7 +59,7 @@ def table() -> str:
 
 
 def current() -> str:
-    """What the page holds."""
+    """Return the content of the page."""
     found = _BLOCK.search(PAGE.read_text(encoding="utf-8"))
     assert found is not None, "the markers are gone"
     return found.group(2)

@@ -1,4 +1,4 @@
-"""Resolves references to the specifications: `cloneset.md §4.3`, and `§4.3` alone (docs/spec/README.md says how)."""
+"""Resolves references to the specifications: `cloneset.md §4.3`, and `§4.3` alone (see docs/spec/README.md)."""
 
 import re
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def sections(document: str) -> set[str]:
 
 
 def home(file: Path, text: str) -> str:
-    """Return the document that sections without a document belong to; empty if there is none."""
+    """Return the document of sections without a document; empty if there is none."""
     if file in DOCUMENTS.values():
         return file.name
     named = next((match["document"] for match in _EITHER.finditer(text) if match["document"] in DOCUMENTS), "")

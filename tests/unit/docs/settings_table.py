@@ -25,7 +25,7 @@ _TITLES = {
 
 
 def table() -> str:
-    """The whole block between the markers."""
+    """Return the whole block between the markers."""
     parts: list[str] = []
     for section, entries in groupby(known_flags(), key=lambda entry: entry[2].section):
         rows = [_row(*entry) for entry in entries]
@@ -35,7 +35,7 @@ def table() -> str:
 
 
 def current() -> str:
-    """What the page holds."""
+    """Return the content of the page."""
     found = _BLOCK.search(PAGE.read_text(encoding="utf-8"))
     assert found is not None, "the markers are gone"
     return found.group(2)

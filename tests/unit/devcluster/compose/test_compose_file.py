@@ -1,4 +1,4 @@
-"""compose.yaml says what the code says: flags, versions, services; and it confines what it starts."""
+"""compose.yaml agrees with the code in flags, versions and services; and it confines what it starts."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ COMMANDS = {
     "kube-apiserver": components.apiserver(Places(ROOT_FOLDER / "kube-apiserver"), PORTS, ADDRESS, []),
     "kube-controller-manager": components.controller_manager(Places(ROOT_FOLDER / "kube-controller-manager"), ADDRESS),
 }
-"""As `flotilla up` starts them, in the folders that they have here."""
+"""Commands of `flotilla up`, with the folders of compose.yaml."""
 
 ELSEWHERE = {
     "etcd": {
@@ -45,12 +45,12 @@ ELSEWHERE = {
     },
     "kube-controller-manager": {"--root-ca-file": "/keys/kube-controller-manager/ca.crt"},
 }
-"""What differs, because each has an address of its own."""
+"""Differences, because each service has an address of its own."""
 
 LEFT_OUT = {
     "--advertise-address",
     "--cert-dir",
-    # Fake nodes have no kubelets that could be asked, and nobody has a client certificate.
+    # Fake nodes have no kubelets to query, and no client has a certificate.
     "--client-ca-file",
     "--kubelet-client-certificate",
     "--kubelet-client-key",
@@ -71,7 +71,7 @@ def test_the_control_plane_has_the_flags_of_the_local_set(component: str) -> Non
 
 
 def test_scheduler_and_kwok_have_the_flags_of_the_local_set(tmp_path: Path) -> None:
-    """They are told the most in files, which are made when they start."""
+    """Most of their configuration is in files, which are created when they start."""
     for component, command in (
         ("kube-scheduler", components.scheduler(Places(tmp_path / "kube-scheduler"))),
         ("kwok", kwok.command(Places(tmp_path / "kwok"), kwok.Kubelet(), keys.BOOT)),

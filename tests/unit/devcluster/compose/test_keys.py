@@ -1,4 +1,4 @@
-"""What the first container of compose.yaml makes: for each reader what it needs, and nothing of anybody else."""
+"""Output of the first container of compose.yaml: the files that each reader needs, and no others."""
 
 import base64
 import os
@@ -77,7 +77,7 @@ def test_nobody_else_has_a_seed_a_token_or_a_key(made: Path) -> None:
 
 
 def test_the_keys_of_authorities_stay_behind(made: Path) -> None:
-    """They lie where no other container looks: beside the folders of the readers."""
+    """They are where no other container has access: beside the folders of the readers."""
     authorities = {(made / "ca.key").read_text(), (made / "tls" / "ca.key").read_text()}
     readers = {*installed(), *keys.COMPONENTS, keys.APISERVER, keys.BUS, keys.PEOPLE}
     files = [path for reader in readers for path in (made / reader).rglob("*") if path.is_file()]

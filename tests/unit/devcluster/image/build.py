@@ -1,4 +1,4 @@
-"""Programs for images, as far as anybody looks at them."""
+"""Programs for images, with the parts that are inspected."""
 
 import struct
 
@@ -6,6 +6,6 @@ LOAD, DYNAMIC, INTERPRETER = 1, 2, 3
 
 
 def program(*kinds: int) -> bytes:
-    """A 64-bit ELF file with program headers of these types; statically linked unless others are named."""
+    """Return a 64-bit ELF file with program headers of these types; statically linked unless others are named."""
     headers = [struct.pack("<I52x", kind) for kind in kinds or (LOAD,)]
     return struct.pack("<6s26xQ14xHH6x", b"\x7fELF\x02\x01", 64, 56, len(headers)) + b"".join(headers)

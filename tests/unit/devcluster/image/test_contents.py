@@ -1,4 +1,4 @@
-"""What comes into the image, and what does not."""
+"""The content of the image, and what it must not contain."""
 
 from pathlib import Path
 

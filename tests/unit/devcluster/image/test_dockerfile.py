@@ -1,4 +1,4 @@
-"""The Dockerfile says what the builder says: they share the code that makes files, not how a container starts."""
+"""The Dockerfile agrees with the builder: they share the code that creates files, not the container's start."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What is looked at before an image is pushed."""
+"""Checks before an image is pushed."""
 
 import os
 import sys
