@@ -1,4 +1,4 @@
-"""The documents speak of what there is: links lead somewhere, commands exist, nothing that users meet is left out."""
+"""The documents match the code: links lead somewhere, commands exist, and everything that users meet is described."""
 
 import ast
 import re
@@ -57,7 +57,7 @@ def named(path: Path) -> str:
 
 
 def calls(*names: str) -> Iterator[ast.Call]:
-    """Calls of functions, methods or classes of these names in all sources."""
+    """Yield the calls of functions, methods or classes of these names in all sources."""
     for tree in SOURCES.values():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
@@ -75,7 +75,7 @@ def strings_in(node: ast.AST | None) -> set[str]:
 
 
 def cause_codes() -> set[str]:
-    """All codes of causes of pods: literals, and what is assigned to the names that stand for one."""
+    """Return all codes of causes of pods: literals, and values assigned to the names used as codes."""
     codes = [keyword.value for call in calls("Cause") for keyword in call.keywords if keyword.arg == "code"]
     names = {code.id for code in codes if isinstance(code, ast.Name)}
     found = set[str]().union(*map(strings_in, codes))
@@ -113,7 +113,7 @@ _NO_FINDINGS = {
 
 
 def metric_names() -> set[str]:
-    """The names under which metrics are shown: the client library ends counters in _total."""
+    """Return the names under which metrics are shown: the client library ends counters in _total."""
     found: set[str] = set()
     for call in calls(*_METRICS):
         kind = call.func.id if isinstance(call.func, ast.Name) else ""
@@ -136,7 +136,7 @@ def test_links_lead_somewhere(page: Path):
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors that renderers make of headings."""
+    """Return the anchors that renderers make of headings."""
     headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -253,7 +253,7 @@ def test_gates_that_are_named_exist():
 
 
 def manifests() -> list[Json]:
-    """The CloneSets of the user's page; a fragment goes into the first of them."""
+    """Return the CloneSets of the user's page; a fragment is merged into the first of them."""
     blocks = [block for language, block in _FENCE.findall(DOCS["cloneset.md"]) if language == "yaml"]
     documents = [msgspec.yaml.decode(block, type=Json) for block in blocks]
     return [document if "kind" in document else merged(documents[0], document) for document in documents]
@@ -274,7 +274,7 @@ def test_examples_are_valid(document: Json):
 
 
 def requests() -> list[Json]:
-    """The ContainerRecreateRequests of the user's page."""
+    """Return the ContainerRecreateRequests of the user's page."""
     blocks = [block for language, block in _FENCE.findall(DOCS["containerrecreaterequest.md"]) if language == "yaml"]
     documents = [msgspec.yaml.decode(block, type=Json) for block in blocks]
     return [document for document in documents if "kind" in document]
@@ -289,7 +289,7 @@ def test_examples_of_container_restarts_are_valid(document: Json):
 
 
 def examples(page: str) -> Iterator[Json]:
-    """The objects of a page; the spec of a fragment has the template in place of the first one's."""
+    """Yield the objects of a page; a fragment replaces members of the first one."""
     blocks = [block for language, block in _FENCE.findall(DOCS[page]) if language == "yaml"]
     first = msgspec.yaml.decode(blocks[0], type=Json)
     for block in blocks:

@@ -31,7 +31,7 @@ PAGES = [
 
 
 def suffixes() -> set[str]:
-    """Return all paths of files and folders, and their ends: `plan.py`, `cloneset/plan.py`, …"""
+    """Return all paths of files and folders, and their suffixes, such as `plan.py` and `cloneset/plan.py`."""
     paths = {Path(name) for name in FILES}
     paths |= {parent for path in paths for parent in path.parents}
     return {"/".join(path.parts[start:]) for path in paths for start in range(len(path.parts))}

@@ -48,7 +48,7 @@ UNREACHED = (
 
 
 def well(**changes: Any) -> Facts:
-    """An installation by `flotilla run`, with one node and its agent."""
+    """Return the facts of an installation by `flotilla run`, with one node and its agent."""
     facts = Facts(
         now=NOW,
         namespace=rbac.NAMESPACE,
@@ -79,22 +79,22 @@ def well(**changes: Any) -> Facts:
 
 
 def found(facts: Facts) -> list[Finding]:
-    """What all checks find."""
+    """Return the findings of all checks."""
     return [finding for outcome in outcomes(facts) for finding in outcome.findings]
 
 
 def outcomes(facts: Facts) -> Sequence[Outcome]:
-    """Of all checks."""
+    """Return the outcomes of all checks."""
     return examine(facts)
 
 
 def codes(facts: Facts) -> list[str]:
-    """What is found, by code."""
+    """Return the codes of all findings."""
     return [finding.code for finding in found(facts)]
 
 
 def definition(name: str = "clonesets.apps.kruise.io") -> Json:
-    """A CRD as the apiserver has it."""
+    """Return a CRD as the apiserver has it."""
     return all_definitions()[name]
 
 
@@ -108,7 +108,7 @@ def all_definitions(**changed: Json) -> dict[str, Json]:
 
 @cache
 def bundle(age: timedelta = timedelta(days=1)) -> str:
-    """A caBundle: of an authority that was made so long ago, for ten years."""
+    """Return a caBundle: of an authority that was created this long ago, for ten years."""
     return base64.b64encode(issue("webhook", NOW - age).ca_cert).decode()
 
 
@@ -118,7 +118,7 @@ def configurations(authority: str = "") -> list[Json]:
 
 
 def trusting(document: Json, authority: str) -> Json:
-    """With that caBundle in every entry."""
+    """Return the document with that caBundle in every entry."""
     for client in clients(document).values():
         client["caBundle"] = authority
     return document
@@ -134,7 +134,7 @@ def _encoded() -> bytes:
 
 
 def probes(**told: Probe) -> list[Probe]:
-    """What the dry runs brought; `told` instead of what has to come."""
+    """Return the results of the dry runs, with some replaced by name."""
     usual = {
         INVALID: Probe(INVALID, 403, DENIED),
         VALID: Probe(VALID, 201, body={"spec": {"revisionHistoryLimit": 10}}),
@@ -144,7 +144,7 @@ def probes(**told: Probe) -> list[Probe]:
 
 
 def rights(made: list[Json] | None = None) -> Rights:
-    """As `flotilla install` makes them."""
+    """Return the rights that `flotilla install` creates."""
     documents = rbac.objects() if made is None else made
     return Rights([one for one in documents if "rules" in one], [one for one in documents if "roleRef" in one])
 
@@ -161,7 +161,7 @@ def lease(
     held: float = 3600,
     namespace: str = rbac.NAMESPACE,
 ) -> Json:
-    """One lease, renewed `ago` seconds before now, and acquired `held` seconds before."""
+    """Return one lease, renewed `ago` seconds before now, and acquired `held` seconds before."""
     labels = {f"flotilla.kruise.io/{key}": value for key, value in (("service", service), ("role", role))}
     metadata = {
         "name": f"flotilla-{service}-{shard}",
@@ -179,7 +179,7 @@ def lease(
 
 
 def heard(service: str, replica: str = "", **more: Any) -> Heard:
-    """One replica that lives; `ahead` and `ago` are those of `Heard`."""
+    """Return one live replica; `ahead` and `ago` are those of `Heard`."""
     name = replica or f"{service}-r1"
     ahead = more.pop("ahead", 0.05)
     usual: dict[str, Any] = {"version": VERSION, "at": NOW, "holder": f"{name}-abc", "gates": ""}
@@ -187,12 +187,12 @@ def heard(service: str, replica: str = "", **more: Any) -> Heard:
 
 
 def agent(name: str, **more: Any) -> Heard:
-    """The agent of a node."""
+    """Return the agent of a node."""
     return heard("nodeagent", name, **{"gates": None, "holder": "", **more})
 
 
 def node(name: str, *, ready: bool = True, taints: Sequence[Json] = ()) -> Json:
-    """A Node."""
+    """Return a Node."""
     condition = {"type": "Ready", "status": "True" if ready else "Unknown"}
     return {"metadata": {"name": name}, "spec": {"taints": list(taints)}, "status": {"conditions": [condition]}}
 
@@ -203,7 +203,7 @@ def node_lease(name: str, ahead: float = -3) -> Json:
 
 
 def stream(name: str, *, state: str = "synced", age: float = 2, rv: str = "900", **more: Any) -> Stream:
-    """A stream as the server has it, whose marker is `age` seconds old."""
+    """Return a stream as the server has it, whose marker is `age` seconds old."""
     config = {key: value for key, value in stream_config(wanted()[name]).items() if value}
     usual: dict[str, Any] = {"config": config, "now": NOW}
     if name in with_markers():
@@ -212,7 +212,7 @@ def stream(name: str, *, state: str = "synced", age: float = 2, rv: str = "900",
 
 
 def workload(kind: str, name: str, component: str = "", *, namespace: str = rbac.NAMESPACE, **spec: Any) -> Json:
-    """One that is rolled out."""
+    """Return a workload whose rollout is complete."""
     replicas = spec.get("replicas", 1)
     labels = {"app.kubernetes.io/component": component, "app.kubernetes.io/version": VERSION}
     status = {"replicas": replicas, "updatedReplicas": replicas, "observedGeneration": 1}
@@ -227,7 +227,7 @@ def workload(kind: str, name: str, component: str = "", *, namespace: str = rbac
 
 
 def pod(name: str, component: str = "cloneset", *, where: str = "worker-1", **status: Any) -> Json:
-    """A pod of the chart."""
+    """Return a pod of the chart."""
     metadata = {
         "name": name,
         "namespace": rbac.NAMESPACE,

@@ -1,4 +1,4 @@
-"""Faults, each in an installation that is well otherwise, with the codes of what has to be found."""
+"""Faults, each in an otherwise healthy installation, with the codes of the expected findings."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Ways to spoil one fact of an installation that is well otherwise."""
+"""Ways to spoil one fact of an otherwise healthy installation."""
 
 from datetime import timedelta
 from typing import Any
@@ -66,7 +66,7 @@ def entry_changed(**change: Any) -> Fact[Any]:
 
 
 def with_check_of_pods() -> Fact[Any]:
-    """A budget is there: its pods are asked about."""
+    """Return configurations with the check of a budget's pods."""
     mutating, validating = build.configurations()
     rules = [PodRule("PodUnavailableBudget shop/web", "true", "shop")]
     client = validating["webhooks"][0]["clientConfig"]

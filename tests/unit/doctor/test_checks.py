@@ -1,4 +1,4 @@
-"""Each fault in an installation that is well otherwise has its finding, and nothing else has one."""
+"""Each fault in an otherwise healthy installation has its finding, and no other fact has one."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What of two looks is said, how it is printed, and from whom a heartbeat is."""
+"""The comparison of two surveys, its output, and the senders of heartbeats."""
 
 import json
 
@@ -100,7 +100,7 @@ async def test_why_a_fact_is_missing(error: Exception, why: str) -> None:
 
 
 class Speakers(FakeBus):
-    """A bus on which some speak as soon as somebody listens."""
+    """A bus on which some replicas send heartbeats as soon as a client subscribes."""
 
     def __init__(self, *said: tuple[str, bytes]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What can go wrong (ephemeraljob.md §12, §6): views that are old, writes that are refused, jobs that make no sense."""
+"""Pitfalls of EphemeralJobs (ephemeraljob.md §12, §6): old views, refused writes, invalid jobs."""
 
 from datetime import timedelta
 

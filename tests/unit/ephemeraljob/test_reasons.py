@@ -1,4 +1,4 @@
-"""What a job says of itself, word by word: every reason code of docs/ephemeraljob.md."""
+"""The reasons of a job, word by word: every reason code of docs/ephemeraljob.md."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from tests.unit.ephemeraljob.world import BROKEN, DONE, RUNS, STATES, World, con
 
 
 def begun(pods: int = 2, **spec: object) -> World:
-    """A job that has put its containers into as many pods as it may."""
+    """Return a job that has injected its containers into as many pods as it may."""
     world = World(pods, **spec)
     world.settle()
     return world
@@ -298,7 +298,7 @@ def test_pods_are_named_to_scripts(situation: Callable[[], World], code: str, po
 
 
 def test_every_state_of_a_container_is_told_of():
-    """But those that need no explanation."""
+    """Except states that need no explanation."""
     told: dict[str, set[str]] = {}
     for state in STATES:
         world = begun(1)

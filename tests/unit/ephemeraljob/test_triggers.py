@@ -1,4 +1,4 @@
-"""Which changes wake which jobs: those of pods that they chose or choose, in what they look at, and no others."""
+"""Changes that wake jobs: those of pods that they selected or select, in the fields that they read, and no others."""
 
 from typing import Any
 
@@ -19,8 +19,11 @@ BROKEN: Json = {"matchExpressions": [{"key": "a", "operator": "Is"}]}
 
 @pytest.fixture
 def world() -> World:
-    """Pod p1 of the web, and jobs for the web, for all pods, for db; one that is over, one that is on its way out, one
-    that cannot be read, and one in another namespace, where there is a pod, too."""
+    """Return a world with pod p1 of the web, and jobs for different pods and in different states.
+
+    The jobs are for the web, for all pods, for db; one is completed, one is being deleted, one cannot be decoded, and
+    one is in another namespace, where there is a pod, too.
+    """
     world = World(pods=1)
     world.job("all", selector={})
     world.job("db", selector=OTHER)

@@ -1,5 +1,8 @@
-"""Random walks on a small cluster: whatever people, kubelets and late news do, a job puts its containers into each pod
-once, only into pods that match, never into more than it may at a time, and comes to an end."""
+"""Random walks on a small cluster with users, kubelets and delayed events.
+
+A job injects its containers into each pod once, only into pods that match, never into more than it may at a time, and
+ends.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +27,7 @@ def on_pod(act: Callable[[World, str], None]) -> st.SearchStrategy[Step]:
 
 
 def kubelet(states: tuple[str, ...]) -> st.SearchStrategy[Step]:
-    """A kubelet tells how a container is that it was given, unless that has ended."""
+    """Report the state of a container as its kubelet, unless it has ended."""
     return st.tuples(st.integers(1, 6), st.sampled_from(NAMES), st.sampled_from(states)).map(
         lambda one: lambda world: _tell(world, f"p{one[0]}", one[1], one[2])
     )
@@ -58,7 +61,7 @@ def _finish(world: World, pod: str) -> None:
 
 
 def _foreign(world: World, pod: str) -> None:
-    """Somebody else takes a name of the template."""
+    """Let another client take a name of the template."""
     if pod in world.pods and not world.pods[pod]["spec"]["ephemeralContainers"]:
         world.edit(pod, {"spec": {"ephemeralContainers": [container("a", image="mine")]}})
 
@@ -68,7 +71,7 @@ def _lag(world: World, pod: str) -> None:
 
 
 def _busy(pod: Json) -> bool:
-    """It has containers of the job, none has failed, and not all have ended."""
+    """Report whether the pod has containers of the job, none failed, and not all ended."""
     told = [one["state"] for one in pod["status"].get("ephemeralContainerStatuses", [])]
     over = any(one in (STATES[BROKEN], STATES["no command"]) for one in told) or told.count(STATES[DONE]) == len(NAMES)
     return bool(owned_by(pod, "uid-j")) and not over
@@ -94,14 +97,14 @@ STEPS = st.one_of(
 
 
 def seen(world: World) -> tuple[EphemeralJobSnapshot, Targets]:
-    """What the controller sees now."""
+    """Return the controller's present view."""
     snapshot = world.snapshot()
     assert snapshot is not None
     return snapshot, Targets.of(snapshot.job, snapshot.pods)
 
 
 def passed(world: World) -> None:
-    """One pass, and what holds of it."""
+    """Run one pass, and check its invariants."""
     before = set(world.injected())
     world.once()
     new = set(world.injected()) - before

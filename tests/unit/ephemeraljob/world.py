@@ -1,5 +1,7 @@
-"""A small cluster around EphemeralJobs: the controller's gatherer and planner over plain tables, writes that happen as
-the apiserver would have them, and kubelets in the hands of the test."""
+"""A small cluster around EphemeralJobs: the controller's gatherer and planner over plain tables.
+
+Writes happen as by the apiserver, and tests act as the kubelets.
+"""
 
 import itertools
 from collections.abc import Sequence
@@ -41,7 +43,7 @@ def container(name: str = "dbg", **members: Any) -> Json:
 
 
 def marked(name: str = "dbg", uid: str = "uid-j") -> Json:
-    """A container of the job with this uid."""
+    """Return a container of the job with this uid."""
     return container(name, env=[{"name": "KRUISE_EJOB_ID", "value": uid}])
 
 
@@ -55,9 +57,9 @@ class World:
         self.pods: dict[str, Json] = {}
         self.jobs: dict[str, Json] = {}
         self.refusals: dict[str, str] = {}
-        """What the apiserver says to an injection, by pod."""
+        """The apiserver's refusals of injections, by pod."""
         self.lagging: set[str] = set()
-        """Pods of which the tables do not hear."""
+        """Pods that the tables do not receive."""
         self.batches: list[list[str]] = []
         """Pods that were injected at the same time, in order."""
         self.conflicts = 0
@@ -72,19 +74,19 @@ class World:
     # What people and kubelets do.
 
     def job(self, name: str = "j", containers: Sequence[Json] | None = None, **spec: Any) -> None:
-        """A job is made, with a finalizer that it has from an earlier pass."""
+        """Create a job, with a finalizer from an earlier pass."""
         template = {"ephemeralContainers": [container()] if containers is None else list(containers)}
         given = {"selector": {"matchLabels": {"app": "web"}}, "template": template, **spec}
         meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "finalizers": [FINALIZER]}
         self._store_job({"metadata": meta, "spec": given})
 
     def change(self, name: str = "j", *, meta: Json | None = None, status: Json | None = None, **spec: Any) -> None:
-        """Somebody patches a job."""
+        """Patch a job from outside."""
         patch = {"spec": spec, "metadata": meta or {}, "status": status or {}}
         self._store_job(merge(self.jobs[name], patch))
 
     def pod(self, name: str, *held: Json, age: int = 0, phase: str = "Running", **labels: str) -> None:
-        """A pod that matches, unless its labels say otherwise."""
+        """Create a pod that matches, unless its labels differ."""
         meta: Json = {"name": name, "namespace": "ns", "uid": f"uid-{name}-{next(self._versions)}"}
         meta["creationTimestamp"] = rfc3339(NOW - timedelta(hours=1) + timedelta(seconds=age))
         meta["labels"] = labels or {"app": "web"}
@@ -92,16 +94,16 @@ class World:
         self._store_pod({"metadata": meta, "spec": spec, "status": {"phase": phase}})
 
     def edit(self, name: str, patch: Json) -> None:
-        """Somebody patches a pod."""
+        """Patch a pod from outside."""
         self._store_pod(merge(self.pods[name], patch))
 
     def remove(self, name: str) -> None:
-        """A pod is gone."""
+        """Remove a pod."""
         self.pods.pop(name)
         self.wiring.table(PODS).remove("ns", name)
 
     def kubelet(self, *those: str, state: str, name: str = "dbg") -> None:
-        """A kubelet says how the container is in these pods."""
+        """Report the container's state in these pods, as a kubelet does."""
         for pod in those:
             statuses = self.pods[pod]["status"].get("ephemeralContainerStatuses", [])
             others = [one for one in statuses if one["name"] != name]
@@ -109,7 +111,7 @@ class World:
             self.edit(pod, {"status": {"ephemeralContainerStatuses": [*others, told]}})
 
     def catch_up(self) -> None:
-        """The tables hear of everything."""
+        """Update the tables completely."""
         self.lagging.clear()
         for name in list(self.pods):
             self._tell(name)
@@ -130,7 +132,7 @@ class World:
         return {one.type: one.reason for one in self.status(name).conditions}
 
     def injected(self, uid: str = "uid-j") -> list[str]:
-        """The pods that have containers of the job, by name."""
+        """Return the pods that have containers of the job, by name."""
         return sorted(name for name, pod in self.pods.items() if owned_by(pod, uid))
 
     # What the controller does.
@@ -143,8 +145,10 @@ class World:
         return Plan() if snapshot is None else plan(snapshot, self.now)
 
     def once(self, name: str = "j") -> Plan:
-        """One pass with its writes. An urgent status that comes with writes is left to the next pass, which begins
-        with it (see `StatusThrottle`)."""
+        """Run one pass with its writes.
+
+        An urgent status that comes with writes is left to the next pass, which begins with it (see `StatusThrottle`).
+        """
         made, failures = self.plan(name), dict[str, str]()
         early = name in self._owed and made.status is not None
         self._owed.discard(name)
@@ -160,7 +164,7 @@ class World:
         return made
 
     def settle(self, name: str = "j") -> Plan:
-        """Passes until nothing changes; the last plan."""
+        """Run passes until nothing changes; return the last plan."""
         for _ in range(60):
             made = self.once(name)
             if not made.stages and made.status is None and name not in self._owed:
@@ -253,6 +257,6 @@ class World:
 
 
 def owned_by(pod: Json, uid: str) -> list[str]:
-    """The names of the containers of the job with this uid."""
+    """Return the names of the containers of the job with this uid."""
     mark = {"name": "KRUISE_EJOB_ID", "value": uid}
     return [one["name"] for one in pod["spec"]["ephemeralContainers"] if mark in one.get("env", [])]

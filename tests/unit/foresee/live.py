@@ -48,7 +48,7 @@ async def story_of(
     gates: str = "",
     forbidden: frozenset[str] = frozenset(),
 ) -> Story:
-    """What becomes of the object when it is changed."""
+    """Return the forecast for a change of the object."""
     known = catalogue.called(kind)
     after = deepcopy(after)
     after["metadata"]["generation"] = after["metadata"].get("generation", 1) + 1
@@ -66,14 +66,14 @@ async def story_of(
 
 
 def settled(builder: CloneSetBuilder) -> World:
-    """A world in which the CloneSet is as it wants to be."""
+    """Return a world in which the CloneSet has settled."""
     world = World(builder)
     world.settle()
     return world
 
 
 async def foreseen(world: World, changed: CloneSetBuilder, gates: str = "") -> Story:
-    """What becomes of the world's CloneSet when it is changed to this."""
+    """Return the forecast for this change of the world's CloneSet."""
     before = world.objects["CloneSet"]["sample"]
     after = before | {"spec": deepcopy(changed.spec)}
     objects = {kind: list(found.values()) for kind, found in world.objects.items() if kind != "CloneSet"}

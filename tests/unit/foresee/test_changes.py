@@ -1,4 +1,4 @@
-"""What an apply changes, without what may be secret."""
+"""The changes of an apply, without values that may be secret."""
 
 from flotilla_cli.foresee.dryrun import LAST_APPLIED
 from flotilla_cli.foresee.story import changes_of

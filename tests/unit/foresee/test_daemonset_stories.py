@@ -41,7 +41,7 @@ NODES = [node(name) for name in GOLDEN]
 
 
 def done(story: Story) -> list[list[tuple[str, str, str]]]:
-    """(what, name or alias, node) of each wave's pods."""
+    """Return (action, name or alias, node) of each wave's pods."""
     waves = [
         sorted((step.do, step.name or step.alias, step.node) for step in wave.steps if step.kind == "Pod")
         for wave in story.waves

@@ -1,4 +1,4 @@
-"""What admission fills in stays when a planner writes a workload as a whole."""
+"""Defaults from admission stay when a planner writes a workload as a whole."""
 
 from copy import deepcopy
 from functools import partial

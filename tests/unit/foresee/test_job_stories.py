@@ -26,14 +26,14 @@ ENDING["broadcastJobTemplate"]["spec"]["template"]["spec"]["restartPolicy"] = "N
 
 
 async def story(kind: str, document: Json, **objects: list[Json]) -> Story:
-    """What becomes of a document whose spec is new."""
+    """Return the forecast for a document whose spec is new."""
     known = {"uid": "u", "resourceVersion": "5", "generation": 1, "creationTimestamp": "2026-03-01T12:59:00Z"}
     stored = document | {"metadata": document["metadata"] | known}
     return await story_of(kind, stored | {"spec": {}}, stored, {"Node": NODES, **objects})
 
 
 def waves(told: Story, kind: str = "Pod") -> list[tuple[tuple[str, ...], list[str]]]:
-    """What each wave waited for to end, and what it does to objects of the kind."""
+    """Return the ends that each wave waits for, and its actions on objects of the kind."""
     return [
         (
             wave.ended,

@@ -1,4 +1,4 @@
-"""Plans of kinds that write to others: nodes that are asked, copies that are made, jobs of lists, sidecars of pods."""
+"""Plans of kinds that write to others: nodes, copies, jobs of lists, sidecars of pods."""
 
 from copy import deepcopy
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What an apply of a PodProbeMarker does to the NodePodProbes of nodes, and what it leaves alone."""
+"""The effect of an applied PodProbeMarker on the NodePodProbes of nodes, and what it leaves alone."""
 
 from copy import deepcopy
 
@@ -16,7 +16,7 @@ from tests.unit.podprobemarker.world import World, probe
 
 
 def world_of(*nodes_of_pods: str) -> World:
-    """Return a world of three nodes with a pod on each of these."""
+    """Return a world of three nodes with one pod on each of the named nodes."""
     world = World(nodes_there=3)
     for number, node in enumerate(nodes_of_pods):
         world.pod(f"p{number}", node)

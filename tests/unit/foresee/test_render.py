@@ -1,4 +1,4 @@
-"""How a story reads."""
+"""The text of a story."""
 
 import pytest
 

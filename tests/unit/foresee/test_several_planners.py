@@ -69,7 +69,7 @@ class Gatherer:
 
 
 def child(fleet: ObjectMeta, name: str, size: int, image: str) -> Json:
-    """A CloneSet as the fleet makes it: nobody has filled in defaults."""
+    """Return a CloneSet as the fleet creates it, without defaulting."""
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main", "image": image}]}}
     meta = {"name": name, "namespace": "shop", "ownerReferences": [owner_reference(FLEETS, fleet)]}
     body = {"replicas": size, "selector": {"matchLabels": {"app": name}}, "template": template}
@@ -133,7 +133,7 @@ class Stage:
         return moments
 
     def ready(self) -> list[str]:
-        """What the ready pods run, each by its label and image."""
+        """Return the ready pods, each by its label and image."""
         pods = filter(is_ready, self.objects.get(POD, ()))
         return sorted(f"{one['metadata']['labels']['app']} {one['spec']['containers'][0]['image']}" for one in pods)
 

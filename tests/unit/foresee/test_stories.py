@@ -1,4 +1,4 @@
-"""What plans say of CloneSets, from the live objects of a tiny world."""
+"""Plans of CloneSets, from the live objects of a tiny world."""
 
 from copy import deepcopy
 from itertools import cycle
@@ -25,7 +25,7 @@ def in_place(replicas: int = 3, most: int | str = 1) -> CloneSetBuilder:
 
 
 def done(story: Story) -> list[list[tuple[str, str]]]:
-    """(what, name or alias) of each wave's pods."""
+    """Return (action, name or alias) of each wave's pods."""
     waves = [[(step.do, step.name or step.alias) for step in wave.steps if step.kind == "Pod"] for wave in story.waves]
     return [sorted(wave) for wave in waves]
 
@@ -218,7 +218,7 @@ async def test_causes_may_read_differently_without_another_story(
 
 
 def wordless(story: Story) -> Story:
-    """The story without causes."""
+    """Return the story without causes."""
     waves = tuple(
         msgspec.structs.replace(wave, steps=tuple(msgspec.structs.replace(step, cause="") for step in wave.steps))
         for wave in story.waves

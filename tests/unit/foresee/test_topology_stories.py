@@ -49,7 +49,7 @@ def done(story: Story, *kinds: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 async def test_children_and_their_pods(kind: ChildKind) -> None:
-    """Whoever makes the pods: our own services one by one, Kubernetes' controllers as so many."""
+    """For children of our services each pod is listed, for Kubernetes' controllers their number."""
     wanted = united(kind, "a", "b")
     story = await story_of("UnitedDeployment", wanted | {"spec": {}}, wanted, {"Node": NODES})
     name = kind.resource.kind
@@ -86,7 +86,7 @@ async def test_a_child_whose_subset_leaves_is_deleted() -> None:
 
 
 def test_pods_are_updated_as_the_template_says() -> None:
-    """It is the template of the children, not the UnitedDeployment, that says whether pods are recreated."""
+    """The template of the children, not the UnitedDeployment, decides whether pods are recreated."""
     stored = united(ADVANCED_STATEFUL_SETS, "a")
     strategy = {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible"}}
     stored["spec"]["template"]["advancedStatefulSetTemplate"]["spec"]["updateStrategy"] = strategy

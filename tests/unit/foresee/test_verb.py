@@ -33,7 +33,7 @@ WEB: Json = {
 
 
 class Apiserver:
-    """Answers dry runs with what it was sent; remembers all requests. Holds one object at most."""
+    """Answers dry runs with the object sent; records all requests. Has one object at most."""
 
     def __init__(self, live: Json | None = None, refusal: ApiError | None = None) -> None:
         self.live = live

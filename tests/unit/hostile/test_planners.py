@@ -1,6 +1,6 @@
-"""Whatever is stored is planned: no object makes a gatherer or a planner fail, or holds it up.
+"""Every stored object can be planned: none makes a gatherer or a planner fail, or delays it.
 
-`OBJECTS` of each controller by default; FLOTILLA_HOSTILE says how many.
+`OBJECTS` of each controller by default; FLOTILLA_HOSTILE sets the number.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from tests.support.wiring import FakeWiring
 
 OBJECTS = 40
 MOST_SECONDS = 1.0
-"""Of CPU, for everything that is done for one object."""
+"""CPU limit for everything that is done for one object."""
 
 SERVER_VERSION = "v1.36.3"
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

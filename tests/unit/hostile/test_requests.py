@@ -1,6 +1,6 @@
-"""Whatever is sent to the webhook gets a verdict, in bounded time: no text holds up its only thread.
+"""Every request to the webhook gets a verdict, in bounded time: no text blocks its only thread.
 
-`REQUESTS` by default; FLOTILLA_HOSTILE says how many.
+`REQUESTS` by default; FLOTILLA_HOSTILE sets the number.
 """
 
 from collections.abc import Iterator
@@ -30,10 +30,10 @@ from tests.unit.webhook.fakes import records
 
 REQUESTS = 700
 MOST_SECONDS = 3.0
-"""Of CPU: what a request costs, all others wait for."""
+"""CPU limit of a request, for which all others wait."""
 
 MOST_BYTES = 4096
-"""Of a message: a user is to read it."""
+"""Maximum size of a message, which a user has to read."""
 
 
 @pytest.mark.timeout(7200)

@@ -22,7 +22,7 @@ NAMES = ("n1", "n2", "n3", "n4", "n5")
 
 
 def ago(seconds: float) -> str:
-    """A moment before now, as Kubernetes writes it."""
+    """Return a past moment, as Kubernetes writes it."""
     return rfc3339(NOW - timedelta(seconds=seconds))
 
 
@@ -31,7 +31,7 @@ def decoded(document: Json, kind: type[Any]) -> Any:
 
 
 def job(name: str = "J", *, status: Json | None = None, meta: Json | None = None, **spec: Any) -> ImagePullJob:
-    """A job for nginx:1.25 that has been looked at before, unless `status` says otherwise."""
+    """Return a job for nginx:1.25 that has been planned before, unless `status` differs."""
     metadata = {
         "name": name,
         "namespace": "ns",
@@ -49,7 +49,7 @@ def owner(name: str = "J", kind: str = "ImagePullJob", version: str = "apps.krui
 
 
 def tag(*owners: str, version: int = 0, created: float = 60, name: str = "1.25", **policy: Any) -> Json:
-    """A spec tag for jobs; `policy` goes into its pullPolicy."""
+    """Return a spec tag for jobs; `policy` goes into its pullPolicy."""
     return {
         "tag": name,
         "createdAt": ago(created),
@@ -61,7 +61,7 @@ def tag(*owners: str, version: int = 0, created: float = 60, name: str = "1.25",
 
 
 def entry(phase: str, *, version: int = 0, ended: float = 10, name: str = "1.25", message: str = "") -> Json:
-    """A status entry; final phases have ended so many seconds ago."""
+    """Return a status entry; final phases have ended this many seconds ago."""
     found: Json = {"tag": name, "phase": phase, "version": version, "message": message}
     return found | ({"completionTime": ago(ended)} if phase in ("Succeeded", "Failed") else {})
 
@@ -104,7 +104,7 @@ def fresh(*names: str) -> list[NodeImage]:
 
 
 def node(name: str = "n1", *, ready: float | None = 3600, labels: Mapping[str, str] | None = None, **meta: Any) -> Node:
-    """A node that has been Ready for so many seconds; None: not ready."""
+    """Return a node that has been Ready for this many seconds; None: not ready."""
     condition = {"type": "Ready", "status": "False" if ready is None else "True"}
     condition["lastTransitionTime"] = ago(ready or 0)
     metadata = {"name": name, "uid": f"node-{name}", "resourceVersion": "1", "labels": dict(labels or {})} | meta
@@ -125,7 +125,7 @@ def secret(name: str = "s1", namespace: str = "ns", *, data: str = "eA==", versi
 
 
 def copy_of(source: str, *users: str, name: str = "", data: str = "eA==") -> Secret:
-    """A copy of `ns/<source>` that these jobs use."""
+    """Return a copy of `ns/<source>` that these jobs use."""
     annotations = {
         "imagepulljobs.kruise.io/source-key": f"ns/{source}",
         "imagepulljobs.kruise.io/references": ",".join(users),
@@ -141,12 +141,12 @@ def list_job(*images: str, status: Json | None = None, meta: Json | None = None,
 
 
 def begun(seconds: float = 30) -> Json:
-    """The status of a job that was first looked at so long ago."""
+    """Return the status of a job that was first planned this long ago."""
     return {"startTime": ago(seconds)}
 
 
 def planned(one: ImagePullJob, nodes: Sequence[NodeImage] = (), now: datetime = NOW, **members: Any) -> Plan:
-    """One pass of a job."""
+    """Plan one pass of a job."""
     return plan_job(PullJobSnapshot(job=one, nodes=nodes, **members), now)
 
 
@@ -155,7 +155,7 @@ def actions(plan: Plan) -> list[Action]:
 
 
 def summary(plan: Plan) -> list[str]:
-    """The writes, in order: `push n1`, `create Secret x`, `delete ImagePullJob J`, …"""
+    """Return the writes, in order, such as `push n1`, `create Secret x` or `delete ImagePullJob J`."""
     return [_described(action) for action in actions(plan)]
 
 
@@ -172,12 +172,12 @@ def _described(action: Action) -> str:
 
 
 def status_of(plan: Plan, before: Json | None = None) -> Json:
-    """The status that the pass leaves behind."""
+    """Return the status after the pass."""
     return merge(before or {}, plan.status.body["status"]) if plan.status is not None else dict(before or {})
 
 
 def written_tag(plan: Plan, name: str) -> Json:
-    """The tag that the pass writes into a NodeImage."""
+    """Return the tag that the pass writes into a NodeImage."""
     for action in actions(plan):
         if isinstance(action, Patch) and (action.resource.kind, action.name) == ("NodeImage", name):
             image = action.body["spec"]["images"]["nginx"]

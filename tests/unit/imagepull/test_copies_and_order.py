@@ -1,4 +1,4 @@
-"""Copies of pull secrets that are odd or many, and the order of nodes where little is said (imagepull.md §5.5, §6)."""
+"""Odd or many copies of pull secrets, and the order of nodes with little information (imagepull.md §5.5, §6)."""
 
 from datetime import timedelta
 from typing import Any
@@ -40,7 +40,7 @@ OWNER = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "C"
 
 
 def created(**members: Any) -> Json:
-    """The copy that a job makes of one source."""
+    """Return the copy that a job creates of one source."""
     source = members.pop("source", secret())
     return bodies(planned(job(pullSecrets=["s1"], status=begun()), fresh("n1"), sources={"s1": source}, **members))[0]
 
@@ -178,7 +178,7 @@ IMAGES = ["a", "b", "c", "d", "e", "f"]
 
 
 def several(changed: str = "", *, without: str = "") -> NodeImage:
-    """A NodeImage with one tag and its entry for each image."""
+    """Return a NodeImage with one tag and its entry for each image."""
     images = {one: {"tags": [tag("x", version=int(one == changed))]} for one in IMAGES}
     statuses = {one: {"tags": [entry("Pulling")]} for one in IMAGES if one != without}
     metadata = {"name": "n1", "uid": "uid-n1", "resourceVersion": "7"}

@@ -1,4 +1,4 @@
-"""What the gatherers see: owners that are surely gone, secrets that are not there, lists that still run."""
+"""The gatherers' views: owners that are confirmed as deleted, missing secrets, running lists."""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ OWNER = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "ImageListPullJob", "na
 
 
 def passed(one: ImageListPullJob, children: Sequence[ImagePullJob] = (), **members: Any) -> Plan:
-    """A pass of a list whose label is right already."""
+    """Plan a pass of a list whose label is right already."""
     labels = {**one.metadata.labels, "controller-revision-hash": template_hash(one.spec)}
     labelled = decoded({"metadata": {**as_json(one)["metadata"], "labels": labels}}, ImageListPullJob).metadata
     return plan(ListJobSnapshot(job=replaced(one, labelled), children=children, **members), NOW)
@@ -34,7 +34,7 @@ def replaced(one: Any, metadata: Any) -> Any:
 
 
 def child(image: str, parent: ImageListPullJob, *, label: str | None = None, **status: Any) -> ImagePullJob:
-    """A job of the list, made from its template as it is."""
+    """Return a job of the list, made from its present template."""
     mark = template_hash(parent.spec) if label is None else label
     metadata = {"name": f"L-{image}", "namespace": "ns", "uid": f"uid-L-{image}", "ownerReferences": [OWNER]}
     metadata |= {"labels": {"controller-revision-hash": mark} if mark else {}}

@@ -1,4 +1,4 @@
-"""What makes two templates of a list's jobs the same, and what makes them different (imagepull.md §7)."""
+"""Equality of two templates of a list's jobs (imagepull.md §7)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""NodeImages where little is known: new nodes, tags without a policy, entries of an earlier round (imagepull.md §4)."""
+"""NodeImages with little information: new nodes, tags without a policy, earlier entries (imagepull.md §4)."""
 
 from typing import Any
 

@@ -18,7 +18,7 @@ HERE = Sender("n1", "", "n1")
 
 
 def said(phase: str = "Pulling") -> NodeImageReport:
-    """The report has the shape of a status."""
+    """Return a report, which has the shape of a status."""
     return NodeImageReport(uid="uid-n1", status=node_image("n1", [tag("J")], [entry(phase)]).status)
 
 

@@ -1,4 +1,4 @@
-"""Nodes that nobody answers for: it is said of the jobs that wait for them, and of their NodeImages."""
+"""Nodes without an agent: they are reported on the jobs that wait for them, and on their NodeImages."""
 
 import re
 from datetime import timedelta
@@ -30,7 +30,7 @@ NO_AGENT = "stuck: no node agent has answered since <{}> on {}; see that it runs
 
 
 def asked(name: str, seconds: float) -> NodeImage:
-    """A node that has not answered for so long."""
+    """Return a node that has not answered for this long."""
     return node_image(name, [tag("J", created=seconds)])
 
 
@@ -57,7 +57,7 @@ def asked(name: str, seconds: float) -> NodeImage:
     ],
 )
 def test_nodes_without_an_agent(nodes: list[NodeImage], said: list[str]):
-    """They are not at work, and it is said since when."""
+    """They do not count as active, and the reason gives the time since when."""
     plan = planned(job(status=begun()), nodes)
     wanted = [re.sub(r"<(\d+)>", lambda found: ago(float(found[1])), one) for one in said]
     assert [f"{reason.state}: {reason.message}" for reason in plan.reasons] == wanted

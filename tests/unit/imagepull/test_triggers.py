@@ -1,4 +1,4 @@
-"""Which changes wake which jobs (imagepull.md §5.1): tag by tag, or a busy cluster plans all day."""
+"""Changes that wake jobs (imagepull.md §5.1): tag by tag, or a busy cluster would plan all day."""
 
 from typing import Any
 

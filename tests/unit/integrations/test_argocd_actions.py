@@ -1,4 +1,4 @@
-"""What Argo CD offers to do with objects of each kind, and what it sends when it is done, in both versions."""
+"""Argo CD's actions on objects of each kind, and the patches that it sends, in both versions."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What Argo CD says of objects of each kind, in both versions."""
+"""Argo CD's health of objects of each kind, in both versions."""
 
 import copy
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ ON_DELETE: Json = {"updateStrategy": {"type": "OnDelete"}}
 
 
 def pods(there: int = 4, updated: int = 4, available: int = 4, **more: Any) -> Json:
-    """The status of a CloneSet or StatefulSet, with the counts that are absent when they are 0 absent."""
+    """Return the status of a CloneSet or StatefulSet, without counts that are absent when 0."""
     return {
         "observedGeneration": 2,
         "replicas": there,
@@ -331,7 +331,7 @@ ROWS: list[Row] = [
 
 
 def document(kind: Kind, spec: Json, status: Json | None) -> Json:
-    """An object in the storage version, of which the second generation is there."""
+    """Return an object in the storage version, in its second generation."""
     return {
         "apiVersion": kind.resource.api_version,
         "kind": kind.name,
@@ -341,7 +341,7 @@ def document(kind: Kind, spec: Json, status: Json | None) -> Json:
 
 
 def in_versions(found: Json) -> Iterator[Json]:
-    """The object in each version, as our webhook converts it."""
+    """Yield the object in each version, as our webhook converts it."""
     kind = NAMED[found["kind"]]
     convert = kind.rules().convert
     for version in kind.api_versions:

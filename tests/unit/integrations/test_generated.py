@@ -42,7 +42,7 @@ def test_the_config_map_holds_the_scripts():
 
 
 def test_the_config_map_can_be_applied():
-    """An annotation of `kubectl apply` holds it once more: 256 KiB are the most."""
+    """An annotation of `kubectl apply` contains it a second time, within a limit of 256 KiB."""
     assert len(MADE[Path("argocd", "argocd-cm.yaml")]) < 200_000
 
 

@@ -1,4 +1,4 @@
-"""What Karmada finds in objects of each kind and makes of them, in both versions."""
+"""Karmada's interpretation of objects of each kind, in both versions."""
 
 import copy
 from typing import Any
@@ -21,7 +21,7 @@ def requirements(template: Json) -> tuple[Json]:
 
 
 def dependencies(template: Json, namespace: str) -> tuple[list[Json] | None, None]:
-    """As Karmada's: a list, or nothing if there are none, and an error."""
+    """Return dependencies as Karmada does: a list, or None if there are none, and an error."""
     names = [one["name"] for one in template["spec"]["containers"]]
     return [{"kind": "Secret", "namespace": namespace, "name": name} for name in names] or None, None
 
@@ -66,7 +66,7 @@ def test_health_of_sets(kind: str, version: str):
 
 
 def test_health_of_jobs():
-    """One that runs is not moved to another cluster."""
+    """A running one is not moved to another cluster."""
     assert not is_healthy("BroadcastJob", {}, None)
     assert is_healthy("BroadcastJob", {}, {"phase": "running"})
     assert is_healthy("BroadcastJob", {}, {"phase": "completed"})
@@ -145,7 +145,7 @@ def test_pods_without_dependencies():
 
 
 def member(generation: int = 3, observed: int = 3, given: int | None = 7, **counts: Any) -> Json:
-    """The status of one member as `statusReflection` gives it."""
+    """Return the status of one member as `statusReflection` gives it."""
     metadata: Json = {"generation": generation}
     if given is not None:
         metadata["annotations"] = {GENERATION: str(given)}
@@ -221,7 +221,7 @@ def test_jobs_end_with_the_last_of_them():
 
 @pytest.mark.parametrize(("kind", "version"), TARGETS)
 def test_nothing_but_fields_of_the_version(kind: str, version: str):
-    """What is summed up is written to the control plane, which has the same CRDs."""
+    """The aggregated status is written to the control plane, which has the same CRDs."""
     group, name = version.split("/")
     schema = named(group, kind).rules().schema(name).status
     for members in ([], [None], [{}], [{"phase": 1, "active": "x", "replicas": "y"}]):

@@ -1,7 +1,7 @@
-"""The clock of the jobs service is set while jobs and requests are under way.
+"""The clock of the jobs service is set while jobs and requests are in progress.
 
-Their limits are counted from times that the apiserver, or an earlier replica, wrote, as Kubernetes' own controllers do:
-a clock that is an hour fast ends what has an hour to go. What must not be: an end before the beginning.
+Their limits are counted from times that the apiserver, or an earlier replica, wrote, as in Kubernetes' own controllers:
+a clock that is an hour fast ends what has an hour left. No end may be before its beginning.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What the gatherers of the jobs' planners hand on, and to whom a change matters."""
+"""The snapshots of the gatherers of the jobs' planners, and the keys that changes wake."""
 
 from typing import Any
 
@@ -116,7 +116,7 @@ BY_CLONESET = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name
 
 
 async def pull_job(one: ImagePullJob, *, namespace: str = "daemons") -> PullJobSnapshot:
-    """The job among nodes n1 to n5, three pods, and secrets; those that it names have been read."""
+    """Return the job's snapshot among nodes n1 to n5, three pods, and the secrets that it names."""
     wiring = FakeWiring(gates="PreDownloadImageForInPlaceUpdate=true")
     gatherer = Gatherer(wiring, Options(secrets_namespace=namespace))
     wiring.put(JOBS, one)
@@ -179,7 +179,7 @@ def test_a_node_with_its_image_and_what_its_agent_said() -> None:
 
 
 def test_a_report_of_another_kind_is_none() -> None:
-    """What a wiring keeps is typed by the controller's declaration; a gatherer takes nothing for what it is not."""
+    """A wiring stores reports by the controller's declared type; a gatherer ignores those of another type."""
     bench = Requests(request("r"), pod=pod_document())
     bench.wiring.reports["r"] = NodeImageReport(uid="uid-r", status=NodeImageStatus())
     assert bench.gathered().report is None

@@ -1,4 +1,4 @@
-"""What the NodeImage gatherer hands on of a new node, and which secrets it calls lost (imagepull.md §4)."""
+"""The NodeImage gatherer's view of a new node, and the secrets that it reports as lost (imagepull.md §4)."""
 
 from typing import Any
 

@@ -1,5 +1,7 @@
-"""The jobs service where only some kinds are installed and enabled: it waits for none of the others, and still answers
-agents' reports on pods (install.md §6, nodeagent.md §7)."""
+"""The jobs service where only some kinds are installed and enabled (install.md §6, nodeagent.md §7).
+
+It waits for none of the others, and still answers agents' reports on pods.
+"""
 
 import asyncio
 import dataclasses
@@ -25,7 +27,7 @@ META = '{"containers":[{"name":"app"}]}'
 
 
 async def pod(world: World) -> str:
-    """A pod without a controller on the node; its uid."""
+    """Create a pod without a controller on the node; return its uid."""
     spec = {"nodeName": NODE, "containers": [{"name": "app", "image": "registry.test/app"}]}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": NAME, "namespace": "shop"}, "spec": spec}
     created = await world.api.create(POD, "shop", msgspec.json.encode(body))
@@ -33,7 +35,7 @@ async def pod(world: World) -> str:
 
 
 async def report(world: World, kind: str, body: Report | EventReport) -> Answer:
-    """What the node's agent is told."""
+    """Report as the node's agent; return the answer."""
     context = Domain("agent").context()
     prefix = subjects.node_inbox(NODE)
     bus = SimulatedBus(world.loop, world.bus, "agent", world.clock, context, inbox_prefix=prefix)
@@ -44,7 +46,7 @@ async def report(world: World, kind: str, body: Report | EventReport) -> Answer:
 
 
 async def restart_without(world: World, missing: tuple[Resource, ...]) -> None:
-    """The service begins on a cluster without these kinds."""
+    """Restart the service on a cluster without these kinds."""
     for resource in missing:
         world.server.undefine(resource)
     process = world.processes["jobs-0"]

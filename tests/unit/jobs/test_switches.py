@@ -1,4 +1,4 @@
-"""Which parts of the service run, by the kinds that are served and by gates (install.md §3, §6)."""
+"""The parts of the service that run, by the served kinds and by gates (install.md §3, §6)."""
 
 import pytest
 

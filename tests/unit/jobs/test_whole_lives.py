@@ -1,6 +1,6 @@
 """All plans of short lives of ContainerRecreateRequests, down to every cause, precondition and word.
 
-`python -m tests.unit.jobs.test_whole_lives` writes them anew after a change that is meant; the diff is for reading.
+`python -m tests.unit.jobs.test_whole_lives` writes them again after an intended change; the diff is for reading.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.unit.recreate.world import World, pod_document, request_document, sta
 
 
 class Recorded(World):
-    """A world that keeps every plan that says or does something."""
+    """A world that records every plan with an action or a reason."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "last" and value != Plan():
@@ -23,7 +23,7 @@ class Recorded(World):
         super().__setattr__(name, value)
 
     def recreated(self) -> None:
-        """The agent stops both containers; the kubelet starts them again."""
+        """Stop both containers as the agent, and restart them as the kubelet."""
         self.report(phase="Recreating")
         self.report(state("app", "Pending"), state("side", "Pending", "preStop"), phase="Recreating")
         self.report(state("app", "Recreating", killed=True), state("side", "Pending"), phase="Recreating")
@@ -114,7 +114,7 @@ def test_all_plans_of_a_life(life: Callable[[], Recorded]) -> None:
 
 
 def main() -> None:
-    """Write all plans anew."""
+    """Write all plans again."""
     for life in LIVES:
         (GOLDEN / f"{life.__name__}.json").write_text(text(life().plans), encoding="utf-8")
 

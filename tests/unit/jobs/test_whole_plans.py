@@ -1,7 +1,7 @@
 """Whole plans of the jobs' planners, down to every cause, precondition, event and word: one small situation each.
 
-What they hold is what is on the wire and on the bus. `python -m tests.unit.jobs.test_whole_plans` writes them anew
-after a change that is meant; the diff is for reading.
+They contain what is on the wire and on the bus. `python -m tests.unit.jobs.test_whole_plans` writes them again after an
+intended change; the diff is for reading.
 """
 
 from collections.abc import Callable
@@ -148,13 +148,13 @@ def listed(one: ImageListPullJob, children: list[ImagePullJob] | None = None, **
 
 
 def labelled(*images: str, **members: Any) -> ImageListPullJob:
-    """A list whose label is right already."""
+    """Return a list whose label is right already."""
     mark = template_hash(list_job(*images, **members).spec)
     return list_job(*images, meta={"labels": {"controller-revision-hash": mark}}, **members)
 
 
 def child(image: str, parent: ImageListPullJob, mark: str = "", **status: Any) -> ImagePullJob:
-    """A job of the list."""
+    """Return a job of the list."""
     spec = {key: value for key, value in msgspec.to_builtins(parent.spec).items() if key != "images"}
     metadata = {"name": f"L-{image}", "namespace": "ns", "uid": f"uid-L-{image}"}
     metadata |= {"labels": {"controller-revision-hash": mark or template_hash(parent.spec)}}
@@ -307,7 +307,7 @@ def test_whole_plan(situation: Callable[[], Plan]) -> None:
 
 
 def main() -> None:
-    """Write all plans anew."""
+    """Write all plans again."""
     for situation in SITUATIONS:
         (GOLDEN / f"{situation.__name__}.json").write_text(text(situation()), encoding="utf-8")
 

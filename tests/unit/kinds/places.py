@@ -1,7 +1,7 @@
-"""Where a kind has to appear, by the place's name. Each function says whether it does.
+"""The places where a kind has to appear, by name. Each function reports whether it does.
 
-Places `OF_KINDS` are made from the catalogue, those `OF_CONTROLLERS` from the specs that installed services list. For
-`WRITTEN` ones somebody writes a file.
+Places `OF_KINDS` are generated from the catalogue, those `OF_CONTROLLERS` from the specs that installed services list.
+For `WRITTEN` ones an author writes a file.
 """
 
 from collections.abc import Callable, Iterable
@@ -67,7 +67,7 @@ def webhook_paths(kind: Kind) -> bool:
 
 
 def conversion(kind: Kind) -> bool:
-    """Only what can be converted asks for it, and the webhook knows it then."""
+    """Report whether the CRD requests conversion and the webhook supports it, or neither is the case."""
     definition = next((one for one in crds.manifests() if one["metadata"]["name"] == kind.definition_name), None)
     if definition is None:
         return False

@@ -53,7 +53,7 @@ def test_a_new_kind_appears_by_itself(place: str, added: Kind) -> None:
 
 @pytest.mark.parametrize("place", EVERYWHERE)
 def test_what_is_in_no_catalogue_is_nowhere(place: str) -> None:
-    """So each place is one that a kind can be missing from."""
+    """So each place can detect a missing kind."""
     assert not EVERYWHERE[place](KIND)
 
 

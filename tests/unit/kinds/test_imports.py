@@ -1,4 +1,4 @@
-"""A service pays for what it does: schemas and admission are loaded by whoever installs or admits."""
+"""Services import only what they use: schemas and admission are loaded by installers and webhooks."""
 
 import subprocess
 import sys

@@ -1,5 +1,7 @@
-"""What the writes of each kind are for, of which revision and about which pods. Those of CloneSets and of what pulls
-images stand in their whole plans."""
+"""Intents of the writes of each kind, with their revisions and pods.
+
+Those of CloneSets and of image pulls are in their whole plans.
+"""
 
 import pytest
 
@@ -24,7 +26,7 @@ SIDECARS = sidecar.revision(NEW, 1).metadata.name
 
 
 def intents(plan: Plan) -> set[str]:
-    """The writes of the plan but for a status, each sort once: `patch Pod/status: in-place update to web-B`."""
+    """Return the plan's writes but for a status, each sort once: `patch Pod/status: in-place update to web-B`."""
     return {told(action) for action in plan.actions}
 
 

@@ -28,7 +28,7 @@ __all__ = ["added"]
 
 
 class Patient(FakeClock):
-    """A clock by which whoever sleeps sleeps until the test ends."""
+    """A clock whose sleeps last until the test ends."""
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""What the tests of kubeconfigs share: a certificate, and a program to log in with."""
+"""Fixtures shared by the tests of kubeconfigs: a certificate, and a login program."""
 
 import subprocess
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def pki(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
-    """A self-signed certificate for 127.0.0.1, and its key."""
+    """Return a self-signed certificate for 127.0.0.1, and its key."""
     folder = tmp_path_factory.mktemp("pki")
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=t -keyout k -out c"
     names = ["-addext", "subjectAltName=IP:127.0.0.1"]

@@ -19,7 +19,7 @@ from tests.support.cluster import eventually
 
 
 class Apiserver:
-    """Answers with what the test lays out, and keeps what it was asked."""
+    """Gives the answers that the test prepares, and records requests."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, bytes, dict[str, str]]] = []

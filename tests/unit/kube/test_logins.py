@@ -1,4 +1,4 @@
-"""Logging in as a kubeconfig says: plugins, identity providers, and when they are asked again."""
+"""Logins by a kubeconfig: plugins, identity providers, and their renewal."""
 
 import asyncio
 import base64
@@ -35,7 +35,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def written(path: Path, user: dict[str, Any], **cluster: Any) -> Source:
-    """A kubeconfig with this user."""
+    """Write a kubeconfig with this user."""
     document = {
         "clusters": [{"name": "c", "cluster": {"server": "http://one:8080", **cluster}}],
         "users": [{"name": "u", "user": user}],
@@ -137,7 +137,7 @@ async def test_a_plugin_that_needs_a_terminal(tmp_path: Path) -> None:
 
 
 def token(**claims: object) -> str:
-    """An ID token whose claims need the alphabet of URLs."""
+    """Return an ID token whose claims need the alphabet of URLs."""
     body = base64.urlsafe_b64encode(json.dumps({"groups": "???>>>~~~", **claims}).encode()).decode().rstrip("=")
     return f"e30.{body}.c2ln"
 

@@ -58,7 +58,7 @@ async def test_an_error_event_is_an_error() -> None:
 
 
 class Trickle:
-    """One more byte every millisecond, all of which wait to be read together."""
+    """A stream that grows by one byte every millisecond, read all at once."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock

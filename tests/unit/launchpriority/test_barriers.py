@@ -1,4 +1,4 @@
-"""What the launch priority controller asks the apiserver, and what it takes the answers for."""
+"""Requests of the launch priority controller to the apiserver, and its reading of the responses."""
 
 import asyncio
 from typing import Any

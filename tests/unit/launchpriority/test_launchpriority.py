@@ -1,4 +1,4 @@
-"""Which key a pod gets next, and what is asked and written for it (container-extras.md §B3, §B5)."""
+"""The next key of a pod, and the reads and writes for it (container-extras.md §B3, §B5)."""
 
 from datetime import timedelta
 from typing import Any

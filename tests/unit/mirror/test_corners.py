@@ -1,4 +1,4 @@
-"""What only shows when something else goes wrong: empty epochs, undecodable, switches between bus and apiserver."""
+"""Corner cases after other failures: empty epochs, undecodable objects, switches between bus and apiserver."""
 
 import asyncio
 from typing import Any

@@ -124,7 +124,7 @@ async def test_trouble_is_no_proof_of_being_up_to_date() -> None:
 
 
 class PagedApi:
-    """Serves pages in order, and keeps what it was asked."""
+    """Serves pages in order, and records requests."""
 
     def __init__(self, *pages: Page) -> None:
         self.pages = list(pages)
@@ -216,7 +216,7 @@ async def test_what_has_no_table_is_not_ours() -> None:
 
 
 class Health:
-    """What the mirror says of itself."""
+    """The mirror's reports of its health."""
 
     def __init__(self) -> None:
         self.said: list[tuple[str, bool, str]] = []

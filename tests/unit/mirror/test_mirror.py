@@ -117,7 +117,7 @@ async def test_a_new_epoch_removes_what_it_lacks_but_nothing_newer(bench: Bench)
     assert bench.held.keys() == {"a", "b", "c", "mine"}
     await bench.mark("synced", 20, "e2")
     assert bench.held.keys() == {"a", "mine"}
-    await bench.mark("synced", 99, "e2")  # repeated on bookmarks: says nothing about objects
+    await bench.mark("synced", 99, "e2")  # repeated on bookmarks: no information about objects
     assert bench.held.keys() == {"a", "mine"}
 
 
@@ -129,7 +129,7 @@ async def test_a_late_joiner_ends_in_the_same_table(bench: Bench) -> None:
     late.bus.streams = bench.bus.streams
     await late.feed.start()
     assert bench.held == {"a": "2", "b": "21"}
-    await until(lambda: late.held == bench.held)  # the apiserver is asked for what stands in the old epoch
+    await until(lambda: late.held == bench.held)  # the apiserver is read to check objects of the old epoch
 
 
 async def test_objects_that_changed_after_the_marker_are_not_gone_when_a_stream_is_read_again(bench: Bench) -> None:
@@ -339,7 +339,7 @@ def test_an_index_that_comes_after_objects_is_an_error() -> None:
 
 
 async def test_a_message_that_hides_that_of_the_epoch_makes_nothing_absent(bench: Bench) -> None:
-    """A late joiner reads what another watcher had on its way, in its old epoch, in place of what the new one said."""
+    """A late reader gets a message of another watcher in its old epoch, instead of that of the new one."""
     bench.api.objects = {"a": body("a", 5), "c": body("c", 3, uid="u-another")}
     for name, version in (("a", 5), ("b", 6), ("c", 2)):
         await bench.say("ADDED", body(name, version), "e1")

@@ -1,4 +1,4 @@
-"""Tables of chosen names: what is asked of the apiserver, who is told, and what is forgotten."""
+"""Tables of chosen names: reads from the apiserver, notifications, and removals."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ class FakeApi:
 
 
 class Bench:
-    """A mirror with pods of chosen names; `wanted` are those that its reader wants."""
+    """A mirror with pods of chosen names; `wanted` are those that its reader needs."""
 
     def __init__(self) -> None:
         self.api, self.clock = FakeApi(), FakeClock()

@@ -1,4 +1,4 @@
-"""The table only moves forward, whatever order its ways in deliver in."""
+"""The table only moves forward, in whatever order its sources deliver."""
 
 from contextlib import nullcontext
 from random import Random
@@ -254,7 +254,7 @@ def test_a_list_that_is_older_than_what_was_known_when_it_was_asked_for() -> Non
     table.apply(thing("a", 7))
     table.remove("ns", "b", "uid-b", 9)
     assert table.newest == 9
-    table.replace([thing("a", 7)], 8)  # asked for before
+    table.replace([thing("a", 7)], 8)  # listed before
     with pytest.raises(VersionsWentBack, match="resourceVersion 9 was seen, and a LIST is at 8"):
         table.replace([thing("a", 7)], 8, known=table.newest)
 

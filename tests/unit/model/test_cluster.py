@@ -302,7 +302,7 @@ def deleted(policy: str, **reference: Any) -> Stage:
 
 
 def rest(stage: Stage) -> list[tuple[int, int]]:
-    """How many ReplicaSets and pods there are, moment by moment."""
+    """Return how many ReplicaSets and pods exist, moment by moment."""
     seen = [(len(stage.objects.all(REPLICA_SET)), len(stage.objects.all(POD)))]
     while stage.cluster.step():
         seen.append((len(stage.objects.all(REPLICA_SET)), len(stage.objects.all(POD))))

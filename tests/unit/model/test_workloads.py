@@ -38,7 +38,7 @@ class Stage:
         return found
 
     def pods(self, image: str = "", *, ready: bool = False) -> list[str]:
-        """The names of the pods that run the image and are not on their way out."""
+        """Return the names of the pods that run the image and are not terminating."""
         return sorted(
             pod["metadata"]["name"]
             for pod in self.objects.all(POD)

@@ -1,4 +1,4 @@
-"""What nodes speak of is asked for once, and for each node only so often."""
+"""Objects named by nodes are read once, and for each node at a limited rate."""
 
 import asyncio
 

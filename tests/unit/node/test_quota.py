@@ -1,4 +1,4 @@
-"""So much at once, then so much per second, for each source alone."""
+"""A burst, then a rate per second, for each source alone."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_to_ask_costs_nothing() -> None:
 
 
 def test_only_so_many_sources_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are active: others are as good as new ones."""
+    """Only active ones are tracked: others count as new."""
     monkeypatch.setattr(quota, "SOURCES", 2)
     it = Quota(burst=1, per_second=0.001)
     assert all(it.take(source, 0) for source in ("a", "b"))
@@ -34,12 +34,12 @@ def test_only_so_many_sources_are_known(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_wait_is_long_enough_for_time_to_pass() -> None:
-    """A source that tries again when it is told to gets its turn, however little is left to wait."""
+    """A source that retries when allowed gets its turn, however little time is left to wait."""
     it = Quota(burst=1, per_second=0.5)
     assert it.take("a", 254.4)
     now = 254.4 + 0.7
     tries = 0
-    while not it.left("a", now):  # after the first wait, 3e-14 s are left: less than such a time can be told apart by
+    while not it.left("a", now):  # after the first wait 3e-14 s are left, below the resolution of such a time
         now += it.wait("a", now)
         tries += 1
         assert tries < 5

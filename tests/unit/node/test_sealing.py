@@ -1,4 +1,4 @@
-"""Secrets reach the process that asked, and nobody else."""
+"""Secrets reach the requesting process and no other."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""Reports: read, judged, answered, and nobody is written to on a node's behalf outside its inbox."""
+"""Reports: decoded, checked, answered; and no message is sent on a node's behalf outside its inbox."""
 
 import asyncio
 
@@ -65,7 +65,7 @@ async def test_an_answer_leaves_the_nodes_inbox_alone(inbox: str) -> None:
 
 
 class Door:
-    """What is served, asked by nodes at a time of its own."""
+    """The served reports, called by nodes at a time of its own."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0

@@ -52,7 +52,7 @@ def test_in_a_pull_with_limits(tmp_path: Path, jump: float) -> None:
 
 @pytest.mark.parametrize(("jump", "lasted"), [(-7200.0, 20), (3600.0, 3620)], ids=["back", "forward"])
 def test_a_pull_never_ends_before_it_began(tmp_path: Path, jump: float, lasted: float) -> None:
-    """A clock that was put back does not say when it ended: then what counts is how long it took."""
+    """With a clock that was set back, the end is computed from the duration."""
 
     async def story(scene: Scene) -> None:
         scene.machine.pull_takes = 20
@@ -92,7 +92,7 @@ def test_in_a_restart(tmp_path: Path, jump: float, moment: float) -> None:
 @JUMPS
 @pytest.mark.parametrize("moment", [-1.0, 0.0, 0.005, 4.0])
 def test_in_the_grace_before_a_stop(tmp_path: Path, jump: float, moment: float) -> None:
-    """The manager says when it began, by a clock of its own; the agent knows that it had not begun before."""
+    """The manager gives the start by its own clock; the agent has recorded that it had not started before."""
 
     async def story(scene: Scene) -> None:
         await running(scene)
@@ -111,7 +111,7 @@ def test_in_the_grace_before_a_stop(tmp_path: Path, jump: float, moment: float) 
 
 
 def grace_begins(scene: Scene, since: datetime) -> None:
-    """As the manager says it."""
+    """Write the start of the grace period, as the manager does."""
     request = scene.hub.request("r")
     began = Condition(type=PRE_RECREATE_GRACE, status="True", last_transition_time=since)
     status = msgspec.structs.replace(request.status, conditions=[began])

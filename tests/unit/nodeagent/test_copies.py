@@ -1,4 +1,4 @@
-"""The agent's copies: what a marker means when a stream is read again, and what a delivery says of itself."""
+"""The agent's copies: the meaning of a marker when a stream is read again, and the metadata of deliveries."""
 
 import msgspec
 import pytest

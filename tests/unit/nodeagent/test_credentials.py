@@ -1,4 +1,4 @@
-"""Which credentials fit an image (cri.md §11)."""
+"""The credentials that match an image (cri.md §11)."""
 
 import base64
 import json

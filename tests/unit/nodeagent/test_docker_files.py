@@ -14,7 +14,7 @@ OLD = ("kubelet/.dockercfg", "working/.dockercfg", "home/.dockercfg")
 
 
 def put(folder: Path, name: str, password: str | None = None) -> Path:
-    """A document at that place; its password is the place."""
+    """Write a document at that place; its password is the place."""
     auth = base64.b64encode(f"u:{password or name}".encode()).decode()
     entries = {"https://reg.example/v1/": {"auth": auth, "email": "x"}}
     file = folder / name

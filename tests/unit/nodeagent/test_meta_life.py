@@ -38,13 +38,13 @@ def pod(scene: Scene, uid: str = "p", *, label: str = "v1", ready: str = "True",
 
 
 def meta(scene: Scene, uid: str = "p") -> dict[str, Any]:
-    """The annotation's entry of the container."""
+    """Return the annotation's entry of the container."""
     text = scene.hub.pod(uid).metadata.annotations.get(RUNTIME_CONTAINERS_META)
     return json.loads(text)["containers"][0] if text else {}
 
 
 def kubelet(scene: Scene, label: str, ready: str) -> None:
-    """The kubelet starts the container again with the present environment, and reports it."""
+    """Let the kubelet start the container again with the present environment, and report it."""
 
     def started(container: Any, uid: str) -> None:
         scene.machine.environments[container.id] = {"CONF": label}

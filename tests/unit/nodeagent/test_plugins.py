@@ -24,7 +24,7 @@ IMAGE = "reg.example:5000/team/app"
 
 
 def answer(password: str = "p", **changes: Any) -> str:
-    """What a plugin prints; None takes a member away."""
+    """Return the output of a plugin; None removes a member."""
     whole = {
         "apiVersion": V1,
         "kind": "CredentialProviderResponse",
@@ -45,7 +45,7 @@ class Bench:
         self.script("exit 9")
 
     def script(self, body: str) -> None:
-        """The program; it notes each of its calls."""
+        """Write the program, which records each of its calls."""
         calls = shlex.quote(str(self.folder / "calls"))
         self.program.write_text(f"#!/bin/sh\necho >> {calls}\n{body}\n")
         self.program.chmod(0o755)
@@ -265,7 +265,7 @@ async def test_one_that_does_not_listen(bench: Bench) -> None:
 
 
 def alive(number: int) -> bool:
-    """Whether the process runs; one that nobody has reaped yet does not."""
+    """Report whether the process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""The kubelet's configuration of credential plugins: what is taken, and what is said of a bad one (cri.md §11)."""
+"""The kubelet's configuration of credential plugins: accepted files, and errors of bad ones (cri.md §11)."""
 
 import json
 import os
@@ -28,7 +28,7 @@ providers:
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """A configuration whose only provider has these members, too; None takes one away."""
+    """Return a configuration whose only provider has these members, too; None removes one."""
     found = msgspec.yaml.decode(WHOLE.encode())
     provider = {**found["providers"][0], **changes}
     return {**found, "providers": [{key: value for key, value in provider.items() if value is not None}]}
@@ -83,7 +83,7 @@ def test_a_broken_file_is_not_quoted() -> None:
 
 
 class Loaded:
-    """What became of a configuration file."""
+    """The result of loading a configuration file."""
 
     def __init__(self, folder: Path, text: str | None, mode: int = 0o644) -> None:
         self.file = folder / "config.yaml"

@@ -19,7 +19,7 @@ NGINX = Image("sha256:abcd", ("docker.io/library/nginx:1.25",))
 
 
 def test_a_report_without_an_answer_may_be_written_all_the_same(tmp_path: Path) -> None:
-    """What was accepted before it does not count any more when nothing is wanted again."""
+    """The report accepted before does not count any more when the spec is empty again."""
 
     async def story(scene: Scene) -> None:
         scene.hub.put(NODE_IMAGE, NodeImage(metadata=ObjectMeta(name=NODE, uid="u1")))

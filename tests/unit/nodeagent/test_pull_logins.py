@@ -1,4 +1,4 @@
-"""With which logins images are pulled (nodeagent.md §3.5)."""
+"""The logins with which images are pulled (nodeagent.md §3.5)."""
 
 import base64
 import json

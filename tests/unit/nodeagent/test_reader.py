@@ -101,7 +101,7 @@ def test_it_asks_once_and_takes_what_comes() -> None:
 
 @pytest.mark.parametrize(("again", "most"), [(False, 3), (True, 200)])
 def test_a_watcher_that_does_not_know_the_kind_is_asked_rarely(again: bool, most: int) -> None:
-    """It counts against what the node may ask for, with what it needs of other kinds."""
+    """It counts against the node's quota of requests, shared with the reads of other kinds."""
 
     async def story(it: Story) -> None:
         it.wire.answer = FollowAnswer(why="nodes get none", again=again)

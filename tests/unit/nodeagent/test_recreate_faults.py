@@ -1,4 +1,4 @@
-"""What goes wrong while containers are restarted: nothing is lost, and nothing is done twice."""
+"""Faults while containers are restarted: nothing is lost, and nothing is done twice."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ HOOK = PreStop(exec=ExecAction(command=["quit"]))
 HOOK_SECONDS = 2.0
 
 MOMENTS = [round(0.11 * step, 2) for step in range(1, 64)]
-"""From before the agent hears of the request until after it is done."""
+"""Moments from before the agent receives the request until after it is done."""
 
 
 async def running(scene: Scene) -> None:
@@ -49,7 +49,7 @@ def test_killed_at_any_moment(tmp_path: Path, forced: bool) -> None:
 
 
 def check_hook(scene: Scene, container: str, killed_at: float) -> None:
-    """It ran to its end once, unless it was interrupted: then it was begun again with what was left of its time."""
+    """Check that the hook ran to its end once, or was restarted after an interruption with its remaining time."""
     began = [at for at, one, what in scene.machine.hooks if (one, what) == (container, "begun")]
     done = [at for at, one, what in scene.machine.hooks if (one, what) == (container, "done")]
     assert len(done) == 1

@@ -1,4 +1,4 @@
-"""The client of the Container Runtime Interface against a socket that speaks it (cri.md §5 to §7)."""
+"""The client of the Container Runtime Interface against a socket that implements it (cri.md §5 to §7)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -87,7 +87,7 @@ async def test_a_command_that_fails_is_an_outcome(runtime: Runtime, cri: FakeCri
 
 
 async def test_of_much_output_the_beginning_is_kept(runtime: Runtime, cri: FakeCri) -> None:
-    """More than a window of HTTP/2 (4 MiB), so that the runtime has to be told to go on."""
+    """It is more than a window of HTTP/2 (4 MiB), so that the client has to extend the window."""
     one, cri.output = cri.add("app", "p1"), b"begin" + b"x" * (15 << 20)
     done = await runtime.execute(one, ["false"], keep=7)
     assert done == Executed(3, b"beginxx", b"err", cut=True)
@@ -112,7 +112,7 @@ async def test_a_failed_command_and_a_dead_runtime_are_errors(cri: FakeCri, path
 
 
 class Arriving:
-    """A message that is made as it is read: so much of it was in memory at once."""
+    """A message that is generated while it is read, and records how much of it was in memory at once."""
 
     def __init__(self, beginning: bytes, filling: int, end: bytes = b"") -> None:
         self.size = len(beginning) + filling + len(end)
@@ -219,7 +219,7 @@ async def test_a_runtime_that_dies_and_comes_back(cri: FakeCri, path: Path) -> N
 
 
 class Said:
-    """What /readyz would show."""
+    """The state shown by /readyz."""
 
     def __init__(self) -> None:
         self.ok = True

@@ -28,7 +28,7 @@ CONTAINER = Container(id="c1", state=State.RUNNING, sandbox="s1")
 
 
 class Web:
-    """A server that says one thing."""
+    """A server with a fixed response."""
 
     def __init__(self) -> None:
         self.answer = b"HTTP/1.1 200 OK\r\nX: y\r\n\r\nhello"
@@ -58,7 +58,7 @@ async def web() -> AsyncIterator[Web]:
 
 
 class Sandbox:
-    """A runtime that knows the pod's address."""
+    """A runtime that has the pod's address."""
 
     async def sandbox_ip(self, sandbox: str) -> str:
         assert sandbox == "s1"

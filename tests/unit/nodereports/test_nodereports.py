@@ -1,4 +1,4 @@
-"""What a node may tell of containers and events: of its own pods, and only what an agent would tell."""
+"""Reports of a node on containers and events: only on its own pods, and only those that an agent sends."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ IMAGE = NodeImage(
 
 
 async def responder(*pods: Pod) -> FakeWiring:
-    """The responder over these pods and one NodeImage."""
+    """Return the responder over these pods and one NodeImage."""
     wiring = FakeWiring()
     await REPORTS.build(wiring)
     wiring.put(PODS_WATCH, *pods)

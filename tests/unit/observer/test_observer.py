@@ -1,4 +1,4 @@
-"""The observer finds what is broken, wherever in the history: a judge who never convicts is worth nothing."""
+"""The observer finds every violation, wherever in the history: one that never reports any would be useless."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def test_a_partition_is_kept() -> None:
 
 
 def test_a_list_is_one_moment_and_steps_before_it_may_be_missing() -> None:
-    """`a` was updated and `b` begun while nobody watched; the LIST tells of `b` first."""
+    """`a` was updated and `b` begun while no watch ran; the LIST has `b` first."""
     listed = [
         msgspec.structs.replace(change, listed=True) for change in (pod("b", gate="False"), pod("a", image="new"))
     ]

@@ -102,7 +102,7 @@ async def test_rows_8_and_9_a_users_edit_survives() -> None:
     assert "note KeptWhenScaled" in await world.settle()
     assert list(world.records) == ["s-0", "s-1", "s-2"]
     assert world.spec.required_persistent_topology == Topology(keys=[Z])
-    world.workload(1, {**ASKS, REQUIRED: f"{O},{Z}"})  # other annotations do replace what they speak of
+    world.workload(1, {**ASKS, REQUIRED: f"{O},{Z}"})  # other annotations do replace the keys that they name
     await world.settle()
     assert world.spec.required_persistent_topology == Topology(keys=[O, Z])
     assert world.spec.persistent_pod_state_retention_policy == "WhenDeleted"
@@ -269,7 +269,7 @@ SAME = {
     ],
 )
 async def test_one_that_openkruise_generated(spec: dict[str, Any], writes: bool) -> None:
-    """It does not say what it was generated from."""
+    """It does not show what it was generated from."""
     world = World()
     world.workload(1)
     world.by_hand(**spec)

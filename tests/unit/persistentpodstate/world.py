@@ -1,5 +1,7 @@
-"""A small cluster around PersistentPodState `s`: the controller's gatherer and planner over plain tables, and writes
-that happen as the apiserver would have them."""
+"""A small cluster around PersistentPodState `s`: the controller's gatherer and planner over plain tables.
+
+Writes happen as by the apiserver.
+"""
 
 import itertools
 from collections.abc import Mapping
@@ -69,7 +71,7 @@ class World:
         self.put(watch, kind, {"metadata": meta, "spec": {"replicas": replicas, **more}})
 
     def no_workload(self, *, api: str = APPS, known: bool = True) -> None:
-        """It is gone, as the mirror says; `known`: and the apiserver, too."""
+        """Remove the workload from the mirror; `known`: from the apiserver, too."""
         watch, _ = SUPPORTED[api]
         self.wiring.table(watch).remove("n", "s")
         if known:
@@ -104,14 +106,14 @@ class World:
         self.put(NODES, Node, {"metadata": {"name": name, "labels": found}})
 
     def by_hand(self, name: str = "s", *, api: str = APPS, target: str = "s", **spec: Any) -> None:
-        """A user makes a PersistentPodState."""
+        """Create a PersistentPodState as a user."""
         reference = {"apiVersion": api, "kind": "StatefulSet", "name": target}
         given = spec or {"requiredPersistentTopology": {"keys": [O]}}
         metadata = {"name": name, "namespace": "n", "generation": 1}
         self.put(STATES, PersistentPodState, {"metadata": metadata, "spec": {"targetRef": reference, **given}})
 
     def edit(self, **spec: Any) -> None:
-        """A user changes its spec."""
+        """Change its spec as a user."""
         document = self._documents[STATES.resource.id, "s"]
         document = merge(document, {"spec": spec, "metadata": {"generation": document["metadata"]["generation"] + 1}})
         self.put(STATES, PersistentPodState, document)

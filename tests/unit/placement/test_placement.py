@@ -1,4 +1,4 @@
-"""Which nodes a pod template fits (daemonset.md §4.2)."""
+"""The nodes that a pod template fits (daemonset.md §4.2)."""
 
 from typing import Any
 

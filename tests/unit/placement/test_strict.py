@@ -1,4 +1,4 @@
-"""Whether a node would take a pod, were it empty (broadcastjob.md §4.3)."""
+"""The check that an empty node would accept a pod (broadcastjob.md §4.3)."""
 
 from typing import Any
 

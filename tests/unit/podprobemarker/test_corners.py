@@ -1,4 +1,4 @@
-"""What podprobemarker.md §12 warns of, what we do better than the reference, and what users may write."""
+"""Pitfalls of podprobemarker.md §12, improvements over the reference, and odd input of users."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,5 +1,7 @@
-"""The PodProbeMarker and the NodePodProbes that OpenKruise left, with their pods: nothing is written when they are
-taken over, and reports go on where they stood."""
+"""The PodProbeMarker and the NodePodProbes that OpenKruise left, with their pods.
+
+Nothing is written when they are taken over, and reports continue from their state.
+"""
 
 from typing import Any
 

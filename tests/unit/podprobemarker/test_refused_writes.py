@@ -1,4 +1,4 @@
-"""Writes of results that the apiserver refuses: what is told of them, and when they are sent again."""
+"""Writes of results that the apiserver refuses: their reasons and their retries."""
 
 import pytest
 
@@ -95,8 +95,10 @@ def test_what_may_pass_by_itself_is_left_to_the_back_off_of_the_node(kind: Outco
 
 
 def test_pods_of_other_markers_are_named_apart():
-    """Name the pods of each PodProbeMarker apart: `explain podprobemarker` shows the reasons that name its pods, and a
-    reason names only the first few."""
+    """Reasons name the pods of each PodProbeMarker separately.
+
+    `explain podprobemarker` shows the reasons that name its pods, and a reason names only the first few.
+    """
     world = World()
     for number in range(8):
         world.pod(f"p{number}", metadata={"labels": {"app": "game" if number < 7 else "shop"}})

@@ -1,5 +1,7 @@
-"""The worked examples of podprobemarker.md §11, by number. 19, 21 and 22 are the agent's, 26 to 28 those of
-admission."""
+"""The worked examples of podprobemarker.md §11, by number.
+
+Numbers 19, 21 and 22 are the agent's, 26 to 28 those of admission.
+"""
 
 import pytest
 

@@ -1,5 +1,7 @@
-"""A small cluster around PodProbeMarkers: both controllers' gatherers and planners over tables that follow a model of
-the apiserver, and node agents in the hands of the test."""
+"""A small cluster around PodProbeMarkers: gatherers and planners over tables that follow a model of the apiserver.
+
+Both controllers run, and tests act as the node agents.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -51,7 +53,7 @@ class World(Cluster):
         self.node_gatherer = self.wiring.build(nodes.CONTROLLER)
         self.marker_gatherer = self.wiring.build(markers.CONTROLLER)
         self.reasons: dict[str, list[str]] = {}
-        self.refuse: Callable[[Action], Outcome | None] = lambda _: None  # what the apiserver says to a write
+        self.refuse: Callable[[Action], Outcome | None] = lambda _: None  # the apiserver's answer to a write
         self.refused: list[str] = []  # names of objects whose writes were refused
         self._memory: dict[str, Memory] = {}  # by the name of the planned object
         for number in range(1, nodes_there + 1):
@@ -84,8 +86,10 @@ class World(Cluster):
         self.objects.put(POD_PROBE_MARKER, {"metadata": meta, "spec": spec})
 
     def report(self, node: str = "n1", /, **states: tuple[str, str]) -> Plan:
-        """Report (state, message) of probes as the node's agent, by `pod__marker__probe`; it is answered once the
-        status has it."""
+        """Report (state, message) of probes as the node's agent, by `pod__marker__probe`.
+
+        The report is answered once the status has it.
+        """
         found = self.probes(node)
         uids = {entry.name: entry.uid for entry in found.spec.pod_probes}
         pods: dict[str, list[Json]] = {}

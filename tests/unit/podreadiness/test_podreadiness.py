@@ -33,7 +33,7 @@ def pod(
 
 
 def gatherer_over(wiring: FakeWiring) -> Gatherer:
-    """As the service has it."""
+    """Return the gatherer as the service builds it."""
     gatherer = wiring.build(PARTS[0])
     assert isinstance(gatherer, Gatherer)
     return gatherer

@@ -56,7 +56,7 @@ def pods(number: int, *, unready: int = 0) -> list[Pod]:
 
 
 def terminating(name: str, seconds: float = 30) -> Pod:
-    """Return a pod that is due to end in so many seconds."""
+    """Return a pod whose grace period ends in this many seconds."""
     return pod(name, deletionTimestamp=ago(-seconds))
 
 

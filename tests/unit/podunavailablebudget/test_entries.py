@@ -1,4 +1,4 @@
-"""Which entries of a budget's maps are kept, for how long, and what they count for (podunavailablebudget.md §7.3)."""
+"""Entries of a budget's maps: which are kept, for how long, and their weight (podunavailablebudget.md §7.3)."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -70,7 +70,7 @@ def test_an_entry_of_a_pod_that_is_not_known_takes_nothing_from_others() -> None
 
 @pytest.mark.parametrize(("seconds", "kept"), [(0, True), (19, True), (20, False)])
 def test_a_unit_that_was_taken_ahead_counts_until_its_end(seconds: float, kept: bool) -> None:
-    """No pod has its name, and nobody asks for one (ADR 33)."""
+    """No pod has its name, and none is looked up (ADR 33)."""
     key = "ahead/abc/1"
     given = snapshot(budget(maxUnavailable=2, status={DISRUPTED: {key: ago(seconds)}}), 4, pods(4))
     assert list(in_doubt(given.budget.status, {}, NOW)) == []

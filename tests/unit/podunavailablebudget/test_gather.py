@@ -1,4 +1,4 @@
-"""Which pods a budget is about, how many are expected, and what is asked for that (podunavailablebudget.md §5.3)."""
+"""The pods of a budget, their expected number, and the reads for that (podunavailablebudget.md §5.3)."""
 
 from typing import cast
 
@@ -45,7 +45,7 @@ class Apiserver:
 
 
 class Scene:
-    """A gatherer, and what it is told."""
+    """A gatherer and its inputs."""
 
     def __init__(self, api: Apiserver | None = None) -> None:
         self.wiring = FakeWiring()
@@ -67,7 +67,7 @@ class Scene:
         return found
 
     async def settled(self) -> BudgetSnapshot:
-        """Gather until the apiserver has answered everything: what it says may lead to one more question."""
+        """Gather until the apiserver has answered everything: an answer may lead to one more read."""
         for _ in range(2):
             self.gather()
             await self.wiring.work()
@@ -169,8 +169,10 @@ async def test_a_target_that_the_mirror_does_not_know_is_asked_for() -> None:
 
 
 async def test_fewer_pods_are_expected_only_when_the_apiserver_says_so() -> None:
-    """Ask the apiserver: the mirror has the workload as it was before it was scaled out, and the status was counted
-    from a newer one."""
+    """The apiserver is read, because the mirror may be behind.
+
+    The mirror has the workload from before it was scaled out, and the status was counted from a newer one.
+    """
     scene = Scene().given(budget(targetRef=CLONES, maxUnavailable=1, status={"totalReplicas": 5}), pod("a", owner=SETS))
     scene.works(CLONE_SET, workload("web", 3))
     scene.wiring.server[CLONE_SET, "ns", "web"] = workload("web", 5, resourceVersion="2")
@@ -191,7 +193,7 @@ def test_the_number_that_the_budget_says(spec: Json) -> None:
     assert (names(found), found.expected) == (["a"], 14)
 
 
-# Kinds that nobody mirrors
+# Kinds that are not mirrored
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ async def test_what_nobody_watches_is_looked_at_again() -> None:
     assert (await scene.settled()).expected == 9
 
 
-# What entries and names of other budgets need to know
+# What entries and names of other budgets require
 
 
 async def test_the_apiserver_is_asked_about_pods_whose_entries_have_ended() -> None:

@@ -1,4 +1,4 @@
-"""What a pass over a budget writes and says besides the numbers (podunavailablebudget.md §5.2, §7.2)."""
+"""The writes and reasons of a pass over a budget besides the numbers (podunavailablebudget.md §5.2, §7.2)."""
 
 from typing import Any
 

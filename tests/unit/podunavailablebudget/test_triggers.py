@@ -1,4 +1,4 @@
-"""Which budgets are planned after which change, and when (podunavailablebudget.md §7.1)."""
+"""The budgets that are planned after each change, and when (podunavailablebudget.md §7.1)."""
 
 from typing import Any
 

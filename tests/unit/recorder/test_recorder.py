@@ -1,4 +1,4 @@
-"""The recorder outlives the watches that it is made of, and does not keep to itself what it cannot mend."""
+"""The recorder restarts its watches when they end, and reports errors that it cannot repair."""
 
 import json
 import stat
@@ -45,7 +45,7 @@ UNREACHABLE: Json = {"lines": [], "code": 1}
 
 
 class Scripted:
-    """A kubectl that answers what it was told, one answer per call; and the URLs that it was asked for."""
+    """A kubectl with one prepared answer per call, and the URLs requested from it."""
 
     def __init__(self, folder: Path) -> None:
         self.program = folder / "kubectl"

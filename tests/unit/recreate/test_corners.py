@@ -1,4 +1,4 @@
-"""Requests and statuses that other writers left behind, and what is said of them (containerrecreaterequest.md §5)."""
+"""Requests and statuses of other writers, and their reasons (containerrecreaterequest.md §5)."""
 
 from datetime import timedelta
 
@@ -56,7 +56,7 @@ def test_the_unready_grace_period_is_the_cause_of_its_write():
 
 
 def over(world: World) -> None:
-    """The agent is done with everything, but for what it says late."""
+    """Report as the agent that everything is done, then send a late report."""
     world.report(phase="Recreating")
     world.report(state("app", "Recreating", killed=True), phase="Recreating")
     world.report(phase="Completed", message="why")

@@ -1,4 +1,4 @@
-"""What reports can and cannot change, whatever an agent says (containerrecreaterequest.md §5, §7.5)."""
+"""Changes by reports, and fields that no report can change (containerrecreaterequest.md §5, §7.5)."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""A pod that the mirror lacks is asked for before its request ends for good."""
+"""A pod that the mirror lacks is read from the apiserver before its request ends."""
 
 from tests.unit.recreate.world import World, request_document
 

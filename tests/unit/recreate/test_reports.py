@@ -22,7 +22,7 @@ REPORT = RecreateReport(uid="uid-r", phase="Recreating", states=[state("app", "P
 
 
 class Replica:
-    """An inbox over a world; planning happens when the test says so."""
+    """An inbox over a world; planning happens when the test calls it."""
 
     def __init__(self, *requests: Json) -> None:
         self.world = World(*requests)

@@ -1,4 +1,4 @@
-"""Which containers count as new (containerrecreaterequest.md §6.3, §13)."""
+"""The conditions under which containers count as new (containerrecreaterequest.md §6.3, §13)."""
 
 from datetime import timedelta
 

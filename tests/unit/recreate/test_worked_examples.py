@@ -1,7 +1,7 @@
-"""The worked examples of containerrecreaterequest.md §12, as far as they are the manager's part: number by number.
+"""The worked examples of containerrecreaterequest.md §12 that are the manager's part, number by number.
 
-What the agent decides (whom to kill, in which order, with which grace) is scripted here as its reports; examples 11, 12
-and 27 are its part alone.
+The agent's decisions (containers to kill, order, grace) are scripted here as its reports; examples 11, 12 and 27 are
+its part alone.
 """
 
 from datetime import timedelta
@@ -28,7 +28,7 @@ def states(world: World, name: str = "r") -> list[tuple[str, str, bool]]:
 
 
 def taken_up(*containers: str, **spec: Any) -> World:
-    """A world whose request the agent has taken up, with all containers Pending."""
+    """Return a world whose request the agent has claimed, with all containers Pending."""
     world = World(request_document(*containers, **spec))
     world.passes()
     world.report(phase="Recreating")

@@ -1,6 +1,6 @@
-"""A world of one pod and its requests, in which plans are carried out at once and time passes when a test says so.
+"""A world of one pod and its requests, in which plans are executed at once and time passes when a test lets it.
 
-The kubelet and the node's agent are the test: it changes the pod and reports.
+The test acts as the kubelet and the node's agent: it changes the pod and reports.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Makes recordings by hand: a stand-in for the service plans on tables of its own, and says what a service says."""
+"""Builds recordings by hand: a stand-in for the service plans on tables of its own, and publishes its messages."""
 
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -26,7 +26,7 @@ KEY = ("shop", "web")
 
 
 class Wire:
-    """What the journal publishes ends here."""
+    """The sink of what the journal publishes."""
 
     def __init__(self) -> None:
         self.published: list[tuple[str, bytes]] = []
@@ -36,7 +36,7 @@ class Wire:
 
 
 class Recording:
-    """A bundle in the making. `known` and `heard` can be shuffled by tests as they please."""
+    """A bundle in construction. Tests may shuffle `known` and `heard`."""
 
     def __init__(
         self, planning: Planning | None = None, *, spec: ControllerSpec[Any, Any] = CLONE_SETS, key: Key = KEY
@@ -56,7 +56,7 @@ class Recording:
         self._journals: dict[str, Journal] = {}
 
     def kube(self, kind: str, body: Json, operation: str = subjects.MODIFIED) -> Recorded:
-        """The watcher's message of an object, at its next version."""
+        """Return the watcher's message of an object, at its next version."""
         self.version += 1
         body = msgspec.json.decode(msgspec.json.encode({"kind": kind, **body}))
         resource, meta = self._resource(kind), body["metadata"]
@@ -72,8 +72,7 @@ class Recording:
         )
 
     def report(self, node: str, body: Json, *, name: str = "") -> Recorded:
-        """What the agent of a node says about the object (or about another one of that name), which the service
-        hears."""
+        """Return a report of a node's agent about the object (or another of that name), and deliver it."""
         assert self.spec.reports is not None
         namespace, name = self.key[0], name or self.key[1]
         self._controller.hear(Sender(node, namespace, name), body)
@@ -81,7 +80,7 @@ class Recording:
         return Recorded(at=self.clock.now(), subject=subject, body=body)
 
     def see(self, *messages: Recorded) -> None:
-        """The service hears of these."""
+        """Deliver these messages to the service."""
         for message in messages:
             self._tables.take(message)
 
@@ -120,7 +119,7 @@ class Recording:
         return left
 
     def bundle(self, quiet: float = 0) -> Bundle:
-        """The whole; `quiet` seconds passed after the last message."""
+        """Return the whole bundle; `quiet` seconds passed after the last message."""
         begin = self.known[-1].at if self.known else self.clock.now()
         namespace, name = self.key
         resource, planning = self.spec.resource, self.planning

@@ -1,4 +1,4 @@
-"""A bus that holds what a test says, and a clock that lets things happen at set times: what `flotilla bundle` hears."""
+"""A bus with prepared messages, and a clock with scheduled events: the input of `flotilla bundle`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -21,7 +21,7 @@ PLANNING = Planning(gates="PodWebhook=false")
 
 
 class ScriptedBus:
-    """Streams as one list; live messages reach whoever has subscribed to them."""
+    """Streams as one list; live messages reach all subscribers."""
 
     def __init__(self, held: list[Message]) -> None:
         self.held = held
@@ -46,7 +46,7 @@ class ScriptedBus:
                 listener(message)
 
     def beat(self, kind: str, planning: Planning) -> None:
-        """A replica tells the settings that it plans with."""
+        """Publish the settings of a replica."""
         beat = {"service": "s", "replica": "r1", "version": "1.0", "planning": {kind: planning}}
         self.publish(Message(subject="heartbeat.v1.s.r1", data=msgspec.json.encode(beat)))
 
@@ -82,7 +82,7 @@ async def record(
     key: Key = KEY,
     planning: Planning = PLANNING,
 ) -> Bundle:
-    """What a recording of so many seconds holds. `live`: what is published, and after how long."""
+    """Return a recording of this many seconds. `live`: messages to publish, by delay."""
     bus, clock = ScriptedBus(held), Timeline()
     for at, message in (live or {}).items():
         clock.events[at] = lambda message=message: bus.publish(message)

@@ -1,4 +1,4 @@
-"""`flotilla bundle`: what is picked, what is taken out, in which order it is written."""
+"""`flotilla bundle`: selection, redaction and order of its contents."""
 
 from typing import Any
 

@@ -1,5 +1,7 @@
-"""`flotilla bundle` and `flotilla replay` of DaemonSets: nodes are recorded, and the name of a pod may hang on one that
-had gone before."""
+"""`flotilla bundle` and `flotilla replay` of DaemonSets.
+
+Nodes are recorded, and the name of a pod may depend on an earlier pod.
+"""
 
 from flotilla_cli.replay.again import Replay
 from flotilla_common.api.resources import NODE, POD
@@ -44,8 +46,10 @@ async def test_pods_on_nodes_that_come_and_go() -> None:
 
 
 async def test_a_pod_of_a_node_is_known_by_its_node() -> None:
-    """The service remembers the node's former pod, which the recording has never seen, and calls the new one
-    differently."""
+    """The new pod gets another name than in the recording.
+
+    The service remembers the node's former pod, which the recording has never seen.
+    """
     made = begin("n1")
     settle(made)
     (former,) = (name for kind, name in made.bodies if kind == "Pod")

@@ -1,5 +1,7 @@
-"""`flotilla bundle` and `flotilla replay` of image pulls and container restarts: what is recorded is enough to plan the
-same again."""
+"""`flotilla bundle` and `flotilla replay` of image pulls and container restarts.
+
+A recording suffices to plan the same again.
+"""
 
 from typing import Any
 
@@ -46,7 +48,7 @@ def planning_of(spec: ControllerSpec[Any, Any]) -> Planning:
 
 
 def change(made: Recording, kind: str, name: str, patch: Json) -> None:
-    """Somebody changes an object; the service hears of it."""
+    """Change an object from outside; the service receives it."""
     made.heard.append(made.kube(kind, merge(made.bodies[kind, name], patch)))
     made.see(made.heard[-1])
 
@@ -180,7 +182,7 @@ async def test_a_report_that_is_written_does_not_count_for_what_comes_later():
     more = tags[0] | {"tag": "2", "createdAt": "2026-01-01T00:00:00Z"}
     change(made, "NodeImage", "n1", {"spec": {"images": {"nginx": {"tags": [*tags, more]}}}})
     plan = run_pass(made)
-    assert (plan.numbers["desired"], plan.status) == (1, None)  # the agent has not said anything of it yet
+    assert (plan.numbers["desired"], plan.status) == (1, None)  # no report of the agent about it yet
     assert {step.differences for step in await steps(made)} == {()}
 
 

@@ -1,4 +1,4 @@
-"""`flotilla replay`: recordings made by hand, and what is said about them."""
+"""`flotilla replay`: recordings built by hand, and the command's comments on them."""
 
 import json
 from copy import deepcopy
@@ -39,7 +39,7 @@ def clone(**spec: Any) -> Json:
 
 
 def recording(**spec: Any) -> Recording:
-    """A CloneSet that was just made."""
+    """Return a recording of a CloneSet that was just created."""
     made = Recording()
     made.known.append(made.kube("CloneSet", clone(**spec)))
     made.see(*made.known)
@@ -55,7 +55,7 @@ def differences(bundle: Bundle) -> list[tuple[str, ...]]:
 
 
 def first_pass() -> Recording:
-    """A revision and two pods are made, and the bus brings them."""
+    """Return a recording in which a revision and two pods are created, and the bus brings them."""
     made = recording()
     made.heard += made.say(*made.plan())
     return made
@@ -85,7 +85,7 @@ def test_what_others_wrote_is_no_pass_of_the_service():
 
 
 def test_of_reasons_that_cannot_be_read_the_writes_are_left():
-    """Those of an earlier release, which have no state."""
+    """Reasons of an earlier release have no state."""
     made = first_pass()
     made.say(*made.plan(), writes=0)
     for one in made.heard:

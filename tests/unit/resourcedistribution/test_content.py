@@ -1,4 +1,4 @@
-"""What is compared, and what is kept of objects that exist (resourcedistribution.md §5.3)."""
+"""Comparison with existing objects, and their preserved parts (resourcedistribution.md §5.3)."""
 
 from typing import Any
 
@@ -24,13 +24,13 @@ META = {
 
 
 def held(kind: str = "Secret", **members: Any) -> Copy:
-    """As the apiserver has it."""
+    """Return a copy as the apiserver has it."""
     document = {"apiVersion": "v1", "kind": kind, "metadata": META, **members}
     return decoded(document, Copy)
 
 
 def differs(source: dict[str, Any], copy: Copy) -> dict[str, Any]:
-    """The patch for a copy of this source."""
+    """Return the patch for a copy of this source."""
     resource = CONFIG_MAP if source.get("kind") == "ConfigMap" else SECRET
     return change(copy, content_of(Source(resource, "s", source)))
 

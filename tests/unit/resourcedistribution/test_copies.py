@@ -36,13 +36,13 @@ OURS: dict[str, Any] = {
 
 
 def distribution(resource: bytes) -> ResourceDistribution:
-    """As the apiserver shows it."""
+    """Return a ResourceDistribution as the apiserver shows it."""
     body = b'{"metadata":{"name":"r","uid":"u-r"},"spec":{"resource":' + resource + b',"targets":{}}}'
     return msgspec.json.decode(body, type=ResourceDistribution)
 
 
 def written(resource: dict[str, Any], now: datetime = NOW) -> dict[str, Any]:
-    """The body of a new copy in `a`."""
+    """Return the body of a new copy in `a`."""
     return creation(distribution(json.dumps(resource).encode()), "a", now).body
 
 
@@ -183,7 +183,7 @@ def test_whose_an_object_is(owners: tuple[OwnerReference, ...], ours: bool) -> N
 
 
 def golden() -> DistributionSnapshot:
-    """What OpenKruise has left: `rd`, its namespaces and their copies."""
+    """Return the snapshot of OpenKruise's objects: `rd`, its namespaces and their copies."""
     (found,) = openkruise.documents("resourcedistributions")
     copies = [msgspec.convert(one, Copy) for one in openkruise.documents("configmaps")]
     namespaces = ("golden", "golden-b", "default", "kube-system")

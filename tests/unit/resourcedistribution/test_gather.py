@@ -1,4 +1,4 @@
-"""What is read, what wakes whom, and what the service may do."""
+"""The gatherer's reads, the keys that changes wake, and the rights of the service."""
 
 from typing import Any
 

@@ -79,7 +79,7 @@ def failing() -> World:
 
 
 def test_a_service_that_starts_does_not_forget_a_failure() -> None:
-    """It remembers nothing, and what is not known yet does not look like a success in between."""
+    """Its cache is empty, and unknown copies do not count as successes in between."""
     world = failing()
     before, written = world.status, world.statuses
     world.memory = Memory()

@@ -1,4 +1,4 @@
-"""Many namespaces: how many writes there are at once and in all, and who waits for whom."""
+"""Many namespaces: the number of writes at once and in total, and their order."""
 
 import pytest
 

@@ -1,5 +1,8 @@
-"""The worked examples of ResourceDistributions (resourcedistribution.md §8), played on plain tables. Those of admission
-are in tests/unit/webhook/test_resourcedistribution.py, 26 (garbage collection) is in tests/integration."""
+"""The worked examples of ResourceDistributions (resourcedistribution.md §8), played on plain tables.
+
+Those of admission are in tests/unit/webhook/test_resourcedistribution.py, 26 (garbage collection) is in
+tests/integration.
+"""
 
 from typing import Any
 
@@ -14,7 +17,7 @@ from tests.unit.resourcedistribution.world import ALL, World, group, names, secr
 
 
 def distributed(*namespaces: str, **targets: Any) -> World:
-    """At rest, with copies in these namespaces."""
+    """Return a settled world with copies in these namespaces."""
     world = World()
     world.distribute(**(targets or {"includedNamespaces": names(*namespaces)}))
     assert world.settle() == (["Distributed"] if namespaces else ["NoTargets"])
@@ -110,7 +113,7 @@ def test_example_11_fewer_targets() -> None:
 
 @pytest.mark.parametrize("equal", [True, False])
 def test_example_12_somebody_elses_object_is_left_alone(equal: bool) -> None:
-    """Also if it is equal, and says that it comes from here."""
+    """It stays even if it is equal, and names this distribution as its source."""
     world = World()
     marks = {"annotations": {"kruise.io/resourcedistribution.resource.from": "r"}}
     world.put("a", secret(data={"k": "djE=" if equal else "eA=="}), **marks)
@@ -226,7 +229,7 @@ BASIC = LOGIN | {"type": "kubernetes.io/basic-auth", "data": {"username": "YQ=="
 
 
 def retyped(*there: str) -> World:
-    """A Secret was distributed, and has another type now."""
+    """Return a world in which a Secret was distributed, and has another type now."""
     world = World()
     world.distribute(LOGIN, includedNamespaces=names(*there))
     world.settle()

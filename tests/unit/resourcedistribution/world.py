@@ -1,5 +1,7 @@
-"""A small cluster around ResourceDistribution `r`: the controller's gatherer and planner over plain tables, and writes
-that happen as the apiserver would have them."""
+"""A small cluster around ResourceDistribution `r`: the controller's gatherer and planner over plain tables.
+
+Writes happen as by the apiserver.
+"""
 
 import base64
 import itertools
@@ -55,11 +57,11 @@ class World:
         self.now = NOW
         self.objects: dict[tuple[Resource, str], Json] = {}
         self.refusals: dict[tuple[str, str], str] = {}
-        """What the apiserver says to a write, by its verb and namespace."""
+        """The apiserver's refusals of writes, by verb and namespace."""
         self.writes: list[tuple[str, str]] = []
         """Verb and namespace, in order; those of the status not among them."""
         self.statuses = 0
-        """How often that was written."""
+        """Number of writes of the status."""
         self.memory = Memory()
         self._owed = False
         self._versions = itertools.count(1)
@@ -77,13 +79,13 @@ class World:
         self.wiring.put(NAMESPACES, msgspec.convert({"metadata": meta}, Namespace))
 
     def no_namespace(self, name: str) -> None:
-        """It is gone, and everything in it."""
+        """Remove a namespace and everything in it."""
         for resource, where in [place for place in self.objects if place[1] == name]:
             self.remove(where, resource)
         self.wiring.table(NAMESPACES).remove("", name)
 
     def distribute(self, resource: Json | None = None, *, meta: Json | None = None, **targets: Any) -> None:
-        """The ResourceDistribution is made, or is changed to this."""
+        """Create the ResourceDistribution, or change it to this."""
         held = self._document.get("metadata", {"name": "r", "uid": "u-r", "generation": 0})
         metadata = held | {"generation": held["generation"] + 1} | (meta or {})
         spec = {"resource": secret(data={"k": "djE="}) if resource is None else resource, "targets": targets}
@@ -95,7 +97,7 @@ class World:
         self.wiring.put(DISTRIBUTIONS, decoded(document, ResourceDistribution))
 
     def put(self, namespace: str, document: Json, **meta: Any) -> None:
-        """Somebody makes or replaces an object."""
+        """Create or replace an object from outside."""
         resource = SECRET if document["kind"] == "Secret" else CONFIG_MAP
         held = self.objects.get((resource, namespace), {}).get("metadata", {"uid": f"u-{next(self._versions)}"})
         fresh = {"namespace": namespace, "resourceVersion": str(next(self._versions)), "uid": held["uid"]}
@@ -104,11 +106,11 @@ class World:
         self.wiring.put(COPIES[resource], decoded(stored, Copy))
 
     def edit(self, namespace: str, patch: Json, resource: Resource = SECRET) -> None:
-        """Somebody patches an object."""
+        """Patch an object from outside."""
         self.put(namespace, merge(self.objects[resource, namespace], patch))
 
     def remove(self, namespace: str, resource: Resource = SECRET) -> None:
-        """Somebody deletes an object."""
+        """Delete an object from outside."""
         gone = self.objects.pop((resource, namespace))["metadata"]
         self.wiring.table(COPIES[resource]).remove(namespace, gone["name"], gone["uid"])
 
@@ -144,8 +146,10 @@ class World:
         return Plan() if snapshot is None else plan(snapshot, self.now)
 
     def once(self) -> list[str]:
-        """One pass with its writes; the codes of its reasons. An urgent status that comes with writes is left to the
-        next pass, which begins with it (see `StatusThrottle`)."""
+        """Run one pass with its writes; return the codes of its reasons.
+
+        An urgent status that comes with writes is left to the next pass, which begins with it (see `StatusThrottle`).
+        """
         made, failures = self.plan(), dict[str, str]()
         self.now += timedelta(seconds=1)
         early, self._owed = self._owed and made.status is not None, False
@@ -164,7 +168,7 @@ class World:
         return [reason.code for reason in made.reasons]
 
     def settle(self) -> list[str]:
-        """Passes until nothing changes, though something may be refused again and again; the codes of the last one."""
+        """Run passes until nothing changes, apart from repeated refusals; return the codes of the last one."""
         for _ in range(40):
             before = (next(self._versions), self.memory)
             codes = self.once()
@@ -208,7 +212,7 @@ def _identity(document: Json) -> tuple[str, str]:
 
 
 def _as_stored(document: Json) -> Json:
-    """What the apiserver makes of a Secret: it has a type, no text, and base64 in one line."""
+    """Return a Secret as the apiserver stores it: with a type, without stringData, and base64 in one line."""
     if document["kind"] != "Secret":
         return document
     written = {key: base64.b64encode(value.encode()).decode() for key, value in _items(document, "stringData")}

@@ -19,7 +19,7 @@ from tests.unit.control.fakes import NoChance
 
 
 class Woken:
-    """Stands where a controller stands, and keeps who is to be planned."""
+    """A stand-in for a controller that records the enqueued keys."""
 
     def __init__(self) -> None:
         self.keys: list[Key] = []
@@ -33,7 +33,7 @@ class Woken:
 
 
 def context(api: FakeApi, *, gates: str = "", **settings: Any) -> Context:
-    """Of a service called `test`."""
+    """Return the context of a service called `test`."""
     given = Settings(feature_gates=gates, **settings)
     return Context(
         service="test",

@@ -89,7 +89,7 @@ def test_roles_grant_what_specs_declare_and_nothing_else(service: str) -> None:
         for verb in one.verbs
     }
     granted = rules("ClusterRole", f"flotilla-{service}")
-    if service == "sidecar":  # a role of its own, which the chart makes where somebody asks for it
+    if service == "sidecar":  # a role of its own, which the chart creates on request
         granted |= rules("ClusterRole", rbac.DISTRIBUTION)
     assert granted == everywhere
 

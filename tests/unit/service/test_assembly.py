@@ -1,4 +1,4 @@
-"""A service made of parts: which of them run, what is said of those that do not, what a controller gets."""
+"""A service made of parts: those that run, the reports about the others, and a controller's inputs."""
 
 import asyncio
 from typing import Any, cast
@@ -159,7 +159,7 @@ async def test_a_controller_is_made_of_its_spec() -> None:
 
 
 async def hold_all(assembly: Assembly) -> None:
-    """This replica serves every object."""
+    """Let this replica serve every object."""
     assembly.shards.owns = lambda namespace, name: True  # type: ignore[method-assign]
 
 

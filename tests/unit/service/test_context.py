@@ -1,4 +1,4 @@
-"""What a service is given."""
+"""The context that a service gets."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from tests.unit.service.bench import FakeApi, context
 
 
 def test_two_processes_of_one_name_hold_leases_under_two() -> None:
-    """A pod of a StatefulSet that was force-deleted may still run where nobody sees it."""
+    """A force-deleted pod of a StatefulSet may still run unnoticed."""
     one, other = (dataclasses.replace(context(FakeApi()), entropy=SystemEntropy()) for _ in range(2))
     assert one.replica == other.replica
     assert one.holder != other.holder

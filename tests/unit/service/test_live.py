@@ -1,4 +1,4 @@
-"""What a part of a running service is wired to: which tables it gets, what wakes it, what it may ask."""
+"""The wiring of a part of a running service: its tables, its wake-ups, its reads."""
 
 import asyncio
 from typing import Any
@@ -206,7 +206,7 @@ async def test_an_object_is_enqueued_when_it_comes_changes_and_goes() -> None:
 
 
 async def idle() -> None:
-    """Let what was asked be answered."""
+    """Let pending reads be answered."""
     for _ in range(10):
         await asyncio.sleep(0)
 

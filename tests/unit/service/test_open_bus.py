@@ -1,4 +1,4 @@
-"""Processes that are given a bus that lets anybody in end, and say what would help."""
+"""Processes with a bus that requires no credentials end, and log what would help."""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ from tests.unit.bus.test_connection import GUARDED, INFO, Server
 
 @pytest_asyncio.fixture
 async def bus() -> AsyncIterator[tuple[Server, str]]:
-    """A server, at first an open one, and its address."""
+    """Yield a server, at first an open one, and its address."""
     there = Server(INFO)
     listening = await asyncio.start_server(there.serve, "127.0.0.1", 0)
     yield there, f"nats://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
@@ -34,7 +34,7 @@ async def serve(context: Context) -> None:
 def run(url: str, *, allow: bool = False) -> asyncio.Task[None]:
     settings = Settings(nats_url=url, allow_open_bus=allow, health_port=0, metrics_port=0)
     services = [Service("a", serve), Service("b", serve)]
-    cluster = ApiConfig(server="http://127.0.0.1:1", credential=cast("Credential", None))  # nobody asks it anything
+    cluster = ApiConfig(server="http://127.0.0.1:1", credential=cast("Credential", None))  # never called
     return asyncio.create_task(run_services(services, settings, cluster))
 
 

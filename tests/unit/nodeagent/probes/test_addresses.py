@@ -19,7 +19,7 @@ def is_own(ip: str) -> bool:
         ("10.0.0.7", POD, "10.0.0.7"),
         ("fd00::7", POD, "fd00::7"),
         ("fd00:0:0::7", POD, "fd00::7"),
-        ("", POD, "10.0.0.7"),  # the entry was made before the IP was known
+        ("", POD, "10.0.0.7"),  # the entry was made before the pod had its IP
         (NODE, (), NODE),  # in the node's network
     ],
 )

@@ -1,4 +1,4 @@
-"""What a NodePodProbe asks for: read within limits, and refused with reasons (podprobemarker.md §2.2 and §3)."""
+"""The definitions in a NodePodProbe: read within limits, and refused with reasons (podprobemarker.md §2.2 and §3)."""
 
 import msgspec
 import pytest
@@ -102,7 +102,7 @@ def test_refused(probe: object, why: str) -> None:
 
 
 def read_deep(text: str) -> Probe:
-    """Read a probe as it stands in memory: a deep one does not come through the reader of copies."""
+    """Read a probe as it is in memory: a deep one does not pass the reader of copies."""
     given = spec({})
     one = msgspec.structs.replace(given.pod_probes[0].probes[0], probe=msgspec.Raw(text.encode()))
     pod = msgspec.structs.replace(given.pod_probes[0], probes=[one])

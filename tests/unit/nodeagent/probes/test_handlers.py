@@ -1,4 +1,4 @@
-"""Rounds of probes against servers on this machine that answer, are slow, or say too much (nodeagent.md §6.3)."""
+"""Rounds of probes against servers on this machine that answer, are slow, or send too much (nodeagent.md §6.3)."""
 
 import asyncio
 import socket
@@ -41,7 +41,7 @@ class Runtime:
 
 
 class Server:
-    """What came to a server, and where it is."""
+    """The port of a server, and the requests that it received."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -148,7 +148,7 @@ async def test_connections() -> None:
     async with serving(b"") as server:
         assert await run(TcpSocket(server.port)) == Outcome(True)
     with socket.socket() as taken:
-        taken.bind((HOST, 0))  # and nobody listens
+        taken.bind((HOST, 0))  # without a listener
         port = taken.getsockname()[1]
         why = f"dial tcp {HOST}:{port}: connect: connection refused"
         assert await run(TcpSocket(port)) == Outcome(False, why)

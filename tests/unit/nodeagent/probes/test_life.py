@@ -249,8 +249,7 @@ def test_two_probes_of_one_container(tmp_path: Path) -> None:
 
 
 def test_changed_definitions(tmp_path: Path) -> None:
-    """Change definitions: another command resets the result (example 9), another period or threshold is applied at
-    once."""
+    """Another command resets the result (example 9), another period or threshold is applied at once."""
 
     async def story(scene: Scene) -> None:
         scene.machine.answers["full"] = BUSY
