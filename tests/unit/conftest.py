@@ -1,4 +1,4 @@
-"""For unit tests: what one of them does to the logs is over when it ends."""
+"""Fixtures of unit tests: changes of the logs end with each test."""
 
 from collections.abc import Iterator
 

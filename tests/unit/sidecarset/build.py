@@ -82,7 +82,7 @@ class Builder:
         return self
 
     def document(self) -> Json:
-        """As the webhook lets it be stored."""
+        """Return the document as the webhook has it stored."""
         annotations = hash_annotations(self.spec) | self.metadata.get("annotations", {})
         metadata = self.metadata | {"annotations": annotations}
         return msgspec.json.decode(as_json({"metadata": metadata, "spec": self.spec, "status": self.status}))
@@ -154,7 +154,8 @@ def pod(
     base: Builder | None = None,
     **members: Any,
 ) -> Pod:
-    """A pod with containers `main` and `proxy`. Of the same phase and readiness, the older one is updated later."""
+    """Return a pod with containers `main` and `proxy`."""
+    # at equal phase and readiness the older pod is updated later
     sidecars = (
         [sidecar(letter)] if base is None else [{**one, "image": image(letter)} for one in base.spec["containers"]]
     )
@@ -269,7 +270,7 @@ def snapshot(
     namespaces: Iterable[Namespace] = (),
     **more: Any,
 ) -> SidecarSetSnapshot:
-    """With the revision of the newest spec stored, unless others are given."""
+    """Return a snapshot, by default with the stored revision of the newest spec."""
     return SidecarSetSnapshot(
         sidecar_set=builder.build(),
         pods=pods(found) if isinstance(found, str) else list(found),

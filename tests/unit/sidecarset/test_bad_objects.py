@@ -1,4 +1,4 @@
-"""Objects that no webhook would let through: they stop nobody, and what is wrong is said."""
+"""Objects that the webhook would refuse: they disturb no others, and their errors are reported."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -113,6 +113,6 @@ def test_specs_that_cannot_be_read(spec: Json, problem: str) -> None:
 
 
 def test_containers_that_are_gone() -> None:
-    """Only init containers are left: nothing is to be updated."""
+    """Only init containers are left: there is nothing to update."""
     builder = Builder([]).set(initContainers=[{"name": "i", "image": "i:1"}])
     assert codes(planned(builder, [pod()])) <= {"Updating", "NotUpgradable", "Complete"}

@@ -1,4 +1,4 @@
-"""What a snapshot takes from the mirror, and which changes wake a SidecarSet (sidecarset.md §7.1)."""
+"""A snapshot's parts from the mirror, and the changes that wake a SidecarSet (sidecarset.md §7.1)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -76,7 +76,7 @@ def test_a_foreign_revision_may_occupy_a_name() -> None:
 
 
 def woken_by(old: Any, new: Any, builder: Builder | None = None) -> bool:
-    """Whether this change of a pod wakes the SidecarSet."""
+    """Report whether this change of a pod wakes the SidecarSet."""
     wiring, _ = wired(builder or side())
     table = wiring.table(PODS)
     if old is not None:
@@ -176,7 +176,7 @@ def test_it_is_planned_when_it_comes_and_when_it_is_gone() -> None:
 
 
 def test_a_new_namespace_wakes_those_that_select_some() -> None:
-    """Its pods may have come before it. Its labels wake nobody."""
+    """Its pods may have come before it. Changes of its labels wake no SidecarSet."""
     wiring, _ = wired(side().set(namespaceSelector={"matchLabels": {"a": "b"}}), side().meta(name="all", uid="u2"))
     wiring.put(NAMESPACES, namespace("x"))
     assert wiring.woken == [KEY]
@@ -186,7 +186,7 @@ def test_a_new_namespace_wakes_those_that_select_some() -> None:
 
 
 def test_a_change_of_a_revision_wakes_its_owner() -> None:
-    """Which has no namespace, though the revision has one."""
+    """The SidecarSet has no namespace, though the revision has one."""
     assert owner_keys(SIDECAR_SET, revision(side(), 1), None) == {KEY}
 
 

@@ -66,7 +66,7 @@ def test_the_status_comes_out_as_it_was() -> None:
 
 
 def test_the_rollout_goes_on_where_it_stood() -> None:
-    """One after the other: as OpenKruise remembers them, it will read them again."""
+    """Pods are updated one after the other, with annotations that OpenKruise can read again."""
     document = changed(stored(), updateStrategy={"type": "RollingUpdate", "maxUnavailable": 1, "partition": 0})
     result = planned(document)
     (name,) = updated(result)

@@ -107,7 +107,7 @@ def test_what_an_upgrade_writes() -> None:
 
 
 def test_what_the_second_step_writes() -> None:
-    """On the version that was looked at, with an event on the pod; what the pod remembers of its sidecars stays."""
+    """It requires the observed version, with an event on the pod; the pod's records of its sidecars stay."""
     pod = hot_pod(A, B, "mesh-2", hash_of="B", versions="1/77 77/1", last={"mesh-2": f"id-{IDLE}"})
     result = planned(hot_side("B"), [pod])
     (stage,) = result.stages
@@ -155,7 +155,7 @@ def test_not_while_nothing_may_be_written(strategy: Json) -> None:
 
 
 def test_a_pass_that_lets_one_idle_updates_nobody() -> None:
-    """Not even another pod."""
+    """No other pod is updated either."""
     migrating = hot_pod(A, B, "mesh-2", **MIGRATING)
     other = hot_pod(A, IDLE)
     other = msgspec.structs.replace(other, metadata=msgspec.structs.replace(other.metadata, name="p01", uid="u1"))
@@ -183,7 +183,7 @@ def test_which_one_is_next(first: str, second: str, working: str, readies: tuple
 
 
 def test_a_failed_upgrade_is_tried_again_with_the_next_image() -> None:
-    """The one that failed gets it; the former one goes on serving."""
+    """The failed container gets it; the former one continues to serve."""
     pod = hot_pod(A, B, "mesh-2", **MIGRATING, ready=False, readies=FIRST_ONLY)
     patch = only(planned(hot_side("C"), [pod]))
     assert changed(patch) == {"mesh-2": C}
@@ -192,7 +192,10 @@ def test_a_failed_upgrade_is_tried_again_with_the_next_image() -> None:
 
 
 def test_back_to_what_still_runs() -> None:
-    """The one that failed idles, and the former one works again. (The original leaves the pod unready.)"""
+    """The failed container idles, and the former one works again.
+
+    (The original leaves the pod unready.)
+    """
     world = World(hot_side("A"), [hot_pod(A, IDLE)])
     world.broken = {B}
     world.change(hot_side("B"))
@@ -231,7 +234,7 @@ def test_a_sidecar_of_the_other_sort_is_not_there() -> None:
 
 @pytest.mark.parametrize("working", ["mesh-1", "mesh-2"])
 def test_the_one_that_idles_does_not_work_whatever_the_pod_says(working: str) -> None:
-    """Somebody has written the images past us: the last real one must not idle as well."""
+    """When images were written by others, the last real one must not idle as well."""
     result = planned(hot_side("A"), [hot_pod(IDLE, A, working)])
     assert result.stages == ()
     assert counts(result) == (1, 1, 1, 1)

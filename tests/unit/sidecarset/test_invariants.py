@@ -1,4 +1,4 @@
-"""What holds of every plan and every rollout, whatever the pods are like."""
+"""Invariants of every plan and every rollout, for any pods."""
 
 from collections import Counter
 
@@ -46,7 +46,7 @@ def builders(draw: st.DrawFn) -> Builder:
 
 
 def resolved(value: int | str, total: int) -> int:
-    """As the specification says it, without the planner's help: percentages are rounded up."""
+    """Resolve by the specification, without the planner's help: percentages are rounded up."""
     return value if isinstance(value, int) else -(-int(value[:-1]) * total // 100)
 
 
@@ -70,7 +70,7 @@ def test_a_plan_is_the_same_each_time_and_writes_no_pod_twice(
 def test_no_more_pods_are_disturbed_than_allowed(
     builder: Builder, there: list[str], labels: dict[int, dict[str, str]]
 ) -> None:
-    """Of those that serve. What is updated and does not serve counts before."""
+    """Counts serving pods. An update of a pod that does not serve was counted before."""
     result = plan(snapshot(builder, pods(" ".join(there), labels=labels)), NOW)
     active = {f"p{at:02}": token for at, token in enumerate(there) if not set(token) & set("FT")}
     newest = builder.spec["containers"][0]["image"][-1]
@@ -86,7 +86,7 @@ def test_no_more_pods_are_disturbed_than_allowed(
 @settings(max_examples=400, deadline=None)
 @given(builders(), SITUATIONS)
 def test_the_partition_is_kept(builder: Builder, there: list[str]) -> None:
-    """So many of the pods that could be updated stay as they are."""
+    """At least that number of the updatable pods stay unchanged."""
     result = plan(snapshot(builder, pods(" ".join(there))), NOW)
     active = [token for token in there if not set(token) & set("FT")]
     newest = builder.spec["containers"][0]["image"][-1]
@@ -101,8 +101,10 @@ def test_the_partition_is_kept(builder: Builder, there: list[str]) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(0, 3), st.lists(st.sampled_from("ABC"), max_size=4))
 def test_a_whole_rollout_keeps_its_numbers(number: int, most: int, partition: int, specs: list[str]) -> None:
-    """Images that change while pods restart, and one that breaks them: never are more down than allowed. Pods that are
-    down when another image comes cost nothing."""
+    """Images change while pods restart, and one breaks them: never are more down than allowed.
+
+    Pods that are down when another image comes cost nothing.
+    """
     world = World(side("A").m(most).p(partition), pods(f"Ax{number}"))
     world.broken = {image("C")}
     for letter in [*specs, "B"]:
@@ -153,7 +155,7 @@ def test_never_do_both_of_a_pair_idle(letter: str, there: Pod) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from("ABC"), min_size=1, max_size=5), st.integers(0, 3))
 def test_a_whole_upgrade_never_stops_working(letters: list[str], ticks: int) -> None:
-    """Whatever images come, in whatever steps: one of the two runs something real, and it ends with one that idles."""
+    """For all images and steps, one of the two runs a real image, and in the end one idles."""
     world = World(hot_side("A"), [hot_pod(image("A"), "empty:1")])
     for letter in letters:
         world.change(hot_side(letter))

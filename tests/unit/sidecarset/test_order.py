@@ -1,4 +1,4 @@
-"""In which order pods are updated (sidecarset.md §7.8, §11.4)."""
+"""The order in which pods are updated (sidecarset.md §7.8, §11.4)."""
 
 from collections.abc import Collection
 from datetime import timedelta

@@ -1,5 +1,4 @@
-"""What a pod is to a SidecarSet: who matches, and whether sidecars run what they are to run (sidecarset.md §7.3,
-§7.6)."""
+"""The state of a pod for a SidecarSet: matching, and consistency of its sidecars (sidecarset.md §7.3, §7.6)."""
 
 from typing import Any
 
@@ -70,7 +69,7 @@ def test_who_is_counted(there: Pod, matches: bool) -> None:
 
 
 def test_all_containers_have_to_be_there() -> None:
-    """Those that were injected before a container was taken out of the SidecarSet have more, which does not matter."""
+    """Pods injected before a container was removed from the SidecarSet have more, which does not matter."""
     both = Builder([sidecar("B"), sidecar("B", "log")])
     assert seen(pod(), both) is None
     assert seen(pod(base=both), side("B")) is not None
@@ -126,7 +125,7 @@ STATUS = {"main": ("shop:1", "id-main"), "proxy": (image("B"), "id-B")}
 
 
 def running(containers: dict[str, str], statuses: dict[str, tuple[str, str]], **more: Any) -> Pod:
-    """A pod with these images, and what the kubelet says of each: image and imageID."""
+    """Return a pod with these images, and the kubelet's report of each: image and imageID."""
     document = {
         "metadata": {"name": "p", "generation": more.get("generation", 0), "annotations": more.get("annotations", {})},
         "spec": {"containers": [{"name": name, "image": one} for name, one in containers.items()]},
@@ -197,7 +196,7 @@ def test_by_tag(there: Pod, consistent: bool) -> None:
     ],
 )
 def test_by_digest(image_id: str, consistent: bool) -> None:
-    """Whatever the pod remembers."""
+    """The pod's records have no influence."""
     containers = {"main": "shop:1", "proxy": f"proxy@{DIGEST}"}
     there = running(containers, STATUS | {"proxy": ("x", image_id)}, annotations={STATE: "no JSON"})
     assert Consistency(there, "side").holds({"proxy"}) is consistent

@@ -1,4 +1,4 @@
-"""What an update writes on a pod, and on which version of it (sidecarset.md §7.9, §7.11)."""
+"""The writes of an update on a pod, and their resourceVersion (sidecarset.md §7.9, §7.11)."""
 
 from typing import Any
 
@@ -171,7 +171,7 @@ def test_a_very_old_pod_that_is_updated() -> None:
 
 
 def test_an_image_that_the_kubelet_has_not_reported_is_remembered_by_name() -> None:
-    """It may start it yet; that is not the new one."""
+    """The kubelet may still start it; that is not the new one."""
     statuses = [{"name": "main", "image": "shop:1"}, {"name": "proxy", "image": image("A")}]
     there = pod(letter="A", flags="P", status={"containerStatuses": statuses})
     state = msgspec.json.decode(annotations(planned(side("B"), [there]))[STATE])["side"]
@@ -203,7 +203,7 @@ def test_annotations_of_the_user() -> None:
 
 
 def test_a_pod_whose_annotations_cannot_be_merged_is_passed_over() -> None:
-    """It says so, costs nothing, and keeps nobody from the update."""
+    """It is reported, costs nothing, and does not delay the update of others."""
     bad = pod("bad", "A", age=0, annotations={"json": "no JSON"})
     result = planned(side("B").set(patchPodMetadata=METADATA).m(1), [bad, pod("good", "A", age=10)])
     assert updated(result) == ["good"]

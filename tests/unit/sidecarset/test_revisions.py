@@ -108,8 +108,10 @@ def test_a_custom_version_may_come_later() -> None:
 
 
 def test_revisions_that_nobody_has_are_taken_in() -> None:
-    """Left over when a SidecarSet was deleted without its dependents. The apiserver has to confirm first that this one
-    is there as it was seen."""
+    """They are left over when a SidecarSet was deleted without its dependents.
+
+    The apiserver has to confirm first that this one exists as it was seen.
+    """
     left = revision(side("B"), 1, owned=False)
     result = planned(side("B"), [], revisions=[left])
     (chain,) = [chain for stage in result.stages for chain in stage.chains]

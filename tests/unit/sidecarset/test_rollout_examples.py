@@ -150,7 +150,7 @@ def test_init_containers_change_nothing_but_the_revision() -> None:
 
 
 def test_back_and_forth_half_way() -> None:
-    """22: those that are still on A are updated at once, the others roll back."""
+    """22: pods still on A are updated at once, the others roll back."""
     world = World(side("A"), pods("Ax3"))
     world.settle()
     world.change(side("B").m(1))

@@ -1,4 +1,4 @@
-"""What the status says, when it is written, and why a rollout stands where it stands (sidecarset.md §7.5)."""
+"""The contents and times of status writes, and the reasons of a stopped rollout (sidecarset.md §7.5)."""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ class World(world.World):
 
     def __init__(self, builder: Builder, pods: list[Pod]) -> None:
         super().__init__(NOW)
-        self.refused: set[str] = set()  # pods that somebody else changed after the pass has looked
+        self.refused: set[str] = set()  # pods changed by others since the snapshot
         self.writes: Counter[str] = Counter()
         self.most_down = 0
         self.change(builder)
@@ -35,7 +35,7 @@ class World(world.World):
         return matched, updated, ready, both
 
     def change(self, builder: Builder) -> None:
-        """The user applies another spec."""
+        """Apply another spec as a user."""
         held = self.objects["SidecarSet"].get("side", {})
         document = builder.document()
         document["status"] = held.get("status", {})
@@ -66,5 +66,5 @@ class World(world.World):
         self.most_down = max(self.most_down, len(self.down()))
 
     def down(self) -> set[str]:
-        """The names of the pods that are not ready."""
+        """Return the names of the pods that are not ready."""
         return {name for name, pod in self.objects["Pod"].items() if not is_ready(pod)}

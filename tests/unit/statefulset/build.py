@@ -208,7 +208,7 @@ def planned(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> P
 
 
 def summary(result: Plan) -> list[str]:
-    """The writes in the notation of the examples: `create 3B`, `delete 2`, `update 4B`, `hold 2`, `claim data-w-1` …"""
+    """Return the writes in the examples' notation: `create 3B`, `delete 2`, `update 4B`, `hold 2`, `claim data-w-1`."""
     told = [_told(action) for action in result.actions]
     return [one for one in told if one]
 

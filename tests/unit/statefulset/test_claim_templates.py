@@ -35,7 +35,7 @@ ADDED: list[tuple[str, Builder, str, list[str], set[str]]] = [
 def test_a_claim_template_that_is_added_reaches_pods_by_an_update(
     builder: Builder, there: str, writes: list[str], reasons: set[str]
 ) -> None:
-    """Volumes of a pod never change, so it is made anew, within the limits of any update."""
+    """Volumes of a pod never change, so it is recreated, within the limits of any update."""
     found = [claim(f"data-w-{ordinal}") for ordinal in range(3)]
     result = planned(builder.claims("data", "new"), pods(there, claims=("data",)), claims=found)
     assert summary(result) == writes
@@ -93,7 +93,7 @@ def test_the_present_size_counts_for_claims_of_a_kept_revision() -> None:
 
 
 def test_a_revision_records_its_claim_templates() -> None:
-    """With the revision, and again when they change while it is the newest one."""
+    """They are recorded with the revision, and again when they change while it is the newest one."""
     (made, *_) = planned(sts(1).claims("data"), "0A", revisions=[revision("A", 1)]).actions
     assert isinstance(made, Create)
     record = made.body["metadata"]["annotations"]["apps.kruise.io/volume-claim-templates"]

@@ -1,4 +1,4 @@
-"""Claims: made, kept, tied to whom they go with, and grown (statefulset.md §8.5)."""
+"""Claims: created, kept, owned by the object with which they are deleted, and grown (statefulset.md §8.5)."""
 
 from typing import Any
 
@@ -133,7 +133,7 @@ def test_without_the_gate_owners_are_left_alone() -> None:
 
 
 def test_a_pod_waits_for_claims_that_go_with_its_predecessor() -> None:
-    """Example 68: and they are kept, if nobody has begun to delete them."""
+    """Example 68: they are kept if their deletion has not begun."""
     builder = sts(3, "A").claims("data").retention("Retain", "Delete")
     stale = claim("data-w-1", owners=[pod_owner(1, "uid-of-the-old-one")])
     there = pods("0A", claims=("data",))
@@ -170,7 +170,7 @@ def test_a_pod_is_not_made_on_a_claim_that_goes() -> None:
     [
         (sts(2, "A"), "0A 1AT"),
         (sts(2, "A").ordered(), "0A 1AT"),
-        (sts(2, "A").ordered(), "0A! 1AT"),  # whoever else is waited for
+        (sts(2, "A").ordered(), "0A! 1AT"),  # independent of other waits
         (sts(2, "A").on_delete(), "0A 1AT"),
         (sts(1, "A").set(reserveOrdinals=[0]), "1AT"),
         (sts(2, "A"), "0A 1A:PreparingDelete"),

@@ -150,7 +150,7 @@ BROKEN: list[tuple[str, Builder, str, list[str], set[str]]] = [
     ("on-delete-of-the-new-revision", sts(3).ordered().on_delete(), "0B! 2A", [], {"WaitingForPod"}),
     ("paused", sts(3).ordered().rolling(paused=True), "0A! 1A", [], {"PausedByUser", "WaitingForPod"}),
 ]
-"""A broken pod that is not of the revision that is wanted for it holds nobody up."""
+"""A broken pod of another revision than the wanted one does not block the others."""
 
 SOON: list[tuple[str, Builder, str, list[str]]] = [
     ("one-of-all", sts(5).rolling(minReadySeconds=300), "0A@9 1A@9 2A@9 3A@9 4A@9", ["delete 4"]),

@@ -18,7 +18,7 @@ from tests.unit.workload.openkruise import decoded, documents, revisions
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
 SETS = ("asts", "ordered", "ud-asts-a-9m8ks", "ud-asts-b-drxkf")
 GATES = ("", "StatefulSetAutoResizePVCGate=true,StatefulSetStartOrdinal=true,PreparingUpdateAsUpdate=true")
-"""Ours as they are by default, and those that were on where the objects come from."""
+"""The default gates, and those that were on where the objects come from."""
 
 
 def stored(name: str) -> Json:
@@ -66,7 +66,7 @@ def test_what_rests_is_left_alone(name: str, gates: str):
 
 @pytest.mark.parametrize("name", SETS)
 def test_the_status_comes_out_as_it_was(name: str):
-    """From nothing but the current revision, which only the status knows."""
+    """It is computed from the current revision alone, which only the status has."""
     document = stored(name)
     golden, document["status"] = document["status"], {"currentRevision": document["status"]["currentRevision"]}
     patch = planned(document).status
@@ -107,7 +107,7 @@ def test_a_rollback_uses_the_revision_that_openkruise_made():
 
 
 def test_scaled_in_a_claim_stays():
-    """It stays the StatefulSet's, since it is to be deleted with it and not before."""
+    """It stays owned by the StatefulSet, because it is deleted with that and not before."""
     document = stored("asts")
     document["spec"]["replicas"] = 3
     result = planned(document)

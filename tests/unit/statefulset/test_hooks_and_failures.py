@@ -165,14 +165,14 @@ def test_an_orphan_of_the_name_is_taken_in() -> None:
 
 @pytest.mark.parametrize("name", ["w-01", "w-007", "w-2147483648", "w-", "w-1x"])
 def test_a_name_that_only_looks_like_one_of_its_pods_is_left_alone(name: str) -> None:
-    """It would be let go in the next pass, and so on for ever."""
+    """It would be released in the next pass, and so on without end."""
     lookalike = pod(1, "A", owners=[])
     lookalike = msgspec.structs.replace(lookalike, metadata=msgspec.structs.replace(lookalike.metadata, name=name))
     assert summary(planned(sts(1, "A"), [*pods("0A"), lookalike])) == []
 
 
 def test_orphaned_revisions_are_taken_in() -> None:
-    """So a set that was deleted without its pods, and made again, keeps its history, and no pod is touched."""
+    """A set that was deleted without its pods, and created again, keeps its history, and no pod is touched."""
     stored = revision("A", 1)
     stored.metadata.owner_references.clear()
     result = planned(sts(1, "A"), [pod(0, "A", owners=[])], revisions=[stored])

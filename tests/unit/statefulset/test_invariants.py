@@ -1,4 +1,4 @@
-"""What holds of every plan, whatever the pods are like."""
+"""Invariants of every plan, for any pods."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,7 +45,7 @@ def disturbed(result: Plan, kinds: tuple[str, ...]) -> set[int]:
 
 
 def out_of_service(situation: dict[int, str], least_seconds: int) -> set[int]:
-    """Ordinals that do not serve, as a user would say it: broken, going, held in a state, or not ready for long."""
+    """Return ordinals out of service for a user: broken, terminating, held in a state, or not ready for long."""
     return {
         ordinal
         for ordinal, token in situation.items()

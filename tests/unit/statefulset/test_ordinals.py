@@ -1,4 +1,4 @@
-"""Which ordinals a set wants (statefulset.md §4.2)."""
+"""The ordinals that a set wants (statefulset.md §4.2)."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""What is said of pods that are waited for: Kubernetes' own words."""
+"""Reasons about pods that a plan waits for, in Kubernetes' own words."""
 
 import msgspec
 import pytest

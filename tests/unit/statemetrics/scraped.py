@@ -1,4 +1,4 @@
-"""What a scrape of some objects shows, read back by prometheus_client."""
+"""The result of a scrape of some objects, parsed by prometheus_client."""
 
 from collections.abc import Mapping
 from typing import Any

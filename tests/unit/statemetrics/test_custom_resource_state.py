@@ -1,4 +1,4 @@
-"""integrations/kube-state-metrics says of all kinds what their CRDs have, and the same numbers as the service."""
+"""integrations/kube-state-metrics uses the CRDs' fields for all kinds, and gives the same numbers as the service."""
 
 import pytest
 import yaml
@@ -24,7 +24,7 @@ LEFT_OUT = {
     "parallelism",
     "max_replicas",
 }
-"""What only the service serves: percentages, differences, and what would have a series without its label."""
+"""Metrics of the service alone: percentages, differences, and those whose series would lack a label."""
 
 
 def test_every_kind_is_configured_in_the_version_that_is_stored() -> None:
@@ -133,7 +133,7 @@ def test_its_numbers_are_those_of_the_service(kind: AnyKind, bare: bool) -> None
     obj = document(kind) | ({"status": {}} if bare else {})
     ours, theirs = scraped(kind, obj), series_of(obj)
     assert theirs
-    if bare:  # there, a series of a revision that is not known lacks its label
+    if bare:  # there, a series of an unknown revision lacks its label
         theirs = {series: value for series, value in theirs.items() if not series[0].endswith("_revision")}
     assert {series: ours.get(series) for series in theirs} == theirs
     missing = {name for name, labels in ours.keys() - theirs.keys() if dict(labels).get("status", "true") == "true"}

@@ -20,7 +20,7 @@ from tests.unit.statemetrics.scraped import read, scraped
 
 MOST_SECONDS = 1.0
 MOST_BYTES = 400_000
-"""For one object: a hundred series of a few families, with labels that are cut."""
+"""Limit for one object: a hundred series of a few families, with truncated labels."""
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_objects_are_those_of_their_own_kind() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.labels[0])
 def test_hostile_objects_cost_nobody_else_anything(kind: AnyKind) -> None:
-    """Whatever is stored, the page can be read, and that of a good object beside it is complete."""
+    """For any stored object, the page can be parsed, and that of a good object beside it is complete."""
     good = kind.type(metadata=ObjectMeta(name="good", namespace="shop" if kind.resource.namespaced else ""))
     own = len([1 for line in text_of([(kind, [good])]).splitlines() if not line.startswith(b"#")])
     for seed in range(amount(40)):

@@ -1,4 +1,4 @@
-"""The rules of integrations/prometheus ask for series that there are, and say what to do."""
+"""The rules of integrations/prometheus query existing series, and give instructions."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ KRUISE = {
 
 
 def known(name: str) -> set[str]:
-    """Return the labels of a series. Raises KeyError for one that nobody serves."""
+    """Return the labels of a series. Raises KeyError for one that does not exist."""
     if name in RECORDS:
         return set().union(*(known(one.name) for one in selectors(RECORDS[name])))
     return KRUISE[name] if name.startswith("kruise_") else LABELS[name]

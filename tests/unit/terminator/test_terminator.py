@@ -1,4 +1,4 @@
-"""How the sidecars of a finished pod are ended: the examples of container-extras.md §A7, and what else it says."""
+"""Termination of the sidecars of a finished pod: the examples of container-extras.md §A7, and reasons."""
 
 from typing import Any
 
@@ -38,8 +38,10 @@ def pod(
     phase: str = "Running",
     **metadata: Any,
 ) -> Pod:
-    """A pod whose containers have exited with a code, are running, or have no status (None); `envs` of containers, by
-    default those of a sidecar `s`."""
+    """Return a pod whose containers have exited with a code, are running, or have no status (None).
+
+    `envs` of containers, by default those of a sidecar `s`.
+    """
     envs = {"s": SIDE} if envs is None else envs
     containers = [
         container(name, f"{name}:1", env=[{"name": key, "value": value} for key, value in envs.get(name, {}).items()])
@@ -250,7 +252,7 @@ def test_a_sidecar_that_does_not_end_is_said(made: ContainerRecreateRequest | No
 
 
 def ended_once(restarts: int, phase: str = "Running") -> Plan:
-    """What follows when the sidecar, which had been restarted once when it was ended, has been so many times."""
+    """Plan for a sidecar that was terminated after one restart, and has now restarted this many times."""
     document = {
         "metadata": {"name": "r"},
         "spec": {"containers": [{"name": "s", "statusContext": {"containerID": "c://1", "restartCount": 1}}]},
@@ -262,7 +264,7 @@ def ended_once(restarts: int, phase: str = "Running") -> Plan:
 
 
 def test_a_sidecar_that_is_started_again_does_not_keep_the_pod_from_its_end() -> None:
-    """It was killed, or exited with anything but 0, and the restart policy is OnFailure."""
+    """It was killed, or exited with a code other than 0, and the restart policy is OnFailure."""
     assert writes(ended_once(restarts=2)) == [f"Succeeded {CONDITION}"]
     assert writes(ended_once(restarts=2, phase="Succeeded")) == []
     assert writes(ended_once(restarts=1)) == []

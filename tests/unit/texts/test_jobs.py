@@ -1,7 +1,7 @@
-"""Texts of events, conditions and messages of the jobs service and of node agents that the specification fixes word for
-word. A text that is changed in the code fails here.
+"""Texts of events, conditions and messages of the jobs service and node agents that the specification fixes.
 
-broadcastjob.md §5.3, §6; ephemeraljob.md §7.2, §9; imagepull.md §4.4, §8, §9; advancedcronjob.md §6.
+A text that is changed in the code fails here. broadcastjob.md §5.3, §6; ephemeraljob.md §7.2, §9; imagepull.md §4.4,
+§8, §9; advancedcronjob.md §6.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from tests.unit.texts.told import actions, conditions, events
 
 
 def ran(present: str, phase: str = "running", *, seconds: float = 5, **spec: object) -> Plan:
-    """A pass of a BroadcastJob that has pods on all its nodes."""
+    """Plan a pass of a BroadcastJob that has pods on all its nodes."""
     status = bcj.running(seconds, phase=phase)
     return bcj.planned(bcj.job(status=status, **spec), bcj.pods(present), bcj.nodes(len({*present.split()}))).plan
 
@@ -138,7 +138,7 @@ def test_events_of_creates() -> None:
 
 
 def after(state: str) -> Plan:
-    """A pass of an EphemeralJob whose container has come to that state."""
+    """Plan a pass of an EphemeralJob whose container has reached that state."""
     world = ejob.World(1)
     world.once()
     world.kubelet("p1", state=state)
@@ -146,7 +146,7 @@ def after(state: str) -> Plan:
 
 
 def late() -> Plan:
-    """A pass of an EphemeralJob that has taken too long."""
+    """Plan a pass of an EphemeralJob that has exceeded its deadline."""
     world = ejob.World(1, activeDeadlineSeconds=5)
     world.once()
     world.once()

@@ -1,8 +1,8 @@
-"""Texts of SidecarSet, the sidecar terminator, ResourceDistribution, ContainerRecreateRequest, pods' conditions and
-deletion protection that the specification fixes word for word. A text that is changed in the code fails here.
+"""Texts of several kinds that the specification fixes word for word.
 
-sidecarset.md §7.11, §8; container-extras.md §A4, §A5; resourcedistribution.md §6; containerrecreaterequest.md §6, §9;
-common.md §6, §9.5; deletionprotection.md §4.
+SidecarSet, the sidecar terminator, ResourceDistribution, ContainerRecreateRequest, pods' conditions and deletion
+protection. A text that is changed in the code fails here. sidecarset.md §7.11, §8; container-extras.md §A4, §A5;
+resourcedistribution.md §6; containerrecreaterequest.md §6, §9; common.md §6, §9.5; deletionprotection.md §4.
 """
 
 import msgspec
@@ -48,7 +48,7 @@ def test_the_terminator_says_how_sidecars_end() -> None:
     two = finished("Never", {"m": 0, "s": RUNNING, "t": RUNNING}, {"s": SIDE, "t": SIDE})
     assert events(decided(two)) == {"Normal SidecarTerminator: Try to terminate sidecar [s t] using crr"}
     in_place = {"Normal SidecarTerminator: Try to terminate sidecar [s] using in-place update"}
-    for image in ("e", "s:1"):  # another one, and the one that it has already
+    for image in ("e", "s:1"):  # another one, and the present one
         virtual = finished("Never", {"m": 0, "s": RUNNING}, {"s": {IMAGE: image}})
         assert events(decided(virtual, VIRTUAL)) == in_place
     ignored = decided(finished("Never", {"m": 0, "s": RUNNING}, {"s": IGNORED}))
@@ -136,7 +136,7 @@ PREFIX = "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-p
     ],
 )
 async def test_refused_deletions(kind: str, label: str, message: str) -> None:
-    """Those that need a busier cluster are in test_protection.py."""
+    """Cases that need a busier cluster are in test_protection.py."""
     case = Case("")
     case.cluster.put(POD, living("p", "Running"))
     assert await case.delete(kind, label, {"replicas": 3}) == message

@@ -1,7 +1,6 @@
-"""Texts of events of PodUnavailableBudgets that the specification fixes word for word. A text that is changed in the
-code fails here.
+"""Texts of events of PodUnavailableBudgets that the specification fixes word for word.
 
-podunavailablebudget.md §10.
+A text that is changed in the code fails here. podunavailablebudget.md §10.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Every event that the code makes is one whose text is fixed, and held by a table here, or one of our own."""
+"""Every event of the code has a text that the specification fixes and a table here checks, or is our own."""
 
 import ast
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ OURS = {
     "InvalidTarget",
     "InvalidTemplate",
 }
-"""Where users would otherwise see no reason for standing still."""
+"""Events that tell users why nothing happens, where the original has none."""
 
 
 def made(source: Path) -> Iterator[str]:
-    """The reasons that stand in calls of Event, or of `refused`, which makes one."""
+    """Yield the reasons in calls of Event, or of `refused`, which creates one."""
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue

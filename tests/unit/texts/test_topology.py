@@ -1,7 +1,7 @@
-"""Texts of events and conditions of UnitedDeployments and WorkloadSpreads that the specification fixes word for word. A
-text that is changed in the code fails here.
+"""Texts of UnitedDeployments and WorkloadSpreads that the specification fixes word for word.
 
-uniteddeployment.md §10 to §13; workloadspread.md §9.
+Events and conditions: a text that is changed in the code fails here. uniteddeployment.md §10 to §13; workloadspread.md
+§9.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ MANAGED = "Warning FailedUpdateSubset: fail to manage Subset provision: ERR"
 
 
 def leaving() -> Plan:
-    """A subset has left the topology, and the other serves without it."""
+    """Plan after a subset has left the topology, and the other serves without it."""
     world = ud.World([{"name": "a", "replicas": 2}, {"name": "b"}], replicas=2)
     world.settle()
     del world.owner["spec"]["topology"]["subsets"][1]
@@ -27,7 +27,7 @@ def leaving() -> Plan:
 
 
 def unchangeable() -> Plan:
-    """A patch of a subset whose child is there cannot be applied."""
+    """Plan with a patch of a subset that cannot be applied to its existing child."""
     world = ud.World([{"name": "a"}], replicas=2)
     world.settle()
     world.owner["spec"]["topology"]["subsets"][0]["patch"] = {"spec": {"containers": [{"image": "no name"}]}}
@@ -35,7 +35,7 @@ def unchangeable() -> Plan:
 
 
 def waiting(*, reserves: bool = False, after: float = 61) -> Plan:
-    """A pass so long after pods of subset `a` were found to find no node."""
+    """Plan a pass this long after pods of subset `a` became unschedulable."""
     world = unschedulable(reserves=reserves)
     if after:
         world.step()  # marks the subset
@@ -57,7 +57,7 @@ def unschedulable(*, reserves: bool) -> ud.World:
 
 
 def joining() -> Plan:
-    """A subset joins one that keeps pods that find no node."""
+    """Plan with a subset that joins one that reserves unschedulable pods."""
     world = unschedulable(reserves=True)
     world.step()
     world.owner["spec"]["topology"]["subsets"].append({"name": "c"})
@@ -65,13 +65,13 @@ def joining() -> Plan:
 
 
 def spread(entry: ws.Json, *pods: ws.Json) -> Plan:
-    """A pass of a WorkloadSpread whose subset `a` has a status."""
+    """Plan a pass of a WorkloadSpread whose subset `a` has a status."""
     stored = {"subsetStatuses": [ws.book("a", **entry)]}
     return ws.planned(ws.spread(ws.subset("a", 4), ws.subset("b"), patience=20, status=stored), pods)
 
 
 def marked(since: float) -> ws.Json:
-    """A subset that finds no node for pods."""
+    """Return the status of an unschedulable subset."""
     condition = {"type": "Schedulable", "status": "False", "reason": "PodUnschedulable"}
     return {"conditions": [condition | {"lastTransitionTime": ws.at(since)}]}
 

@@ -1,6 +1,6 @@
-"""Texts of events and conditions of CloneSet, StatefulSet and DaemonSet that the specification fixes word for word:
-clients compare them, and scripts look for them. A text that is changed in the code fails here.
+"""Texts of CloneSet, StatefulSet and DaemonSet that the specification fixes word for word.
 
+Events and conditions: clients compare them, and scripts search for them. A text that is changed in the code fails here.
 cloneset.md §5.3, §5.4, §6; statefulset.md §5.3, §6; daemonset.md §6; common.md §9.10, §12.
 """
 
@@ -18,7 +18,7 @@ from tests.unit.texts.told import actions, conditions, events
 
 
 def growing(**claim: list[str]) -> Plan:
-    """A StatefulSet whose claim template has become larger."""
+    """Plan a StatefulSet whose claim template has become larger."""
     builder = asts.sts(1).claims("data", size="2Gi").set(volumeClaimUpdateStrategy={"type": "OnPodRollingUpdate"})
     claims = [asts.claim("data-w-0", modes=claim.get("modes", ["ReadWriteOnce"]))]
     gate = "StatefulSetAutoResizePVCGate=true"
@@ -26,7 +26,7 @@ def growing(**claim: list[str]) -> Plan:
 
 
 def claimed(*pods: Pod, claims: tuple[str, ...]) -> Plan:
-    """A CloneSet of one replica, with claims."""
+    """Plan a CloneSet of one replica, with claims."""
     builder = cs.cloneset().replicas(1).claims("data")
     return cs.planned(builder, list(pods), claims=[cs.claim(one) for one in claims])
 
@@ -212,14 +212,14 @@ def test_events_of_creates_that_hold_names_and_bodies() -> None:
 
 
 def overdue(found: list[Pod]) -> Plan:
-    """A CloneSet that has been at work for longer than it may."""
+    """Plan a CloneSet that has exceeded its progress deadline."""
     stored = [cs.condition("CloneSetUpdated", cs.LONG_AGO)]
     builder = cs.cloneset().replicas(1).deadline(60).stored(currentRevision="sample-new", conditions=stored)
     return cs.planned(builder, found)
 
 
 def unpullable() -> Pod:
-    """A pod that says what somebody has to act on."""
+    """Return a pod with an error that users have to fix."""
     document = msgspec.to_builtins(cs.pod("n1", ready=False))
     waiting = {"reason": "ErrImagePull", "message": "not found"}
     document["status"]["containerStatuses"][0]["state"] = {"waiting": waiting}

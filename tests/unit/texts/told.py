@@ -1,22 +1,24 @@
-"""What plans tell users, in one form for all kinds, to be compared with the texts that the specification fixes."""
+"""Texts of plans, in one form for all kinds, to compare with those that the specification fixes."""
 
 from collections.abc import Iterator
 
 from flotilla_common.control.plan import Action, Event, Patch, Plan
 
 ERROR = "ERR"
-"""Stands for the error text of a write that was refused."""
+"""Placeholder for the error text of a write that was refused."""
 
 
 def events(plan: Plan) -> set[str]:
-    """All events that the plan can cause: its own, and those of each write that succeeds or is refused; as `Warning
-    FailedDelete: failed to delete pod web-x: ERR`."""
+    """Return all events that the plan can cause: its own, and those of each write that succeeds or is refused.
+
+    Each in the form `Warning FailedDelete: failed to delete pod web-x: ERR`.
+    """
     own = {_row(event) for event in plan.events}
     return own | {row for action in actions(plan) for row in _of_write(action)}
 
 
 def conditions(plan: Plan, kind: str) -> set[str]:
-    """The conditions that the plan writes on objects of that kind, as `Progressing False CloneSetPaused: message`."""
+    """Return the conditions that the plan writes on a kind's objects, as `Progressing False CloneSetPaused: text`."""
     return {
         " ".join(filter(None, (one["type"], one["status"], one.get("reason", "")))) + f": {one.get('message', '')}"
         for action in actions(plan)

@@ -18,7 +18,7 @@ TREES = {
     "devcluster": ("devcluster/**/*.py", "devcluster/**/*.md"),
     "docs": ("*.md", "docs/*.md", "docs/adr/*.md", "helm/**/*.md", "integrations/**/*.md"),
 }
-"""What is counted, by tree. Specifications keep their words, and so does the past of CHANGELOG.md."""
+"""Counted files by tree. Specifications keep their words, and so does the past of CHANGELOG.md."""
 
 WORDS = (
     *("for ever", "anew", "whoever", "whomever", "whatever", "nobody", "somebody", "no one", "everybody", "once more"),

@@ -1,4 +1,4 @@
-"""Which spans a change leaves: the change itself, that it was published, the passes, their writes."""
+"""The spans of a change: the change itself, its publication, the passes, their writes."""
 
 from datetime import timedelta
 

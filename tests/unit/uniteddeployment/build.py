@@ -29,7 +29,7 @@ def at(seconds: float) -> str:
 
 
 class World:
-    """A UnitedDeployment of CloneSets and what there is of it. `step()` plans, and carries the plan out."""
+    """A UnitedDeployment of CloneSets and its dependents. `step()` plans, and executes the plan."""
 
     def __init__(
         self, subsets: Sequence[Json], *, replicas: int = 4, kind: ChildKind = CLONE_SETS, **spec: Any
@@ -98,8 +98,10 @@ class World:
         raise AssertionError("it does not come to rest")
 
     def run_pods(self, *, broken: Iterable[str] = ()) -> None:
-        """Let each workload have the pods that it asks for, ready but in the `broken` subsets, where they are pending
-        since NOW. Pods of its revision that are there stay as they are."""
+        """Let each workload have the pods that it wants, ready but in the `broken` subsets.
+
+        There they are pending since NOW. Existing pods of its revision stay unchanged.
+        """
         for workload in self.workloads:
             labels, wanted = workload["spec"]["template"]["metadata"]["labels"], workload["spec"]["replicas"]
             subset = labels[SUBSET]

@@ -157,7 +157,7 @@ def labels(made: World, subset: str) -> list[str]:
 
 
 def ready_after(made: World, count: int, seconds: float) -> None:
-    """The first pods of `a` become ready."""
+    """Make the first pods of `a` ready."""
     for number in range(count):
         index = next(index for index, pod in enumerate(made.pods) if pod["metadata"]["name"] == f"a-{number}")
         made.pods[index] = pod_of(f"a-{number}", made.pods[index]["metadata"]["labels"], since=seconds)

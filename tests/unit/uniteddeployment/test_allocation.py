@@ -14,7 +14,7 @@ SHARE = re.compile(r"(?P<name>[a-z])(?:=(?P<replicas>[^ ]+)|\((?P<least>[^,]*),(
 
 
 def value(text: str | None) -> IntOrString | None:
-    """A number, a percentage, or nothing."""
+    """Return a number, a percentage, or None."""
     return None if not text else text if text.endswith("%") else int(text)
 
 
@@ -40,7 +40,7 @@ def numbers(text: str) -> Allocation:
 
 
 def shown(allocation: Allocation) -> str:
-    """As `numbers` reads it."""
+    """Return the notation that `numbers` parses."""
     return " ".join(f"{name}{replicas}" for name, replicas in sorted(allocation.items()))
 
 

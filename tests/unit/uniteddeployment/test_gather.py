@@ -1,4 +1,4 @@
-"""What wakes a UnitedDeployment."""
+"""Changes that wake a UnitedDeployment."""
 
 from typing import Any
 

@@ -28,7 +28,7 @@ def stored(name: str) -> Json:
 
 
 def of(uid: str, file: str) -> list[Json]:
-    """The objects of a file that this one controls."""
+    """Return the objects of a file that this one controls."""
     found = documents(file)
     return [one for one in found if any(ref["uid"] == uid for ref in one["metadata"].get("ownerReferences", []))]
 
@@ -98,7 +98,7 @@ def test_the_types_of_our_own_kinds_have_all_their_fields(name: str, schema: Jso
 
 
 def paths(schema: Json) -> list[tuple[str, ...]]:
-    """The paths of all fields that the schema names; pod templates and claims are the apiserver's."""
+    """Return the paths of all fields that the schema names; pod templates and claims are the apiserver's."""
     inner = schema.get("items", schema)
     found: list[tuple[str, ...]] = []
     for key, part in inner.get("properties", {}).items():
@@ -107,7 +107,7 @@ def paths(schema: Json) -> list[tuple[str, ...]]:
 
 
 def has(name: str, path: tuple[str, ...]) -> bool:
-    """Whether the types know the path."""
+    """Report whether the path is in the types."""
     types = recipe.types()
     members = {member: kind for member, _, kind in types.get(name, [])}
     first, *rest = path

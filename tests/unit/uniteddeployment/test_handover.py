@@ -41,7 +41,7 @@ def test_a_subset_without_ready_pods_goes_at_once() -> None:
 
 
 def test_a_new_subset_takes_pods_from_others_when_its_own_serve() -> None:
-    """E2. The status shows what is allocated, whatever waits."""
+    """E2. The status shows what is allocated, also while pods wait."""
     world = at_rest()
     world.change({"topology": {"subsets": ABC}})
     made = world.step()
@@ -119,7 +119,7 @@ def test_replicas_without_pods_cost_no_time() -> None:
 
 
 def test_ready_pods_count_though_their_workload_has_not_said_so_yet() -> None:
-    """Its controller may stand still."""
+    """Its controller may be paused."""
     world = at_rest()
     world.workload("b")["status"]["readyReplicas"] = 0
     world.change({"topology": {"subsets": [{"name": "a"}]}})

@@ -1,4 +1,4 @@
-"""What an object looks like on the bus."""
+"""The form of an object on the bus."""
 
 import json
 from typing import Any

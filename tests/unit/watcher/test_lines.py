@@ -24,7 +24,7 @@ class Bench:
         self.bus = FakeBus()
 
     async def publish(self, version: int, *, wipe: bool = False) -> None:
-        """A watch of its own publishes what there is as of the version; then, if so, once more on a wiped bus."""
+        """Publish the existing objects as of the version with a new watch; then, if asked, again on a wiped bus."""
         marked = asyncio.Event()
         watch = ResourceWatch(
             api=cast("Api", FakeApi(version=version)),
@@ -73,7 +73,7 @@ async def test_a_list_that_is_older_than_the_stream_ends_the_watch_until_another
     bench = Bench()
     await bench.publish(10)
     await bench.say(17)
-    for _ in range(2):  # the marker of the LIST that failed still tells of it
+    for _ in range(2):  # the marker of the failed LIST still contains it
         with pytest.raises(VersionsWentBack, match="pods were published up to resourceVersion 17, a LIST has 16"):
             await bench.publish(16)
     await bench.begin()  # the stream of the first resource does not exist: that hinders nothing

@@ -56,14 +56,14 @@ class Cluster:
         )
 
     async def relist(self, copies: NodeCopies, epoch: str = "e1", **nodes: str) -> None:
-        """A LIST of requests by name, with their nodes."""
+        """List requests by name, with their nodes."""
         await copies.listing(epoch)
         for name, node in nodes.items():
             await copies.listed(*self.made(name, node))
         await copies.complete(str(self.version))
 
     def made(self, name: str, node: str, *, active: bool = True, uid: str = "") -> tuple[HeadMeta, bytes]:
-        """A new version of a request, on kube.v1 already."""
+        """Return a new version of a request, on kube.v1 already."""
         self.version += 1
         labels = {"crr.apps.kruise.io/node-name": node} | ({"crr.apps.kruise.io/active": "true"} if active else {})
         head = HeadMeta(name=name, namespace="x", uid=uid or f"u-{name}", resource_version=str(self.version))
@@ -88,8 +88,10 @@ class Cluster:
         return [self.stored[name] for _, name in keys]
 
     def of(self, node: str) -> list[str]:
-        """What the node's agent is told, in the order of the stream: names, with a minus when buried, and the state of
-        the marker with the version up to which it holds."""
+        """Return what the node's agent receives, in the order of the stream.
+
+        Names, with a minus for tombstones, and the state of the marker with the version up to which it holds.
+        """
         told: list[str] = []
         for subject, message in self.bus.streams[STREAM.name].messages.items():
             if not subject.startswith(f"node.v1.{node}."):

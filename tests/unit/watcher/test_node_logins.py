@@ -1,4 +1,4 @@
-"""Logins of node agents: what is asked of the apiserver, and what is not asked again."""
+"""Logins of node agents: requests to the apiserver, and cached answers."""
 
 import asyncio
 from typing import Any, cast

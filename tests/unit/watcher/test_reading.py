@@ -14,7 +14,7 @@ MARK = {"config": {"metadata": {"flotilla.user": "reader"}}}
 
 
 class Bus(FakeBus):
-    """One that knows consumers."""
+    """A bus with consumers."""
 
     def __init__(self, consumer: object = None) -> None:
         super().__init__()

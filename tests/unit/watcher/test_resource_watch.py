@@ -1,4 +1,4 @@
-"""One resource's watch from its lease's gain to its loss."""
+"""One resource's watch from acquiring its lease to losing it."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from tests.testkit.apiserver import FakeApi
 
 
 class Publishing:
-    """One watch that runs; `watching` is set whenever it says that all is well."""
+    """One running watch; `watching` is set whenever it reports that it is healthy."""
 
     def __init__(
         self, fence: Callable[[], bool], resource: Resource = POD, *objects: bytes, clock: Clock | None = None

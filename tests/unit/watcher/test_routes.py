@@ -1,4 +1,4 @@
-"""What of an object goes to which node."""
+"""The parts of an object that go to each node."""
 
 from typing import Any
 

@@ -36,7 +36,7 @@ class Bench:
 
 
 def stored(bus: FakeBus) -> list[str]:
-    """What the stream holds, oldest first, without the marker."""
+    """Return the messages of the stream, oldest first, without the marker."""
     return [message.data.decode() for subject, message in bus.streams[SPEC.name].messages.items() if subject != MARKER]
 
 
@@ -165,8 +165,10 @@ async def test_a_marker_never_vouches_for_what_a_rival_kept_out() -> None:
 
 
 async def test_a_stream_that_holds_more_than_we_know_of_is_published_anew() -> None:
-    """A message of ours whose acknowledgement was lost cannot be told from one that another writer had on its way: that
-    one may have replaced what we published."""
+    """A lost acknowledgement of ours cannot be distinguished from another writer's late message.
+
+    That one may have replaced what we published.
+    """
     bench = await Bench(FakeBus()).open()
     await bench.put("a")
     await bench.writer.flush()
@@ -185,7 +187,7 @@ async def test_a_lost_acknowledgement_is_one_message_too_many() -> None:
 
 
 async def test_an_idle_writer_notices_a_message_that_slipped_in() -> None:
-    """A rival's message, on its way since before we took over, may stand in place of ours."""
+    """A rival's message, sent before we acquired the lease, may have replaced ours."""
     bench = await Bench(FakeBus()).open()
     await bench.put("a")
     await bench.writer.check()

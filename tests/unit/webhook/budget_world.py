@@ -53,7 +53,7 @@ def with_metadata(document: Json, **metadata: Any) -> Json:
 
 
 def budget(allowed: int = 1, *, name: str = "pub", metadata: Json | None = None, **members: Any) -> Json:
-    """Return a budget that a pass of its controller has left: of three pods, so many may go."""
+    """Return a budget after a pass of its controller: of three pods, `allowed` may be disrupted."""
     return {
         "apiVersion": POD_UNAVAILABLE_BUDGET.api_version,
         "kind": POD_UNAVAILABLE_BUDGET.kind,

@@ -1,4 +1,4 @@
-"""Which pod rules stand, and how they come into use (ADR 15)."""
+"""Active pod rules, and how they come into use (ADR 15)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who changed what, as the webhook tells the bus."""
+"""Authors of changes, as the webhook reports them to the bus."""
 
 import asyncio
 from typing import Any, cast
@@ -34,7 +34,7 @@ def template(**more: Any) -> Json:
 
 
 def published(answer: Answer = ALLOWED, kind: str = "CloneSet", verb: str = "validate", **more: Any) -> list[Json]:
-    """What a request is said to be on the bus."""
+    """Return the records about a request on the bus."""
     handlers: dict[str, Handler] = {}
 
     async def handler(_: Request) -> Answer:
@@ -146,7 +146,7 @@ def test_a_request_without_a_manager_has_that_of_its_newest_fields() -> None:
 
 
 def test_what_cannot_be_told_is_answered_all_the_same() -> None:
-    broken = {"metadata": {"generation": object()}, "spec": {"replicas": 1}}  # nothing that JSON knows
+    broken = {"metadata": {"generation": object()}, "spec": {"replicas": 1}}  # not encodable in JSON
     with capture_logs() as logs:
         assert published(operation="CREATE", object=broken) == []
     assert [line["event"] for line in logs] == ["cannot publish a change"]

@@ -1,4 +1,4 @@
-"""What all bodies together may take: what finds no room is told to come again, and room is given back."""
+"""The limit of all bodies together: requests beyond it are answered 429, and room is freed."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""New pods are told which budget protects them (podunavailablebudget.md §5.1)."""
+"""New pods get the name of the budget that protects them (podunavailablebudget.md §5.1)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Refusals name pods that are not available, as far as the last record on the bus does."""
+"""Refusals name pods that are not available, if the last record on the bus names them."""
 
 import asyncio
 from typing import Any
@@ -30,7 +30,7 @@ NAMED = f"{PLAIN}; 1 pod unavailable: web-3 (not ready); 1 of 4 pods does not ex
 
 
 class RecordBus(ToldBus):
-    """A bus with a record for every budget, which is asked by subject."""
+    """A bus with a record for every budget, read by subject."""
 
     def __init__(self, record: bytes = b"") -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Budgets are kept whatever happens between reading and writing them (podunavailablebudget.md §8.6)."""
+"""Budgets are kept under any events between reading and writing them (podunavailablebudget.md §8.6)."""
 
 import asyncio
 from collections import Counter
@@ -16,7 +16,7 @@ from tests.unit.webhook.test_ledger import CONFLICT, Distant, SlowClock, once, r
 
 
 async def replicas(cluster: Distant, count: int = 2, *, watching: bool = True) -> list[World]:
-    """Return so many webhooks, each with a watch."""
+    """Return `count` webhooks, each with a watch."""
     worlds = [await World(cluster=cluster, clock=SlowClock()).watch() for _ in range(count)]
     cluster.watching = [world.budgets.cache for world in worlds] if watching else []
     return worlds
@@ -75,8 +75,7 @@ async def test_nobody_passes_on_an_old_copy(old: Json | None) -> None:
 
 
 async def test_a_request_that_comes_again_costs_no_read() -> None:
-    """Answer a second request without a read: the apiserver asks twice where it has looked at an old version of the pod
-    first."""
+    """The apiserver calls twice where it has seen an old version of the pod first."""
     cluster = cluster_with(budget(1))
     (world,) = await replicas(cluster, 1, watching=False)
     assert await world.delete(pod()) == ALLOWED
@@ -93,7 +92,7 @@ async def test_a_dry_run_is_not_judged_on_an_old_copy() -> None:
 
 
 async def test_a_conflict_is_decided_anew() -> None:
-    """Decide anew after the controller has counted again meanwhile."""
+    """The controller has counted again meanwhile."""
     cluster = cluster_with(budget(1))
     (world,) = await replicas(cluster, 1, watching=False)
     cluster.before_write = once(lambda: cluster.put(POD_UNAVAILABLE_BUDGET, budget(0)))

@@ -239,7 +239,7 @@ async def test_a_running_server_takes_a_new_certificate(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_stops_asks_its_clients_to_go(tmp_path: Path) -> None:
-    """Nobody sends into a connection that is just being closed; who comes meanwhile is answered."""
+    """No client sends into a connection that is just being closed; new ones are answered meanwhile."""
     directory = tmp_path / "certs"
     certificate = tls.Certificate()
     write_files(directory, files_of(issue("localhost", datetime.now(UTC))))

@@ -1,4 +1,4 @@
-"""Who may ask for admission, where the apiserver shows a certificate."""
+"""Clients that may call admission, where the apiserver shows a certificate."""
 
 import ssl
 from pathlib import Path

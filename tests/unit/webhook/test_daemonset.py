@@ -1,4 +1,4 @@
-"""The handlers of DaemonSets: what the cluster says about templates, codes and warnings (daemonset.md §3)."""
+"""The handlers of DaemonSets: the cluster's answers about templates, codes and warnings (daemonset.md §3)."""
 
 from typing import Any
 

@@ -49,7 +49,7 @@ class NoWaiting:
 
 
 async def test_one_name_alone_is_asked_for() -> None:
-    """So that no right to other objects is needed."""
+    """So no right to other objects is needed."""
     asked: list[str] = []
 
     class Named(Watches):

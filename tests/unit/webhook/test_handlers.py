@@ -1,4 +1,4 @@
-"""The handlers of CloneSets and pods, and the apiserver as judge of templates (ADR 2)."""
+"""The handlers of CloneSets and pods, and the validation of templates by the apiserver (ADR 2)."""
 
 from typing import Any, cast
 
@@ -222,13 +222,13 @@ async def test_tolerances_and_claims() -> None:
 
 
 async def test_a_claim_without_a_name_is_no_volume() -> None:
-    """It is refused under its own path; a volume without a name would be refused under one that nobody wrote."""
+    """It is refused under its own path; a volume without a name would be refused under a path that no user wrote."""
     _, sent = await judged(TEMPLATE, [{"metadata": {}}])
     assert sent == TEMPLATE
 
 
 class PruningApi:
-    """Answers with what it knows of a template, as an apiserver does."""
+    """Returns the parts of a template that it supports, as an apiserver does."""
 
     def __init__(self, kept: Json) -> None:
         self.kept = kept
@@ -305,7 +305,7 @@ async def test_refusals_become_field_errors(refusal: ApiError, expected: list[st
 
 
 class BreakingApi:
-    """Connections break under so many creates."""
+    """An apiserver whose connections break under many creates."""
 
     def __init__(self, times: int) -> None:
         self.times = times

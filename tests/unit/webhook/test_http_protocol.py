@@ -1,4 +1,4 @@
-"""Who connects and says nothing, or never ends, is sent away; who asks gets an answer."""
+"""Connections that stay silent or never end are closed; requests get an answer."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
 
 
 async def answers(scope: Any, receive: Any, send: Any) -> None:
-    """Reads the whole request first, as the webhook does."""
+    """Read the whole request first, as the webhook does."""
     while (await receive()).get("more_body"):
         pass
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
@@ -46,7 +46,7 @@ async def connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asy
 
 
 async def ends(reader: asyncio.StreamReader) -> bytes:
-    """What comes until the other side ends the connection."""
+    """Return what arrives until the other side ends the connection."""
     async with asyncio.timeout(10):
         try:
             return await reader.read()

@@ -42,7 +42,10 @@ def pod(*containers: Json, annotations: Json | None = None, **spec: Any) -> Json
 
 
 def injected(document: Json, *sources: Source, **options: Any) -> Json:
-    """The pod with the SidecarSets, which stay as they are. Once more nothing changes."""
+    """Return the pod with the SidecarSets injected.
+
+    Checks that the SidecarSets are unchanged, and that a second injection changes nothing.
+    """
     result, before = copy.deepcopy(document), copy.deepcopy(sources)
     inject(result, sources, NOW, **options)
     assert sources == before

@@ -1,5 +1,7 @@
-"""The handlers of BroadcastJobs, AdvancedCronJobs and EphemeralJobs: codes, warnings, and when the apiserver is asked
-about containers."""
+"""The handlers of BroadcastJobs, AdvancedCronJobs and EphemeralJobs.
+
+Codes, warnings, and when containers are validated by the apiserver.
+"""
 
 from typing import Any
 

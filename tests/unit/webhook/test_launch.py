@@ -22,7 +22,7 @@ def pod(*containers: Json, annotations: Json | None = None, name: str = "web") -
 
 
 def keys(document: Json) -> list[str | None]:
-    """The key that each container waits for."""
+    """Return the key that each container waits for."""
     return [_key(one) for one in document["spec"]["containers"]]
 
 

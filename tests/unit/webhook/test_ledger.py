@@ -1,4 +1,4 @@
-"""Places are counted right whatever happens between reading and writing the book (workloadspread.md §7)."""
+"""Places are counted right under any events between reading and writing the status (workloadspread.md §7)."""
 
 import asyncio
 import copy
@@ -36,10 +36,10 @@ async def turns(count: int) -> None:
 
 
 class Distant(FakeApi):
-    """An apiserver that answers after a while, and tells those who watch a while later."""
+    """An apiserver that answers after a while, and notifies watches a while later."""
 
     def __init__(self, lag: int = THERE_AND_BACK, watched: Resource = WORKLOAD_SPREAD) -> None:
-        """Begin with an empty cluster. `lag`: turns until watchers hear of a write of what is watched."""
+        """Begin with an empty cluster. `lag`: turns until a watch receives a write."""
         super().__init__()
         self.lag = lag
         self.watched = watched
@@ -125,7 +125,7 @@ class SlowClock(FakeClock):
 
 
 async def replicas(cluster: Distant, count: int = 2, bus: FakeBus | None = None) -> list[World]:
-    """Return so many webhooks, with a watch each, and a bus between them."""
+    """Return `count` webhooks, with a watch each, and a bus between them."""
     bus = bus or DistantBus()
     worlds = [await World(cluster=cluster, clock=SlowClock(), bus=bus).watch() for _ in range(count)]
     for world in worlds:
@@ -167,7 +167,7 @@ async def test_a_storm_over_two_replicas(named: bool, lag: int) -> None:
     else:
         assert keys == {name: {one["uid"] for one in found if one["subset"] == name and "uid" in one} for name in keys}
     assert refused == []
-    assert len(cluster.writes) <= 20  # those that come while one is written share the next
+    assert len(cluster.writes) <= 20  # those that come during a write share the next
 
 
 async def test_no_replica_is_left_without_a_turn() -> None:
@@ -210,7 +210,7 @@ async def test_churn_over_two_replicas() -> None:
         if number % 2:
             return found, True
         cluster.put(WORKLOAD_SPREAD, seen(here.stored(), stored))
-        await turns(2 * THERE_AND_BACK)  # until those who watch have heard of it
+        await turns(2 * THERE_AND_BACK)  # until the watches have received it
         assert (await there.delete(stored)).allowed
         return found, False
 
@@ -237,7 +237,7 @@ def seen(stored: Json, pod: Json) -> Json:
 
 
 async def test_a_choice_is_made_anew_after_a_conflict() -> None:
-    """Choose anew, instead of only writing again: the place is gone meanwhile."""
+    """The choice is not only written again: the place is gone meanwhile."""
     cluster = Distant()
     cluster.put(WORKLOAD_SPREAD, spread(subset("a", 1), subset("b", 1)))
     (world,) = await replicas(cluster, 1)
@@ -402,8 +402,7 @@ async def test_a_fault_of_ours_leaves_nobody_waiting() -> None:
 
 
 async def test_one_that_cannot_be_decided_harms_no_other() -> None:
-    """Fail one request alone: the number of all pods was not asked for because there was a book, which its controller
-    then closed."""
+    """The number of all pods was not read because there was a status entry, which its controller then closed."""
     cluster, world = await world_of(subset("a", "50%"), subset("b"))
     clone_set = {"metadata": {"name": "web", "namespace": NAMESPACE}, "spec": {"replicas": 4}}
     cluster.put(Resource("apps.kruise.io", "v1beta1", "clonesets", "CloneSet"), clone_set)

@@ -141,7 +141,7 @@ async def test_an_answer_that_is_lost_costs_no_more_than_a_place_until_its_time_
 
 
 async def test_a_lender_whose_write_is_slow_is_waited_for() -> None:
-    """Wait for the lender: the borrower's watch shows its places before it knows itself that it has them."""
+    """The borrower's watch shows the places before the lender has its own answer."""
 
     class SlowToAnswer(Distant):
         async def patch(self, *call: Any, **more: Any) -> bytes:
@@ -162,8 +162,7 @@ async def test_a_lender_whose_write_is_slow_is_waited_for() -> None:
 
 
 async def test_a_book_that_changes_meanwhile_is_asked_about_again() -> None:
-    """Ask again: the answer that there is no place was about an earlier book, and another request has looked at the
-    newer one."""
+    """The refusal was about an earlier status, and another request has seen the newer one."""
     bus = DistantBus()
     cluster, (first, second) = await distant(subset("a", 100), subset("b"), bus=bus)
     await storm([first], 20)

@@ -135,7 +135,7 @@ async def test_definition(gates: str, metadata: Json, expected: str) -> None:
 
 
 async def test_only_metadata_of_custom_resources_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They may be large, and may hold what nobody should see."""
+    """They may be large, and may contain secrets."""
     case = Case()
     asked: list[tuple[str, bool]] = []
 
@@ -229,7 +229,7 @@ async def test_refusals_are_counted_and_recorded() -> None:
     ],
 )
 async def test_a_made_up_definition_shows_nothing_of_what_there_is(metadata: Json, why: str) -> None:
-    """Whoever reaches the port may send a review: it must not become a question to the apiserver."""
+    """Any client may send a review to the port: it must not cause a request to the apiserver."""
     case = Case()
     case.cluster.put(SECRET, {"metadata": {"name": "s", "namespace": "x"}})
     forged = {"group": "", "names": {"plural": "secrets"}, "versions": [{"name": "v1", "storage": True}]}

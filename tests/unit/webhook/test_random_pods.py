@@ -1,6 +1,6 @@
-"""Pods of all shapes through the pod webhook: each gets an answer, and what no rule is about is not touched.
+"""Pods of all shapes through the pod webhook: each gets an answer, and parts without a rule are unchanged.
 
-`PODS` of them by default; FLOTILLA_RANDOM_PODS says how many.
+`PODS` of them by default; FLOTILLA_RANDOM_PODS sets the number.
 """
 
 import base64
@@ -32,7 +32,7 @@ from tests.unit.webhook.fakes import records
 PODS = int(os.environ.get("FLOTILLA_RANDOM_PODS", "3000"))
 BEFORE, AFTER = "BeforeAppContainer", "AfterAppContainer"
 REFUSALS = ("annotation oom-score cannot be merged", "no containers match the regex")
-"""What a pod may be refused for: annotations and containers that do not fit to what the SidecarSets below say."""
+"""Allowed refusals: annotations and containers that do not match the SidecarSets below."""
 
 
 def container(name: str, policy: str = BEFORE, **more: object) -> Json:

@@ -1,5 +1,7 @@
-"""Admission of ContainerRecreateRequests: what is refused, in which words, and what is filled in
-(containerrecreaterequest.md §4)."""
+"""Admission of ContainerRecreateRequests: refusals with their texts, and defaults.
+
+See containerrecreaterequest.md §4.
+"""
 
 import copy
 from typing import Any

@@ -53,7 +53,7 @@ def names(*those: str) -> Json:
 
 
 async def test_the_resource_is_tried_in_the_systems_own_namespace() -> None:
-    """Example 24: the namespace that it says does not matter."""
+    """Example 24: the namespace in the resource does not matter."""
     case = Case()
     elsewhere = SECRET | {"metadata": {"name": "s", "namespace": "z"}}
     assert (await case.validate(distribution(elsewhere))).allowed

@@ -111,7 +111,7 @@ async def test_outside_the_cluster_a_url_is_called_and_back() -> None:
         "caBundle": BUNDLE,
     }
     assert await outside.sync(CA) == []
-    await registration(cluster).sync(CA)  # the template still says Service
+    await registration(cluster).sync(CA)  # the template still has Service
     assert "service" in entries(cluster)["mcloneset.kb.io"]["clientConfig"]
     assert "url" not in conversion(cluster)["webhook"]["clientConfig"]
 
@@ -143,7 +143,7 @@ async def test_the_pod_rule_stands_only_while_it_is_needed() -> None:
     assert await rule_sources.sync(CA) == []
     clock = FakeClock()
     disarmed = registration(cluster, clock=clock)
-    assert await disarmed.sync(CA) == []  # another replica may know better
+    assert await disarmed.sync(CA) == []  # another replica may have newer facts
     clock.time += LINGER_SECONDS + 1
     await disarmed.sync(CA)
     assert set(entries(cluster)) == set(MUTATORS)
@@ -191,7 +191,7 @@ async def test_a_broken_template_is_said() -> None:
 
 
 class StepClock:
-    """Time that passes only in sleeps, each of which the test lets go; remembers how long they were."""
+    """A clock whose time passes only in sleeps, each ended by the test; records their lengths."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -241,7 +241,7 @@ class Kept:
             await asyncio.gather(task, return_exceptions=True)
 
     async def asleep(self, count: int) -> None:
-        """Until the rotator has gone to sleep this many times."""
+        """Wait until the rotator has gone to sleep this many times."""
         async with asyncio.timeout(10):
             while len(self.clock.slept) < count:
                 self.clock.asleep.clear()

@@ -1,4 +1,4 @@
-"""Which SidecarSets, and which revision of them, a new pod gets (sidecarset.md §6.1 to §6.4, §11.1)."""
+"""The SidecarSets, and their revisions, that a new pod gets (sidecarset.md §6.1 to §6.4, §11.1)."""
 
 import asyncio
 import json
@@ -167,7 +167,7 @@ async def test_sets_in_the_order_of_their_names() -> None:
     ids=["Succeeded", "Failed", "being deleted"],
 )
 async def test_a_new_pod_is_not_over_whatever_it_says(claimed: Json) -> None:
-    """The apiserver takes nothing of this from whoever creates a pod, but only after admission."""
+    """The apiserver drops these fields from a new pod, but only after admission."""
     document = pod() | {"status": claimed.get("status", {})}
     document["metadata"] |= claimed.get("metadata", {})
     assert names(await World(sidecar_set()).admit(document)) == ["side", "main"]
@@ -257,7 +257,7 @@ async def test_one_that_was_just_admitted_is_looked_for() -> None:
     assert names(await world.admit()) == ["side", "main"]
     stored = world.cluster.put(SIDECAR_SET, sidecar_set(image="newest"))
     stored["metadata"]["generation"] = 2
-    assert image(await world.admit()) == "new"  # known well enough: nobody has said that it changes
+    assert image(await world.admit()) == "new"  # fresh enough: no change was announced
     world.sidecars.admitted(stored)
     assert image(await world.admit()) == "newest"
 

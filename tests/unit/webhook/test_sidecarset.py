@@ -1,5 +1,4 @@
-"""The handlers of SidecarSets: what the cluster says about containers, revisions and other SidecarSets
-(sidecarset.md §3, §4)."""
+"""The handlers of SidecarSets: the cluster's answers about containers, revisions and others (sidecarset.md §3, §4)."""
 
 from typing import Any
 

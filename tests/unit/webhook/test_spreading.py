@@ -1,4 +1,4 @@
-"""Which subset a new pod goes to (workloadspread.md §5.2, §5.3, §6 and the worked examples of §11)."""
+"""The subset of a new pod (workloadspread.md §5.2, §5.3, §6 and the worked examples of §11)."""
 
 from typing import Any
 
@@ -374,7 +374,7 @@ async def test_a_retried_call_takes_no_second_place() -> None:
     ],
 )
 async def test_a_pod_that_comes_again_under_its_name_takes_a_place(book: list[Json], expected: str) -> None:
-    """The one before does not count as going any more, and cannot be taken for it."""
+    """The former pod does not count as being deleted any more, and its place cannot be confused with the new one's."""
     book[1]["deletingPods"] = {"p": "2026-01-01T00:00:00Z", "q": "2026-01-01T00:00:00Z"}
     status = {"versionedSubsetStatuses": {"versionIgnored": book}}
     world = await World(spread(subset("a", 2), subset("b", 2)) | {"status": status}).watch()

@@ -1,5 +1,7 @@
-"""The handlers of StatefulSets: what the cluster says about templates, storage classes and protection
-(statefulset.md §3)."""
+"""The handlers of StatefulSets (statefulset.md §3).
+
+The cluster's answers about templates, storage classes and protection.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a pod gets of its subset, and in which order (workloadspread.md §5.4)."""
+"""The changes of a pod by its subset, and their order (workloadspread.md §5.4)."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def weighted(weight: int, key: str) -> Json:
 
 
 async def injected(of: Json, spec: Json | None = None, **metadata: Any) -> Json:
-    """The pod, as it is stored, of a workload with this one subset."""
+    """Return the stored pod of a workload with this one subset."""
     document = pod("p", **metadata)
     document["spec"] |= spec or {}
     return await (await World(spread(of)).watch()).create(document)
@@ -41,7 +41,7 @@ async def test_a_subset_without_anything_leaves_its_mark_and_an_empty_affinity()
 
 
 async def test_the_cost_of_a_pod_by_the_order_of_subsets() -> None:
-    """As the controller would write it (§8.4), which has nothing left to do."""
+    """It is written as by the controller (§8.4), which then has nothing left to do."""
     world = await World(spread(subset("a", 1), subset("b", 1), subset("c"))).watch()
     found = [(await world.create(pod(f"p{number}")))["metadata"]["annotations"] for number in range(3)]
     assert [one[DELETION_COST] for one in found] == ["300", "200", "100"]
@@ -174,7 +174,7 @@ async def test_what_is_nested_too_deeply_refuses_the_pod() -> None:
 
 
 async def test_a_pod_whose_patch_cannot_be_applied_takes_no_place() -> None:
-    """It would hold the place until its time-out, and others would go to later subsets."""
+    """It would hold the place until its timeout, and others would go to later subsets."""
     broken = {"spec": {"containers": [{"image": "no name"}]}}
     world = await World(spread(subset("a", 1, patch=broken), subset("b"))).watch()
     answer = await world.admission(pod("p"))

@@ -39,7 +39,7 @@ PODS = 100
 
 
 class Controller:
-    """The pods of a workload, which replaces those that go, and the controller that counts them, a while later."""
+    """The pods of a workload, which replaces deleted ones, and the controller that counts them, a while later."""
 
     def __init__(self, world: World, cluster: Distant, most: int, *, lag: int = 20, replaced: float = 0.2) -> None:
         """`most`: pods that may be unavailable. `replaced`: seconds until a new pod serves."""
@@ -196,7 +196,7 @@ async def test_the_last_units_are_not_taken_ahead() -> None:
 
 @pytest.mark.parametrize("lag", [3, 40])
 async def test_exactly_as_many_are_admitted_as_there_are(lag: int) -> None:
-    """Both replicas hold units when the budget comes to its end, and nobody counts anew."""
+    """Both replicas hold units when the budget is used up, without a new count by the controller."""
     cluster = cluster_with(budget(60, status={"currentAvailable": 160, "desiredAvailable": 100}), lag)
     worlds = await replicas(cluster, 2)
     held: list[int] = []
@@ -210,7 +210,7 @@ async def test_exactly_as_many_are_admitted_as_there_are(lag: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_never_more_than_may_be_away(seed: int) -> None:
-    """Pods go and are replaced, writes fail or their outcome is lost, replicas die, and somebody else counts."""
+    """Pods are deleted and replaced, writes fail or their outcome is lost, replicas die, and the controller counts."""
     dice = random.Random(seed)
     most = dice.choice((5, 20, 40))
     cluster = cluster_with(budget(0, spec={"maxUnavailable": most}), dice.choice((0, 3, 30)))
@@ -258,7 +258,7 @@ def _die(world: World) -> None:
 
 
 async def test_a_storm_without_an_end_uses_all_of_the_budget() -> None:
-    """What is counted twice for a moment, or returned, is there again before anybody is refused for long."""
+    """Units that are counted twice for a moment, or returned, are available again before requests fail for long."""
     cluster = cluster_with(budget(0, spec={"maxUnavailable": 60}))
     worlds = await replicas(cluster, 2)
     controller = Controller(worlds[0], cluster, 60, replaced=1000)
@@ -312,7 +312,7 @@ async def test_a_unit_is_taken_back_before_it_is_written_down() -> None:
 
 
 async def test_a_unit_counts_only_while_the_status_has_it() -> None:
-    """The controller has dropped it, by a clock of its own or because somebody edited the status."""
+    """The controller has dropped it, by its own clock or because the status was edited."""
     cluster, (world,) = await plenty(1)
     await storm([world], 20)
     assert ahead(world)
@@ -362,7 +362,7 @@ async def test_a_replica_that_dies_is_waited_for_no_longer_than_necessary() -> N
 
 @pytest.mark.parametrize(("age", "admitted"), [(0, True), (3, True), (10, False)])
 async def test_units_of_others_that_may_come_back_are_waited_for(age: float, admitted: bool) -> None:
-    """What another replica returns is counted by the controller a moment later."""
+    """Units that another replica returns are counted by the controller a moment later."""
     now = "2025-12-31T23:59:50Z"
     unit = {f"{AHEAD}0123/1": rfc3339(datetime.fromisoformat(now) + timedelta(seconds=10 - age))}
     cluster = cluster_with(budget(0, status={"disruptedPods": unit}))

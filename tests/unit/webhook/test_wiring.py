@@ -1,4 +1,4 @@
-"""Which endpoint, certificate name and store follow from the settings (webhooks.md §4, install.md §5)."""
+"""Endpoint, certificate name and store by the settings (webhooks.md §4, install.md §5)."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,7 +29,7 @@ SERVICE_NAME = "kruise-webhook-service.kruise-system.svc"
 
 
 class Wired:
-    """As much of a context as the wiring reads."""
+    """The part of a context that the wiring reads."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = Settings(**settings)

@@ -1,4 +1,4 @@
-"""What OpenKruise 1.9 left in a cluster (golden/README.md), as documents and as objects."""
+"""Objects of OpenKruise 1.9 from a cluster (golden/README.md), as documents and as typed objects."""
 
 from pathlib import Path
 
@@ -16,12 +16,12 @@ def documents(file: str) -> list[Json]:
 
 
 def cloneset(name: str) -> Json:
-    """The stored CloneSet."""
+    """Return the stored CloneSet."""
     return next(one for one in documents("clonesets") if one["metadata"]["name"] == name)
 
 
 def revisions(kind: str, owner: str = "") -> list[Json]:
-    """The ControllerRevisions of one kind, or of one object of it."""
+    """Return the ControllerRevisions of one kind, or of one object of that kind."""
     found: list[Json] = []
     for one in documents("controllerrevisions"):
         (reference,) = one["metadata"]["ownerReferences"]
@@ -31,10 +31,10 @@ def revisions(kind: str, owner: str = "") -> list[Json]:
 
 
 def decoded(revision: Json) -> ControllerRevision:
-    """The revision as our mirror holds it."""
+    """Return the revision as in our mirror."""
     return msgspec.json.decode(msgspec.json.encode(revision), type=ControllerRevision)
 
 
 def encoded(document: Json) -> bytes:
-    """A document as it is sent."""
+    """Return a document as it is sent."""
     return msgspec.json.encode(document)

@@ -1,4 +1,4 @@
-"""Which changes are in-place, and what they change (common.md §9.2, §9.3; worked examples 1-12 of §16)."""
+"""Classification of changes as in-place, and their effects (common.md §9.2, §9.3; worked examples 1-12 of §16)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""When an in-place update is complete (common.md §9.6; worked examples 2-4, 16-18 of §16)."""
+"""Completion of an in-place update (common.md §9.6; worked examples 2-4, 16-18 of §16)."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_by_image(spec: str, image: str, image_id: str, expected: bool) -> None:
     ids=["of this spec", "of an older spec", "the kubelet does not say", "the apiserver does not count"],
 )
 def test_a_report_of_an_older_spec_completes_nothing(generation: int, observed: int, expected: bool) -> None:
-    """The pod got nginx:3 before the kubelet had told of nginx:2: another image id, but not of what is wanted."""
+    """The pod got nginx:3 before the kubelet reported nginx:2: the image id differs, but is not that of the spec."""
     held = pod(
         containers=[container(image="nginx:3")],
         statuses=[status("nginx", "nginx:2", "id-2")],

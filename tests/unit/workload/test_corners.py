@@ -1,4 +1,4 @@
-"""What only shows with the second of something: containers, terms, collisions (common.md §7, §9, §11)."""
+"""Cases with several containers, terms or collisions (common.md §7, §9, §11)."""
 
 from typing import Any
 

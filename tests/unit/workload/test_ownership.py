@@ -1,4 +1,4 @@
-"""Owner references and claims, for whatever kind owns and is owned (common.md §1, §7.8; statefulset.md §4.9)."""
+"""Owner references and claims, for all kinds of owners and dependents (common.md §1, §7.8; statefulset.md §4.9)."""
 
 from typing import Any
 

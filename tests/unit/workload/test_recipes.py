@@ -1,4 +1,4 @@
-"""One engine for the revisions of all kinds: names that OpenKruise gave come out again, and other recipes work."""
+"""One engine for the revisions of all kinds: it reproduces OpenKruise's names, and other recipes work."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ RECIPES = {"CloneSet": RECIPE, "StatefulSet": STATEFUL, "SidecarSet": SIDECAR, "
 
 
 def rows(*kinds: str) -> list[Any]:
-    """One test row per revision of these kinds."""
+    """Return one test row per revision of these kinds."""
     return [pytest.param(kind, row, id=row["metadata"]["name"]) for kind in kinds for row in openkruise.revisions(kind)]
 
 
@@ -175,7 +175,7 @@ def test_in_place_updates_name_a_revision_as_its_kind_does() -> None:
 
 
 def test_live_ones_may_count_against_the_limit_and_are_spared_all_the_same() -> None:
-    """As DaemonSets and SidecarSets forget: the oldest go until the limit is kept, but none that is in use."""
+    """DaemonSets and SidecarSets delete the oldest until the limit is kept, but none that is in use."""
     held = [openkruise.decoded(row) for row in openkruise.revisions("CloneSet", "clone")]
     own = own_revisions(held, held[0].metadata.owner_references[0].uid)
     assert [one.revision for one in own] == [2, 3, 4]

@@ -53,7 +53,7 @@ IMAGE_PENDING = {STATE: update_state(lastContainerStatuses={"nginx": {"imageID":
 
 
 def updating(annotations: dict[str, str], **members: Any) -> Pod:
-    """A pod in an in-place update; its spec has the new image, its status the old one."""
+    """Return a pod in an in-place update; its spec has the new image, its status the old one."""
     values: dict[str, Any] = {
         "state": "Updating",
         "conditions": HALF,
@@ -197,7 +197,7 @@ def test_a_half_started_pod_without_earlier_update_is_undone_conditionally() -> 
 
 @pytest.mark.parametrize("ready", ["True", "False"])
 def test_a_ready_that_contradicts_the_gate_is_not_believed(ready: str) -> None:
-    """The kubelet has not looked since the gate closed: a False may be under way, whatever we open now."""
+    """The kubelet has not synced since the gate closed: a False may follow, even if we open the gate now."""
     (patch,) = patches(refreshed(pod(conditions=HALF | {"Ready": ready})).chain)
     written = {kind: one["status"] for kind, one in conditions_of(patch).items()}
     assert written == {"InPlaceUpdateReady": "True"} | ({"Ready": "False"} if ready == "True" else {})

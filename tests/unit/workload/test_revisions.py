@@ -137,7 +137,7 @@ def test_a_collision_is_counted_again_if_the_status_never_said_it() -> None:
     foreign = stored("sample-d4d4fb5bd", MAINLINE, 1, controller="uid-else")
     mine = stored("sample-d4d4fb5bf", ALPINE, 1)
     assert (choose(ALPINE, foreign, mine).writes, choose(ALPINE, foreign, mine).collision_count) == ((), 1)
-    assert choose(ALPINE, mine).collision_count == 0  # nobody is in the way: another release named it
+    assert choose(ALPINE, mine).collision_count == 0  # no collision: another release named it
 
 
 def test_a_taken_name_with_equal_data_is_used() -> None:

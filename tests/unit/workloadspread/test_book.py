@@ -35,7 +35,7 @@ def entry(name: str, missing: int, *, closed: bool = False, **pods: list[str]) -
 
 
 def filled(rows: list[Json], count: int, replicas: int = 10) -> list[str]:
-    """Where so many pods go one after the other; empty: nowhere."""
+    """Return the subsets of `count` pods that come one after the other; empty: none."""
     book, found = opened(subsets(*rows), replicas, []), list[str]()
     for number in range(count):
         place = chosen(book)
@@ -172,7 +172,7 @@ def test_what_is_stored_says_what_the_schema_requires():
 
 
 def test_a_place_that_was_taken_ahead_goes_to_a_pod_that_comes_again_under_its_name() -> None:
-    """The one before does not count as going any more."""
+    """The former pod does not count as being deleted any more."""
     held = entry("a", 1, creating=["ahead/r/t"], deleting=["p", "q"])
     found = with_places(held, taken=[], given={"ahead/r/t": "p"}, returned=[], now=NOW)
     assert (list(found.creating_pods), list(found.deleting_pods), found.missing_replicas) == (["p"], ["q"], 1)

@@ -1,4 +1,4 @@
-"""Deletion costs (workloadspread.md §8.4), and that scaling in goes by them (§11)."""
+"""Deletion costs (workloadspread.md §8.4), and scaling in by them (§11)."""
 
 import pytest
 

@@ -1,5 +1,7 @@
-"""The WorkloadSpread that OpenKruise left, with its pods: nothing is written when it is taken over, and places go on
-where they stood."""
+"""The WorkloadSpread that OpenKruise left, with its pods.
+
+Nothing is written when it is taken over, and counts continue from their state.
+"""
 
 from datetime import UTC, datetime
 
@@ -24,7 +26,7 @@ PODS = [one for one in documents("pods") if one["metadata"]["name"].startswith("
 
 
 def planned(*pods: Json) -> Plan:
-    """A pass over it, with these pods."""
+    """Plan a pass with these pods."""
     workload = msgspec.json.decode(encoded(cloneset("spread")), type=Workload)
     typed = [msgspec.json.decode(encoded(one), type=Pod) for one in pods]
     return plan(

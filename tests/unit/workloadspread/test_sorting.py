@@ -1,4 +1,4 @@
-"""Which subset a pod belongs to that was there before the WorkloadSpread (workloadspread.md §8.3 and §11)."""
+"""The subsets of pods that existed before the WorkloadSpread (workloadspread.md §8.3 and §11)."""
 
 import msgspec
 import pytest

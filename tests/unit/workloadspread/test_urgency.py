@@ -1,4 +1,4 @@
-"""Which statuses are written at once (workloadspread.md §7): each write makes one of the webhook's fail."""
+"""Statuses that are written at once (workloadspread.md §7): each write makes one of the webhook's fail."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is said of a WorkloadSpread whose pods are not all where they are to be."""
+"""Reasons about a WorkloadSpread whose pods are not all where they should be."""
 
 import pytest
 
