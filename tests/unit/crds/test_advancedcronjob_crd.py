@@ -1,4 +1,4 @@
-"""The CRD of AdvancedCronJob: fields, and what the versions differ in (advancedcronjob.md §1, §2)."""
+"""The CRD of AdvancedCronJob: fields, and how the versions differ (advancedcronjob.md §1, §2)."""
 
 import pytest
 

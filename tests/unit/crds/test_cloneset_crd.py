@@ -1,4 +1,4 @@
-"""The CRD of CloneSet: fields, and what the versions differ in (cloneset.md §1, §2)."""
+"""The CRD of CloneSet: fields, and how the versions differ (cloneset.md §1, §2)."""
 
 import pytest
 

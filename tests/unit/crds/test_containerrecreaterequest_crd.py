@@ -1,5 +1,7 @@
-"""The CRD of ContainerRecreateRequest: fields, and what the versions differ in (containerrecreaterequest.md §1,
-§2)."""
+"""The CRD of ContainerRecreateRequest: fields, and the differences between its versions.
+
+See containerrecreaterequest.md §1, §2.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The CRD of DaemonSet: fields, and what the versions differ in (daemonset.md §1, §2)."""
+"""The CRD of DaemonSet: fields, and how the versions differ (daemonset.md §1, §2)."""
 
 import pytest
 

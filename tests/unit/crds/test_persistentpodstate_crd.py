@@ -1,4 +1,4 @@
-"""The CRD of PersistentPodState: fields, and what the versions differ in (persistentpodstate.md §1, §2)."""
+"""The CRD of PersistentPodState: fields, and how the versions differ (persistentpodstate.md §1, §2)."""
 
 from typing import Any
 

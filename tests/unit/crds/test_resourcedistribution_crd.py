@@ -1,4 +1,4 @@
-"""The CRD of ResourceDistribution: fields, and what the versions differ in (resourcedistribution.md §1, §2)."""
+"""The CRD of ResourceDistribution: fields, and how the versions differ (resourcedistribution.md §1, §2)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The CRD of SidecarSet: fields, and what the versions differ in (sidecarset.md §1, §2)."""
+"""The CRD of SidecarSet: fields, and how the versions differ (sidecarset.md §1, §2)."""
 
 import pytest
 

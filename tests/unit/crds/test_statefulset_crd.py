@@ -1,4 +1,4 @@
-"""The CRD of StatefulSet: fields, and what the versions differ in (statefulset.md §1, §2)."""
+"""The CRD of StatefulSet: fields, and how the versions differ (statefulset.md §1, §2)."""
 
 import pytest
 

@@ -219,7 +219,7 @@ def planned(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> P
 
 
 def summary(result: Plan) -> list[str]:
-    """Return the writes in the notation of the examples: `create n3`, `delete 2A0`, `update 4B1`, `hold 2A0` …"""
+    """Return the writes in the notation of the examples: `create n3`, `delete 2A0`, `update 4B1`, `hold 2A0`."""
     told = [_told(action) for action in result.actions]
     return [one for one in told if one]
 

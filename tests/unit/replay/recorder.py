@@ -85,7 +85,7 @@ class Recording:
             self._tables.take(message)
 
     def plan(self, memory: Memory | None = None) -> tuple[ObjectRef, Plan]:
-        """What the service decides now."""
+        """Return the service's present decision."""
         decision = self._controller.decide(self.key, memory or Memory(), self.clock.now())
         assert decision is not None
         return decision.subject, decision.plan

@@ -201,8 +201,11 @@ def hot_pod(
     readies: tuple[bool, bool] = (True, True),
     **more: Any,
 ) -> Pod:
-    """Return a pod with containers `main`, `mesh-1` and `mesh-2`, by their images (`v:1`). `running`: what the kubelet
-    reports, where it is something else. `versions`: version and versionalt, first container / second one."""
+    """Return a pod with containers `main`, `mesh-1` and `mesh-2`, by their images (`v:1`).
+
+    `running`: the images in the kubelet's report, where they differ. `versions`: version and versionalt, first
+    container / second one.
+    """
     hashes = hash_annotations({"containers": [hot(hash_of)]})
     version, other = (pair.split("/") for pair in versions.split())
     annotations = injected(hashes[HASH], hashes[PLAIN]) | {
